@@ -9,9 +9,11 @@ import time
 import httpx
 import pytest
 from click.testing import CliRunner
+from msgspec import structs
 
 import steelyard
 from steelyard import errors
+from steelyard.alarms import references as module_of_references
 from steelyard.alarms.budget import WATCHES
 from steelyard.alarms.wire import ChosenReference, PutAlarmRule
 from steelyard.app.job_runtime import open_worker
@@ -125,7 +127,7 @@ def test_rules_are_set_and_what_is_watched_is_told(server, client):
             client.alarms.set_rule("router", **wrong)
 
 
-def test_an_evaluation_is_what_a_model_is_held_against(tmp_path):
+def test_an_evaluation_is_what_a_model_is_held_against(tmp_path, monkeypatch):
     with open_home(tmp_path) as services:
         dataset = make_dataset(services, make_rows(150))
         (evaluation,) = submit(services, dataset.id).data
@@ -140,8 +142,13 @@ def test_an_evaluation_is_what_a_model_is_held_against(tmp_path):
         (watched,) = asyncio.run(services.alarms.rules(ME)).watched
         assert watched.reference.evaluation_id == evaluation.id
         assert watched.reference.n == evaluation.decisions
-        sample, _ = services.alarm_watcher._references.of_evaluation(
-            (ME.account_id, "hashing", ""), evaluation.id
-        )
+        references, key = services.alarm_watcher._references, (ME.account_id, "hashing", "")
+        sample, _ = references.of_evaluation(key, evaluation.id)
         assert len(sample.texts) == 150
+        assert references.texts_of(key, watched.reference) == sample.texts
+        # Of more rows than are looked at, evenly chosen ones: they may be in order of topic.
+        monkeypatch.setattr(module_of_references, "MOST_REFERENCE", 50)
+        assert references.texts_of(key, watched.reference) == sample.texts[::3]
+        gone = structs.replace(watched.reference, evaluation_id="eval_gone")
+        assert references.texts_of(key, gone) == []
         assert {len(values) for values in sample.feedback.values()} == {150}

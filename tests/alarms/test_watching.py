@@ -6,18 +6,20 @@ import msgspec
 import pytest
 from sqlalchemy import select
 
+from steelyard.alarms import distances, watched
 from steelyard.alarms import store as rows
-from steelyard.alarms import watched
+from steelyard.alarms.distances import HELD_OUT, Distances
 from steelyard.alarms.references import References
 from steelyard.alarms.tables import alarm_watches, alarms
 from steelyard.alarms.watched import Watched
 from steelyard.alarms.watching import Watcher
+from steelyard.errors import EngineUnavailableError
 from steelyard.operations.store import OperationRow, end_operation, insert_operation
 from steelyard.outbox.tables import webhook_deliveries
 from steelyard.people.member_store import insert_member
 from steelyard.people.tables import letters
 from steelyard.webhooks import store as webhook_rows
-from support.drifting import DRIFTED, SHARES, answers, store, tell
+from support.drifting import DRIFTED, SHARES, answers, embed_words, store, tell
 
 START = 1_000_000.0
 
@@ -189,6 +191,54 @@ def test_failures_and_contexts_are_watched_too(state, watcher, clock):
     store(state, answers(1_000, SHARES, at=START + 2_100, seed=1, words=90))
     look(watcher, clock, START + 4_000)
     assert {one.watch for one in all_alarms(state)} == {"errors", "contexts"}
+
+
+def test_a_topic_that_moves_is_watched_a_few_contexts_at_a_look(state, clock, monkeypatch, caplog):
+    monkeypatch.setattr(distances, "AT_A_TICK", 80)
+    is_away = [True]
+
+    def embed(texts):
+        if is_away[0]:
+            raise EngineUnavailableError("It is away.")
+        return embed_words(texts)
+
+    references = References(state, None, None)
+    watcher = Watcher(
+        state, references, has_accounts=True, distances=Distances(embed, "words"),
+        now=lambda: clock[0],
+    )  # fmt: skip
+
+    def pass_time(n, topics, seed):
+        for part in range(n):
+            store(state, answers(150, SHARES, at=clock[0], seed=seed + part, topics=topics))
+            look(watcher, clock, clock[0] + 200)
+
+    store(state, answers(1_100, SHARES, at=START - 1_100, topics=[0, 1]))
+    look(watcher, clock, START)
+    pass_time(1, [0, 1], 10)
+    assert "It is away." in caplog.text
+    assert kept(state)["router@1"].contexts.bank is None
+    is_away[0] = False
+    pass_time(5, [0, 1], 20)
+    held = kept(state)["router@1"].contexts
+    assert (held.bank.scorer, len(held.bank.held_out)) == ("words", HELD_OUT)
+    pass_time(6, [0, 1], 30)
+    assert all_alarms(state) == []
+    pass_time(6, ["both"], 40)
+    (alarm,) = all_alarms(state)
+    evidence = msgspec.json.decode(alarm.evidence)
+    assert (alarm.watch, evidence["figure"]) == ("contexts", "distance")
+    assert evidence["estimate"]["value"] > evidence["reference_value"]
+    assert evidence["reference_n"] == HELD_OUT
+    assert "about something else" in alarm.message
+
+    # Another base model: its vectors are not those of the bank.
+    watcher = Watcher(
+        state, references, has_accounts=True, distances=Distances(embed_words, "others"),
+        now=lambda: clock[0],
+    )  # fmt: skip
+    pass_time(5, [0, 1], 50)
+    assert kept(state)["router@1"].contexts.bank.scorer == "others"
 
 
 def test_the_sweep_forgets_models_that_answer_no_more(state, watcher, clock):

@@ -1,7 +1,8 @@
-"""Contexts of stored decisions against those of a reference: how long they are, and their words.
+"""Contexts of stored decisions against those of a reference: how long, their words, and how far away.
 
-Both are compared by a two-sample test, on a bounded sample, each time that so many were gathered. Words
+All are compared by a two-sample test, on a bounded sample, each time that so many were gathered. Words
 are kept as a bitmap of their hashes: it says whether a word was among the reference's, and no word.
+Distances are in ``steelyard.alarms.distances``.
 """
 
 from __future__ import annotations
@@ -18,10 +19,13 @@ import numpy as np
 from msgspec import Struct
 
 from steelyard.alarms.budget import alpha
+from steelyard.alarms.distances import Bank
 from steelyard.alarms.sequences import RUN, two_sample_p
 
 #: Contexts that are tested together, and the most that a reference has.
 SAMPLE, MOST_REFERENCE = 200, 1_000
+#: Distances that are tested at least: fewer contexts are embedded than are counted where many come.
+MIN_DISTANCES = 100
 #: Contexts of a reference at least; its first half is where words are learned.
 MIN_REFERENCE = 100
 #: Words of a context that are looked at.
@@ -29,7 +33,7 @@ _MOST_WORDS = 2_000
 _BITS = 1 << 16
 _WORD = re.compile(r"\w+")
 
-LENGTH, NEW_WORDS = "length", "new_words"
+LENGTH, NEW_WORDS, DISTANCE = "length", "new_words", "distance"
 
 
 class Contexts(Struct):
@@ -44,6 +48,9 @@ class Contexts(Struct):
     until: float = 0.0
     is_raised: bool = False
     counted: int = 0
+    #: Of which figure the raised alarm is, and what distances are measured by once it is made.
+    raised_figure: str = ""
+    bank: Bank | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,16 +108,30 @@ def gather(
     return moves
 
 
+def gather_distances(bank: Bank, at: float, distances: Sequence[float]) -> None:
+    """Count distances, for the next test."""
+    if not bank.gathered:
+        bank.since = at
+    bank.until = at
+    bank.gathered = [*bank.gathered, *distances][-SAMPLE:]
+
+
 def _test(contexts: Contexts, false_alarms: float) -> list[ContextMove]:
-    # A run has so many tests of each of the two.
-    bound = alpha("contexts", false_alarms=false_alarms) / (2 * RUN / SAMPLE)
+    # A run has so many tests of each of the three.
+    bound = alpha("contexts", false_alarms=false_alarms) / (3 * RUN / SAMPLE)
     samples = {
         LENGTH: (contexts.gathered_lengths, contexts.lengths),
         NEW_WORDS: (contexts.gathered_words, contexts.new_words),
     }
+    bank, since, until = contexts.bank, contexts.since, contexts.until
+    n_distances = 0 if bank is None else len(bank.gathered)
+    if bank is not None and n_distances >= MIN_DISTANCES:
+        samples[DISTANCE] = (bank.gathered, bank.held_out)
     p_values = {name: two_sample_p(now, of) for name, (now, of) in samples.items()}
     figure = min(p_values, key=lambda name: p_values[name])
     now, of = samples[figure]
+    if figure == DISTANCE and bank is not None:
+        since, until = bank.since, bank.until
     low, high = np.quantile(now, [0.025, 0.975])
     move = ContextMove(
         is_raised=not contexts.is_raised,
@@ -123,14 +144,21 @@ def _test(contexts: Contexts, false_alarms: float) -> list[ContextMove]:
         reference=float(np.median(of)),
         reference_n=len(of),
         n=len(now),
-        since=contexts.since,
-        until=contexts.until,
+        since=since,
+        until=until,
     )
     contexts.gathered_lengths, contexts.gathered_words = [], []
-    # It clears where even a test that is often wrong finds nothing.
-    must_move = move.p_value > 0.05 if contexts.is_raised else move.p_value < bound
+    if bank is not None and DISTANCE in samples:
+        bank.gathered = []
+    # It clears where even a test that is often wrong finds nothing, of what it was raised by too.
+    is_waiting = contexts.raised_figure == DISTANCE not in samples and n_distances > 0
+    if contexts.is_raised:
+        must_move = move.p_value > 0.05 and not is_waiting
+    else:
+        must_move = move.p_value < bound
     if must_move:
         contexts.is_raised = not contexts.is_raised
+        contexts.raised_figure = figure if contexts.is_raised else ""
     return [move] if must_move else []
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -25,7 +24,7 @@ from steelyard.caller import Caller
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.wire import Side
 from steelyard.decision_log.store import feedback_of_answers
-from steelyard.errors import SteelyardError
+from steelyard.errors import NotFoundError, SteelyardError
 from steelyard.evaluations.predictions import read_table
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
@@ -34,6 +33,8 @@ _log = logging.getLogger(__name__)
 
 #: Scored decisions of an evaluation, and answers of a window, that are read at most.
 MOST_PREDICTIONS, MOST_ANSWERS = 20_000, 5_000
+#: Rows of a dataset among which those of a reference's contexts are chosen evenly.
+MOST_ROWS = 20_000
 _AT_ONCE = 500
 _COLUMNS = ("decision_id", "outcomes", "probabilities", "labels")
 
@@ -96,6 +97,33 @@ class References:
         sample.texts = self._texts([row.id for row in found[:MOST_REFERENCE]])
         return sample, AlarmReference(kind="window", since=begun, until=until, n=len(found))
 
+    def texts_of(self, key: Key, of: AlarmReference) -> list[str]:
+        """Return the contexts of a reference as text; none where they are gone."""
+        account_id, model, version = key
+        if of.kind == "window":
+            since, until = of.since or 0.0, of.until or 0.0
+            found = self._state.read_now(
+                lambda connection: rows.window_answers(
+                    connection,
+                    account_id,
+                    model,
+                    version,
+                    since=since,
+                    until=until,
+                    limit=MOST_REFERENCE,
+                )
+            )
+            return self._texts([row.id for row in found])
+        row = self._state.read_now(
+            lambda connection: rows.find_reference(
+                connection, account_id, label="", evaluation_id=of.evaluation_id
+            )
+        )
+        try:
+            return [] if row is None else self._contexts(row)
+        except NotFoundError:
+            return []
+
     def _add_answers(self, sample: Sample, found: Any) -> None:
         ids = [row.id for row in found]
         observed = self._state.read_now(lambda connection: feedback_of_answers(connection, ids))
@@ -127,11 +155,14 @@ class References:
             sample.answers.setdefault(decision, []).append(alone)
             if known is not None:
                 sample.feedback.setdefault(decision, []).append(known)
-        sample.texts = list(itertools.islice(self._contexts(row), MOST_REFERENCE))
+        sample.texts = self._contexts(row)
         return sample
 
-    def _contexts(self, row: Row[Any]) -> Iterator[str]:
-        """Yield contexts of the training rows beside an evaluation, or of its own where there are none."""
+    def _contexts(self, row: Row[Any]) -> list[str]:
+        """Return contexts of the training rows beside an evaluation, or of its own without any.
+
+        Rows stand in the order in which they were sent, by topic perhaps: they are chosen evenly.
+        """
         caller = Caller(row.account_id, None, "full", "")
         at = asyncio.run(
             self._datasets.dataset_at(
@@ -139,5 +170,7 @@ class References:
             )
         )
         side: Side = "training" if at.split.training else "evaluation"
-        for one in self._datasets.side_rows(at, side):
-            yield text_of(one.context)
+        n_rows = min(at.split.training or at.split.evaluation, MOST_ROWS)
+        step = max(1, n_rows // MOST_REFERENCE)
+        chosen = itertools.islice(self._datasets.side_rows(at, side), 0, n_rows, step)
+        return [text_of(one.context) for one in itertools.islice(chosen, MOST_REFERENCE)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steelyard.alarms.budget import Watch
-from steelyard.alarms.contexts import LENGTH, ContextMove
+from steelyard.alarms.contexts import DISTANCE, LENGTH, ContextMove
 from steelyard.alarms.readings import MOST_LOSS
 from steelyard.alarms.tracking import (
     ABSTAINED,
@@ -108,19 +108,30 @@ def message_of(one: Happening) -> str:
     by = f"{one.decision} by {who}" if one.decision else f"answers of {who}"
     held = _held(found.reference, found.reference_n)
     if isinstance(one.move, ContextMove):
-        what = (
-            f"Contexts are of another length: half of the newest {found.estimate.n} have more than "
-            f"{found.estimate.value:,.0f} characters, and {found.reference_value:,.0f} in {held}."
-            if found.figure == LENGTH
-            else f"Contexts have other words: half of the newest {found.estimate.n} have more than "
-            f"{found.estimate.value:.0%} that are new, and {found.reference_value:.0%} in {held}."
-        )
-        return f"{who}: {what}"
+        return f"{who}: {_of_contexts(found, held)}"
     return (
         f"{by}: the {_name(found.figure)} is {_shown(found.figure, found.estimate.value)} "
         f"({_shown(found.figure, found.estimate.low or 0.0)} to "
         f"{_shown(found.figure, found.estimate.high or 0.0)}, n = {found.estimate.n:,}), and was "
         f"{_shown(found.figure, found.reference_value)} in {held}."
+    )
+
+
+def _of_contexts(found: AlarmEvidence, held: str) -> str:
+    now, was, half = found.estimate.value, found.reference_value, f"half of {found.estimate.n}"
+    if found.figure == LENGTH:
+        return (
+            f"Contexts are of another length: {half} new ones have more than {now:,.0f} "
+            f"characters, and {was:,.0f} in {held}."
+        )
+    if found.figure == DISTANCE:
+        return (
+            f"Contexts are about something else: {half} new ones are further than {now:.3f} from "
+            f"the nearest of the reference, and {was:.3f} in {held}."
+        )
+    return (
+        f"Contexts have other words: {half} new ones have more than {now:.0%} that are new, and "
+        f"{was:.0%} in {held}."
     )
 
 

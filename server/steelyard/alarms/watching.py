@@ -17,7 +17,8 @@ from sqlalchemy import Connection, Row
 
 from steelyard.accounts.store import find_account
 from steelyard.alarms import store as rows
-from steelyard.alarms.contexts import text_of
+from steelyard.alarms.contexts import gather_distances, text_of
+from steelyard.alarms.distances import MIN_REFERENCE, Distances
 from steelyard.alarms.readings import read_results
 from steelyard.alarms.references import read_asked
 from steelyard.alarms.telling import evidence_of, message_of
@@ -39,6 +40,7 @@ from steelyard.alarms.watched import (
     rule_at,
 )
 from steelyard.alarms.wire import AlarmReference, AlarmRule
+from steelyard.errors import SteelyardError
 from steelyard.ids import new_id
 from steelyard.outbox.publishing import publish
 from steelyard.people.member_store import owners_of
@@ -77,9 +79,17 @@ class _References(Protocol):
         self, key: Key, since: float, until: float, *, limit: int = ...
     ) -> tuple[Sample, AlarmReference]: ...
 
+    def texts_of(self, key: Key, of: AlarmReference) -> list[str]: ...
+
 
 class Watcher:
-    """Looks at the stored decisions of every account."""
+    """Looks at the stored decisions of every account.
+
+    Parameters
+    ----------
+    distances : Distances, optional
+        What embeds contexts; without it no distance is watched.
+    """
 
     def __init__(
         self,
@@ -87,23 +97,32 @@ class Watcher:
         references: _References,
         *,
         has_accounts: bool,
+        distances: Distances | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._state = state
         self._references = references
         self._has_accounts = has_accounts
+        self._distances = distances
         self._now = now
         #: How many alarms of every account were in each state at the last look.
         self.counts: Mapping[str, int] = {}
 
     def tick(self) -> None:
         """Look at everything that is new, so many batches at a time."""
+        if self._distances is not None:
+            self._distances.tick()
         for look in (self.look_at_answers, self.look_at_feedback):
             for _ in range(_LOOKS):
                 if look() < MOST:
                     break
         self.look_at_failures()
         self.counts = self._state.read_now(rows.count_by_state)
+
+    def stop(self) -> None:
+        """Embed nothing any more: a tick under way ends soon."""
+        if self._distances is not None:
+            self._distances.stop()
 
     def sweep(self) -> None:
         """Remove what is over."""
@@ -139,9 +158,12 @@ class Watcher:
                 sampled.setdefault(key, []).append(row.id)
         ids = [one for part in sampled.values() for one in part]
         asked = self._state.read_now(lambda connection: rows.requests_of(connection, ids))
-        for key, part in sampled.items():
+        for n_after, (key, part) in zip(
+            reversed(range(len(sampled))), sampled.items(), strict=True
+        ):
             texts = [text_of(read_asked(asked[one]).context) for one in part if one in asked]
             watched = on.held[key]
+            self._measure(key, watched, texts, found[-1].created_at, n_after)
             on.happened += count_contexts(key, watched, on.rule(key), found[-1].created_at, texts)
         last = found[-1]
         self._write(on, lambda c: rows.move_look(c, look, last.created_at, last.id))
@@ -236,6 +258,31 @@ class Watcher:
             if not watched.streams:
                 watched.reference = None
         return watched
+
+    def _measure(
+        self, key: Key, watched: Watched, texts: Sequence[str], at: float, n_waiting: int
+    ) -> None:
+        """Measure how far contexts are from the reference's, whose vectors are made first."""
+        distances, contexts, of = self._distances, watched.contexts, watched.reference
+        if distances is None or contexts is None or of is None:
+            return
+        try:
+            bank = contexts.bank
+            if bank is None or bank.scorer != distances.scorer:
+                bank = distances.bank_of((key, of), lambda: self._texts_of(key, watched, of))
+                contexts.bank = bank or contexts.bank
+            else:
+                gather_distances(bank, at, distances.measure(bank, texts, n_waiting))
+        except SteelyardError as error:
+            _log.warning("Contexts of %s are not embedded: %s", key[2] or key[1], error.message)
+        except Exception:  # noqa: BLE001  everything else is watched all the same
+            _log.exception("Contexts of %s could not be embedded.", key[2] or key[1])
+
+    def _texts_of(self, key: Key, watched: Watched, of: AlarmReference) -> list[str]:
+        found = self._references.texts_of(key, of)
+        if len(found) < MIN_REFERENCE and watched.learned is not None:
+            return self._references.texts_of(key, watched.learned)
+        return found
 
     def _learn(self, key: Key, watched: Watched, rule: AlarmRule, at: float) -> None:
         """Hold what has no other reference against the first answers."""

@@ -124,7 +124,7 @@ class AlarmEvidence(Struct, frozen=True, kw_only=True):
         str,
         Meta(
             description="`outcome:NAME`, `abstained`, `p_top`, `right`, `loss`, `gap`, `length`, "
-            "`new_words`, `slow`, `failed` or `escalated`."
+            "`new_words`, `distance`, `slow`, `failed` or `escalated`."
         ),
     ]
     estimate: Annotated[

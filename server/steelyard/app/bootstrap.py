@@ -16,6 +16,7 @@ from steelyard import tracing
 from steelyard.accounts.allowance import RequestLimits, TokenAllowance
 from steelyard.accounts.rate_limits import RateWindows
 from steelyard.accounts.service import AccountService, effective_limits
+from steelyard.alarms.distances import Distances
 from steelyard.alarms.references import References
 from steelyard.alarms.service import Alarms
 from steelyard.alarms.watching import LOOK_S, Watcher
@@ -255,10 +256,12 @@ def _open_sweeper(
 
 def _open_watcher(on: Foundation, datasets: DatasetService) -> Watcher:
     """Look at stored decisions for drift, again and again."""
+    model = on.models.default
     watcher = Watcher(
         on.state,
         References(on.state, on.frames("evaluations"), datasets),
         has_accounts=on.settings.accounts == "on",
+        distances=model.embed and Distances(model.embed, model.evaluation_key),
     )
     ticker = Ticker(
         watcher.tick,
@@ -267,6 +270,7 @@ def _open_watcher(on: Foundation, datasets: DatasetService) -> Watcher:
         interval_s=LOOK_S,
     )
     on.closing.callback(ticker.close)
+    on.closing.callback(watcher.stop)
     return watcher
 
 
