@@ -1,21 +1,32 @@
-"""GET /v1/decisions/log and /v1/decisions/summary: what was answered, and what came true."""
+"""GET /v1/decisions/log, /summary and /series: what was answered, and what came true."""
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import time
+from collections import Counter
 from collections.abc import Iterator
+from unittest.mock import ANY
 
 import httpx
+import msgspec
+import numpy as np
 import pytest
 from sqlalchemy import delete
 
+from steelyard.billing.money import from_usd
+from steelyard.decision_log import series
 from steelyard.decision_log.tables import decisions
+from support.drifting import SHARES, answers, store
+from support.drifting import tell as tell_outcomes
 from support.error_shape import assert_canonical_error
 from support.live_server import LiveServer, live_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 
 LOG, SUMMARY = "/v1/decisions/log", "/v1/decisions/summary"
+SERIES = "/v1/decisions/series"
 URGENCY = {
     "id": "urgent",
     "kind": "binary",
@@ -158,6 +169,8 @@ def test_an_unknown_answer_is_not_found(client):
         (SUMMARY, {"since": 9e9}, ["since"]),
         (SUMMARY, {"since": 0, "until": 86_400, "bucket_s": 10}, ["bucket_s"]),
         (SUMMARY, {"bucket_s": 0}, ["bucket_s"]),
+        (SERIES, {"bucket_s": 60, "since": 1, "until": 60 * 241}, ["bucket_s"]),
+        (SERIES, {"since": 2, "until": 1}, ["until"]),
     ],
 )
 def test_queries_that_cannot_be_used_say_what_is_wrong(client, path, params, wrong):
@@ -211,6 +224,119 @@ def test_a_summary_may_be_of_one_decision_and_of_a_window(client):
     assert before["answers"] == 0
     assert len(before["buckets"]) in {60, 61}
     assert client.get(SUMMARY, params={"model": answer["model"]}).json()["answers"] == 1
+
+
+def told_at(found, start):
+    """Of stored answers those of a point that has an hour, with top, probabilities and truth."""
+    for stored, truth in found:
+        if start <= stored.created_at < start + 3600:
+            result = msgspec.json.decode(stored.results)["team"]
+            yield result["top"], result["probabilities"], truth
+
+
+def test_figures_over_time_have_a_point_for_each_stretch(own, client):
+    state, hour = own[0].services.state, 3600.0
+    now = math.floor(time.time() / hour) * hour
+    found = []
+    for place, shares in enumerate([SHARES, SHARES, {"billing": 0.2, "support": 0.8}]):
+        at = now - (3 - place) * hour
+        found += answers(120, shares, at=at + 10, seed=place, p_top=0.8 if place < 2 else 0.95)
+    store(state, found)
+    tell_outcomes(state, found[:100] + found[240:340], now)
+    params = {"since": now - 4 * hour, "until": now + 1}
+    told = client.get(SERIES, params=params).json()
+    assert [point["answers"] for point in told["data"]] == [0, 120, 120, 120, 0]
+    assert [point["start"] for point in told["data"]] == [now + n * hour for n in range(-4, 1)]
+    assert (told["is_sampled"], told["outcomes_left_out"]) == (False, 0)
+    empty, first, untold, last, _ = told["data"]
+    assert {empty[name] for name in ("accuracy", "brier", "latency_p95_ms", "abstain_rate")} == {
+        None
+    }
+    names = [one["outcome"] for one in told["outcomes"]]
+    assert sorted(names) == sorted(SHARES)
+    for point in (first, last):
+        tops = Counter(top for top, _, _ in told_at(found, point["start"]))
+        shares = [one["value"] for one in point["outcomes"]]
+        assert shares == pytest.approx([tops[name] / 120 for name in names])
+        observed = list(told_at(found[:100] + found[240:340], point["start"]))
+        right = [top == truth for top, _, truth in observed]
+        accuracy = point["accuracy"]
+        assert (accuracy["value"], accuracy["n"]) == (sum(right) / 100, 100)
+        assert accuracy["low"] < accuracy["value"] < accuracy["high"]
+        brier = point["brier"]
+        squares = [
+            sum((p - (name == truth)) ** 2 for name, p in probabilities.items())
+            for _, probabilities, truth in observed
+        ]
+        assert brier["value"] == pytest.approx(np.mean(squares))
+        assert brier["low"] < brier["value"] < brier["high"]
+        assert point["latency_p50_ms"]["value"] < point["latency_p95_ms"]["value"]
+        assert point["latency_p50_ms"]["n"] == 120
+        assert point["escalation_rate"] == {"value": 0.0, "low": 0.0, "high": ANY, "n": 120}
+        assert point["cost_usd"] == "0"
+    assert last["brier"]["value"] < first["brier"]["value"]
+    assert (untold["accuracy"], untold["decisions"]) == (None, 120)
+    of_number = client.get(SERIES, params={**params, "model": "router@1"}).json()["data"][1]
+    assert (of_number["answers"], of_number["cost_usd"]) == (120, None)
+    other = client.get(SERIES, params={**params, "decision": "nobody"}).json()
+    assert (other["outcomes"], other["data"][1]["decisions"]) == ([], 0)
+
+
+def test_a_long_window_is_sampled_by_how_much_was_asked(own, client, monkeypatch):
+    monkeypatch.setattr(series, "MOST_READ", 400)
+    state, day = own[0].services.state, 86_400.0
+    now = math.floor(time.time() / day) * day
+    # Of the day before, a busy hour of one outcome and a quiet one of another.
+    busy = answers(900, {"billing": 1.0, "other": 0.0}, at=now - day + 3_600, seed=1)
+    quiet = answers(100, {"other": 1.0, "billing": 0.0}, at=now - day + 50_000, seed=2)
+    few = answers(5, SHARES, at=now - 2 * day, seed=3)
+    store(state, busy + quiet + few)
+    tell_outcomes(state, busy[:3], now)
+    params = {"since": now - 2 * day, "until": now, "bucket_s": int(day)}
+    found = client.get(SERIES, params=params).json()
+    first, last = found["data"]
+    assert found["is_sampled"]
+    assert (first["answers"], first["answers_read"]) == (5, 5)
+    assert last["answers"] == 1_000
+    assert 200 <= last["answers_read"] <= 210
+    shares = {
+        one["outcome"]: of for one, of in zip(found["outcomes"], last["outcomes"], strict=True)
+    }
+    assert shares["billing"]["value"] == pytest.approx(0.9, abs=0.02)
+    # What was told is found though none of it is among the answers that are read.
+    assert last["accuracy"]["n"] == 3
+
+
+def test_decisions_over_time_have_what_they_cost_and_what_escalated():
+    stored, _ = answers(1, SHARES, at=time.time() - 10)[0]
+    results = msgspec.json.decode(stored.results)
+    results["team"]["route"] = [{"model": "a"}, {"model": "b"}]
+    with live_server(accounts="on", prices="hashing=7") as server:
+        accounts = server.services.accounts
+        account = accounts.create_account("acme").id
+        accounts.add_credit(account, 10**9)
+        secret = accounts.create_key(account=account, name="key").secret
+        escalated = dataclasses.replace(
+            stored, account_id=account, results=msgspec.json.encode(results)
+        )
+        store(server.services.state, [(escalated, "billing")])
+        bearer = {"Authorization": f"Bearer {secret}"}
+        with httpx.Client(base_url=server.url, headers=bearer) as client:
+            answer = decide(client, REFUND)
+
+            def told(**params):
+                data = client.get(SERIES, params=params).json()["data"]
+                rates = [one["escalation_rate"] for one in data if one["escalation_rate"]]
+                return [(one["value"], one["n"]) for one in rates], [
+                    one["cost_usd"] for one in data
+                ]
+
+            rates, costs = told()
+            assert sum(value * n for value, n in rates) == 1
+            assert sum(n for _, n in rates) == 2
+            assert sum(map(from_usd, costs)) == from_usd(answer["charge"]["amount_usd"]) > 0
+            assert sum(map(from_usd, told(model="router")[1])) == 0
+            assert set(told(decision="refund")[1]) == {None}
 
 
 def answer_time(client: httpx.Client) -> float:

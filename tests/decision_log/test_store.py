@@ -5,6 +5,9 @@ import dataclasses
 import pytest
 from sqlalchemy import func, select
 
+from steelyard.caller import LOCAL_ACCOUNT
+from steelyard.decision_log import series
+from steelyard.decision_log.series import Series
 from steelyard.decision_log.store import (
     StoredDecision,
     delete_decisions_before,
@@ -14,6 +17,7 @@ from steelyard.decision_log.store import (
     put_feedback,
 )
 from steelyard.decision_log.tables import feedback
+from steelyard.decision_log.wire import DecisionSeriesQuery
 from steelyard.errors import NotFoundError
 from steelyard.storage import State
 
@@ -26,6 +30,8 @@ KEPT = StoredDecision(
     results=b"{}",
     outcome_names={"team": ["billing", "other"]},
 )
+
+RESULTS = b'{"team":{"top":"billing","action":"billing","probabilities":{"billing":1.0}}}'
 
 
 @pytest.mark.parametrize(
@@ -73,3 +79,26 @@ def test_old_decisions_go_with_their_feedback(state: State):
         lambda c: c.execute(select(func.count()).select_from(feedback)).scalar_one()
     )
     assert n_left == 3
+
+
+@pytest.mark.parametrize("most", [20_000, 40])
+def test_a_series_counts_by_stretches_on_every_database(state: State, monkeypatch, most: int):
+    monkeypatch.setattr(series, "MOST_READ", most)
+
+    def fill(connection) -> None:
+        for index in range(180):
+            # On the edges of stretches too.
+            at = index * 20.0
+            kept = dataclasses.replace(KEPT, id=f"dec_{index:03}", created_at=at, results=RESULTS)
+            insert_decision(connection, kept)
+        put_feedback(connection, "dec_000", {"team": "billing"}, recorded_at=1)
+
+    state.write_now(fill)
+    query = DecisionSeriesQuery(bucket_s=600)
+    found = state.read_now(Series(LOCAL_ACCOUNT, 30.0, 3600.0, query).read)
+    assert [point.answers for point in found.data] == [28, 30, 30, 30, 30, 30]
+    assert found.is_sampled == (most < 180)
+    read = [point.answers_read for point in found.data]
+    assert read == [28, 30, 30, 30, 30, 30] if most > 180 else all(6 <= n <= 30 for n in read)
+    assert {point.accuracy for point in found.data} == {None}
+    assert {point.cost_usd for point in found.data} == {"0"}

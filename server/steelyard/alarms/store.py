@@ -25,6 +25,7 @@ from steelyard.alarms.tables import (
     alarm_watches,
     alarms,
 )
+from steelyard.decision_log.store import DECIDING
 from steelyard.decision_log.tables import decisions, feedback
 from steelyard.evaluations.tables import evaluations
 from steelyard.operations.tables import operations
@@ -154,10 +155,6 @@ def failed_operations(
         .group_by(table.account_id, table.model)
     )
     return [(account_id, model, n) for account_id, model, n in found]
-
-
-#: The routes whose operations are decisions.
-DECIDING = ("POST /v1/decide", "POST /v1/systemone", "POST /v1/decisions")
 
 
 def window_answers(

@@ -13,6 +13,7 @@ from steelyard.client.answers import DecideAnswer, LintAnswer
 from steelyard.client.calls import Call, encode_body, read, segment, write
 from steelyard.decision_log.wire import (
     DecisionLogPage,
+    DecisionSeries,
     DecisionSummary,
     FeedbackResponse,
     StoredAnswer,
@@ -374,6 +375,30 @@ def decision_summary(
     window = {"since": since, "until": until, "bucket_s": bucket_s}
     path = "/v1/decisions/summary"
     return read(path, DecisionSummary, **window, model=model, decision=decision)
+
+
+def decision_series(
+    *,
+    since: float | None = None,
+    until: float | None = None,
+    bucket_s: int | None = None,
+    model: str | None = None,
+    decision: str | None = None,
+) -> Call[DecisionSeries]:
+    """Return figures of the stored answers over time: ``GET /v1/decisions/series``.
+
+    Parameters
+    ----------
+    since, until : float, optional
+        The window, in Unix seconds; the last day when left out.
+    bucket_s : int, optional
+        Seconds of a point; an hour when left out, and at most 240 points.
+    model, decision : str, optional
+        As for ``decision_log``.
+    """
+    window = {"since": since, "until": until, "bucket_s": bucket_s}
+    path = "/v1/decisions/series"
+    return read(path, DecisionSeries, **window, model=model, decision=decision)
 
 
 def stored_decision(decision_id: str) -> Call[StoredAnswer]:

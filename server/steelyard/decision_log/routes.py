@@ -10,6 +10,8 @@ from steelyard.decision_log.traffic import share
 from steelyard.decision_log.wire import (
     DecisionLogPage,
     DecisionLogQuery,
+    DecisionSeries,
+    DecisionSeriesQuery,
     DecisionSummary,
     DecisionSummaryQuery,
     ExportDecisionsQuery,
@@ -101,6 +103,16 @@ ROUTES = (
         tags=_TAGS,
         query=DecisionSummaryQuery,
         response=DecisionSummary,
+    ),
+    Route(
+        method="GET",
+        path="/v1/decisions/series",
+        use=lambda call: call.service(DecisionLog).series(call.caller, call.query),
+        summary="Return figures of the stored answers over time, a point for each hour or day.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        query=DecisionSeriesQuery,
+        response=DecisionSeries,
     ),
 )
 

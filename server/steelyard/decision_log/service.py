@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 
 from steelyard.caller import Caller
 from steelyard.decision_log.exports import export_table, outcome_names
+from steelyard.decision_log.series import Series
 from steelyard.decision_log.store import (
     ObservedDecision,
     ShortRow,
@@ -27,9 +28,13 @@ from steelyard.decision_log.traffic import Traffic, did_abstain, is_right
 from steelyard.decision_log.wire import (
     DEFAULT_WINDOW_S,
     MAX_BUCKETS,
+    MAX_POINTS,
+    SERIES_WINDOW_S,
     DecisionLogFilter,
     DecisionLogPage,
     DecisionLogQuery,
+    DecisionSeries,
+    DecisionSeriesQuery,
     DecisionSummary,
     DecisionSummaryQuery,
     ExportDecisionsQuery,
@@ -153,7 +158,7 @@ class DecisionLog:
         """Return figures of the stored answers of a window, one window at a time."""
         until = self._now() if query.until is None else query.until
         since = max(until - DEFAULT_WINDOW_S if query.since is None else query.since, 0.0)
-        _check_window(query, since, until)
+        _check_window(query, since, until, MAX_BUCKETS)
         # What is older than the oldest that is kept cannot be there.
         since = min(max(since, self._oldest()), until)
         traffic = Traffic(since, until, query.bucket_s)
@@ -163,6 +168,15 @@ class DecisionLog:
             )
         )
         return traffic.summary(server)
+
+    async def series(self, caller: Caller, query: DecisionSeriesQuery) -> DecisionSeries:
+        """Return figures of stored answers over time, one window at a time, as for a summary."""
+        until = self._now() if query.until is None else query.until
+        since = max(until - SERIES_WINDOW_S if query.since is None else query.since, 0.0)
+        _check_window(query, since, until, MAX_POINTS)
+        since = min(max(since, self._oldest()), until)
+        series = Series(caller.account_id, since, until, query)
+        return await self._adding_up.take(lambda: self._state.read(series.read))
 
     def _oldest(self) -> float:
         return self._now() - self._retention_s
@@ -284,16 +298,18 @@ def _check_ranges(query: DecisionLogFilter) -> None:
         raise InvalidRequestError(violations=found)
 
 
-def _check_window(query: DecisionSummaryQuery, since: float, until: float) -> None:
+def _check_window(
+    query: DecisionSummaryQuery | DecisionSeriesQuery, since: float, until: float, most: int
+) -> None:
     if until <= since:
         name = "since" if query.until is None else "until"
         raise InvalidRequestError(
             violations=[_violation(name, "until is not after since; give a later time.")]
         )
     n = math.ceil(until / query.bucket_s) - math.floor(since / query.bucket_s)
-    if n > MAX_BUCKETS:
+    if n > most:
         message = (
-            f"bucket_s makes {n} buckets of the window, and {MAX_BUCKETS} are allowed; give a "
+            f"bucket_s makes {n} buckets of the window, and {most} are allowed; give a "
             "larger one or a shorter window."
         )
         raise InvalidRequestError(

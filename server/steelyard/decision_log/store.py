@@ -11,15 +11,32 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, or_, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Row,
+    and_,
+    cast,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+)
 
+from steelyard.billing.tables import ledger_entries
 from steelyard.decision_log.tables import decisions, feedback
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.validation import ValidRequest
 from steelyard.decisions.wire import DecideResponse
 from steelyard.errors import NotFoundError
+from steelyard.operations.tables import operations
 from steelyard.storage.pages import after_cursor
 from steelyard.wire.violations import show
+
+#: The routes whose operations are decisions.
+DECIDING = ("POST /v1/decide", "POST /v1/systemone", "POST /v1/decisions")
 
 #: Rows that a database driver hands over at a time.
 _AT_A_TIME = 2_000
@@ -286,6 +303,66 @@ def answers_between(
     where = in_window(account_id, since, until, model)
     streaming = connection.execution_options(yield_per=_AT_A_TIME)
     yield from streaming.execute(select(*_SHORT).where(*where))
+
+
+def count_between(
+    connection: Connection,
+    account_id: str,
+    *,
+    since: float,
+    until: float,
+    model: str | None = None,
+    first: float,
+    width: float,
+) -> dict[int, int]:
+    """Return how many stored answers there are in each stretch after ``first`` that has some."""
+    place = _stretch(connection, decisions.c.created_at, first, width)
+    found = connection.execute(
+        select(place, func.count())
+        .where(*in_window(account_id, since, until, model))
+        .group_by(place)
+    )
+    return {int(at): n for at, n in found}
+
+
+def costs_between(
+    connection: Connection,
+    account_id: str,
+    *,
+    since: float,
+    until: float,
+    model: str | None = None,
+    first: float,
+    width: float,
+) -> dict[int, int]:
+    """Return nano-dollars that decisions cost, stored or not, in each stretch after ``first``."""
+    entry = ledger_entries.c
+    place = _stretch(connection, entry.created_at, first, width)
+    where = [
+        entry.account_id == account_id,
+        entry.book == "revenue",
+        entry.created_at >= since,
+        entry.created_at < until,
+        operations.c.route.in_(DECIDING),
+    ]
+    if model is not None:
+        where.append(operations.c.model == model)
+    found = connection.execute(
+        select(place, func.sum(entry.amount_nano))
+        .join(operations, operations.c.id == entry.operation_id)
+        .where(*where)
+        .group_by(place)
+    )
+    return {int(at): int(nano) for at, nano in found}  # a sum of PostgreSQL's is a decimal
+
+
+def _stretch(
+    connection: Connection, at: ColumnElement[float], first: float, width: float
+) -> ColumnElement[int]:
+    passed = (at - first) / width
+    # SQLite may have no floor(), and cuts off where PostgreSQL rounds.
+    is_cut = connection.dialect.name == "sqlite"
+    return cast(passed if is_cut else func.floor(passed), BigInteger).label("place")
 
 
 def feedback_between(

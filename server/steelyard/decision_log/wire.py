@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from steelyard.accounts.wire import Usd
 from steelyard.decisions.wire import DecisionResult, Kind, Name, Probability
 from steelyard.wire.limits import MAX_DECISIONS
 from steelyard.wire.measures import Measure, ReliabilityRow
@@ -15,6 +16,8 @@ from steelyard.wire.queries import MAX_PAGE, Cursor, ExportFormat, PageSize
 MAX_BUCKETS = 1440
 #: Seconds of a summary's window when nothing is said.
 DEFAULT_WINDOW_S = 3600.0
+#: The most points of a series, and seconds of its window when nothing is said.
+MAX_POINTS, SERIES_WINDOW_S = 240, 86_400.0
 
 #: Unix seconds; the bound is the year 5138.
 Time = Annotated[float, Meta(ge=0, le=1e11)]
@@ -227,6 +230,88 @@ class DecisionSummary(Struct, frozen=True, kw_only=True):
     server: Annotated[
         ServerErrors | None, Meta(description="Null for callers who may not read `/metrics`.")
     ]
+
+
+class DecisionSeriesQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which stored answers are told over time."""
+
+    since: Annotated[
+        Time | None, Meta(description="Answered at this time or later; a day before `until`.")
+    ] = None
+    until: Annotated[Time | None, Meta(description="Answered before this time; now.")] = None
+    bucket_s: Annotated[
+        Annotated[int, Meta(ge=60, le=86_400)],
+        Meta(description="Seconds of a point; the window has at most 240 of them."),
+    ] = 3600
+    model: Annotated[
+        Text | None, Meta(description="Answered under this name, or by the model of this number.")
+    ] = None
+    decision: Annotated[Text | None, Meta(description="Only decisions of this id.")] = None
+
+
+class SeriesOutcome(Struct, frozen=True, kw_only=True):
+    """An outcome whose share is told at each point."""
+
+    decision: str
+    outcome: str
+
+
+class SeriesPoint(Struct, frozen=True, kw_only=True):
+    """Figures of a stretch of time; null where there is nothing to measure."""
+
+    start: Annotated[float, Meta(description="Unix seconds; a whole number of stretches.")]
+    answers: Annotated[int, Meta(description="Stored answers, of every decision.")]
+    answers_read: Annotated[int, Meta(description="Those that the figures are of.")]
+    decisions: int
+    abstain_rate: Measure | None
+    escalation_rate: Annotated[
+        Measure | None,
+        Meta(description="Share of answers for which a route asked a further model."),
+    ]
+    outcomes: Annotated[
+        list[Measure | None],
+        Meta(description="Shares among decisions of the same id, in the order of `outcomes`."),
+    ]
+    latency_p50_ms: Measure | None
+    latency_p95_ms: Measure | None
+    accuracy: Annotated[
+        Measure | None, Meta(description="On feedback, which is no random sample of the traffic.")
+    ]
+    brier: Annotated[
+        Measure | None,
+        Meta(description="On feedback: mean squared error summed over outcomes, 0 to 2."),
+    ]
+    cost_usd: Annotated[
+        Usd | None,
+        Meta(
+            description="Charged for decisions, stored or not; null for one decision or number of a "
+            "model, which have no cost of their own."
+        ),
+    ]
+
+
+class DecisionSeries(Struct, frozen=True, kw_only=True):
+    """Figures of stored answers over time.
+
+    Shares have Wilson's 95 % intervals and times those of order statistics, which take decisions as
+    independent of each other.
+    """
+
+    since: float
+    until: float
+    bucket_s: int
+    is_sampled: Annotated[
+        bool,
+        Meta(
+            description="Whether there were more than 20,000 answers: then figures are of a share of "
+            "each stretch's, and those on feedback of the newest that have some."
+        ),
+    ]
+    outcomes: Annotated[
+        list[SeriesOutcome], Meta(description="Those that were on top most often, 8 at most.")
+    ]
+    outcomes_left_out: int
+    data: Annotated[list[SeriesPoint], Meta(description="In order of time, empty ones included.")]
 
 
 #: How far from 1 the probabilities of an observed outcome may sum; they are then rescaled.

@@ -113,6 +113,7 @@ class AsyncClient:
     ready = _method(routes.ready)
     decision_log = _method(routes.decision_log)
     decision_summary = _method(routes.decision_summary)
+    decision_series = _method(routes.decision_series)
     stored_decision = _method(routes.stored_decision)
     export_decisions = _method(routes.export_decisions)
 

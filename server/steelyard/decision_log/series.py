@@ -1,0 +1,258 @@
+"""Figures of stored decisions over time: a point for each stretch, of a bounded number of answers.
+
+A window that has few answers is read whole. Of one that has more, each stretch is cut into slices, and
+of each slice as many of its newest answers are read as it has of the stretch's: hours count by how much
+was asked in them. Feedback is rare, so that of each stretch the newest answers that have some are read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import Any
+
+import msgspec
+import numpy as np
+from sqlalchemy import Connection
+
+from steelyard.billing.money import to_usd
+from steelyard.calibration.metrics import decision_brier_scores
+from steelyard.decision_log.store import (
+    ShortRow,
+    answers_between,
+    costs_between,
+    count_between,
+    feedback_of_answers,
+    newest_answers,
+)
+from steelyard.decision_log.traffic import did_abstain, is_right, quantile, share
+from steelyard.decision_log.wire import (
+    DecisionSeries,
+    DecisionSeriesQuery,
+    SeriesOutcome,
+    SeriesPoint,
+)
+from steelyard.wire.measures import Measure
+
+#: Answers that are read for a series at most, but for one of each slice.
+MOST_READ = 20_000
+#: Slices of a window, over all of its points.
+_SLICES = 720
+#: Outcomes whose shares are told, those that were on top most often.
+MAX_OUTCOMES = 8
+_AT_ONCE = 500
+_REACH = NormalDist().inv_cdf(0.975)
+
+
+class _Result(msgspec.Struct):
+    """What figures need of a result."""
+
+    top: str
+    action: str
+    probabilities: dict[str, float]
+    route: list[Any] = []
+
+
+_results = msgspec.json.Decoder(dict[str, _Result])
+
+
+@dataclass(slots=True)
+class _Point:
+    """What was added of a stretch of time."""
+
+    answers: int = 0
+    read: int = 0
+    decisions: int = 0
+    abstained: int = 0
+    escalated: int = 0
+    times: list[float] = field(default_factory=list)
+    tops: Counter[tuple[str, str]] = field(default_factory=Counter)
+    right: int = 0
+    squares: list[float] = field(default_factory=list)
+    cost_nano: int = 0
+
+
+class Series:
+    """Reads a window and adds it up by stretches."""
+
+    def __init__(
+        self, account_id: str, since: float, until: float, query: DecisionSeriesQuery
+    ) -> None:
+        self._account_id, self._query = account_id, query
+        self._since, self._until, self._width = since, until, query.bucket_s
+        self._first = math.floor(since / self._width) * self._width
+        n = max(1, math.ceil((until - self._first) / self._width))
+        self._points = [_Point() for _ in range(n)]
+        self._is_sampled = False
+        self._has_cost = query.decision is None and "@" not in (query.model or "")
+
+    def read(self, connection: Connection) -> DecisionSeries:
+        """Return the series."""
+        n_slices = max(1, _SLICES // len(self._points))
+        slice_s = self._width / n_slices
+        counts = count_between(
+            connection, self._account_id, **self._window(), first=self._first, width=slice_s
+        )
+        for place, n in counts.items():
+            self._points[min(place // n_slices, len(self._points) - 1)].answers += n
+        self._is_sampled = sum(counts.values()) > MOST_READ
+        if self._is_sampled:
+            self._read_slices(connection, counts, n_slices)
+            self._read_observed(connection)
+        else:
+            rows = answers_between(connection, self._account_id, **self._window())
+            for part in _parts(rows):
+                self._add(part)
+                self._observe(connection, part)
+        if self._has_cost:
+            costs = costs_between(
+                connection, self._account_id, **self._window(), first=self._first, width=self._width
+            )
+            for place, nano in costs.items():
+                self._points[min(place, len(self._points) - 1)].cost_nano += nano
+        return self._to_wire()
+
+    def _window(self) -> dict[str, Any]:
+        return {"since": self._since, "until": self._until, "model": self._query.model}
+
+    def _point(self, at: float) -> _Point:
+        place = math.floor((at - self._first) / self._width)
+        return self._points[min(max(place, 0), len(self._points) - 1)]
+
+    def _read_slices(
+        self, connection: Connection, counts: Mapping[int, int], n_slices: int
+    ) -> None:
+        quota, slice_s = MOST_READ // len(self._points), self._width / n_slices
+        for place, n in counts.items():
+            since = self._first + place * slice_s
+            until = self._first + (place + 1) * slice_s
+            limit = math.ceil(quota * n / max(self._points[place // n_slices].answers, quota))
+            self._add(
+                newest_answers(
+                    connection,
+                    self._account_id,
+                    since=max(since, self._since),
+                    until=min(until, self._until),
+                    model=self._query.model,
+                    limit=limit,
+                )
+            )
+
+    def _read_observed(self, connection: Connection) -> None:
+        quota = MOST_READ // len(self._points)
+        for place in range(len(self._points)):
+            start = self._first + place * self._width
+            rows = newest_answers(
+                connection,
+                self._account_id,
+                since=max(start, self._since),
+                until=min(start + self._width, self._until),
+                model=self._query.model,
+                is_observed=True,
+                observed_of=self._query.decision,
+                limit=quota,
+            )
+            for part in _parts(rows):
+                self._observe(connection, part)
+
+    def _wanted(self, row: ShortRow) -> dict[str, _Result]:
+        found, only = _results.decode(row.results), self._query.decision
+        if only is None:
+            return found
+        return {only: found[only]} if only in found else {}
+
+    def _add(self, rows: Iterable[ShortRow]) -> None:
+        for row in rows:
+            results = self._wanted(row)
+            if not results:
+                continue
+            point = self._point(row.created_at)
+            point.read += 1
+            point.escalated += any(len(result.route) > 1 for result in results.values())
+            point.times.append(math.nan if row.total_ms is None else row.total_ms)
+            for name, result in results.items():
+                point.decisions += 1
+                point.abstained += did_abstain(result.action, result.top)
+                point.tops[name, result.top] += 1
+
+    def _observe(self, connection: Connection, rows: Sequence[ShortRow]) -> None:
+        observed = feedback_of_answers(connection, [row.id for row in rows])
+        for row in rows:
+            told = observed.get(row.id)
+            if told is None:
+                continue
+            point = self._point(row.created_at)
+            for name, result in self._wanted(row).items():
+                if name in told:
+                    point.right += is_right(result.top, told[name])
+                    point.squares.append(_squared_error(result.probabilities, told[name]))
+
+    def _to_wire(self) -> DecisionSeries:
+        tops = sum((point.tops for point in self._points), Counter[tuple[str, str]]())
+        most = [key for key, _ in tops.most_common(MAX_OUTCOMES)]
+        return DecisionSeries(
+            since=self._since,
+            until=self._until,
+            bucket_s=self._width,
+            is_sampled=self._is_sampled,
+            outcomes=[SeriesOutcome(decision=decision, outcome=top) for decision, top in most],
+            outcomes_left_out=len(tops) - len(most),
+            data=[
+                self._point_to_wire(point, float(self._first + place * self._width), most)
+                for place, point in enumerate(self._points)
+            ],
+        )
+
+    def _point_to_wire(
+        self, point: _Point, start: float, outcomes: Sequence[tuple[str, str]]
+    ) -> SeriesPoint:
+        by_decision: Counter[str] = Counter()
+        for (decision, _), n in point.tops.items():
+            by_decision[decision] += n
+        times = np.array(point.times, dtype=np.float64)
+        return SeriesPoint(
+            start=start,
+            answers=point.answers,
+            answers_read=point.read,
+            decisions=point.decisions,
+            abstain_rate=share(point.abstained, point.decisions),
+            escalation_rate=share(point.escalated, point.read),
+            outcomes=[share(point.tops[key], by_decision[key[0]]) for key in outcomes],
+            latency_p50_ms=quantile(times, 0.5),
+            latency_p95_ms=quantile(times, 0.95),
+            accuracy=share(point.right, len(point.squares)),
+            brier=_mean(point.squares),
+            cost_usd=to_usd(point.cost_nano) if self._has_cost else None,
+        )
+
+
+def _squared_error(probabilities: Mapping[str, float], outcome: str | Mapping[str, float]) -> float:
+    targets = {outcome: 1.0} if isinstance(outcome, str) else outcome
+    forecast = [list(probabilities.values())]
+    truth = [[targets.get(name, 0.0) for name in probabilities]]
+    return float(decision_brier_scores(forecast, truth)[0])
+
+
+def _mean(values: Sequence[float]) -> Measure | None:
+    """Return a mean of squared errors, 0 to 2, with its interval."""
+    if not values:
+        return None
+    n, mean = len(values), float(np.mean(values))
+    if n == 1:
+        return Measure(value=mean, low=None, high=None, n=n)
+    reach = _REACH * float(np.std(values, ddof=1)) / math.sqrt(n)
+    return Measure(value=mean, low=max(mean - reach, 0.0), high=min(mean + reach, 2.0), n=n)
+
+
+def _parts(rows: Iterable[ShortRow]) -> Iterable[list[ShortRow]]:
+    part: list[ShortRow] = []
+    for row in rows:
+        part.append(row)
+        if len(part) == _AT_ONCE:
+            yield part
+            part = []
+    if part:
+        yield part
