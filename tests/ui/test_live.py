@@ -22,4 +22,10 @@ def test_a_decision_shows_up_and_feedback_on_it_counts(server, quiet_page):
     quiet_page.get_by_role("button", name="Tell what came true").click()
     expect(quiet_page.get_by_text("Recorded: refund is")).to_be_visible()
     expect(quiet_page.get_by_text("50.0%").first).to_be_visible()
+    # What is over time is there too, and a line of its table opens the decisions behind it.
+    expect(quiet_page.get_by_text("A point for each hour")).to_be_visible()
+    quiet_page.get_by_role("button", name="Show the figures over time as a table").click()
+    table = quiet_page.get_by_role("table", name="Figures by hour")
+    table.get_by_role("button").first.click()
+    expect(quiet_page.get_by_text("Only those of")).to_be_visible()
     assert server.client.decision_summary().accuracy.n == 1

@@ -64,7 +64,8 @@ def share_text(measure: Measure | None) -> tuple[str, str]:
     return _measure_text(measure, "{:.1%}", "{:.1%}", "")
 
 
-def _time_text(measure: Measure | None) -> tuple[str, str]:
+def time_text(measure: Measure | None) -> tuple[str, str]:
+    """Return a time in milliseconds, and its interval and n."""
     return _measure_text(measure, "{:.1f} ms", "{:.1f}", "too few for an interval, ")
 
 
@@ -105,8 +106,8 @@ def _cards(summary: DecisionSummary, view: View, open_: Open) -> Viewable:
             open_=open_,
             opens="Show the wrong",
         ),
-        _card("Half answered within", *_time_text(summary.latency_p50_ms)),
-        _card("95 % answered within", *_time_text(summary.latency_p95_ms)),
+        _card("Half answered within", *time_text(summary.latency_p50_ms)),
+        _card("95 % answered within", *time_text(summary.latency_p95_ms)),
     ]
     window = f"{view.window}, {clock(summary.since)} to {clock(summary.until)} UTC"
     said = [
@@ -184,7 +185,7 @@ def _rates(
     return pn.Column(
         figures.show(rate_chart(summary, open_bucket, bands)),
         *said,
-        _data("Show the bars as a table", data, tables),
+        with_table("Show the bars as a table", data, tables),
         sizing_mode="stretch_width",
     )
 
@@ -223,7 +224,7 @@ def _calibration(summary: DecisionSummary, open_: Open, tables: set[str]) -> Vie
         pmui.Typography(_NOT_RANDOM.format(n=n, share=f"{share.value:.1%}"), variant="body2"),
         figures.show(reliability_chart(summary.reliability, open_bin)),
         figures.show(bin_counts_chart(summary.reliability, open_bin)),
-        _data("Show the points as a table", data, tables),
+        with_table("Show the points as a table", data, tables),
         sizing_mode="stretch_width",
     )
 
@@ -279,7 +280,8 @@ def _one_line(measure: Measure | None) -> str:
     return "—" if measure is None else f"{value} ({rest})"
 
 
-def _data(label: str, data: Viewable, tables: set[str]) -> Viewable:
+def with_table(label: str, data: Viewable, tables: set[str]) -> Viewable:
+    """Return a button that shows a table; ``tables`` keeps the labels of those that are shown."""
     data.visible = label in tables
 
     def turn(_: object) -> None:

@@ -25,6 +25,7 @@ from steelyard_workbench.live.alarms import fetch_alarms, show_alarms
 from steelyard_workbench.live.feed import Feed
 from steelyard_workbench.live.figures import show_figures
 from steelyard_workbench.live.opened import OpenedAnswer
+from steelyard_workbench.live.over_time import OverTime
 from steelyard_workbench.live.sending import SendForm
 from steelyard_workbench.live.shadows import fetch_shadows, show_shadow
 from steelyard_workbench.live.view import WINDOWS, RowFilter, View, from_text, to_text
@@ -81,6 +82,7 @@ class LivePage(Page):
         self._offer({self.view.model}, {self.view.decision})
         pn.bind(self._on_choice, self.window, self.model, self.decision, watch=True)
         self.figures = Loaded("The figures", self._fetch, self._show, n_lines=8)
+        self.over_time = OverTime(self.client, lambda: self.view, self.show_rows)
         self.feed = Feed(
             self.client, on_open=self.show, on_change=self._changed, nothing=self._nothing
         )
@@ -97,6 +99,7 @@ class LivePage(Page):
         shown = [
             pn.FlexBox(self.window, self.model, self.decision, gap="8px"),
             self.part(self.figures),
+            self.over_time,
             heading("Latest decisions"),
             self._said,
             side_by_side(self.feed, self._opened),
@@ -105,6 +108,7 @@ class LivePage(Page):
             self.visibility,
         ]
         self.part(self.sending.part)
+        self.part(self.over_time.part)
         return shown
 
     def open(self) -> None:
@@ -161,6 +165,7 @@ class LivePage(Page):
         """Fetch the figures again; what is shown stays until they are here."""
         self._summed_at, self._has_changed = time.monotonic(), False
         await self.figures.refresh(quietly=True)
+        await self.over_time.renew()
 
     def show(self, decision_id: str) -> None:
         """Open an answer beside the feed."""
@@ -227,6 +232,7 @@ class LivePage(Page):
         )
         self._summed_at, self._has_changed = time.monotonic(), False
         self.figures.start()
+        self.over_time.part.start()
 
     def _write(self) -> None:
         self.session.query = to_text(self.view)
