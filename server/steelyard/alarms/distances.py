@@ -83,7 +83,7 @@ class Distances:
         self._stopping.set()
 
     def tick(self) -> None:
-        """Let so many be embedded again."""
+        """Allow so many to be embedded again."""
         self._tick += 1
         self._to_make = self._to_measure = AT_A_TICK
 
