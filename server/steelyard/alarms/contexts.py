@@ -151,7 +151,8 @@ def _test(contexts: Contexts, false_alarms: float) -> list[ContextMove]:
     if bank is not None and DISTANCE in samples:
         bank.gathered = []
     # It clears where even a test that is often wrong finds nothing, of what it was raised by too.
-    is_waiting = contexts.raised_figure == DISTANCE not in samples and n_distances > 0
+    has_none = DISTANCE not in samples and n_distances > 0
+    is_waiting = has_none and contexts.raised_figure == DISTANCE
     if contexts.is_raised:
         must_move = move.p_value > 0.05 and not is_waiting
     else:
