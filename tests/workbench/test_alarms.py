@@ -10,8 +10,11 @@ import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
+from msgspec import structs
+
 import steelyard
 from steelyard.errors import KeyScopeError
+from steelyard.wire.measures import Measure
 from steelyard_workbench.attention import alarm_needs
 from steelyard_workbench.live.alarms import AlarmBand, fetch_alarms, view_behind
 from steelyard_workbench.live.view import from_text
@@ -43,11 +46,27 @@ def test_live_shows_an_alarm_with_its_evidence_and_leads_to_its_decisions(client
     assert "Yellow bands" in said
     assert f"n = {alarm.evidence.estimate.n:,}" in said
     assert 'role="img"' in said
+    assert "Odds against no drift" in said
+    assert "to 1; an alarm from" in said
     named(page.figures.__panel__(), "Show the decisions")[0].clicks += 1
     assert page.view.rows.model == "router@1"
     assert page.feed.entries
     assert {one.version for one in page.feed.entries} == {"router@1"}
     assert fetch_alarms(client, "another") == []
+
+
+def test_the_evidence_on_contexts_is_told_with_its_chance(client):
+    alarm = fetch_alarms(client)[0]
+    evidence = structs.replace(
+        alarm.evidence, figure="distance", p_value=3e-9, log_evidence=None, log_threshold=None,
+        estimate=Measure(value=0.71, low=0.5, high=0.9, n=200), reference_value=0.54,
+    )  # fmt: skip
+    of_contexts = structs.replace(alarm, watch="contexts", evidence=evidence)
+    band = AlarmBand(client, of_contexts, open_=lambda _: None, on_known=lambda: None)
+    said = texts_of(band.__panel__())
+    assert "3e-09" in said
+    assert "0.710, 0.500 to 0.900 (n = 200)" in said
+    assert "Odds against" not in said
 
 
 def test_home_tells_of_an_alarm_with_the_way_to_it(client):

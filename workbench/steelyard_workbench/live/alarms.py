@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from html import escape
 from itertools import islice
@@ -24,6 +25,8 @@ from steelyard_workbench.theme import BLUE, ORANGE
 #: Alarms that are shown, the newest first.
 MOST_ALARMS = 10
 _SHARES = frozenset({"abstained", "right", "slow", "failed", "escalated", "new_words"})
+#: Log of the odds that are told at most.
+_MOST_LOG = math.log(1e9)
 _WIDTH, _HEIGHT, _EDGE = 420, 34, 8
 
 
@@ -169,7 +172,17 @@ def _told(alarm: Alarm, since: str) -> dict[str, str]:
     }
     if found.total_variation is not None:
         told["Outcomes apart by"] = measure_text(found.total_variation)
+    if found.p_value is not None:
+        told["Chance without a drift"] = f"{found.p_value:.1g}"
+    elif found.log_evidence is not None and found.log_threshold is not None:
+        told["Odds against no drift"] = (
+            f"{_odds(found.log_evidence)} to 1; an alarm from {_odds(found.log_threshold)} to 1"
+        )
     return told
+
+
+def _odds(log: float) -> str:
+    return f"{math.exp(log):,.0f}" if log < _MOST_LOG else f"over {math.exp(_MOST_LOG):,.0f}"
 
 
 def _number(evidence: AlarmEvidence, value: float) -> str:
