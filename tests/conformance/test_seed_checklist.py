@@ -210,10 +210,13 @@ class TestAuthentication:
         documents = {("GET", "/openapi.json"), ("GET", "/llms.txt")}
         # Whoever signs in has nothing yet, and a provider of payments signs its notices.
         console = {
+            ("GET", "/v1/auth"),
             ("POST", "/v1/auth/email"),
             ("POST", "/v1/auth/email/verify"),
             ("POST", "/v1/auth/oidc"),
             ("POST", "/v1/auth/oidc/verify"),
+            ("POST", "/v1/auth/passkey"),
+            ("POST", "/v1/auth/passkey/verify"),
             ("POST", "/v1/billing/providers/{provider}/events"),
         }
         assert is_public == PUBLIC.keys() | documents | console

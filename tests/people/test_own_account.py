@@ -32,7 +32,7 @@ MIA, LEO = "mia@example.org", "leo@example.org"
 ACCOUNT = "/v1/account"
 #: Tables of nobody's account: people, codes and letters.
 SHARED = {
-    "users", "sessions", "sign_in_challenges", "letters", "provider_events", "alarm_looks",
+    "users", "sessions", "passkeys", "sign_in_challenges", "letters", "provider_events", "alarm_looks",
 }  # fmt: skip
 
 

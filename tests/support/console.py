@@ -31,6 +31,7 @@ from steelyard.people.mail_service import MailRoom
 from steelyard.people.member_service import Members
 from steelyard.people.member_store import find_member, insert_member
 from steelyard.people.oidc_service import OidcSignIns
+from steelyard.people.passkey_service import Passkeys
 from steelyard.people.session_service import Sessions
 from steelyard.people.sign_in_service import SignIns
 from steelyard.settings import read_settings
@@ -92,6 +93,7 @@ class Console:
             "members": self.members,
             "sessions": Sessions(self.state, self.settings, now=self.clock),
             "oidc_sign_ins": OidcSignIns(self.state, sign_ins, self.settings, now=self.clock),
+            "passkeys": Passkeys(self.state, sign_ins, self.settings, now=self.clock),
             "sign_ins": sign_ins,
         }
 

@@ -202,6 +202,7 @@ def open_service(
             ),
             keys=people.keys,
             oidc_sign_ins=people.oidc_sign_ins,
+            passkeys=people.passkeys,
             own_account=own_account,
             members=people.members,
             sessions=people.sessions,

@@ -11,6 +11,7 @@ from steelyard.people.limits import ForwardClock
 from steelyard.people.mail_service import MailRoom
 from steelyard.people.member_service import Members
 from steelyard.people.oidc_service import OidcSignIns
+from steelyard.people.passkey_service import Passkeys
 from steelyard.people.removal import AccountRemoval
 from steelyard.people.session_service import Sessions
 from steelyard.people.sign_in_service import SignIns
@@ -26,6 +27,7 @@ class People:
     keys: Keys
     members: Members
     oidc_sign_ins: OidcSignIns
+    passkeys: Passkeys
     sessions: Sessions
     sign_ins: SignIns
 
@@ -49,6 +51,7 @@ def open_people(on: Foundation) -> People:
         Keys(on.state, now=now),
         Members(on.state, mail, now=now),
         OidcSignIns(on.state, sign_ins, on.settings, now=now),
+        Passkeys(on.state, sign_ins, on.settings, now=now),
         Sessions(on.state, on.settings, now=now),
         sign_ins,
     )

@@ -34,6 +34,7 @@ from steelyard.people.key_service import Keys
 from steelyard.people.member_service import Members
 from steelyard.people.oidc_service import OidcSignIns
 from steelyard.people.operator_service import Operator
+from steelyard.people.passkey_service import Passkeys
 from steelyard.people.session_service import Sessions
 from steelyard.people.sign_in_service import SignIns
 from steelyard.people.usage_service import UsageService
@@ -89,6 +90,7 @@ class ApiServices:
     exports: AccountExports
     keys: Keys
     oidc_sign_ins: OidcSignIns
+    passkeys: Passkeys
     own_account: OwnAccount
     members: Members
     operator: Operator

@@ -26,9 +26,15 @@ from steelyard.people.wire import (
     Member,
     MemberList,
     NewApiKey,
+    OidcSignIn,
+    Passkey,
+    PasskeyChallenge,
+    PasskeyList,
     RemovedMember,
+    RemovedPasskey,
     SessionList,
     SignedInUser,
+    SignInWays,
     Usage,
     UsageBy,
 )
@@ -58,6 +64,88 @@ def verify(challenge_id: str, code: str) -> Call[SignedInUser]:
     """
     fields = {"challenge_id": challenge_id, "code": code}
     return write("/v1/auth/email/verify", SignedInUser, fields, key=None)
+
+
+def ways() -> Call[SignInWays]:
+    """Return how people sign in here, beside a code by mail: ``GET /v1/auth``."""
+    return read("/v1/auth", SignInWays)
+
+
+def start_oidc(redirect_uri: str) -> Call[OidcSignIn]:
+    """Return the identity provider's page to sign in at: ``POST /v1/auth/oidc``.
+
+    Parameters
+    ----------
+    redirect_uri : str
+        The page that it leads back to, with a ``code`` and the ``state``, which is kept with the
+        browser until then.
+    """
+    return write("/v1/auth/oidc", OidcSignIn, {"redirect_uri": redirect_uri}, key=None)
+
+
+def verify_oidc(state: str, code: str, redirect_uri: str) -> Call[SignedInUser]:
+    """Sign in with what came back from the identity provider: ``POST /v1/auth/oidc/verify``."""
+    fields = {"state": state, "code": code, "redirect_uri": redirect_uri}
+    return write("/v1/auth/oidc/verify", SignedInUser, fields, key=None)
+
+
+def start_passkey(origin: str) -> Call[PasskeyChallenge]:
+    """Return what a browser is asked to sign with a passkey: ``POST /v1/auth/passkey``.
+
+    Parameters
+    ----------
+    origin : str
+        ``location.origin`` of the page that asks it.
+    """
+    return write("/v1/auth/passkey", PasskeyChallenge, {"origin": origin}, key=None)
+
+
+def verify_passkey(credential: Mapping[str, Any]) -> Call[SignedInUser]:
+    """Sign in with what a passkey signed: ``POST /v1/auth/passkey/verify``.
+
+    Parameters
+    ----------
+    credential : mapping
+        ``toJSON()`` of what ``navigator.credentials.get`` gave.
+    """
+    fields = {"credential": credential}
+    return write("/v1/auth/passkey/verify", SignedInUser, fields, key=None)
+
+
+def passkeys() -> Call[PasskeyList]:
+    """Return the user's passkeys: ``GET /v1/account/passkeys``."""
+    return read(f"{_ACCOUNT}/passkeys", PasskeyList)
+
+
+def start_adding_passkey(origin: str) -> Call[PasskeyChallenge]:
+    """Return what a browser is asked to make: ``POST /v1/account/passkeys/challenge``.
+
+    Parameters
+    ----------
+    origin : str
+        ``location.origin`` of the page that asks it.
+    """
+    path = f"{_ACCOUNT}/passkeys/challenge"
+    return write(path, PasskeyChallenge, {"origin": origin}, key=None)
+
+
+def add_passkey(name: str, credential: Mapping[str, Any]) -> Call[Passkey]:
+    """Keep a passkey that a browser made: ``POST /v1/account/passkeys``.
+
+    Parameters
+    ----------
+    name : str
+        What people call it.
+    credential : mapping
+        ``toJSON()`` of what ``navigator.credentials.create`` gave.
+    """
+    fields = {"name": name, "credential": credential}
+    return write(f"{_ACCOUNT}/passkeys", Passkey, fields, key=None)
+
+
+def remove_passkey(passkey_id: str) -> Call[RemovedPasskey]:
+    """Remove one of the user's passkeys: ``DELETE /v1/account/passkeys/{passkey}``."""
+    return _change("DELETE", f"{_ACCOUNT}/passkeys/{segment(passkey_id)}", RemovedPasskey)
 
 
 def session() -> Call[CurrentSession]:

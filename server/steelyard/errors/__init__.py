@@ -71,6 +71,7 @@ that go with them (``steelyard.http``). Every module may import this one; it imp
     │   ├── AccountNeededError               409  account_needed                RuntimeError
     │   ├── ViewExistsError                  409  view_exists                   RuntimeError
     │   ├── ViewLimitError                   409  view_limit                    RuntimeError
+    │   ├── PasskeyLimitError                409  passkey_limit                 RuntimeError
     │   ├── LastOwnerError                   409  last_owner                    RuntimeError
     │   └── MemberExistsError                409  member_exists                 RuntimeError
     ├── GoneError
@@ -124,6 +125,7 @@ that go with them (``steelyard.http``). Every module may import this one; it imp
     │   ├── AccountsOffError                 503  accounts_off                  RuntimeError
     │   ├── IdentityProviderError            503  identity_provider_unavailable RuntimeError     retryable
     │   ├── OidcOffError                     503  oidc_off                      RuntimeError
+    │   ├── PasskeysOffError                 503  passkeys_off                  RuntimeError
     │   ├── PaymentProviderError             503  payment_provider_unavailable  RuntimeError     retryable
     │   ├── LabelingUnavailableError         503  labeling_unavailable          RuntimeError
     │   ├── TrainingUnavailableError         503  training_unavailable          RuntimeError

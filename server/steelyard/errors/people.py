@@ -13,7 +13,7 @@ class NotSignedInError(UnauthenticatedError):
 
 
 class InvalidCodeError(UnauthenticatedError):
-    """A code that is wrong, used, too old or tried too often."""
+    """A code that is wrong, used, too old or tried too often; or a passkey that is none here."""
 
     code = "invalid_code"
 
@@ -62,6 +62,19 @@ class AccountNeededError(ConflictError):
     """A change of the account that the server itself needs."""
 
     code = "account_needed"
+
+
+class PasskeysOffError(UnavailableError):
+    """A passkey where the server lacks what reads them."""
+
+    code = "passkeys_off"
+    retryable = False
+
+
+class PasskeyLimitError(ConflictError):
+    """One passkey more than a user may have."""
+
+    code = "passkey_limit"
 
 
 class OidcOffError(UnavailableError):

@@ -109,8 +109,8 @@ async def _admit_session(request: Request, route: Route, services: Services) -> 
         )
     if route.confirms and not session.is_confirmed:
         raise ConfirmSignInError(
-            "This needs a code given within the last 15 minutes; sign in again with POST "
-            "/v1/auth/email, and then repeat it."
+            "This needs a code or a passkey given within the last 15 minutes; sign in again with "
+            "POST /v1/auth/email, and then repeat it."
         )
     if route.for_operators and not session.is_operator:
         raise RoleForbiddenError(

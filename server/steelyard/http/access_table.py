@@ -44,7 +44,7 @@ def answer(route: Route, who: Who) -> str:
     """Return ``yes``, or the code of the refusal, of a call to a route of the console."""
     if route.access is Access.SIGN_IN:
         # Whoever signs in has no session, and what comes beside the call opens nothing.
-        return "cross_site_request" if who == "cross-site" else YES
+        return "cross_site_request" if who == "cross-site" and route.is_write else YES
     if who == "nobody":
         return "missing_api_key" if route.takes_keys else "not_signed_in"
     if who == "cross-site":
@@ -80,13 +80,14 @@ Made of the routes by `python scripts/access_table.py`; a test calls every route
 the answers to it.
 
 - A role is that of the member whose session comes with the call; a user without an account, such as an operator, has
-  none. `yes` under *code* means that a code must have been given within the last 15 minutes (403 `confirm_sign_in`
+  none. `yes` under *code* means that a code, or a passkey, must have been given within the last 15 minutes (403 `confirm_sign_in`
   else).
 - Whoever has neither session nor key gets 401: `missing_api_key` where a key would do, `not_signed_in` elsewhere. A role
   that is not named gets 403 `role_forbidden`, a key 403 `console_only`, or `key_scope` where another scope would do.
 - Whoever names another account (`X-Steelyard-Account`) without a part in it gets 404 `not_found` from every route, and a
   cookie that a page of another site sends 403 `cross_site_request`. Things of other accounts are 404, as things that nobody has.
-- `/v1/auth/email` and `/v1/auth/oidc` are for whoever is not signed in yet; how often is limited.
+- `GET /v1/auth`, `/v1/auth/email`, `/v1/auth/oidc` and `/v1/auth/passkey` are for whoever is not signed in yet; how often
+  is limited.
 
 """
 _COLUMNS: tuple[tuple[str, Callable[[Route], bool]], ...] = (

@@ -12,8 +12,12 @@ CODE_S = 600.0
 TRIES = 5
 CODES_PER_ADDRESS = 5
 CODES_PER_NETWORK = 20
-#: Sign-ins with an identity provider, begun from one network in an hour: an office has one address.
+#: Sign-ins with an identity provider, and as many with a passkey, begun from one network in an hour:
+#: an office has one address, and neither sends a letter.
 SIGN_INS_PER_NETWORK = 200
+#: Passkeys that a user begins to add in an hour, dialogs that are cancelled included; and the most
+#: that one has.
+PASSKEYS_BEGUN, PASSKEYS = 20, 20
 HOUR_S = 3600.0
 IDLE_S = 12 * HOUR_S
 SESSION_S = 30 * 24 * HOUR_S

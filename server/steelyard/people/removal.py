@@ -26,7 +26,7 @@ from sqlalchemy import (
 )
 
 from steelyard.people.limits import ForwardClock
-from steelyard.people.tables import memberships, sessions, users
+from steelyard.people.tables import memberships, passkeys, sessions, users
 from steelyard.purchases.tables import provider_events, purchases
 from steelyard.storage import State
 from steelyard.storage.tables import accounts, api_keys, metadata
@@ -76,6 +76,7 @@ def _lock_out(connection: Connection, account_id: str, now: float) -> bool:
     leaving = select(users.c.id).where(users.c.email.in_(own), users.c.is_operator == 0, ~elsewhere)
     gone = list(connection.scalars(leaving))
     connection.execute(delete(sessions).where(sessions.c.user_id.in_(gone)))
+    connection.execute(delete(passkeys).where(passkeys.c.user_id.in_(gone)))
     connection.execute(delete(users).where(users.c.id.in_(gone)))
     connection.execute(delete(memberships).where(memberships.c.account_id == account_id))
     return True

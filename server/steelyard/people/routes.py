@@ -16,11 +16,13 @@ from steelyard.people.export_service import AccountExports
 from steelyard.people.key_service import Keys
 from steelyard.people.member_service import Members
 from steelyard.people.oidc_service import OidcSignIns
+from steelyard.people.passkey_service import Passkeys
 from steelyard.people.roles import ANYBODY
 from steelyard.people.session_service import Sessions, session_of
 from steelyard.people.sign_in_service import SignIns
 from steelyard.people.usage_service import UsageService
 from steelyard.people.wire import (
+    AddPasskey,
     AuditPage,
     AuditQuery,
     Challenge,
@@ -35,24 +37,34 @@ from steelyard.people.wire import (
     MemberList,
     NewApiKey,
     OidcSignIn,
+    Passkey,
+    PasskeyChallenge,
+    PasskeyList,
     RemovedMember,
+    RemovedPasskey,
     SessionList,
     SignedInUser,
+    SignInWays,
     StartOidc,
+    StartPasskey,
     StartSignIn,
     Usage,
     UsageQuery,
     VerifyCode,
     VerifyOidc,
+    VerifyPasskey,
 )
 
-_sign_in = functools.partial(Route, method="POST", access=Access.SIGN_IN, tags=("console",))
+_open = functools.partial(Route, access=Access.SIGN_IN, tags=("console",))
+_sign_in = functools.partial(_open, method="POST")
 _console = functools.partial(Route, access=Access.CONSOLE, tags=("console",))
 _own = functools.partial(_console, roles=ANYBODY)
+_own_passkeys = functools.partial(_own, confirms=True)
 _members = functools.partial(_console, roles=("owner",), confirms=True)
 _keys = functools.partial(_console, roles=("owner", "developer"), confirms=True)
 
 _OIDC = (errors.OidcOffError, errors.IdentityProviderError)
+_PASSKEYS = (errors.PasskeysOffError,)
 
 
 def _browser(call: Call) -> Browser:
@@ -60,18 +72,15 @@ def _browser(call: Call) -> Browser:
     return call.browser
 
 
-async def _verify(call: Call) -> SignedInUser:
-    browser = _browser(call)
-    signed_in = await call.service(SignIns).verify(
-        call.body, call.caller.address, agent=browser.agent, replaced=browser.token
+async def _ways(call: Call) -> SignInWays:
+    return SignInWays(
+        passkeys=call.service(Passkeys).are_read, issuer=call.service(OidcSignIns).issuer
     )
-    browser.keeps = signed_in.session.token
-    return signed_in
 
 
-async def _verify_oidc(call: Call) -> SignedInUser:
+async def _verify(call: Call, by: type[SignIns | OidcSignIns | Passkeys]) -> SignedInUser:
     browser = _browser(call)
-    signed_in = await call.service(OidcSignIns).verify(
+    signed_in: SignedInUser = await call.service(by).verify(
         call.body, call.caller.address, agent=browser.agent, replaced=browser.token
     )
     browser.keeps = signed_in.session.token
@@ -97,6 +106,13 @@ async def _export(request: Request, call: Call) -> None:
 
 
 ROUTES = (
+    _open(
+        method="GET",
+        path="/v1/auth",
+        use=_ways,
+        summary="Return how people sign in here, beside a code by mail.",
+        response=SignInWays,
+    ),
     _sign_in(
         path="/v1/auth/email",
         use=lambda call: call.service(SignIns).start(call.body, call.caller.address),
@@ -108,7 +124,7 @@ ROUTES = (
     ),
     _sign_in(
         path="/v1/auth/email/verify",
-        use=_verify,
+        use=lambda call: _verify(call, SignIns),
         summary="Sign in with the code of a letter; the session's token comes as a cookie too.",
         request=VerifyCode,
         response=SignedInUser,
@@ -124,11 +140,27 @@ ROUTES = (
     ),
     _sign_in(
         path="/v1/auth/oidc/verify",
-        use=_verify_oidc,
+        use=lambda call: _verify(call, OidcSignIns),
         summary="Sign in with the code of the identity provider; the token comes as a cookie too.",
         request=VerifyOidc,
         response=SignedInUser,
         errors=(*_OIDC, errors.InvalidCodeError, errors.SignUpRefusedError),
+    ),
+    _sign_in(
+        path="/v1/auth/passkey",
+        use=lambda call: call.service(Passkeys).start(call.body, call.caller.address),
+        summary="Return what a browser is asked to sign in with a passkey.",
+        request=StartPasskey,
+        response=PasskeyChallenge,
+        errors=_PASSKEYS,
+    ),
+    _sign_in(
+        path="/v1/auth/passkey/verify",
+        use=lambda call: _verify(call, Passkeys),
+        summary="Sign in with what a passkey signed; the session's token comes as a cookie too.",
+        request=VerifyPasskey,
+        response=SignedInUser,
+        errors=(*_PASSKEYS, errors.InvalidCodeError, errors.SignUpRefusedError),
     ),
     _own(
         method="GET",
@@ -164,6 +196,38 @@ ROUTES = (
         use=_end_others,
         summary="End all of the user's sessions but this.",
         response=EndedSessions,
+    ),
+    _own(
+        method="GET",
+        path="/v1/account/passkeys",
+        use=lambda call: call.service(Passkeys).list(call.caller),
+        summary="List the user's passkeys.",
+        response=PasskeyList,
+    ),
+    _own_passkeys(
+        method="POST",
+        path="/v1/account/passkeys/challenge",
+        use=lambda call: call.service(Passkeys).start_adding(call.caller, call.body),
+        summary="Return what a browser is asked to make a passkey of.",
+        request=StartPasskey,
+        response=PasskeyChallenge,
+        errors=(*_PASSKEYS, errors.PasskeyLimitError),
+    ),
+    _own_passkeys(
+        method="POST",
+        path="/v1/account/passkeys",
+        use=lambda call: call.service(Passkeys).add(call.caller, call.body),
+        summary="Keep a passkey that a browser made.",
+        request=AddPasskey,
+        response=Passkey,
+        errors=(*_PASSKEYS, errors.PasskeyLimitError),
+    ),
+    _own_passkeys(
+        method="DELETE",
+        path="/v1/account/passkeys/{passkey}",
+        use=lambda call: call.service(Passkeys).remove(call.caller, call.path["passkey"]),
+        summary="Remove one of the user's passkeys.",
+        response=RemovedPasskey,
     ),
     _console(
         method="GET",

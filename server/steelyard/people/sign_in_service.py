@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Row
@@ -36,6 +37,15 @@ from steelyard.settings import Settings
 from steelyard.storage import State
 
 MAX_AGENT = 256
+_NO_CODE = "The code is wrong, used or too old, or was tried too often; ask for another."
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Whose address was proved, and what the audit says of how."""
+
+    email: str
+    by: str | None = None
 
 
 class SignIns:
@@ -78,7 +88,7 @@ class SignIns:
                         "Too many codes were asked for in this hour; use the last one, or wait.",
                         retry_after_s=wait_s,
                     )
-            challenge = Challenge(challenge_id=new_id("chal"), expires_at=now + limits.CODE_S)
+            challenge = Challenge(challenge_id=new_id(rows.CODE), expires_at=now + limits.CODE_S)
             rows.insert_challenge(
                 connection,
                 challenge.challenge_id,
@@ -115,22 +125,21 @@ class SignIns:
 
     async def enter(
         self,
-        prove: Callable[[Connection, float], str | None],
+        prove: Callable[[Connection, float], Proof | None],
         address: str,
         *,
         agent: str,
         replaced: str | None,
+        refusal: str = _NO_CODE,
     ) -> SignedInUser:
         """Begin a session for the address that was proved, where it may have one."""
 
         def work(connection: Connection) -> SignedInUser | Exception:
             now = self._now()
-            email = prove(connection, now)
-            if email is None:
-                return InvalidCodeError(
-                    "The code is wrong, used or too old, or was tried too often; ask for another."
-                )
-            user = self._admitted(connection, email, now)
+            proof = prove(connection, now)
+            if proof is None:
+                return InvalidCodeError(refusal)
+            user = self._admitted(connection, proof.email, now)
             if user is None:
                 return SignUpRefusedError(
                     "This address has no account here; ask an owner of one to invite it."
@@ -138,7 +147,7 @@ class SignIns:
             old = None if replaced is None else hash_token(replaced)
             if old is not None:
                 rows.end_session_of_token(connection, user.id, old, now)
-            return self._begun(connection, user, address, agent, now)
+            return self._begun(connection, user, address, agent, now, proof.by)
 
         # What was tried is kept also where the answer is a refusal: those are returned, not raised.
         done = await self._state.write(work)
@@ -167,7 +176,13 @@ class SignIns:
         return user
 
     def _begun(
-        self, connection: Connection, user: Row[Any], address: str, agent: str, now: float
+        self,
+        connection: Connection,
+        user: Row[Any],
+        address: str,
+        agent: str,
+        now: float,
+        by: str | None,
     ) -> SignedInUser:
         token = new_token()
         agent = "".join(one for one in agent if one.isprintable())[:MAX_AGENT]
@@ -196,17 +211,17 @@ class SignIns:
             idle_until=session.idle_until,
             expires_at=session.expires_at,
         )
-        accounts = rows.accounts_of(connection, user.email)
-        for account in accounts:
-            rows.note(connection, account.id, user.email, "session.begun", address=address, at=now)
+        rows.note_for_all(
+            connection, user.email, "session.begun", address=address, at=now, subject=by
+        )
         return SignedInUser(
             session=session,
             user=User(id=user.id, email=user.email, is_operator=is_operator(user, self._operators)),
-            accounts=to_accounts(accounts),
+            accounts=to_accounts(rows.accounts_of(connection, user.email)),
         )
 
 
-def _take_code(connection: Connection, challenge_id: str, given: str, now: float) -> str | None:
+def _take_code(connection: Connection, challenge_id: str, given: str, now: float) -> Proof | None:
     """Use a challenge up, or one of its tries; return its address where the code is right."""
     row = rows.find_challenge(connection, challenge_id)
     is_open = (
@@ -223,8 +238,7 @@ def _take_code(connection: Connection, challenge_id: str, given: str, now: float
         rows.change_challenge(connection, challenge_id, tries_left=row.tries_left - 1)
         return None
     rows.change_challenge(connection, challenge_id, ended_at=now, code_hash=None)
-    email: str = row.email
-    return email
+    return Proof(row.email)
 
 
 def _open_account(connection: Connection, email: str, now: float) -> None:

@@ -30,14 +30,25 @@ from steelyard.people.tables import (
 from steelyard.storage.pages import RowPage, newest_first
 from steelyard.storage.tables import accounts
 
+#: How ids of codes that were asked for begin.
+CODE = "chal"
+
 
 def challenge_times(
-    connection: Connection, since: float, *, email: str | None = None, network: str | None = None
+    connection: Connection,
+    since: float,
+    *,
+    email: str | None = None,
+    network: str | None = None,
+    kind: str = CODE,
 ) -> list[float]:
-    """Return when codes were asked for of late, for an address or from a network."""
+    """Return when sign-ins of a kind were begun of late, for an address or from a network."""
     table = sign_in_challenges.c
     of = table.email == email if network is None else table.network == network
-    return list(connection.scalars(select(table.created_at).where(of, table.created_at > since)))
+    is_kind = table.id.startswith(f"{kind}_", autoescape=True)
+    return list(
+        connection.scalars(select(table.created_at).where(of, is_kind, table.created_at > since))
+    )
 
 
 def insert_challenge(
@@ -53,7 +64,11 @@ def insert_challenge(
     """Write a new challenge, which ends those of its address before."""
     connection.execute(
         update(sign_in_challenges)
-        .where(sign_in_challenges.c.email == email, sign_in_challenges.c.ended_at.is_(None))
+        .where(
+            sign_in_challenges.c.email == email,
+            sign_in_challenges.c.id.startswith(f"{CODE}_", autoescape=True),
+            sign_in_challenges.c.ended_at.is_(None),
+        )
         .values(ended_at=at, code_hash=None)
     )
     connection.execute(
@@ -68,13 +83,18 @@ def insert_challenge(
     )
 
 
-def insert_state(
-    connection: Connection, state_id: str, *, network: str, at: float, ends_at: float
+def insert_begun(
+    connection: Connection, begun_id: str, *, email: str, network: str, at: float, ends_at: float
 ) -> None:
-    """Write that somebody went to sign in at an identity provider; nobody knows who yet."""
+    """Write that something was begun that no letter is sent for."""
     connection.execute(
         insert(sign_in_challenges).values(
-            id=state_id, email="", network=network, tries_left=0, created_at=at, expires_at=ends_at
+            id=begun_id,
+            email=email,
+            network=network,
+            tries_left=0,
+            created_at=at,
+            expires_at=ends_at,
         )
     )
 
@@ -294,6 +314,20 @@ def note(
             created_at=at,
         )
     )
+
+
+def note_for_all(
+    connection: Connection,
+    email: str,
+    action: str,
+    *,
+    address: str,
+    at: float,
+    subject: str | None = None,
+) -> None:
+    """Add an entry to the audit of every account of a user."""
+    for account in accounts_of(connection, email):
+        note(connection, account.id, email, action, address=address, at=at, subject=subject)
 
 
 def audit_times(connection: Connection, account_id: str, action: str, since: float) -> list[float]:

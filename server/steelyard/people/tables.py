@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sqlalchemy import (
+    BigInteger,
     CheckConstraint,
     Column,
     Double,
@@ -42,7 +43,8 @@ memberships = Table(
     UniqueConstraint("account_id", "email"),
 )
 
-#: A code asked for. It is made when its letter goes out: until then ``code_hash`` is null.
+#: A code asked for. It is made when its letter goes out: until then ``code_hash`` is null. Other ways
+#: to sign in begin with a row here too, whose id is the hash of a secret.
 sign_in_challenges = Table(
     "sign_in_challenges",
     metadata,
@@ -76,6 +78,21 @@ sessions = Table(
     Column("idle_until", Double, nullable=False),
     Column("expires_at", Double, nullable=False),
     Column("ended_at", Double),
+)
+
+#: Public keys of users' passkeys. ``host`` is where one was made, and alone works.
+passkeys = Table(
+    "passkeys",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("user_id", Text, ForeignKey("users.id"), nullable=False, index=True),
+    Column("credential_id", Text, nullable=False, unique=True),
+    Column("public_key", Text, nullable=False),
+    Column("sign_count", BigInteger, nullable=False),
+    Column("host", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("last_used_at", Double),
 )
 
 #: Letters that wait to be sent; a code is not among what is kept of one.

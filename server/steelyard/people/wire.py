@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from steelyard.accounts.wire import ApiKey, Usd
 from steelyard.caller import Scope
@@ -65,6 +65,120 @@ class VerifyOidc(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     redirect_uri: RedirectUri
 
 
+class SignInWays(Struct, frozen=True, kw_only=True):
+    """How people sign in here, beside a code by mail."""
+
+    passkeys: Annotated[bool, Meta(description="Whether this server reads passkeys.")]
+    issuer: Annotated[
+        str | None, Meta(description="The identity provider (OpenID Connect), where it has one.")
+    ]
+
+
+class StartPasskey(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The page that shows a passkey's dialog."""
+
+    origin: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=300,
+            description="Its `location.origin`: https on a host of the server's, or `localhost`.",
+        ),
+    ]
+
+
+class PasskeyChallenge(Struct, frozen=True, kw_only=True):
+    """What a browser is asked for, once."""
+
+    options: Annotated[
+        dict[str, Any],
+        Meta(
+            description="`publicKey` of `navigator.credentials`, as JSON: its bytes are base64url."
+        ),
+    ]
+    expires_at: float
+
+
+#: Bytes as base64url.
+_BYTES = "^[A-Za-z0-9_-]+$"
+CredentialId = Annotated[str, Meta(min_length=1, max_length=1400, pattern=_BYTES)]
+ClientData = Annotated[str, Meta(min_length=1, max_length=4096, pattern=_BYTES)]
+Attestation = Annotated[str, Meta(min_length=1, max_length=32768, pattern=_BYTES)]
+AuthenticatorData = Annotated[str, Meta(min_length=1, max_length=4096, pattern=_BYTES)]
+Signature = Annotated[str, Meta(min_length=1, max_length=2048, pattern=_BYTES)]
+UserHandle = Annotated[str, Meta(min_length=1, max_length=128, pattern=_BYTES)]
+
+
+# What a browser's `toJSON` gives has further fields, which nobody needs to leave out.
+class GivenAssertion(Struct, frozen=True, kw_only=True):
+    """How a passkey signed a challenge."""
+
+    client_data: ClientData = field(name="clientDataJSON")
+    authenticator_data: AuthenticatorData = field(name="authenticatorData")
+    signature: Signature
+    user_handle: UserHandle = field(name="userHandle")
+
+
+class GivenPasskey(Struct, frozen=True, kw_only=True):
+    """A passkey that signed, as a browser's `toJSON` gives it."""
+
+    id: CredentialId
+    response: GivenAssertion
+
+
+class VerifyPasskey(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What `navigator.credentials.get` gave."""
+
+    credential: GivenPasskey
+
+
+class MadeAttestation(Struct, frozen=True, kw_only=True):
+    """How a passkey was made."""
+
+    client_data: ClientData = field(name="clientDataJSON")
+    attestation: Attestation = field(name="attestationObject")
+
+
+class MadePasskey(Struct, frozen=True, kw_only=True):
+    """A passkey that was made, as a browser's `toJSON` gives it."""
+
+    id: CredentialId
+    response: MadeAttestation
+
+
+KeyName = Annotated[str, Meta(min_length=1, max_length=128, description="For people.")]
+
+
+class AddPasskey(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What `navigator.credentials.create` gave, and what people call it."""
+
+    name: KeyName
+    credential: MadePasskey
+
+
+class Passkey(Struct, frozen=True, kw_only=True):
+    """A passkey that its user can sign in with."""
+
+    id: str
+    name: str
+    host: Annotated[str, Meta(description="Where it was made; it works on pages of that alone.")]
+    created_at: float
+    last_used_at: float | None
+
+
+class PasskeyList(Struct, frozen=True, kw_only=True):
+    """The passkeys of a user, the newest first."""
+
+    data: list[Passkey]
+
+
+class RemovedPasskey(Struct, frozen=True, kw_only=True):
+    """A passkey that signs nobody in any more."""
+
+    id: str
+    removed: Literal[True] = True
+
+
 class User(Struct, frozen=True, kw_only=True):
     """Who is signed in."""
 
@@ -91,7 +205,7 @@ class Session(Struct, frozen=True, kw_only=True):
     last_used_at: Annotated[float, Meta(description="To the minute.")]
     idle_until: Annotated[float, Meta(description="When it ends without another use.")]
     expires_at: Annotated[float, Meta(description="When it ends in any case.")]
-    confirmed_at: Annotated[float, Meta(description="When a code was last given.")]
+    confirmed_at: Annotated[float, Meta(description="When a code, or a passkey, was last given.")]
     is_current: bool
 
 
@@ -119,9 +233,7 @@ class CurrentSession(Struct, frozen=True, kw_only=True):
         str | None,
         Meta(description="The account that calls are for; `X-Steelyard-Account` names it."),
     ]
-    is_confirmed: Annotated[
-        bool, Meta(description="Whether a code was given within the last 15 minutes.")
-    ]
+    is_confirmed: Annotated[bool, Meta(description="Whether that was within the last 15 minutes.")]
 
 
 class EndedSessions(Struct, frozen=True, kw_only=True):
@@ -202,7 +314,6 @@ class RemovedMember(Struct, frozen=True, kw_only=True):
     removed: Literal[True] = True
 
 
-KeyName = Annotated[str, Meta(min_length=1, max_length=128, description="For people.")]
 #: An amount that a request names.
 GivenUsd = Annotated[str, Meta(min_length=1, max_length=32)]
 

@@ -39,6 +39,18 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def is_address(host: str) -> bool:
+    """Return whether a host is an IP address, and no name.
+
+    >>> [is_address(host) for host in ("127.0.0.1", "::1", "localhost")]
+    [True, True, False]
+    """
+    try:
+        return bool(ipaddress.ip_address(host))
+    except ValueError:
+        return False
+
+
 def is_public_address(text: str) -> bool | None:
     """Return whether an IP address is one of the public internet; ``None`` for what is no address.
 

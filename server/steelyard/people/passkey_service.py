@@ -1,0 +1,279 @@
+"""Passkeys: added and removed by whoever is signed in, and signing in with one.
+
+Nothing tells which part of a passkey was wrong, or whether it is known here; a challenge is of one
+page and one use, and only its hash is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from steelyard.accounts.keys import checked_name
+from steelyard.caller import Caller
+from steelyard.errors import (
+    InvalidRequestError,
+    NotFoundError,
+    PasskeyLimitError,
+    PasskeysOffError,
+    Violation,
+)
+from steelyard.http.access import address_group
+from steelyard.ids import new_id
+from steelyard.people import beginnings, limits
+from steelyard.people import passkey_ceremonies as ceremonies
+from steelyard.people import passkey_store as rows
+from steelyard.people.own_pages import OwnPages
+from steelyard.people.session_service import session_of
+from steelyard.people.sign_in_service import Proof, SignIns
+from steelyard.people.store import note_for_all
+from steelyard.people.wire import (
+    AddPasskey,
+    Passkey,
+    PasskeyChallenge,
+    PasskeyList,
+    RemovedPasskey,
+    SignedInUser,
+    StartPasskey,
+    VerifyPasskey,
+)
+from steelyard.settings import Settings
+from steelyard.storage import State
+from steelyard.wire.hosts import is_address
+from steelyard.wire.violations import BODY
+
+_CHALLENGE_BYTES = 32
+_GIVEN, _MADE = "passkey", "newpasskey"
+_REFUSAL = (
+    "This passkey signs nobody in: it is not one of this page's or was removed, or the dialog was "
+    "open for too long; begin anew, or sign in with a code by mail."
+)
+
+
+class Passkeys:
+    """Knows people by passkeys that they added."""
+
+    def __init__(
+        self,
+        state: State,
+        sign_ins: SignIns,
+        settings: Settings,
+        *,
+        now: Callable[[], float] | None = None,
+    ) -> None:
+        self._state = state
+        self._sign_ins = sign_ins
+        self._pages = OwnPages(settings)
+        self._now = now or limits.ForwardClock()
+
+    @property
+    def are_read(self) -> bool:
+        """Whether passkeys can be added and given here."""
+        return ceremonies.is_installed()
+
+    async def start(self, request: StartPasskey, address: str) -> PasskeyChallenge:
+        """Return what a browser is asked to sign in with; alike for everybody."""
+        self._check_installed()
+        challenge, host = _new_challenge(), self._host_of(request.origin)
+        expires_at = await self._state.write(
+            lambda connection: beginnings.begin(
+                connection,
+                _GIVEN,
+                _bound(challenge, request.origin),
+                now=self._now(),
+                limit=limits.SIGN_INS_PER_NETWORK,
+                network=address_group(address),
+            )
+        )
+        options = ceremonies.to_give(challenge, host=host)
+        return PasskeyChallenge(options=options, expires_at=expires_at)
+
+    async def verify(
+        self, request: VerifyPasskey, address: str, *, agent: str, replaced: str | None
+    ) -> SignedInUser:
+        """Begin a session for whoever holds a passkey; it replaces the browser's session before."""
+        self._check_installed()
+        given = request.credential
+        said = ceremonies.said_by_browser(given.response.client_data)
+        host = self._pages.host_of_origin(said.origin) or ""
+        known = await self._state.read(functools.partial(rows.find_passkey, credential_id=given.id))
+        key = None if known is None or known.host != host else known.public_key
+        count = await asyncio.to_thread(ceremonies.read_count, given, said, host, key)
+
+        def prove(connection: Connection, now: float) -> Proof | None:
+            secret = _bound(said.challenge, said.origin)
+            is_begun = beginnings.take(connection, _GIVEN, secret, now)
+            row = rows.find_passkey(connection, given.id)
+            if not is_begun or count is None or row is None or row.public_key != key:
+                return None
+            if given.response.user_handle != ceremonies.handle_of(row.user_id):
+                return None
+            if ceremonies.is_copied(row.sign_count, count):
+                note_for_all(
+                    connection,
+                    row.email,
+                    "passkey.refused",
+                    address=address,
+                    at=now,
+                    subject=row.name,
+                )
+                return None
+            rows.use_passkey(connection, row.id, count, now)
+            return Proof(row.email, f"passkey {row.name}")
+
+        return await self._sign_ins.enter(
+            prove, address, agent=agent, replaced=replaced, refusal=_REFUSAL
+        )
+
+    async def start_adding(self, caller: Caller, request: StartPasskey) -> PasskeyChallenge:
+        """Return what a browser is asked to make for whoever is signed in."""
+        self._check_installed()
+        user, challenge = session_of(caller), _new_challenge()
+        host = self._host_of(request.origin)
+
+        def work(connection: Connection) -> tuple[float, list[str]]:
+            found = rows.passkeys_of(connection, user.user_id)
+            _check_room(found)
+            expires_at = beginnings.begin(
+                connection,
+                _MADE,
+                _bound(challenge, request.origin, user.user_id),
+                now=self._now(),
+                limit=limits.PASSKEYS_BEGUN,
+                network=address_group(caller.address),
+                email=user.email,
+            )
+            return expires_at, [row.credential_id for row in found if row.host == host]
+
+        expires_at, known = await self._state.write(work)
+        options = ceremonies.to_make(
+            challenge, host=host, user_id=user.user_id, email=user.email, known=known
+        )
+        return PasskeyChallenge(options=options, expires_at=expires_at)
+
+    async def add(self, caller: Caller, request: AddPasskey) -> Passkey:
+        """Keep a passkey that a browser made."""
+        self._check_installed()
+        user, name = session_of(caller), checked_name(request.name)
+        said = ceremonies.said_by_browser(request.credential.response.client_data)
+        host = self._pages.host_of_origin(said.origin) or ""
+        made = await asyncio.to_thread(ceremonies.read_made, request.credential, said, host)
+
+        def work(connection: Connection) -> Passkey | None:
+            now, secret = self._now(), _bound(said.challenge, said.origin, user.user_id)
+            is_begun = beginnings.take(connection, _MADE, secret, now)
+            if not is_begun or made is None:
+                return None
+            rows.lock_user(connection, user.user_id)
+            _check_room(rows.passkeys_of(connection, user.user_id))
+            if rows.find_passkey(connection, made.credential_id) is not None:
+                return None
+            row = rows.insert_passkey(
+                connection,
+                id=new_id("pk"),
+                user_id=user.user_id,
+                credential_id=made.credential_id,
+                public_key=made.public_key,
+                sign_count=made.sign_count,
+                host=host,
+                name=name,
+                created_at=now,
+            )
+            self._note(connection, caller, "passkey.added", name, now)
+            return _shown(row)
+
+        # A challenge is used up also where the answer is a refusal: that is raised afterwards.
+        added = await self._state.write(work)
+        if added is None:
+            message = (
+                "The browser gave no passkey that can be kept here: it is of another page, is here "
+                "already, or its dialog was open for too long; add it anew."
+            )
+            raise InvalidRequestError(
+                violations=[Violation((*BODY, "credential"), message, "invalid")]
+            )
+        return added
+
+    async def list(self, caller: Caller) -> PasskeyList:
+        """Return the user's passkeys."""
+        find = functools.partial(rows.passkeys_of, user_id=session_of(caller).user_id)
+        return PasskeyList(data=[_shown(row) for row in await self._state.read(find)])
+
+    async def remove(self, caller: Caller, passkey_id: str) -> RemovedPasskey:
+        """Remove one of the user's passkeys; sessions that it began go on."""
+        user_id = session_of(caller).user_id
+
+        def work(connection: Connection) -> RemovedPasskey:
+            found = rows.passkeys_of(connection, user_id)
+            row = next((one for one in found if one.id == passkey_id), None)
+            if row is None:
+                raise NotFoundError(
+                    "You have no such passkey; GET /v1/account/passkeys lists yours."
+                )
+            rows.delete_passkey(connection, row.id)
+            self._note(connection, caller, "passkey.removed", row.name, self._now())
+            return RemovedPasskey(id=row.id)
+
+        return await self._state.write(work)
+
+    def _note(
+        self, connection: Connection, caller: Caller, action: str, name: str, at: float
+    ) -> None:
+        email = session_of(caller).email
+        note_for_all(connection, email, action, address=caller.address, at=at, subject=name)
+
+    def _check_installed(self) -> None:
+        if not self.are_read:
+            raise PasskeysOffError(
+                "This server reads no passkeys; sign in with POST /v1/auth/email, or have whoever "
+                "runs it install them: pip install 'steelyard[passkeys]'."
+            )
+
+    def _host_of(self, origin: str) -> str:
+        """Return the host of a page that passkeys are of, or refuse the page."""
+        host = self._pages.host_of_origin(origin)
+        if host is None:
+            message = (
+                "origin is no page of this server; add its host to the setting hosts "
+                "(STEELYARD_HOSTS), or open another."
+            )
+        elif is_address(host):
+            message = (
+                "Browsers keep no passkeys for an IP address; open the page by its name, such as "
+                "http://localhost:PORT."
+            )
+        else:
+            return host
+        raise InvalidRequestError(violations=[Violation((*BODY, "origin"), message, "not_allowed")])
+
+
+def _new_challenge() -> str:
+    return secrets.token_urlsafe(_CHALLENGE_BYTES)
+
+
+def _bound(challenge: str, origin: str, user_id: str = "") -> str:
+    """Return a challenge with the page that it is for, and whose passkey is to be made."""
+    return f"{challenge} {origin} {user_id}"
+
+
+def _check_room(found: Any) -> None:
+    if len(found) >= limits.PASSKEYS:
+        raise PasskeyLimitError(
+            f"You have {limits.PASSKEYS} passkeys, and may have no more; remove one with DELETE "
+            "/v1/account/passkeys/{passkey}."
+        )
+
+
+def _shown(row: Row[Any]) -> Passkey:
+    return Passkey(
+        id=row.id,
+        name=row.name,
+        host=row.host,
+        created_at=row.created_at,
+        last_used_at=row.last_used_at,
+    )

@@ -1,0 +1,54 @@
+"""Rows of passkeys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, insert, select, update
+
+from steelyard.people.tables import passkeys, users
+
+
+def lock_user(connection: Connection, user_id: str) -> None:
+    """Lock a user's row, so that others that add to it wait."""
+    connection.execute(select(users.c.id).where(users.c.id == user_id).with_for_update())
+
+
+def insert_passkey(connection: Connection, **values: Any) -> Row[Any]:
+    """Write a new passkey; the values are by column of ``tables.passkeys``."""
+    connection.execute(insert(passkeys).values(**values))
+    return connection.execute(select(passkeys).where(passkeys.c.id == values["id"])).one()
+
+
+def passkeys_of(connection: Connection, user_id: str) -> Sequence[Row[Any]]:
+    """Return a user's passkeys, the newest first."""
+    table = passkeys.c
+    return connection.execute(
+        select(passkeys)
+        .where(table.user_id == user_id)
+        .order_by(table.created_at.desc(), table.id.desc())
+    ).all()
+
+
+def find_passkey(connection: Connection, credential_id: str) -> Row[Any] | None:
+    """Return a passkey and its user's address, by what its authenticator calls it."""
+    return connection.execute(
+        select(passkeys, users.c.email)
+        .join(users, users.c.id == passkeys.c.user_id)
+        .where(passkeys.c.credential_id == credential_id)
+    ).first()
+
+
+def use_passkey(connection: Connection, passkey_id: str, sign_count: int, at: float) -> None:
+    """Write a passkey's use."""
+    connection.execute(
+        update(passkeys)
+        .where(passkeys.c.id == passkey_id)
+        .values(sign_count=sign_count, last_used_at=at)
+    )
+
+
+def delete_passkey(connection: Connection, passkey_id: str) -> None:
+    """Remove a passkey."""
+    connection.execute(delete(passkeys).where(passkeys.c.id == passkey_id))
