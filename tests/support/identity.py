@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 from joserfc import jwt
 from joserfc.jwk import RSAKey
@@ -99,7 +99,17 @@ def identity_provider(now: Callable[[], float]) -> Iterator[Identity]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self._send({})
+            if not self.path.startswith("/authorize?"):
+                self._send({})
+                return
+            # Whoever comes is signed in here already, and is led back at once.
+            code = identity.authorize(self.path)
+            asked = identity.asked[code]
+            back = urlencode({"code": code, "state": asked["state"]})
+            self.send_response(302)
+            self.send_header("Location", f"{asked['redirect_uri']}?{back}")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"])).decode()

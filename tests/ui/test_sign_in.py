@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import re
+import time
 
 import httpx
 import pytest
@@ -15,8 +16,12 @@ from steelyard.storage import open_state
 from support.browsing import SLOWLY
 from support.console import begin_session, code_of
 from support.dataset_rows import make_rows
+from support.identity import CLIENT, SECRET, identity_provider
 
 pytest.importorskip("panel", reason="needs the workbench extra")
+pytest.importorskip("authlib", reason="the extra oidc is not installed")
+pytest.importorskip("joserfc", reason="the extra oidc is not installed")
+pytest.importorskip("webauthn", reason="the extra passkeys is not installed")
 axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
 
 MIA, RITA = "mia@example.org", "rita@example.org"
@@ -28,12 +33,27 @@ def letters():
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory, letters):
+def identity():
+    """An identity provider of another site than the workbench's: of another name of this machine."""
+    with identity_provider(time.time) as running:
+        running.url = running.url.replace("127.0.0.1", "localhost")
+        yield running
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory, letters, identity):
     """A server with accounts, an owner and a reviewer; its terminal's letters are kept."""
     home = tmp_path_factory.mktemp("home")
+    given = {
+        "oidc_issuer": identity.url,
+        "oidc_client_id": CLIENT,
+        "oidc_client_secret": SECRET,
+        "accounts": "on",
+        "dataset_min_rows": 1,
+    }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mail_service, "write_to_terminal", letters.put)
-        with steelyard.embed(home, engine="hashing", accounts="on", dataset_min_rows=1) as running:
+        with steelyard.embed(home, engine="hashing", **given) as running:
             state = open_state(f"sqlite:///{home / 'state.sqlite'}")
             begin_session(state, MIA, at=1.0)
             begin_session(state, RITA, at=1.0, role="reviewer")
@@ -99,3 +119,81 @@ def test_a_ticket_is_of_the_workbenchs_own_page_and_of_one_use(server, workbench
     for headers in (own, {**own, "Origin": "http://evil.example"}, {"X-Steelyard-Console": "1"}):
         answer = httpx.post(f"{workbench.url}/session", headers=headers, content=b"guessed")
         assert (answer.status_code, "set-cookie" in answer.headers) == (403, False)
+
+
+def test_a_passkey_is_added_and_signs_in(quiet_page, letters, workbench):
+    page = quiet_page
+    devices = page.context.new_cdp_session(page)
+    devices.send("WebAuthn.enable")
+    device = {
+        "protocol": "ctap2",
+        "transport": "internal",
+        "hasResidentKey": True,
+        "hasUserVerification": True,
+        "isUserVerified": True,
+        "automaticPresenceSimulation": True,
+    }
+    devices.send("WebAuthn.addVirtualAuthenticator", {"options": device})
+    # Browsers keep no passkeys for addresses: by the name.
+    named = workbench.url.replace("127.0.0.1", "localhost")
+    page.goto(f"{workbench.url}/?page=settings")
+    page.get_by_role("button", name="Sign in with a passkey").click()
+    expect(page.get_by_text(f"Open the workbench by its name: {named}.")).to_be_visible()
+    page.goto(f"{named}/?page=settings")
+    sign_in(page, letters, MIA)
+    expect(page.get_by_text("You have no passkeys.")).to_be_visible()
+    page.get_by_label("Name of the passkey").fill("My *laptop*")
+    page.get_by_role("button", name="Add a passkey").click()
+    expect(page.get_by_text("You can sign in with it here")).to_be_visible()
+    expect(page.get_by_text("My *laptop* of localhost")).to_be_visible()
+    assert axe_sync.Axe().run(page).response["violations"] == []
+
+    page.get_by_role("button", name=f"Sign out {MIA}").click()
+    page.get_by_role("button", name="Sign in with a passkey").click()
+    expect(page.get_by_role("button", name=f"Sign out {MIA}")).to_be_visible()
+    expect(page.get_by_text(", used ")).to_be_visible()
+    page.get_by_role("button", name="Remove My *laptop*").click()
+    page.get_by_role("button", name="Remove it").click()
+    expect(page.get_by_text("You have no passkeys.")).to_be_visible()
+
+    page.get_by_role("button", name=f"Sign out {MIA}").click()
+    page.get_by_role("button", name="Sign in with a passkey").click()
+    expect(page.get_by_text("This passkey signs nobody in")).to_be_visible()
+
+
+def test_an_identity_provider_leads_back_signed_in(quiet_page, identity, server, workbench):
+    page = quiet_page
+    page.goto(f"{workbench.url}/?page=families")
+    name = identity.url.removeprefix("http://")
+    page.get_by_role("button", name=f"Sign in with {name}").click()
+    expect(page.get_by_role("button", name=f"Sign out {MIA}")).to_be_visible()
+    expect(page.get_by_role("heading", name="Families", level=1)).to_be_visible()
+    [cookie] = [one for one in page.context.cookies() if one["name"].startswith("steelyard_w")]
+    assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+
+
+def test_what_comes_back_is_taken_from_the_browser_that_began(identity, server, workbench):
+    own = {"Origin": workbench.url, "X-Steelyard-Console": "1"}
+    back = {"back": f"{workbench.url}/oidc", "address": "page=home"}
+    with httpx.Client(base_url=workbench.url) as browser, httpx.Client() as other:
+        begun = browser.post("/oidc", headers=own, json=back)
+        assert begun.status_code == 200, begun.text
+        led = httpx.get(begun.json()["authorize_url"]).headers["location"]
+        for stranger in (other.get(led), browser.get(f"{workbench.url}/oidc?state=&code=a")):
+            assert stranger.status_code == 403
+            assert "was not begun in this browser" in stranger.text
+        page = browser.get(led)
+        assert page.status_code == 200
+        assert 'url=./?page=home"' in page.text
+        assert any(name.startswith("steelyard_workbench") for name in browser.cookies)
+        assert browser.get(led).status_code == 403
+        # A person who is let in nowhere, and pages of other sites.
+        browser.post("/oidc", headers=own, json=back)
+        state = next(one.value for one in browser.cookies.jar if one.name.endswith("_state"))
+        told = browser.get("/oidc", params={"state": state, "error": "<b>denied</b>"})
+        assert (told.status_code, "&lt;b&gt;denied" in told.text) == (403, True)
+        for headers in (own | {"Origin": "http://evil.example"}, {"Origin": workbench.url}):
+            assert browser.post("/oidc", headers=headers, json=back).status_code == 403
+        for elsewhere in ("http://evil.example/oidc", f"{workbench.url}.evil.example/oidc"):
+            refused = browser.post("/oidc", headers=own, json={"back": elsewhere})
+            assert refused.status_code == 403

@@ -195,7 +195,7 @@ class App:
             self.session.is_connected = True
             if self._is_ended and self.user is not None:
                 self._is_ended = False
-                self._show_sign_in("Your session has ended. Sign in to go on where you were.")
+                await self._show_sign_in("Your session has ended. Sign in to go on where you were.")
             self._keep()
             for page in self._pages.values():
                 page.answered()
@@ -293,8 +293,7 @@ class App:
         try:
             found = await asyncio.to_thread(self.session.client.auth.session)
         except NotSignedInError:
-            await until_shown()
-            self._show_sign_in()
+            await self._show_sign_in()
             return
         await until_shown()
         self._take(found.user)
@@ -311,8 +310,14 @@ class App:
         problem = problem_of(error, "Could not find out who you are.")
         self._place[:] = [failed(problem, self._who.on_event)]
 
-    def _show_sign_in(self, why: str = "") -> None:
-        self._place[:] = [SignIn(self.session.client, self._signed_in, why)]
+    async def _show_sign_in(self, why: str = "") -> None:
+        client = self.session.client
+        try:
+            ways = await asyncio.to_thread(client.auth.ways)
+        except SteelyardError:  # a code works all the same
+            ways = None
+        await until_shown()
+        self._place[:] = [SignIn(client, self._signed_in, why, ways)]
 
     async def _signed_in(self, found: SignedInUser) -> None:
         """Go on where the same person was; for another nothing of the page before stays."""

@@ -21,6 +21,8 @@ from steelyard.client import Client, ClientOptions
 from steelyard.wire.hosts import host_names
 from steelyard_workbench.app import App, prepare
 from steelyard_workbench.guarding import server_options
+from steelyard_workbench.identity_return import PATH as IDENTITY_PATH
+from steelyard_workbench.identity_return import IdentityHandler, Visits, state_cookie
 from steelyard_workbench.navigation import import_pages
 from steelyard_workbench.visitors import PATH, SERVER_COOKIE, TicketHandler, VisitorClient, Visitors
 
@@ -217,9 +219,12 @@ def _listens(host: str, port: int) -> bool:
 def _options(host: str, port: int, hosts: str, visitors: Visitors) -> dict[str, Any]:
     return {
         **server_options(host, port, host_names(hosts)),
-        "extra_patterns": [(PATH, TicketHandler, {"visitors": visitors})],
+        "extra_patterns": [
+            (PATH, TicketHandler, {"visitors": visitors}),
+            (IDENTITY_PATH, IdentityHandler, {"visitors": visitors, "visits": Visits()}),
+        ],
         # Bokeh writes what it is let have of a request into the page, where scripts read it.
-        "exclude_cookies": [visitors.cookie, SERVER_COOKIE],
+        "exclude_cookies": [visitors.cookie, state_cookie(visitors), SERVER_COOKIE],
         "exclude_headers": ["Cookie", "Authorization"],
         "port": port,
         "address": host,

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from weakref import WeakSet
 
 import panel as pn
+from tornado.httputil import HTTPServerRequest
 from tornado.web import HTTPError, RequestHandler
 
 from steelyard.client import Client, ClientOptions
@@ -83,14 +84,16 @@ class Visitors:
         request = getattr(pn.state.curdoc.session_context, "request", None)
         request = getattr(request, "_request", None)
         kept = None if request is None else request.cookies.get(self.cookie)
-        agent = "" if request is None else request.headers.get("User-Agent", "")
-        agent = "".join(one for one in agent if one.isascii() and one.isprintable())
         options = ClientOptions(
             self._server,
             session=self._token_of("" if kept is None else kept.value),
-            agent=agent[:_MAX_AGENT] or None,
+            agent=_agent_of(request),
         )
         return VisitorClient(options)
+
+    def stranger(self, request: HTTPServerRequest) -> Client:
+        """Return what asks for a browser that nobody is signed in with yet."""
+        return Client(ClientOptions(self._server, session="", agent=_agent_of(request)))
 
     def issue(self, token: str) -> str:
         """Return a ticket for a token that the browser is to keep; empty to forget the one it has."""
@@ -143,10 +146,7 @@ class TicketHandler(RequestHandler):
 
     def post(self) -> None:
         """Answer 204 with the cookie."""
-        headers: Any = self.request.headers
-        origin = headers.get("Origin", "")
-        is_own = urlsplit(origin).netloc.lower() == (self.request.host or "").lower()
-        if not is_own or headers.get("X-Steelyard-Console") != "1":
+        if not is_own_page(self.request):
             raise HTTPError(403)
         body = self.request.body
         token = (
@@ -154,12 +154,29 @@ class TicketHandler(RequestHandler):
         )
         if token is None:
             raise HTTPError(403)
-        is_tls = origin.lower().startswith("https://")
-        name = self._visitors.cookie
-        kept: dict[str, Any] = {"httponly": True, "samesite": "Strict", "secure": is_tls}
-        if token:
-            self.set_cookie(name, token, expires_days=_MAX_AGE_DAYS, **kept)
-        else:
-            self.clear_cookie(name, **kept)
-        self.set_header("Cache-Control", "no-store")
+        is_tls = self.request.headers.get("Origin", "").lower().startswith("https://")
+        keep_cookie(self, self._visitors.cookie, token, is_tls=is_tls)
         self.set_status(204)
+
+
+def is_own_page(request: HTTPServerRequest) -> bool:
+    """Whether one of the workbench's own pages sends a request."""
+    origin = request.headers.get("Origin", "")
+    is_own = urlsplit(origin).netloc.lower() == (request.host or "").lower()
+    return is_own and request.headers.get("X-Steelyard-Console") == "1"
+
+
+def keep_cookie(handler: RequestHandler, name: str, token: str, *, is_tls: bool) -> None:
+    """Have a browser keep a token, or forget the one it has where it is empty."""
+    kept: dict[str, Any] = {"httponly": True, "samesite": "Strict", "secure": is_tls}
+    if token:
+        handler.set_cookie(name, token, expires_days=_MAX_AGE_DAYS, **kept)
+    else:
+        handler.clear_cookie(name, **kept)
+    handler.set_header("Cache-Control", "no-store")
+
+
+def _agent_of(request: HTTPServerRequest | None) -> str | None:
+    """Return how a browser names itself."""
+    agent = "" if request is None else request.headers.get("User-Agent", "")
+    return "".join(one for one in agent if one.isascii() and one.isprintable())[:_MAX_AGENT] or None

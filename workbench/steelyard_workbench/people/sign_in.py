@@ -1,17 +1,23 @@
-"""Signing in: an address, the code that came by mail, and in."""
+"""Signing in: an address and the code that came by mail, a passkey, or an identity provider."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from urllib.parse import urlsplit
 
 import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
-from steelyard.people.wire import SignedInUser
+from steelyard.people.wire import SignedInUser, SignInWays
+from steelyard_workbench.components.identity_visit import IdentityVisit
+from steelyard_workbench.components.passkey_dialog import PasskeyDialog
 from steelyard_workbench.escaping import escape_markdown
+from steelyard_workbench.people.passkeys import refused_dialog, sign_in_with_passkey
+from steelyard_workbench.problems import Problem
+from steelyard_workbench.states import verdict
 from steelyard_workbench.tasks import Write
 from steelyard_workbench.theme import TITLE
 
@@ -22,7 +28,7 @@ _HINT = (
 
 
 class SignIn(Viewer):
-    """The two steps in one place.
+    """The two steps in one place, and what else the server takes under them.
 
     Parameters
     ----------
@@ -30,10 +36,16 @@ class SignIn(Viewer):
         Called with who has signed in.
     why : str
         Markdown above the fields, such as that a session has ended.
+    ways : SignInWays, optional
+        What the server takes beside a code by mail.
     """
 
     def __init__(
-        self, client: Client, on_done: Callable[[SignedInUser], Awaitable[None]], why: str = ""
+        self,
+        client: Client,
+        on_done: Callable[[SignedInUser], Awaitable[None]],
+        why: str = "",
+        ways: SignInWays | None = None,
     ) -> None:
         super().__init__()
         self._client, self._on_done = client, on_done
@@ -52,12 +64,17 @@ class SignIn(Viewer):
         other = pmui.Button(label="Another address", variant="text")
         other.on_click(lambda _: self._show_first())
         self._other = other
+        self._dialog, self._visit = PasskeyDialog(), IdentityVisit()
+        self._visit.on_msg(lambda event: self._on_no_visit(**event.data))
+        self.give_passkey = Write(self._give_passkey, on_failure=self._tell_passkey)
+        others = [] if ways is None else self._others(ways)
         self._steps = pn.Column(sizing_mode="stretch_width")
         title = pmui.Typography("Sign in", variant="h1", sx={"fontSize": TITLE, "fontWeight": 600})
         said = [pmui.Typography(why, variant="body2")] if why else []
         self._box = pn.Column(
-            title, *said, self._steps, self.problem, sizing_mode="stretch_width", name="Sign in"
-        )
+            title, *said, self._steps, *others, self.problem, self._dialog, self._visit,
+            sizing_mode="stretch_width", name="Sign in",
+        )  # fmt: skip
         self._show_first()
 
     def __panel__(self) -> Viewable:
@@ -91,3 +108,34 @@ class SignIn(Viewer):
         signed_in = await asyncio.to_thread(self._client.auth.verify, self._challenge, code)
         self.problem[:] = []
         await self._on_done(signed_in)
+
+    def _others(self, ways: SignInWays) -> list[Viewable]:
+        """Return a button for each further way."""
+        shown: list[Viewable] = []
+        if ways.passkeys:
+            passkey = pmui.Button(label="Sign in with a passkey", variant="outlined")
+            passkey.on_click(self.give_passkey.on_event)
+            shown.append(passkey)
+        if ways.issuer is not None:
+            name = urlsplit(ways.issuer).netloc or ways.issuer
+            provider = pmui.Button(label=f"Sign in with {name}", variant="outlined")
+            provider.on_click(lambda _: self._go_to_provider())
+            shown.append(provider)
+        return shown
+
+    async def _give_passkey(self) -> None:
+        self.problem[:] = []
+        signed_in = await sign_in_with_passkey(self._client, self._dialog)
+        await self._on_done(signed_in)
+
+    def _tell_passkey(self, error: Exception) -> Problem | None:
+        shown, problem = refused_dialog(error, "Not signed in.")
+        self.problem[:] = [shown]
+        return problem
+
+    def _go_to_provider(self) -> None:
+        self.problem[:] = []
+        self._visit.visits += 1
+
+    def _on_no_visit(self, *, message: str) -> None:
+        self.problem[:] = [verdict("bad", "Not signed in.", escape_markdown(message))]
