@@ -86,6 +86,7 @@ RULED = {
     "families",
     "ids",
     "labeling",
+    "maps",
     "outbox",
     "people",
     "prompt_tuning",

@@ -35,6 +35,7 @@ from steelyard.http.server import QuietSignals
 from steelyard.http.transfers import RECEIVED_BYTES, SENT_BYTES, Transfers
 from steelyard.ids import new_id
 from steelyard.labeling import routes as labeling
+from steelyard.maps import routes as maps
 from steelyard.people import operator_routes as operator
 from steelyard.people import routes as people
 from steelyard.prompt_tuning import routes as prompt_tuning
@@ -63,6 +64,7 @@ ROUTES: tuple[Route, ...] = (
     *datasets.ROW_ROUTES,
     *drafts.ROUTES,
     *labeling.ROUTES,
+    *maps.ROUTES,
     *prompt_tuning.ROUTES,
     *shadows.ROUTES,
     *webhooks.ROUTES,

@@ -66,6 +66,8 @@ from steelyard.labeling.reviewed import LabelingReviews
 from steelyard.labeling.service import LabelingJobs
 from steelyard.labeling.sources import LabelingSources
 from steelyard.labeling.teachers import Teachers
+from steelyard.maps import store as map_rows
+from steelyard.maps.service import DatasetMaps
 from steelyard.operations.service import LEASE_GRACE_S, OperationLog
 from steelyard.people.account_service import OwnAccount
 from steelyard.people.export_service import AccountExports
@@ -185,6 +187,7 @@ def open_service(
             ),
             labeling_sources=labeling.sources,
             labeling_teachers=labeling.teachers,
+            maps=_open_maps(on, datasets, evaluations, worker.wake),
             prompt_tunings=_open_prompt_tunings(on, datasets, evaluated, worker.wake),
             operator=Operator(on.state, accounts, purchases, on.models),
             purchases=purchases,
@@ -248,6 +251,7 @@ def _open_sweeper(
         functools.partial(evaluation_rows.sweep_predictions, on.state, predictions),
         fine_tunes.sweep,
         functools.partial(labeling_rows.sweep_files, on.state, on.frames("labeling")),
+        functools.partial(map_rows.sweep_files, on.state, on.frames("maps")),
         functools.partial(sweep_deliveries, on.state, time.time),
     ]
     retention_days = on.settings.retention_days
@@ -287,7 +291,7 @@ def _open_child(on: Foundation) -> WorkerChild:
 
 def _has_jobs(connection: Connection) -> bool:
     """Return whether there is a job that has not ended."""
-    rooms = (evaluation_rows, fine_tune_rows, labeling_rows, prompt_tuning_rows)
+    rooms = (evaluation_rows, fine_tune_rows, labeling_rows, map_rows, prompt_tuning_rows)
     return any(room.has_unfinished(connection) for room in rooms)
 
 
@@ -401,6 +405,29 @@ def _open_labeling(
         ),
         LabelingFinalizer(on.state, store, on.writes, datasets),
     )
+
+
+def _open_maps(
+    on: Foundation,
+    datasets: DatasetService,
+    evaluations: EvaluationService,
+    wake: Callable[[], None],
+) -> DatasetMaps:
+    maps = DatasetMaps(
+        on.state,
+        on.frames("maps"),
+        on.writes,
+        datasets,
+        evaluations,
+        on.models,
+        dataset_files=on.rows,
+        prediction_files=on.frames("evaluations"),
+        max_queue=on.settings.job_queue,
+        max_queue_per_account=on.settings.job_queue_per_account,
+        wake=wake,
+    )
+    datasets.register_reader(maps.reader_of, map_rows.erase_maps)
+    return maps
 
 
 def _open_prompt_tunings(

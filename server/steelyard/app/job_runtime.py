@@ -22,6 +22,7 @@ from steelyard.families.fine_tuning.run import FineTuneRuns
 from steelyard.families.lineage_store import LineageStore
 from steelyard.jobs.runtime import JobRuntime
 from steelyard.labeling.run import LabelingRuns
+from steelyard.maps.run import MapRuns
 from steelyard.prompt_tuning.run import PromptTuningRuns
 from steelyard.prompt_tuning.writing import find_writer
 from steelyard.serving.base import ModelLoader, NamedModelLoader, parse_base_models
@@ -63,5 +64,6 @@ def open_worker(
         tunings = PromptTuningRuns(
             state, datasets, models, find_writer=lambda: find_writer(home_of(settings))
         )
-        works = [evaluations, fine_tunes, labeling, tunings]
+        maps = MapRuns(state, on.frames("maps"), datasets, on.rows, on.models)
+        works = [evaluations, fine_tunes, labeling, maps, tunings]
         yield closing.enter_context(JobRuntime(state, works))

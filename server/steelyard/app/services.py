@@ -28,6 +28,7 @@ from steelyard.labeling.reviewed import LabelingReviews
 from steelyard.labeling.service import LabelingJobs
 from steelyard.labeling.sources import LabelingSources
 from steelyard.labeling.teachers import Teachers
+from steelyard.maps.service import DatasetMaps
 from steelyard.people.account_service import OwnAccount
 from steelyard.people.export_service import AccountExports
 from steelyard.people.key_service import Keys
@@ -92,6 +93,7 @@ class ApiServices:
     oidc_sign_ins: OidcSignIns
     passkeys: Passkeys
     own_account: OwnAccount
+    maps: DatasetMaps
     members: Members
     operator: Operator
     prompt_tunings: PromptTunings

@@ -16,6 +16,7 @@ from steelyard.errors import DataDamagedError
 from steelyard.evaluations import store as evaluations
 from steelyard.families.fine_tuning import store as fine_tunes
 from steelyard.labeling import store as labeling
+from steelyard.maps import store as maps
 from steelyard.storage.artifacts import files_of_artifact
 from steelyard.storage.frame_store import FrameStore
 
@@ -96,6 +97,7 @@ def _named(connection: Connection) -> Iterator[NamedFile]:
         ("evaluations", "an evaluation", evaluations.live_files),
         ("fine_tunes", "the held-out rows of a fine-tune", fine_tunes.live_records),
         ("labeling", "labeling", labeling.live_files),
+        ("maps", "a map", maps.live_files),
         ("models", "a fine-tuned model", fine_tunes.live_artifacts),
     ):
         for sha256 in sorted(live(connection)):

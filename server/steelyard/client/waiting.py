@@ -22,6 +22,7 @@ from steelyard.evaluations.wire import ENDED, Evaluation
 from steelyard.families.fine_tuning.wire import Job
 from steelyard.families.wire import Family
 from steelyard.labeling.wire import UNFINISHED_LABELING, LabelingJob
+from steelyard.maps.wire import DatasetMap
 from steelyard.prompt_tuning.wire import PromptTuningJob
 
 #: Seconds after the first of some failures in which a wait without an end of its own takes them for
@@ -159,6 +160,22 @@ class PromptTuningFollowing(_Following):
         if job.status in ENDED:
             return True
         self._patience.check(f"the prompt tuning is {job.status}")
+        return False
+
+
+class MapFollowing(_Following):
+    """Follows a map to its end, and shows how far it is."""
+
+    def has_ended(self, found: DatasetMap) -> bool:
+        """Look at the map as it is now."""
+        now = found.progress
+        if now is None:
+            self._show(found.status == "succeeded", 1, found.status)
+        else:
+            self._show(now.step, now.steps, now.phase.replace("_", " "))
+        if found.status in ENDED:
+            return True
+        self._patience.check(f"the map is {found.status}")
         return False
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
@@ -18,7 +17,13 @@ from steelyard.datasets.filters import Facets
 from steelyard.datasets.frames.differences import compare_versions
 from steelyard.datasets.frames.exports import export_table
 from steelyard.datasets.frames.pages import RowStore, StoredRow
-from steelyard.datasets.frames.vectors import MAX_COMPARED, Embed, Vectors, nearest_rows
+from steelyard.datasets.frames.vectors import (
+    MAX_COMPARED,
+    Embed,
+    Vectors,
+    nearest_rows,
+    scorer_of,
+)
 from steelyard.datasets.row_vectors import RowVectors
 from steelyard.datasets.searches import (
     FoundRows,
@@ -65,7 +70,7 @@ class DatasetRows:
         self._store = store
         self._rows = RowStore(store)
         self._embed = embed
-        self._scorer = hashlib.sha256(scorer.encode()).hexdigest()[:16]
+        self._scorer = scorer_of(scorer)
         self._vectors = RowVectors(store, self._scorer)
 
     async def page(self, caller: Caller, dataset_id: str, query: RowsQuery) -> RowPage:

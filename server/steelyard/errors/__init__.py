@@ -40,6 +40,7 @@ that go with them (``steelyard.http``). Every module may import this one; it imp
     │   ├── EvaluationNotRetryableError      409  evaluation_not_retryable      RuntimeError
     │   ├── LabelingNotReadyError            409  labeling_not_ready            RuntimeError
     │   ├── JobFinalizedError                409  job_finalized                 RuntimeError
+    │   ├── MapNotReadyError                 409  map_not_ready                 RuntimeError
     │   ├── TuningNotSucceededError          409  tuning_not_succeeded          RuntimeError
     │   ├── DraftConflictError               409  draft_conflict                RuntimeError
     │   ├── DraftChangedError                409  draft_changed                 RuntimeError
@@ -127,6 +128,7 @@ that go with them (``steelyard.http``). Every module may import this one; it imp
     │   ├── OidcOffError                     503  oidc_off                      RuntimeError
     │   ├── PasskeysOffError                 503  passkeys_off                  RuntimeError
     │   ├── PaymentProviderError             503  payment_provider_unavailable  RuntimeError     retryable
+    │   ├── VectorsUnavailableError          503  vectors_unavailable           RuntimeError
     │   ├── LabelingUnavailableError         503  labeling_unavailable          RuntimeError
     │   ├── TrainingUnavailableError         503  training_unavailable          RuntimeError
     │   └── MailUnavailableError             503  mail_unavailable              RuntimeError
@@ -149,6 +151,7 @@ from steelyard.errors.evaluations import *  # noqa: F403
 from steelyard.errors.families import *  # noqa: F403
 from steelyard.errors.kinds import *  # noqa: F403
 from steelyard.errors.labeling import *  # noqa: F403
+from steelyard.errors.maps import *  # noqa: F403
 from steelyard.errors.people import *  # noqa: F403
 from steelyard.errors.prompt_tuning import *  # noqa: F403
 from steelyard.errors.purchases import *  # noqa: F403

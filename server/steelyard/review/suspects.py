@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import threading
 from collections import OrderedDict
@@ -10,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from steelyard.datasets.frames.suspects import METHOD, SuspectTable, find_suspects, load_suspects
-from steelyard.datasets.frames.vectors import MAX_COMPARED, Embed
+from steelyard.datasets.frames.vectors import MAX_COMPARED, Embed, scorer_of
 from steelyard.datasets.versions import Manifest
 from steelyard.errors import SteelyardError
 from steelyard.review.wire import Suspects, SuspectStatus
@@ -45,7 +44,7 @@ class SuspectSearch:
     def __init__(self, store: FrameStore, *, embed: Embed | None = None, scorer: str = "") -> None:
         self._store = store
         self._embed = embed
-        self._scorer = hashlib.sha256(scorer.encode()).hexdigest()[:16]
+        self._scorer = scorer_of(scorer)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="steelyard-suspects")
         self._stopped = threading.Event()
         self._lock = threading.Lock()

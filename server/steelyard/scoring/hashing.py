@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import zlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,6 +23,8 @@ _WORD = r"\w+|[^\w\s]"
 _BYTES_PER_NUMBER = 4
 _LARGEST_NUMBER = 2**32 - 1
 _DIGEST_BYTES = 64
+#: Channels of the vectors of texts.
+_CHANNELS = 64
 
 
 class HashingScorer:
@@ -52,6 +55,20 @@ class HashingScorer:
             [self._score(request.context, decision) for decision in request.decisions]
             for request in requests
         ]
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return a unit vector of each text, (n_texts, 64): those that share words are alike."""
+        if not self._is_open:
+            raise EngineUnavailableError("The hashing scorer was closed; make another.")
+        vectors = np.zeros((len(texts), _CHANNELS), dtype=np.float32)
+        for vector, text in zip(vectors, texts, strict=True):
+            for word in re.findall(_WORD, text.lower()):
+                hashed = zlib.crc32(word.encode("utf-8", "surrogatepass"))
+                vector[hashed % _CHANNELS] += 1.0 if hashed & 1024 else -1.0
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors[lengths[:, 0] == 0, 0] = 1.0
+        unit: NDArray[np.float32] = vectors / np.where(lengths == 0, 1.0, lengths)
+        return unit
 
     def close(self) -> None:
         """Refuse every later ``score``."""

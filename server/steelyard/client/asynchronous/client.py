@@ -22,6 +22,7 @@ from steelyard.client.asynchronous.evaluations import AsyncEvaluations
 from steelyard.client.asynchronous.families import AsyncFamilies
 from steelyard.client.asynchronous.jobs import AsyncJobs
 from steelyard.client.asynchronous.labeling import AsyncLabeling
+from steelyard.client.asynchronous.maps import AsyncMaps
 from steelyard.client.asynchronous.members import AsyncMembers
 from steelyard.client.asynchronous.operator import AsyncOperator
 from steelyard.client.asynchronous.prompt_tuning import AsyncPromptTuning
@@ -93,6 +94,7 @@ class AsyncClient:
         self.jobs = AsyncJobs(self)
         self.drafts = AsyncDrafts(self)
         self.labeling = AsyncLabeling(self)
+        self.maps = AsyncMaps(self)
         self.prompt_tuning = AsyncPromptTuning(self)
         self.webhooks = AsyncWebhooks(self)
         self.alarms = AsyncAlarms(self)

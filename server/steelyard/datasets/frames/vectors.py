@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import logging
 from collections.abc import Callable, Sequence
@@ -53,23 +54,40 @@ def vectors_of(
     store: FrameStore, part: Part, embed: Embed, scorer: str
 ) -> tuple[NDArray[np.int64], Vectors]:
     """Return the indexes and context vectors of a part's rows, encoding the missing ones."""
-    name = f"{part.sha256}.{scorer}.npy"
     with store.open(f"{part.sha256}.parquet") as file:
         frame = pl.read_parquet(file, columns=["index", "context"])
     indexes = frame["index"].to_numpy()
-    kept = store.find(name)
+    kept = kept_vectors(store, part, scorer)
     if kept is not None:
-        try:
-            vectors: Vectors = np.load(io.BytesIO(kept), allow_pickle=False)
-        except (EOFError, ValueError) as error:
-            _log.warning("%s is damaged and is made again: %s", name, error)
-        else:
-            return indexes, vectors.astype(np.float32)
+        return indexes, kept
     texts = frame["context"].to_list()
     vectors = np.concatenate(
         [embed(texts[start : start + _BATCH]) for start in range(0, len(texts), _BATCH)]
     )
     file_bytes = io.BytesIO()
     np.save(file_bytes, vectors.astype(np.float16), allow_pickle=False)
-    store.put_beside(name, file_bytes.getvalue())
+    store.put_beside(_name_of(part, scorer), file_bytes.getvalue())
     return indexes, vectors
+
+
+def kept_vectors(store: FrameStore, part: Part, scorer: str) -> Vectors | None:
+    """Return the vectors of a part's rows; ``None`` where nobody made them yet."""
+    name = _name_of(part, scorer)
+    kept = store.find(name)
+    if kept is None:
+        return None
+    try:
+        vectors: Vectors = np.load(io.BytesIO(kept), allow_pickle=False)
+    except (EOFError, ValueError) as error:
+        _log.warning("%s is damaged and is made again: %s", name, error)
+        return None
+    return vectors.astype(np.float32)
+
+
+def scorer_of(evaluation_key: str) -> str:
+    """Return what vectors are kept under, of a model with a key."""
+    return hashlib.sha256(evaluation_key.encode()).hexdigest()[:16]
+
+
+def _name_of(part: Part, scorer: str) -> str:
+    return f"{part.sha256}.{scorer}.npy"

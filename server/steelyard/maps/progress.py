@@ -1,0 +1,52 @@
+"""How far a map is: the files that are made of it so far, so that a run goes on from them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from steelyard.maps.layout import ITERATIONS
+
+#: Rows whose vectors are made, and kept in a file, at a time.
+BLOCK_ROWS = 1_024
+
+MapPhase = Literal["embedding", "comparing", "laying_out"]
+
+
+class MapProgress(Struct, frozen=True, kw_only=True):
+    """Where a running map is."""
+
+    phase: MapPhase
+    step: Annotated[int, Meta(description="Rows, or iterations, that are done.")]
+    steps: Annotated[int, Meta(description="Of so many.")]
+
+
+class Made(Struct, frozen=True, kw_only=True):
+    """What is made of a map: hashes of files of vectors, of the pairs, and of the layout so far."""
+
+    vectors: tuple[str, ...] = ()
+    pairs: str | None = None
+    layout: str | None = None
+    iteration: int = 0
+
+    @property
+    def files(self) -> list[str]:
+        """The hash of every file."""
+        return [*self.vectors, *(one for one in (self.pairs, self.layout) if one is not None)]
+
+    def n_embedded(self, points: int) -> int:
+        """Return how many of the points have vectors."""
+        return min(len(self.vectors) * BLOCK_ROWS, points)
+
+    def told(self, points: int) -> MapProgress:
+        """Return it as the wire has it."""
+        embedded = self.n_embedded(points)
+        if self.pairs is not None:
+            return MapProgress(phase="laying_out", step=self.iteration, steps=ITERATIONS)
+        phase: MapPhase = "embedding" if embedded < points else "comparing"
+        return MapProgress(phase=phase, step=embedded, steps=points)
+
+
+decode_made = msgspec.json.Decoder(Made).decode

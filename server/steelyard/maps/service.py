@@ -1,0 +1,309 @@
+"""Maps of datasets: asked for, followed, stopped, and read.
+
+A map is queued by a row of the state; the job runtime finds it there. There is one of a version by a
+model's vectors for ever, so that who asks again gets it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, cast
+
+import msgspec
+import numpy as np
+import polars as pl
+from msgspec import Raw
+from numpy.typing import NDArray
+from sqlalchemy import Connection, Row
+
+from steelyard import errors
+from steelyard.caller import Caller
+from steelyard.datasets.access import require_dataset
+from steelyard.datasets.frames.pages import RowStore
+from steelyard.datasets.service import DatasetService
+from steelyard.datasets.store import mark_dataset_used
+from steelyard.datasets.versions import Manifest
+from steelyard.evaluations import predictions
+from steelyard.evaluations.service import EvaluationService
+from steelyard.ids import new_id
+from steelyard.jobs.failures import Failure
+from steelyard.jobs.store import UNFINISHED
+from steelyard.maps import store as rows
+from steelyard.maps.points import read_points
+from steelyard.maps.progress import Made, decode_made
+from steelyard.maps.tables import dataset_maps
+from steelyard.maps.values import answered_outcomes, expected_outcomes, most_frequent, places_of
+from steelyard.maps.wire import (
+    MAX_POINTS,
+    CreateMap,
+    DatasetMap,
+    MapPage,
+    MapPoints,
+    MapsQuery,
+    MapValues,
+    MapValuesQuery,
+)
+from steelyard.operations import held_jobs
+from steelyard.operations.idempotency import KeyedWrites
+from steelyard.operations.write import Write
+from steelyard.serving.registry import ModelRegistry
+from steelyard.storage import State
+from steelyard.storage.frame_store import FrameStore
+from steelyard.wire.violations import show
+
+#: Seconds after which a full queue may have a place.
+_FULL_RETRY_S = 30.0
+_PREDICTED = ["row", "decision_id", "outcomes", "probabilities", "labels"]
+_decode_error = msgspec.json.Decoder(Failure).decode
+
+
+class DatasetMaps:
+    """The maps of every account."""
+
+    def __init__(
+        self,
+        state: State,
+        store: FrameStore,
+        writes: KeyedWrites,
+        datasets: DatasetService,
+        evaluations: EvaluationService,
+        models: ModelRegistry,
+        *,
+        dataset_files: FrameStore,
+        prediction_files: FrameStore,
+        max_queue: int,
+        max_queue_per_account: int,
+        wake: Callable[[], None] = lambda: None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._state, self._store, self._writes = state, store, writes
+        self._datasets, self._evaluations, self._models = datasets, evaluations, models
+        self._dataset_files, self._prediction_files = dataset_files, prediction_files
+        self._rows = RowStore(dataset_files)
+        self._max_queue, self._max_queue_per_account = max_queue, max_queue_per_account
+        self._wake, self._now = wake, now
+
+    async def create(self, write: Write, request: CreateMap) -> DatasetMap:
+        """Ask for the map of a version; one that is there, or on its way, is returned as it is."""
+        await self._writes.replay_known(write)
+        caller = write.caller
+        at = await self._datasets.dataset_at(caller, request.dataset_id, request.version)
+        model = self._models.get(request.model)
+        if model.embed is None:
+            raise errors.VectorsUnavailableError(
+                f"The model {model.name} gives no vectors of texts, so rows cannot be laid out by "
+                "it; name a base model that this server runs itself."
+            )
+
+        def work(connection: Connection) -> DatasetMap:
+            require_dataset(connection, caller.account_id, at.dataset_id, is_new_work=True)
+            held_jobs.lock_account(connection, caller.account_id)
+            found = rows.find_of(connection, at.dataset_id, at.version, model.evaluation_key)
+            if found is not None and (found.status in UNFINISHED or found.status == "succeeded"):
+                return to_wire(found)
+            self._check_room(connection, caller.account_id)
+            now = self._now()
+            mark_dataset_used(connection, at.dataset_id, now)
+            if found is not None:
+                rows.requeue(connection, found, at=now)
+                return to_wire(_require_map(connection, caller, found.id))
+            values = {
+                "id": new_id("map"),
+                "account_id": caller.account_id,
+                "dataset_id": at.dataset_id,
+                "dataset_version": at.version,
+                "created_at": now,
+                "updated_at": now,
+                "model": model.name,
+                "model_sha256": model.evaluation_key,
+                "rows": at.manifest.rows,
+                "points": min(at.manifest.rows, MAX_POINTS),
+            }
+            rows.insert_map(connection, values)
+            return to_wire(_require_map(connection, caller, str(values["id"])))
+
+        made = await self._writes.once(write, work)
+        self._wake()
+        return made
+
+    async def page(self, caller: Caller, query: MapsQuery) -> MapPage:
+        """Return a page of the account's maps, the newest first."""
+        page = await self._state.read(
+            lambda connection: rows.page_of_maps(
+                connection,
+                caller.account_id,
+                dataset_id=query.dataset_id,
+                limit=query.limit,
+                cursor=query.cursor,
+            )
+        )
+        return MapPage(
+            data=[to_wire(row) for row in page.rows],
+            has_more=page.next_cursor is not None,
+            next_cursor=page.next_cursor,
+        )
+
+    async def get(self, caller: Caller, map_id: str) -> DatasetMap:
+        """Return a map: how far it is."""
+        return to_wire(
+            await self._state.read(lambda connection: _require_map(connection, caller, map_id))
+        )
+
+    async def cancel(self, write: Write, map_id: str) -> DatasetMap:
+        """Stop a map; one that has ended stays as it is."""
+
+        def work(connection: Connection) -> DatasetMap:
+            row = _require_map(connection, write.caller, map_id)
+            if row.status in UNFINISHED:
+                is_run = row.status != "queued" and row.runner is not None
+                runs = is_run and self._state.is_alive(connection, row.runner)
+                status = "cancelling" if runs else "cancelled"
+                rows.move(connection, row.id, status, at=self._now(), only_if=UNFINISHED)
+            return to_wire(_require_map(connection, write.caller, map_id))
+
+        cancelled = await self._writes.once(write, work)
+        self._wake()
+        return cancelled
+
+    async def points(self, caller: Caller, map_id: str) -> MapPoints:
+        """Return the points of a map."""
+        row = await self._ready(caller, map_id)
+        return await asyncio.to_thread(self._points, row)
+
+    async def values(self, caller: Caller, map_id: str, query: MapValuesQuery) -> MapValues:
+        """Return what is known of each point: its label, and how an evaluation's model answered."""
+        row = await self._ready(caller, map_id)
+        at = await self._datasets.dataset_at(
+            caller, row.dataset_id, row.dataset_version, is_new_work=False
+        )
+        scored: tuple[Row[Any], Manifest] | None = None
+        if query.evaluation is not None:
+            evaluation = await self._evaluations.find(caller, query.evaluation, with_dataset=True)
+            _check_evaluation(evaluation, row)
+            of = await self._datasets.dataset_at(
+                caller, row.dataset_id, evaluation.dataset_version, is_new_work=False
+            )
+            scored = evaluation, of.manifest
+        return await asyncio.to_thread(self._values, row, at.manifest, query.decision, scored)
+
+    @staticmethod
+    def reader_of(connection: Connection, dataset_id: str) -> str | None:
+        """Return what still reads a dataset, as ``DatasetService.register_reader`` asks."""
+        return "a map" if rows.has_unfinished(connection, dataset_id) else None
+
+    async def _ready(self, caller: Caller, map_id: str) -> Row[Any]:
+        row = await self._state.read(lambda connection: _require_map(connection, caller, map_id))
+        if row.status != "succeeded":
+            raise errors.MapNotReadyError(
+                f"The map is {row.status}; its points are there once it has succeeded."
+            )
+        return row
+
+    def _points(self, row: Row[Any]) -> MapPoints:
+        frame = read_points(self._store, row.result_sha256)
+        # Encoded here: a server that encodes so many numbers as it answers answers nobody else.
+        columns = {name: Raw(_encode_column(frame[name])) for name in frame.columns}
+        return MapPoints(map=row.id, **cast("dict[str, Any]", columns))
+
+    def _values(
+        self,
+        row: Row[Any],
+        manifest: Manifest,
+        decision: str,
+        scored: tuple[Row[Any], Manifest] | None,
+    ) -> MapValues:
+        indexes = read_points(self._store, row.result_sha256, ["index"])["index"].to_numpy()
+        expected = expected_outcomes(self._dataset_files, manifest, decision, indexes)
+        answers = None if scored is None else self._answers(*scored, decision, indexes)
+        answered = [] if answers is None else answers["answered"].to_list()
+        outcomes = most_frequent(expected, answered)
+        told: dict[str, Any] = {"answered": None, "is_right": None, "confidence": None}
+        if answers is not None:
+            told = {
+                "answered": Raw(msgspec.json.encode(places_of(answered, outcomes))),
+                "is_right": Raw(_encode_column(answers["is_right"])),
+                "confidence": Raw(_encode_column(answers["confidence"])),
+            }
+        return MapValues(
+            map=row.id,
+            decision=decision,
+            outcomes=outcomes,
+            expected=cast("Any", Raw(msgspec.json.encode(places_of(expected, outcomes)))),
+            **told,
+        )
+
+    def _answers(
+        self,
+        evaluation: Row[Any],
+        manifest: Manifest,
+        decision: str,
+        indexes: NDArray[np.int64],
+    ) -> pl.DataFrame:
+        hashes = [evaluation.predictions_sha256]
+        table = predictions.read_table(self._prediction_files, hashes, _PREDICTED)
+        frame = cast("pl.DataFrame", pl.from_arrow(table))
+        of_decision = frame.filter(pl.col("decision_id") == decision)
+        evaluation_rows = self._rows.indexes(manifest, partition="evaluation")
+        return answered_outcomes(of_decision, evaluation_rows, indexes)
+
+    def _check_room(self, connection: Connection, account_id: str) -> None:
+        total, of_account = held_jobs.count_backlog(connection, dataset_maps, account_id)
+        if of_account >= self._max_queue_per_account:
+            raise errors.TenantQueueFullError(
+                f"{of_account} maps of the account have not ended, and no more may wait; ask again "
+                "when some have.",
+                retry_after_s=_FULL_RETRY_S,
+            )
+        if total >= self._max_queue:
+            raise errors.QueueFullError(
+                "The server's queue of maps is full; ask again after Retry-After.",
+                retry_after_s=_FULL_RETRY_S,
+            )
+
+
+def to_wire(row: Row[Any]) -> DatasetMap:
+    """Return a map as the wire has it."""
+    error = None if row.error is None else _decode_error(row.error)
+    made = Made() if row.progress is None else decode_made(row.progress)
+    is_run = row.status in ("running", "cancelling")
+    return DatasetMap(
+        id=row.id,
+        object="dataset.map",
+        status=row.status,
+        dataset_id=row.dataset_id,
+        dataset_version=row.dataset_version,
+        model=row.model,
+        rows=row.rows,
+        points=row.points,
+        progress=made.told(row.points) if is_run else None,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        error=None if error is None else error.message,
+        error_code=None if error is None else error.code,
+    )
+
+
+def _require_map(connection: Connection, caller: Caller, map_id: str) -> Row[Any]:
+    row = rows.find_map(connection, map_id, caller.account_id)
+    if row is None:
+        raise errors.NotFoundError(f"There is no map {show(map_id)}; look at GET /v1/maps.")
+    return row
+
+
+def _check_evaluation(evaluation: Row[Any], row: Row[Any]) -> None:
+    if evaluation.dataset_id != row.dataset_id:
+        message = f"evaluation is one of {evaluation.dataset_id}; name one of {row.dataset_id}."
+        raise errors.InvalidRequestError(
+            violations=[errors.Violation(("query", "evaluation"), message, "not_allowed")]
+        )
+    if evaluation.status != "succeeded":
+        raise errors.EvaluationNotReadyError(
+            f"The evaluation is {evaluation.status}; its answers are there once it has succeeded."
+        )
+
+
+def _encode_column(column: pl.Series) -> bytes:
+    values = column.cast(pl.Float64).round(4) if column.dtype.is_float() else column
+    return msgspec.json.encode(values.to_list())

@@ -1,0 +1,123 @@
+"""Maps on the wire: a job that lays rows out, its points, and what they can be coloured by.
+
+Times are Unix seconds. Columns of points are aligned: what stands at one place in each is of one row.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from steelyard.datasets.wire import Version
+from steelyard.decisions.wire import Name
+from steelyard.maps.progress import MapProgress
+from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
+from steelyard.wire.shown import Shown
+
+MapStatus = Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
+
+#: The most rows that are laid out; of more, as many are taken evenly.
+MAX_POINTS = 200_000
+#: Characters of a context that a point carries.
+MAX_TEXT = 80
+#: Outcomes that are named; the less frequent ones are one.
+MAX_OUTCOMES = 50
+#: What stands for a row that has no label, or was not scored; and for an outcome that is not named.
+NONE, OTHER = -1, -2
+
+_Id = Annotated[str, Meta(min_length=1, max_length=64)]
+_Places = Annotated[
+    list[int],
+    Meta(
+        description="Place in `outcomes`; -1 where there is none, -2 for an outcome not among them."
+    ),
+]
+
+
+class CreateMap(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which version to lay out, by which model's vectors."""
+
+    dataset_id: Annotated[_Id, Meta(description="Id of the dataset.")]
+    version: Annotated[Version | None, Meta(description="The newest when left out.")] = None
+    model: Annotated[
+        Name | None, Meta(description="A base model; the default one when left out.")
+    ] = None
+
+
+class MapsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which page of the account's maps."""
+
+    dataset_id: Annotated[_Id | None, Meta(description="Only those of this dataset.")] = None
+    limit: Annotated[PageSize, Meta(description="Maps of a page.")] = MAX_PAGE
+    cursor: Annotated[
+        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
+    ] = None
+
+
+class MapValuesQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What to tell of each point."""
+
+    decision: Annotated[Name, Meta(description="Id of a decision that rows ask.")]
+    evaluation: Annotated[
+        _Id | None, Meta(description="An evaluation of the dataset that succeeded.")
+    ] = None
+
+
+class DatasetMap(Shown, Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A job that lays the rows of a version out as points; its result never changes."""
+
+    id: str
+    object: Literal["dataset.map"]
+    status: MapStatus
+    dataset_id: str
+    dataset_version: int
+    model: Annotated[str, Meta(description="The model whose vectors are compared.")]
+    rows: Annotated[int, Meta(description="Rows of the version.")]
+    points: Annotated[
+        int, Meta(description=f"Rows laid out: all, or {MAX_POINTS} taken evenly of more.")
+    ]
+    progress: MapProgress | None
+    created_at: float
+    updated_at: float
+    error: Annotated[str | None, Meta(description="Why it failed; not there otherwise.")] = None
+    error_code: str | None = None
+
+
+class MapPage(Struct, frozen=True, kw_only=True):
+    """A page of maps, newest first."""
+
+    data: list[DatasetMap]
+    has_more: bool
+    next_cursor: str | None
+
+
+class MapPoints(Struct, frozen=True, kw_only=True):
+    """The points of a map, as columns."""
+
+    map: str
+    index: Annotated[list[int], Meta(description="The row's place in the dataset, from 0.")]
+    x: Annotated[list[float], Meta(description="-1 to 1.")]
+    y: Annotated[list[float], Meta(description="-1 to 1.")]
+    is_evaluation: Annotated[list[bool], Meta(description="Of the evaluation side.")]
+    text: Annotated[list[str], Meta(description="How the context begins.")]
+
+
+class MapValues(Struct, frozen=True, kw_only=True):
+    """What is known of each point of a map, as columns in the order of its points."""
+
+    map: str
+    decision: str
+    outcomes: Annotated[
+        list[str], Meta(description=f"The {MAX_OUTCOMES} most frequent, the most frequent first.")
+    ]
+    expected: _Places
+    answered: Annotated[_Places | None, Meta(description="Null without an evaluation.")]
+    is_right: Annotated[
+        list[bool | None] | None,
+        Meta(description="Null without an evaluation, and of rows that it did not score."),
+    ]
+    confidence: Annotated[
+        list[float | None] | None,
+        Meta(description="The probability of what was answered; null as `is_right`."),
+    ]
