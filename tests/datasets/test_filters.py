@@ -7,6 +7,7 @@ import pytest
 from steelyard.datasets.filters import (
     MAX_FILTER_DEPTH,
     MAX_FILTER_PARTS,
+    MAX_PLACES,
     LabelFilter,
     read_filter,
     read_sort,
@@ -87,6 +88,14 @@ def test_a_number_is_one_that_a_row_can_have(filter_: dict[str, Any], field: str
     for number in (MAX_NUMBER + 1, 10**40):
         assert refused(read_filter, {**filter_, field: number}) == {(field,): "out_of_range"}
     assert refused(read_filter, {**filter_, field: 10**400}) == {(field,): "not_finite"}
+
+
+def test_places_are_some_and_not_too_many() -> None:
+    places = {"type": "places", "indexes": list(range(MAX_PLACES))}
+    assert read_filter(places).indexes[-1] == MAX_PLACES - 1
+    for indexes in ([], list(range(MAX_PLACES + 1))):
+        refusals = refused(read_filter, {"type": "places", "indexes": indexes})
+        assert [*refusals] == [("indexes",)]
 
 
 def test_a_labels_value_is_any_finite_number() -> None:

@@ -109,6 +109,7 @@ def buttons_of(rows):
     ("label", "where"),
     [
         ("Review it", ("review", "", "ev_1", "ant")),
+        ("Map it", ("map", "", "ev_1", "ant")),
         ("Evaluate it", ("evaluations", "", "", "ant")),
         ("Fine-tune on it", ("families", "start", "ev_1", "")),
     ],

@@ -23,6 +23,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("home", "Home", "home", "home:HomePage"),
     Entry("datasets", "Datasets", "storage", "datasets:DatasetsPage"),
     Entry("versions", "Versions", "call_split", "versions:VersionsPage"),
+    Entry("map", "Map", "scatter_plot", "map:MapPage"),
     Entry("labeling", "Labeling", "label", "labeling:LabelingPage"),
     Entry("review", "Review", "fact_check", "review:ReviewPage"),
     Entry("tuning", "Prompt tuning", "edit_note", "tuning:TuningPage"),

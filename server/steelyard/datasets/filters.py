@@ -26,6 +26,8 @@ Shape = TypeVar("Shape", bound=Struct)
 
 #: Bounds of one filter: how deep it nests and how many parts it has.
 MAX_FILTER_DEPTH, MAX_FILTER_PARTS = 8, 64
+#: Places that a filter names one by one.
+MAX_PLACES = 2_000
 
 Comparison = Literal["eq", "ne", "lt", "le", "gt", "ge"]
 _Text = Annotated[str, Meta(min_length=1, max_length=256)]
@@ -101,6 +103,12 @@ class IndexFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True,
     below: _Count | None = None
 
 
+class PlacesFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="places"):
+    """Rows at some places in the dataset."""
+
+    indexes: Annotated[list[_Count], Meta(min_length=1, max_length=MAX_PLACES)]
+
+
 class RowsFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="rows"):
     """Rows by their hashes, in hex."""
 
@@ -137,6 +145,7 @@ Filter = (
     | WordsFilter
     | SideFilter
     | IndexFilter
+    | PlacesFilter
     | RowsFilter
     | AllFilter
     | AnyFilter
@@ -175,6 +184,7 @@ _LEAVES: dict[str, type[Struct]] = {
     "words": WordsFilter,
     "side": SideFilter,
     "index": IndexFilter,
+    "places": PlacesFilter,
     "rows": RowsFilter,
 }
 _TYPES = (*_LEAVES, "all", "any", "not")

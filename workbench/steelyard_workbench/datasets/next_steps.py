@@ -1,4 +1,4 @@
-"""What a dataset is for, each one click away: evaluating on it, reviewing it, fine-tuning on it."""
+"""What a dataset is for, each one click away: a map of it, evaluating, reviewing, fine-tuning."""
 
 from __future__ import annotations
 
@@ -41,6 +41,11 @@ def next_steps(session: Session, dataset: Dataset, version: int, what: str) -> l
             f"Review {what}",
             archived,
             lambda: session.open("review", dataset=dataset.id, version=version, draft=""),
+        ),
+        _step(
+            f"Map {what}",
+            [],
+            lambda: session.open("map", dataset=dataset.id, version=version),
         ),
         _step(
             f"Fine-tune on {what}",

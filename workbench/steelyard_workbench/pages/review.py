@@ -41,6 +41,8 @@ class ReviewPage(Page):
             return [picker.__panel__()]
         if self.session.draft in self._desks:
             self.desk = self._desks[self.session.draft]
+            if self.session.query:
+                self.desk.look_at(self.session.query)
             self.desk.start()
             return [self.desk.__panel__()]
         back = pmui.Button(label="Other drafts", variant="text", size="small")

@@ -175,6 +175,14 @@ class Desk(Viewer):
         """What was read out last."""
         return str(self._live.text)
 
+    def look_at(self, query: str) -> None:
+        """Take on the rows and the queue of an address; it is for ``start`` to fetch them."""
+        chosen, named = read_query(query)
+        queue: Queue = next((name for name in QUEUES if name == named), "to_review")
+        self._reader.filter, self._reader.queue = chosen, queue
+        self.bar.show(chosen)
+        self._tabs.choose(queue)
+
     def start(self) -> None:
         """Show the draft, and what is new in it; at the row that is asked for, if one is."""
         self._head.show_view(is_bulk=self.is_bulk)

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from typing import Any
 
+from steelyard.datasets.filters import MAX_PLACES
+
 _SIDES = ("training", "evaluation")
+_DIGITS = "0123456789abcdefghijklmnopqrstuv"
+#: A step of no more than 32 bits.
+_STEP = re.compile(r"[0-9a-v]{1,6}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +26,8 @@ class RowFilter:
     expected : tuple of (str, str)
         Decisions and outcomes that the labels of the version expect; of one decision, any of them.
     side : {"", "training", "evaluation"}
+    places : tuple of int
+        Places in the dataset, ascending; at most as many as a filter of the server takes.
 
     Examples
     --------
@@ -31,6 +40,7 @@ class RowFilter:
     side: str = ""
     at_least: int | None = None
     at_most: int | None = None
+    places: tuple[int, ...] = ()
 
     @property
     def where(self) -> dict[str, Any] | None:
@@ -49,6 +59,8 @@ class RowFilter:
         for op, value in (("ge", self.at_least), ("le", self.at_most)):
             if value is not None:
                 parts.append({"type": "characters", "op": op, "value": value})
+        if self.places:
+            parts.append({"type": "places", "indexes": list(self.places)})
         if not parts:
             return None
         return parts[0] if len(parts) == 1 else {"type": "all", "filters": parts}
@@ -73,6 +85,11 @@ class RowFilter:
             found.append((f"{self.at_least:,} characters or more", replace(self, at_least=None)))
         if self.at_most is not None:
             found.append((f"{self.at_most:,} characters or fewer", replace(self, at_most=None)))
+        if self.places:
+            chosen = (
+                "1 chosen row" if len(self.places) == 1 else f"{len(self.places):,} chosen rows"
+            )
+            found.append((chosen, replace(self, places=())))
         return tuple(found)
 
     def with_expected(self, decision: str, outcome: str) -> RowFilter:
@@ -89,6 +106,7 @@ class RowFilter:
             "side": self.side,
             "at_least": self.at_least,
             "at_most": self.at_most,
+            "places": _pack(self.places),
         }
         return {name: value for name, value in fields.items() if value not in ("", [], None)}
 
@@ -123,12 +141,41 @@ def read_query(text: str) -> tuple[RowFilter, str]:
         side=side if side in _SIDES else "",
         at_least=_count(fields.get("at_least")),
         at_most=_count(fields.get("at_most")),
+        places=_unpack(fields.get("places")),
     ), queue
 
 
 def write_query(chosen: RowFilter, queue: str) -> str:
     """Return the filter and the queue as they stand in the address."""
     return json.dumps({"queue": queue, **chosen.to_json()}, ensure_ascii=False)
+
+
+def _pack(places: tuple[int, ...]) -> str:
+    """Return places as a short text: the steps from each to the next, in base 32.
+
+    Examples
+    --------
+    >>> _pack((3, 4, 40)), _unpack("3.1.14")
+    ('3.1.14', (3, 4, 40))
+    """
+    steps = [place - before for before, place in pairwise((0, *places))]
+    return ".".join(map(_in_base, steps))
+
+
+def _unpack(text: object) -> tuple[int, ...]:
+    """Return the places of a short text; none of one that cannot be read."""
+    steps = text.split(".") if isinstance(text, str) and text else []
+    if len(steps) > MAX_PLACES or not all(_STEP.fullmatch(step) for step in steps):
+        return ()
+    return tuple(accumulate(int(step, 32) for step in steps))
+
+
+def _in_base(number: int) -> str:
+    digits = ""
+    while number or not digits:
+        number, digit = divmod(number, 32)
+        digits = _DIGITS[digit] + digits
+    return digits
 
 
 def _count(value: object) -> int | None:

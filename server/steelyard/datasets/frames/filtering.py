@@ -85,6 +85,10 @@ def _leaf(where: Filter, method: Method) -> pl.Expr:
             holds = pl.col("index") >= where.at_least
             if where.below is not None:
                 holds &= pl.col("index") < where.below
+        case filters.PlacesFilter():
+            # A range goes to the statistics of the files, so that groups far off are not read.
+            near = pl.col("index").is_between(min(where.indexes), max(where.indexes))
+            holds = near & pl.col("index").is_in(list(where.indexes))
         case filters.RowsFilter():
             holds = pl.col("row_sha256").is_in([bytes.fromhex(text) for text in where.sha256])
         case filters.SideFilter():

@@ -1,0 +1,77 @@
+"""Map: the rows of a dataset are laid out, some are drawn around, and a review of them opens."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from support.browsing import visit
+
+axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
+
+TEAM = {"id": "team", "question": "Which team?", "outcomes": ["money", "parcel"]}
+SAID = {"money": "my card was charged twice", "parcel": "the courier lost a box of mine"}
+#: Where a point of the figure is on the screen, once the figure has come to rest.
+_PLACE = """([x, y]) => {
+  const [view] = [...Bokeh.index.query((one) => one.model.title?.text === "Rows by likeness")];
+  if (!view) return null;
+  view.el.scrollIntoView({block: "center"});
+  const box = view.el.getBoundingClientRect();
+  const {x_scale, y_scale} = view.frame;
+  const place = [box.x + x_scale.compute(x), box.y + y_scale.compute(y)];
+  const isAtRest = String(place) === String(window.placeBefore);
+  window.placeBefore = place;
+  return isAtRest ? place : null;
+}"""
+_BACKEND = """() => [...Bokeh.index.query((one) => one.model.title?.text === "Rows by likeness")]
+  .map((view) => view.model.output_backend)[0]"""
+
+
+@pytest.fixture(scope="module")
+def dataset(server):
+    rows = [
+        {
+            "context": f"{SAID[name]}, ticket {number}",
+            "decisions": [TEAM],
+            "targets": {"team": {name: 1.0}},
+        }
+        for number in range(30)
+        for name in [TEAM["outcomes"][number % 2]]
+    ]
+    return server.client.datasets.create("tickets", rows)
+
+
+def test_rows_are_laid_out_drawn_around_and_reviewed(quiet_page, server, dataset):
+    page = quiet_page
+    visit(page, f"page=datasets&dataset={dataset.id}")
+    page.get_by_role("button", name="Map it").click()
+    expect(page.get_by_text("No map of this version yet.")).to_be_visible()
+    page.get_by_role("button", name="Lay out the rows").click()
+    expect(page.get_by_role("button", name="money (15)")).to_be_visible()
+    page.wait_for_function(_PLACE, arg=[0, 0], polling=250)
+    assert page.evaluate(_BACKEND) == "webgl"
+    assert axe_sync.Axe().run(page).response["violations"] == []
+
+    # A group is chosen without a pointer, and let go of.
+    page.get_by_role("button", name="parcel (15)").press("Enter")
+    expect(page.get_by_role("button", name="Review these 15 rows")).to_be_visible()
+    page.get_by_role("button", name="Clear the selection").click()
+    expect(page.get_by_role("button", name="Review these 15 rows")).to_be_hidden()
+
+    # All rows of the left half are drawn around.
+    [found] = server.client.maps.list(dataset_id=dataset.id)
+    points = server.client.maps.points(found.id)
+    left = sorted(index for index, x in zip(points.index, points.x, strict=True) if x < 0)
+    page.get_by_role("button", name="Lasso select").click()
+    corners = [(-1.03, -1.03), (-1.03, 1.03), (0, 1.03), (0, -1.03), (-1.02, -1.03)]
+    for number, corner in enumerate(corners):
+        page.mouse.move(*page.wait_for_function(_PLACE, arg=corner, polling=250).json_value())
+        if number == 0:
+            page.mouse.down()
+    page.mouse.up()
+    page.get_by_role("button", name=f"Review these {len(left)} rows").click()
+    expect(page.get_by_role("heading", name="Review", exact=True)).to_be_visible()
+    expect(page.get_by_text(f"{len(left)} chosen rows")).to_be_visible()
+    expect(page.get_by_text(f"Row 1 of {len(left)}").first).to_be_visible()
+    [draft] = server.client.drafts.list(dataset_id=dataset.id).data
+    assert draft.dataset_version == 1

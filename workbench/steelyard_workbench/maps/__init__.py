@@ -1,0 +1,1 @@
+"""Maps of datasets: rows as points, coloured, and chosen for review."""

@@ -1,0 +1,81 @@
+"""The points of a map as a WebGL figure: they are panned, zoomed, told of, clicked and lassoed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import panel as pn
+from bokeh.models import BoxSelectTool, ColumnDataSource, LassoSelectTool
+from panel.viewable import Viewable, Viewer
+
+from steelyard.maps.wire import MapPoints
+from steelyard_workbench.components import figures
+from steelyard_workbench.maps.colouring import Colouring
+
+TITLE = "Rows by likeness"
+#: Pixels of the figure, and of a point: fewer the more there are.
+_HEIGHT = 600
+_LEAST, _MOST = 3.0, 9.0
+#: Room around the points, which are within -1 to 1.
+_RANGE = (-1.05, 1.05)
+
+
+class MapChart(Viewer):
+    """The figure.
+
+    Parameters
+    ----------
+    on_selected : callable
+        Called with the places, among the points, of those that are selected.
+    """
+
+    def __init__(
+        self,
+        points: MapPoints,
+        colouring: Colouring,
+        on_selected: Callable[[list[int]], None],
+    ) -> None:
+        super().__init__()
+        self._on_selected = on_selected
+        self.source = ColumnDataSource(
+            {
+                "x": np.array(points.x, dtype=np.float32),
+                "y": np.array(points.y, dtype=np.float32),
+                "row": np.array(points.index, dtype=np.int32),
+                "text": list(points.text),
+                "color": colouring.pixels(),
+                "told": list(colouring.told),
+            }
+        )
+        made = figures.plot(
+            TITLE, "", "", height=_HEIGHT, x_range=_RANGE, y_range=_RANGE,
+            output_backend="webgl", active_scroll="wheel_zoom",
+        )  # fmt: skip
+        # The axes have no meaning: only what is near what has.
+        made.axis.visible = made.grid.visible = False
+        size = float(np.clip(600 / np.sqrt(max(len(points.x), 1)), _LEAST, _MOST))
+        made.scatter(
+            "x", "y", source=self.source, size=size, fill_color="color", line_color=None,
+            fill_alpha=0.8, nonselection_fill_alpha=0.1,
+        )  # fmt: skip
+        # A selection is drawn when the button is let go: each change on the way would be sent.
+        made.add_tools(LassoSelectTool(continuous=False), BoxSelectTool(continuous=False))
+        made.hover.tooltips = [("row", "@row{0,0}"), ("", "@told"), ("", "@text")]
+        self.source.selected.on_change("indices", self._selected)
+        self.figure = made
+        self._pane = figures.show(made)
+
+    def __panel__(self) -> Viewable:
+        return pn.Column(self._pane, sizing_mode="stretch_width")
+
+    def colour(self, colouring: Colouring) -> None:
+        """Colour the points by other groups."""
+        self.source.data.update({"color": colouring.pixels(), "told": list(colouring.told)})
+
+    def select(self, places: Sequence[int]) -> None:
+        """Select points."""
+        self.source.selected.indices = list(places)
+
+    def _selected(self, _: str, __: Sequence[int], new: Sequence[int]) -> None:
+        self._on_selected(sorted(new))

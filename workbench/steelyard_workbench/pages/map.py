@@ -1,0 +1,199 @@
+"""Map: the rows of a dataset as points, near each other where they are alike."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.datasets.wire import Dataset
+from steelyard.maps.wire import MAX_POINTS, DatasetMap
+from steelyard_workbench.components.facts import heading
+from steelyard_workbench.loaded import Loaded
+from steelyard_workbench.maps.map_view import Mapped, MapView, fetch_mapped
+from steelyard_workbench.page import Page
+from steelyard_workbench.poller import Poller
+from steelyard_workbench.session import Session
+from steelyard_workbench.states import empty, verdict
+from steelyard_workbench.tasks import Write
+
+_LOOK_MS = 2000
+_MOST_DATASETS = 200
+#: Maps of a dataset that are looked through for that of a version.
+_MOST_MAPS = 200
+_UNFINISHED = frozenset({"queued", "running", "cancelling"})
+_DOING = {
+    "embedding": "making vectors of the rows",
+    "comparing": "comparing the rows",
+    "laying_out": "laying the rows out",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A dataset, the version that is looked at, and its map as far as there is one."""
+
+    dataset: Dataset
+    version: int
+    map: DatasetMap | None
+    mapped: Mapped | None = None
+
+
+class MapPage(Page):
+    """The map of a dataset, or the choice of one."""
+
+    slug = "map"
+    title = "Map"
+    summary = "Rows of a dataset as points: those that are alike lie near each other."
+    watched = ("dataset", "version")
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.view: MapView | None = None
+        self._part: Loaded[Any] | None = None
+        self._poller = Poller(self.look, _LOOK_MS)
+
+    def open(self) -> None:
+        """Show the page, and look every two seconds how far a map is that is computed."""
+        super().open()
+        self._poller.start()
+
+    def close(self) -> None:
+        """Stop looking."""
+        super().close()
+        self._poller.stop()
+
+    def build(self) -> list[Viewable]:
+        """Return the choice, or the dataset that is chosen."""
+        self._body = pn.Column(*self._content(), sizing_mode="stretch_width")
+        return [self._body]
+
+    def on_session(self, *events: Any) -> None:
+        """Show what is chosen now."""
+        del events
+        self.begin_visit()
+        self._body[:] = self._content()
+        for part in list(self.parts):
+            part.start()
+
+    async def look(self) -> None:
+        """Bring a map that is computed up to date."""
+        part = self._part
+        if part is None or part.state != "shown" or not isinstance(part.data, _Found):
+            return
+        if part.data.map is not None and part.data.map.status in _UNFINISHED:
+            await part.refresh(quietly=True)
+
+    def _content(self) -> list[Viewable]:
+        self.view = None
+        if not self.session.dataset:
+            self._part = Loaded("The datasets", self._fetch_datasets, self._show_datasets)
+            return [self.part(self._part)]
+        self._part = Loaded("The map", self._fetch, self._show, n_lines=8)
+        back = pmui.Button(label="Map another dataset", variant="text")
+        back.on_click(lambda _: self.session.param.update(dataset="", version=0))
+        return [back, self.part(self._part)]
+
+    def _fetch_datasets(self) -> list[Dataset]:
+        return list(islice(self.client.datasets.iterate(), _MOST_DATASETS))
+
+    def _show_datasets(self, datasets: list[Dataset]) -> Viewable:
+        if not datasets:
+            go = pmui.Button(label="Import rows", variant="contained")
+            go.on_click(lambda _: self.session.open("datasets"))
+            return empty("No datasets yet. A map shows the rows of one.", go)
+        named = {f"{one.name} ({one.rows:,} rows)": one.id for one in datasets}
+        choose = pmui.Select(
+            label="Map a dataset", options={"": "", **named}, value="", width=330, searchable=True
+        )
+
+        def chosen(dataset_id: str) -> None:
+            if dataset_id:
+                self.session.param.update(dataset=dataset_id, version=0)
+
+        pn.bind(chosen, choose, watch=True)
+        return choose
+
+    def _fetch(self) -> _Found:
+        dataset = self.client.datasets.get(self.session.dataset)
+        version = self.session.version or dataset.version
+        listed = islice(self.client.maps.list(dataset_id=dataset.id), _MOST_MAPS)
+        found = next((one for one in listed if one.dataset_version == version), None)
+        if found is None or found.status != "succeeded":
+            return _Found(dataset, version, found)
+        return _Found(dataset, version, found, fetch_mapped(self.client, found))
+
+    def _show(self, found: _Found) -> Viewable:
+        title = heading(f"{found.dataset.name}, version {found.version}")
+        if found.mapped is not None:
+            self.view = MapView(self.session, found.mapped, self.visit)
+            self.view.recolour.start()
+            return pn.Column(title, self.view, sizing_mode="stretch_width")
+        place = pn.Column(sizing_mode="stretch_width")
+        shown = (
+            self._show_none(found, place) if found.map is None else self._show_job(found.map, place)
+        )
+        return pn.Column(title, *shown, place, sizing_mode="stretch_width")
+
+    def _show_none(self, found: _Found, place: pn.Column) -> list[Viewable]:
+        most = (
+            f" Of its rows, {MAX_POINTS:,} are taken evenly."
+            if found.dataset.rows > MAX_POINTS
+            else ""
+        )
+        start = self._button("Lay out the rows", lambda: self._create(found), place, "contained")
+        return [
+            empty(
+                "**No map of this version yet.** The default model's vectors of the rows are "
+                "compared and laid out once, as a job on the server; 100,000 rows take some "
+                f"minutes.{most}",
+                start,
+            )
+        ]
+
+    def _show_job(self, found: DatasetMap, place: pn.Column) -> list[Viewable]:
+        if found.status in _UNFINISHED:
+            now = found.progress
+            said = "It waits for its turn."
+            if now is not None:
+                said = f"It is {_DOING[now.phase]}: {now.step:,} of {now.steps:,}."
+            bar = pmui.LinearProgress(
+                label="Progress of the map", max=100, sizing_mode="stretch_width",
+                value=0 if now is None else round(100 * now.step / now.steps),
+            )  # fmt: skip
+            cancel = self._button(
+                "Cancel", lambda: self.client.maps.cancel(found.id), place, "outlined"
+            )
+            cancel.disabled = found.status == "cancelling"
+            return [verdict("running", "The map is computed.", said), bar, cancel]
+        said = "What was done of it is kept for a day." if found.error is None else found.error
+        again = self._button("Go on", lambda: self._create_again(found), place, "contained")
+        status = "off" if found.status == "cancelled" else "bad"
+        return [verdict(status, f"The map is {found.status}.", said), again]
+
+    def _create(self, found: _Found) -> DatasetMap:
+        return self.client.maps.create(found.dataset.id, version=found.version)
+
+    def _create_again(self, found: DatasetMap) -> DatasetMap:
+        return self.client.maps.create(
+            found.dataset_id, version=found.dataset_version, model=found.model
+        )
+
+    def _button(
+        self, label: str, act: Callable[[], Any], place: pn.Column, variant: str
+    ) -> pmui.Button:
+        async def do() -> None:
+            await asyncio.to_thread(act)
+            if self._part is not None:
+                await self._part.refresh(quietly=True)
+
+        button = pmui.Button(label=label, variant=variant)
+        write = Write(do, f"{label}: not done:", place, refused=label, scope=self.visit)
+        button.on_click(write.on_event)
+        return button
