@@ -49,7 +49,7 @@ _NAME = "tickets of the benchmark"
 _ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 #: A wait is over what is wanted long before it ends: one that ends tells of a fault, and not of a
 #: machine that has much else to do.
-_WAIT_MS, _START_S, _POLL_S = 120_000, 60.0, 0.05
+_WAIT_MS, _START_S, _POLL_S = 120_000, 300.0, 0.05
 #: Relabels of a round: one is over too soon to tell much.
 _RELABELS = 10
 #: Milliseconds between two keys, as of somebody who reads.

@@ -247,7 +247,8 @@ class TestLikeness:
             response = client.post(f"{dataset}/rows/similar", json=body)
             assert_canonical_error(response, 422, "invalid_request", path=["body", "row"])
 
-    def test_an_engine_without_vectors(self, client, dataset):
+    def test_an_engine_without_vectors(self, server, client, dataset, monkeypatch):
+        monkeypatch.setattr(server.services.dataset_rows, "_embed", None)
         response = client.post(f"{dataset}/rows/similar", json={"row": 1})
         assert_canonical_error(
             response, 503, "engine_unavailable", message="vectors", retryable=True

@@ -62,12 +62,14 @@ def test_rows_are_laid_out_drawn_around_and_reviewed(quiet_page, server, dataset
     [found] = server.client.maps.list(dataset_id=dataset.id)
     points = server.client.maps.points(found.id)
     left = sorted(index for index, x in zip(points.index, points.x, strict=True) if x < 0)
-    page.get_by_role("button", name="Lasso select").click()
     corners = [(-1.03, -1.03), (-1.03, 1.03), (0, 1.03), (0, -1.03), (-1.02, -1.03)]
-    for number, corner in enumerate(corners):
-        page.mouse.move(*page.wait_for_function(_PLACE, arg=corner, polling=250).json_value())
-        if number == 0:
-            page.mouse.down()
+    first, *others = [
+        page.wait_for_function(_PLACE, arg=corner, polling=250).json_value() for corner in corners
+    ]
+    page.mouse.move(*first)
+    page.mouse.down()
+    for place in others:
+        page.mouse.move(*place, steps=4)
     page.mouse.up()
     page.get_by_role("button", name=f"Review these {len(left)} rows").click()
     expect(page.get_by_role("heading", name="Review", exact=True)).to_be_visible()

@@ -7,6 +7,8 @@ from playwright.sync_api import expect
 
 from support.browsing import SLOWLY, visit
 
+axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
+
 TEAM = {
     "id": "team",
     "kind": "single",
@@ -125,6 +127,7 @@ def test_a_model_suggests_and_the_surest_rows_are_accepted_with_an_audit(
     page.get_by_role("button", name="Ask the model").click()
     expect(page.get_by_text("8 rows have suggestions.")).to_be_visible()
     expect(page.get_by_role("button", name="◆ suggested")).to_be_visible()
+    assert axe_sync.Axe().run(page).response["violations"] == []
     page.keyboard.press("t")
     expect(page.get_by_text("in all: 1.000 (0.207 to 1.000, n = 1)")).to_be_visible()
 

@@ -126,10 +126,9 @@ def test_errors_confidence_and_sides_colour_it(client, mapped):
     counts = dict(zip(view.colouring.names, view.colouring.counts, strict=True))
     assert counts["not scored"] == 30
     assert counts["right"] + counts["wrong"] == 10
-    assert view._session.evaluation
     for by, n_groups in (("confidence", 5), ("side", 2), ("label", 4)):
         view._by.value = by
-        assert view._session.view == by
+        assert (view._session.view, view._session.decision) == (by, "team")
         assert len(view.colouring.names) == n_groups
         assert np.array_equal(view.chart.source.data["color"], view.colouring.pixels())
 

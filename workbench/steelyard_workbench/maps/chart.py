@@ -60,7 +60,10 @@ class MapChart(Viewer):
             fill_alpha=0.8, nonselection_fill_alpha=0.1,
         )  # fmt: skip
         # A selection is drawn when the button is let go: each change on the way would be sent.
-        made.add_tools(LassoSelectTool(continuous=False), BoxSelectTool(continuous=False))
+        lasso = LassoSelectTool(continuous=False)
+        made.add_tools(lasso, BoxSelectTool(continuous=False))
+        made.toolbar.active_drag = lasso
+        made.toolbar.autohide = False
         made.hover.tooltips = [("row", "@row{0,0}"), ("", "@told"), ("", "@text")]
         self.source.selected.on_change("indices", self._selected)
         self.figure = made
@@ -71,11 +74,20 @@ class MapChart(Viewer):
 
     def colour(self, colouring: Colouring) -> None:
         """Colour the points by other groups."""
-        self.source.data.update({"color": colouring.pixels(), "told": list(colouring.told)})
+        columns = {"color": colouring.pixels(), "told": list(colouring.told)}
+        self._change(lambda: self.source.data.update(columns))
 
     def select(self, places: Sequence[int]) -> None:
         """Select points."""
-        self.source.selected.indices = list(places)
+        self._change(lambda: self.source.selected.update(indices=list(places)))
+
+    def _change(self, work: Callable[[], None]) -> None:
+        """Change the figure: one that is in a browser only while its document is locked for it."""
+        document = self.figure.document
+        if document is None or document.session_context is None:
+            work()
+        else:
+            document.add_next_tick_callback(work)
 
     def _selected(self, _: str, __: Sequence[int], new: Sequence[int]) -> None:
         self._on_selected(sorted(new))

@@ -114,7 +114,7 @@ class MapView(Viewer):
             )
         told += (
             " Rows near each other are alike; directions, and distances between clusters, mean "
-            "little. Draw around rows to choose them; a click opens one."
+            "little. Draw around rows to choose them; the wheel zooms, and a click opens one."
         )
         return pn.Column(
             pmui.Typography(told, variant="body2"),
