@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from steelyard.accounts.allowance import RequestLimits, TokenAllowance
@@ -23,49 +25,49 @@ def windows():
 
 def test_tokens_of_a_minute_are_counted_by_key(windows):
     allowance = TokenAllowance(windows, 100)
-    allowance.take(ONE, 60)
-    allowance.take(ONE, 40)
+    asyncio.run(allowance.take(ONE, 60))
+    asyncio.run(allowance.take(ONE, 40))
     with pytest.raises(RateLimitedError, match="100 input tokens") as refused:
-        allowance.take(ONE, 1)
+        asyncio.run(allowance.take(ONE, 1))
     assert 0 < refused.value.retry_after_s <= 120
-    allowance.take(OTHER, 100)
-    allowance.take(LOCAL, 100)
+    asyncio.run(allowance.take(OTHER, 100))
+    asyncio.run(allowance.take(LOCAL, 100))
 
 
 def test_public_tokens_are_counted_by_address(windows):
     allowance = TokenAllowance(windows, 100)
-    allowance.take_public("192.0.2.1", 100)
+    asyncio.run(allowance.take_public("192.0.2.1", 100))
     with pytest.raises(RateLimitedError, match="100 input tokens"):
-        allowance.take_public("192.0.2.1", 1)
-    allowance.take_public("192.0.2.2", 100)
-    allowance.take(ONE, 100)
+        asyncio.run(allowance.take_public("192.0.2.1", 1))
+    asyncio.run(allowance.take_public("192.0.2.2", 100))
+    asyncio.run(allowance.take(ONE, 100))
     with pytest.raises(TooManyTokensError):
-        allowance.take_public("192.0.2.3", 101)
+        asyncio.run(allowance.take_public("192.0.2.3", 101))
 
 
 def test_a_request_over_the_allowance_is_told_apart(windows):
     allowance = TokenAllowance(windows, 100)
     with pytest.raises(TooManyTokensError, match="101 input tokens"):
-        allowance.take(ONE, 101)
+        asyncio.run(allowance.take(ONE, 101))
     with pytest.raises(TooManyTokensError):
         allowance.check(101)
-    allowance.take(ONE, 100)
+    asyncio.run(allowance.take(ONE, 100))
 
 
 def test_zero_sets_no_bound(windows):
-    TokenAllowance(windows, 0).take(ONE, 10**9)
+    asyncio.run(TokenAllowance(windows, 0).take(ONE, 10**9))
     limits = RequestLimits(windows, per_minute=0, public_per_minute=0)
     for _ in range(10):
-        limits.take(ONE)
-        limits.take_public("192.0.2.1")
+        asyncio.run(limits.take(ONE))
+        asyncio.run(limits.take_public("192.0.2.1"))
     assert len(windows) == 0
 
 
 def test_requests_and_addresses_are_counted_apart(windows):
     limits = RequestLimits(windows, per_minute=1, public_per_minute=1)
-    limits.take(ONE)
-    limits.take(OTHER)
-    limits.take_public(ONE.address)
-    for again in (lambda: limits.take(ONE), lambda: limits.take_public(ONE.address)):
+    asyncio.run(limits.take(ONE))
+    asyncio.run(limits.take(OTHER))
+    asyncio.run(limits.take_public(ONE.address))
+    for again in (limits.take(ONE), limits.take_public(ONE.address)):
         with pytest.raises(RateLimitedError, match="More than 1 requests"):
-            again()
+            asyncio.run(again)

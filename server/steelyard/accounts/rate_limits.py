@@ -48,6 +48,10 @@ SET number = excluded.number, previous = excluded.previous, current = excluded.c
 """
 
 
+#: The number of a caller's running window, the count of the one before, and its own.
+Window = tuple[int, int, int]
+
+
 class RateWindows:
     """Counts what callers send; safe to use from several threads and processes.
 
@@ -81,6 +85,10 @@ class RateWindows:
             _log.warning("requests are not counted: the counters cannot be written", exc_info=True)
             return None
 
+    async def count(self, what: str, who: str, limit: int, cost: int = 1) -> float | None:
+        """Do as ``take`` does; nobody waits for it."""
+        return self.take(what, who, limit, cost)
+
     def __len__(self) -> int:
         """Return the number of callers counted."""
         with self._lock:
@@ -97,10 +105,10 @@ class RateWindows:
             self._connection.execute("BEGIN IMMEDIATE")
             now = self._clock()
             number = int(now // WINDOW_S)
-            previous, current = self._counts(key, number)
+            previous, current = counts_in(number, self._row(key))
             rest_s = WINDOW_S - now % WINDOW_S
             if previous * rest_s / WINDOW_S + current + cost > limit + _ROUNDING:
-                return _wait_s(previous, rest_s, current, limit=limit, cost=cost)
+                return seconds_until_room(previous, rest_s, current, limit=limit, cost=cost)
             self._connection.execute(_WRITE, (key, number, previous, current + cost))
             self._until_sweep -= 1
             if self._until_sweep <= 0:
@@ -110,16 +118,9 @@ class RateWindows:
     def _number(self) -> int:
         return int(self._clock() // WINDOW_S)
 
-    def _counts(self, key: str, number: int) -> tuple[int, int]:
-        row = self._connection.execute(_READ, (key,)).fetchone()
-        if row is None:
-            return 0, 0
-        stored, previous, current = row
-        if stored > number + 1:  # the clock was set back by more than a window: begun anew
-            return 0, 0
-        if stored >= number:  # by less than that: stays in the window it reached
-            return previous, current
-        return (current, 0) if stored == number - 1 else (0, 0)
+    def _row(self, key: str) -> Window | None:
+        row: Window | None = self._connection.execute(_READ, (key,)).fetchone()
+        return row
 
     def _sweep(self, number: int) -> None:
         """Drop what no longer counts and, past the bound, the longest idle and least busy."""
@@ -184,7 +185,21 @@ def _use_wal(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
 
 
-def _wait_s(previous: int, rest_s: float, current: int, *, limit: int, cost: int) -> float:
+def counts_in(number: int, row: Window | None) -> tuple[int, int]:
+    """Return the counts of the window before and of the running one, from what was stored last."""
+    if row is None:
+        return 0, 0
+    stored, previous, current = row
+    if stored > number + 1:  # the clock was set back by more than a window: begun anew
+        return 0, 0
+    if stored >= number:  # by less than that: stays in the window it reached
+        return previous, current
+    return (current, 0) if stored == number - 1 else (0, 0)
+
+
+def seconds_until_room(
+    previous: int, rest_s: float, current: int, *, limit: int, cost: int
+) -> float:
     """Return the seconds until the weighted count leaves room; ``rest_s`` are the window's last."""
     room = limit - cost - current
     if room >= 0:  # enough of the window before must pass

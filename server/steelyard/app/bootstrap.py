@@ -14,12 +14,12 @@ from sqlalchemy import Connection
 
 from steelyard import tracing
 from steelyard.accounts.allowance import RequestLimits, TokenAllowance
-from steelyard.accounts.rate_limits import RateWindows
 from steelyard.accounts.service import AccountService, effective_limits
 from steelyard.alarms.distances import Distances
 from steelyard.alarms.references import References
 from steelyard.alarms.service import Alarms
 from steelyard.alarms.watching import LOOK_S, Watcher
+from steelyard.app.counting import open_counting
 from steelyard.app.discovery import DiscoveryService, PublishedLimits, full_queues
 from steelyard.app.foundation import (
     Foundation,
@@ -106,8 +106,7 @@ def open_service(
         closing.enter_context(tracing.exporting())
         on = lay_foundation(settings, load_model, load_further, closing)
         _drop_repaired(on)
-        windows = RateWindows(home_of(settings) / "rates.sqlite" if settings.workers > 1 else None)
-        closing.callback(windows.close)
+        windows = open_counting(settings, closing)
         operations = OperationLog(
             on.state,
             accounts_enabled=settings.accounts == "on",

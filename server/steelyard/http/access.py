@@ -35,7 +35,7 @@ async def admit(request: Request, route: Route, services: Services) -> Caller:
     address = request.ip
     if route.access is Access.PUBLIC:
         if OPERATIONS not in route.tags:
-            services.limits.take_public(address_group(address))
+            await services.limits.take_public(address_group(address))
         return Caller(NOBODY, None, "inference", address)
     if route.access is Access.OPERATOR and is_from_this_machine(request):
         return Caller(NOBODY, None, "full", address)
@@ -44,7 +44,7 @@ async def admit(request: Request, route: Route, services: Services) -> Caller:
             _check_accounts(services)
         request.ctx.browser = Browser.of(request)
     if route.access is Access.SIGN_IN:
-        services.limits.take_public(address_group(address))
+        await services.limits.take_public(address_group(address))
         return Caller(NOBODY, None, "inference", address)
     authorization = request.headers.get("authorization")
     if authorization is None and _is_for_session(request, route, services):
@@ -53,7 +53,7 @@ async def admit(request: Request, route: Route, services: Services) -> Caller:
         caller = await services.accounts.authenticate(authorization, address)
     except (InvalidApiKeyError, MissingApiKeyError):
         # Guesses are counted like any call without a key, so that they cannot be many.
-        services.limits.take_public(address_group(address))
+        await services.limits.take_public(address_group(address))
         raise
     request.ctx.caller = caller  # so that the log names it when the scope refuses it
     if route.access is Access.CONSOLE and not route.takes_keys:
@@ -61,7 +61,7 @@ async def admit(request: Request, route: Route, services: Services) -> Caller:
             "An API key reads its account but never changes it; do this in the console, signed in."
         )
     check_scope(caller, route)
-    services.limits.take(caller)
+    await services.limits.take(caller)
     return caller
 
 
@@ -95,11 +95,11 @@ async def _admit_session(request: Request, route: Route, services: Services) -> 
     try:
         caller, renewed = await services.sessions.authenticate(browser.token, account, request.ip)
     except NotSignedInError:
-        services.limits.take_public(address_group(request.ip))
+        await services.limits.take_public(address_group(request.ip))
         raise
     request.ctx.caller = caller
     browser.keeps = renewed
-    services.limits.take(caller)
+    await services.limits.take(caller)
     session = caller.session
     if session is None or session.role not in route.session_roles:
         role = "nobody's member" if session is None or session.role is None else session.role

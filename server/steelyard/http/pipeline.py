@@ -133,7 +133,7 @@ async def begin(request: Request) -> None:
     request.ctx.span = tracing.begin_request(request.method, request.headers)
     get_request_id(request)
     if request.method == _UNREAD:
-        services_of(request).limits.take_public(address_group(request.ip))
+        await services_of(request).limits.take_public(address_group(request.ip))
     else:
         origins: Origins = request.app.ctx.origins
         origins.check_host(request)

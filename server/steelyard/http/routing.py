@@ -174,10 +174,10 @@ class Sessions(Protocol):
 class Limits(Protocol):
     """Counts requests by the minute."""
 
-    def take(self, caller: Caller) -> None:
+    async def take(self, caller: Caller) -> None:
         """Count a caller's request, or refuse it."""
 
-    def take_public(self, address: str) -> None:
+    async def take_public(self, address: str) -> None:
         """Count a request without a key, or refuse it."""
 
 

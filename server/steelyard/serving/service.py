@@ -152,7 +152,8 @@ class DecisionService:
             question = await self._open(write.caller, read)
             prepared, candidates = question.prepared, question.candidates
             prepared = replace(prepared, share=Share(write.caller.account_id))
-            self._allowance.take(write.caller, prepared.input_tokens, prepared.request.context_path)
+            path = prepared.request.context_path
+            await self._allowance.take(write.caller, prepared.input_tokens, path)
         except SteelyardError:
             # What was answered under the key stays so, whatever became of the model since, and of
             # what the caller may still send in this minute.
@@ -190,7 +191,7 @@ class DecisionService:
             raise not_in_playground(hosted.name, free)
         prepared = await _prepare(hosted, request, max_input_tokens=PLAYGROUND_TOKENS)
         prepared = replace(prepared, share=Share(address, is_public=True))
-        self._allowance.take_public(address, prepared.input_tokens)
+        await self._allowance.take_public(address, prepared.input_tokens)
         attempts = self._attempts(prepared, candidates_of(prepared, self._models))
         try:
             answer, _ = await attempts.run()

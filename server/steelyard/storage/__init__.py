@@ -6,6 +6,6 @@ write single rows. Not here: the rules of when a row may change (the rooms' serv
 
 from __future__ import annotations
 
-from steelyard.storage.database import State, open_state
+from steelyard.storage.database import State, open_counters, open_state
 
-__all__ = ["State", "open_state"]
+__all__ = ["State", "open_counters", "open_state"]

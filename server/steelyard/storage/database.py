@@ -32,6 +32,7 @@ from steelyard.storage.failures import is_disconnect, refused, unavailable
 from steelyard.storage.home import check_room
 from steelyard.storage.identity import StateFile
 from steelyard.storage.locks import (
+    COUNT_KEY,
     FileLiveness,
     FileTurns,
     ServerLiveness,
@@ -47,6 +48,8 @@ T = TypeVar("T")
 WAIT_S = 30.0
 _READERS = 4
 _CONNECT_S = 5
+#: Seconds that a count waits for a lock of the database.
+_COUNT_S = 5
 
 #: Errors of statements are logged: their parameters, which hold what callers sent, stay out.
 create_engine = functools.partial(sqlalchemy.create_engine, hide_parameters=True)
@@ -361,3 +364,25 @@ def _open_server(url: URL, damage: DamageNotes | None) -> State:
         liveness=liveness,
         damage=damage,
     )
+
+
+def open_counters(url: str) -> Writer | None:
+    """Return a writer of counters that every host shares; ``None`` where one host has the state.
+
+    Its writes wait for no other's and no disk: a crash of the database may lose the last of them.
+    """
+    parsed = _parse(url)
+    if parsed.get_backend_name() == "sqlite":
+        return None
+    arguments = {"connect_timeout": _CONNECT_S, "application_name": "steelyard-counters"}
+    counting = create_engine(parsed, poolclass=NullPool, connect_args=arguments)
+    event.listen(counting, "connect", _prepare_counters)
+    return Writer(counting, ServerTurns(COUNT_KEY))
+
+
+def _prepare_counters(connection: Any, _record: object) -> None:
+    connection.autocommit = True
+    connection.execute("SET SESSION synchronous_commit = off")
+    connection.execute(f"SET SESSION lock_timeout = {_COUNT_S * 1000}")
+    connection.execute(f"SET SESSION statement_timeout = {_COUNT_S * 1000}")
+    connection.autocommit = False

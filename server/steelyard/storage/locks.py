@@ -19,9 +19,10 @@ from sqlalchemy import Connection, text
 
 from steelyard.ids import new_id
 
-# "steelyrd" in ASCII, and one more: any other program's choice is unlikely to be the same.
-_WRITE_KEY = 0x7374_6565_6C79_7264
-MIGRATE_KEY = _WRITE_KEY + 1
+# "steelyrd" in ASCII, and two more: any other program's choice is unlikely to be the same.
+WRITE_KEY = 0x7374_6565_6C79_7264
+MIGRATE_KEY = WRITE_KEY + 1
+COUNT_KEY = WRITE_KEY + 2
 
 _INSTANCE = re.compile(r"srv_[0-9a-z]{26}")
 
@@ -84,14 +85,20 @@ class FileTurns:
 
 
 class ServerTurns:
-    """Turns of the processes that write one PostgreSQL database, on however many hosts."""
+    """Turns of the processes that write one PostgreSQL database, on however many hosts.
+
+    Those that write one part of it apart from the rest have turns of their own, by another key.
+    """
+
+    def __init__(self, key: int = WRITE_KEY) -> None:
+        self._key = key
 
     def wait(self) -> None:
         """Do nothing: the turn comes inside the transaction, and ends with it."""
 
     def begin(self, connection: Connection) -> None:
         """Wait for the turn."""
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITE_KEY})
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": self._key})
 
     def done(self) -> None:
         """Do nothing: the turn ended with the transaction."""

@@ -1,0 +1,23 @@
+"""The composition of what counts callers' minutes."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from steelyard.accounts.allowance import Counters
+from steelyard.accounts.rate_limits import RateWindows
+from steelyard.accounts.shared_rates import SharedRates
+from steelyard.settings import Settings, home_of, state_url_of
+from steelyard.storage import open_counters
+
+
+def open_counting(settings: Settings, closing: ExitStack) -> Counters:
+    """Return what counts callers' minutes: for this machine, or with the other hosts of a state."""
+    path = home_of(settings) / "rates.sqlite" if settings.workers > 1 else None
+    windows = RateWindows(path)
+    closing.callback(windows.close)
+    writer = open_counters(state_url_of(settings))
+    if writer is None:
+        return windows
+    closing.callback(writer.close)
+    return SharedRates(writer, windows)
