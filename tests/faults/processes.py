@@ -47,12 +47,15 @@ class ServeProcess:
     def __init__(self, home: Path, *arguments: str, **variables: str) -> None:
         self.home = home
         self.log = home.with_name(f"{home.name}.log")
-        self.port = _free_port()
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self._command = [sys.executable, "-m", "steelyard", "serve", "--port", str(self.port)]
+        self._command = [sys.executable, "-m", "steelyard", *self._subcommand()]
         self._command += ["--home", str(home), *arguments]
         self._variables = {**ENVIRONMENT, **_NO_RATES, **variables}
         self._process: subprocess.Popen[bytes] | None = None
+
+    def _subcommand(self) -> list[str]:
+        return ["serve", "--port", str(self.port)]
 
     @property
     def state(self) -> Path:
@@ -71,6 +74,7 @@ class ServeProcess:
 
     def launch(self, *prefix: str) -> None:
         """Start the process and wait for nothing; a prefix is a command that runs the rest."""
+        self.home.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*prefix, *self._command],
@@ -82,6 +86,10 @@ class ServeProcess:
     def start(self) -> None:
         """Start the process and wait until it answers."""
         self.launch()
+        self.wait_until_ready()
+
+    def wait_until_ready(self) -> None:
+        """Wait until the process answers."""
         assert self._process is not None
         give_up = time.monotonic() + PATIENCE_S
         while not self._is_announced():
@@ -128,6 +136,17 @@ class ServeProcess:
         return False
 
 
+class WorkerProcess(ServeProcess):
+    """``steelyard worker`` as such a process; it answers nobody."""
+
+    def _subcommand(self) -> list[str]:
+        return ["worker"]
+
+    def start(self) -> None:
+        """Start the process."""
+        self.launch()
+
+
 @contextmanager
 def serve_process(home: Path, *arguments: str, **variables: str) -> Iterator[ServeProcess]:
     """Give a server that is not started yet, and leave nothing of it running."""
@@ -140,7 +159,12 @@ def serve_process(home: Path, *arguments: str, **variables: str) -> Iterator[Ser
 
 def open_account(home: Path, name: str = "customer", credit: int = CREDIT) -> tuple[str, str]:
     """Make an account with credit; give its id and the secret of a key of scope ``full``."""
-    state = open_state(f"sqlite:///{home / 'state.sqlite'}")
+    return open_account_at(f"sqlite:///{home / 'state.sqlite'}", name, credit)
+
+
+def open_account_at(url: str, name: str = "customer", credit: int = CREDIT) -> tuple[str, str]:
+    """Do as ``open_account`` does in the state of an address."""
+    state = open_state(url)
     try:
         accounts = AccountService(state, accounts_enabled=True)
         account = accounts.create_account(name)
@@ -157,7 +181,7 @@ def _has_state_open(pid: int) -> bool:
     return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
     return port

@@ -1,0 +1,51 @@
+{{- define "steelyard.name" -}}
+{{- printf "%s" .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "steelyard.labels" -}}
+app.kubernetes.io/name: steelyard
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end -}}
+
+{{- define "steelyard.secret" -}}
+{{- .Values.existingSecret | default (printf "%s-stores" (include "steelyard.name" .)) -}}
+{{- end -}}
+
+{{- define "steelyard.container" -}}
+image: {{ printf "%s:%s" .Values.image.repository .Values.image.tag | quote }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+env:
+  - name: STEELYARD_ACCOUNTS
+    value: "on"
+  - name: STEELYARD_HOST
+    value: 0.0.0.0
+  - name: STEELYARD_JOBS
+    value: "off"
+  - name: STEELYARD_PUBLIC_REQUESTS_PER_MINUTE
+    value: "6000"
+  - name: STEELYARD_STATE_URL
+    valueFrom:
+      secretKeyRef: {name: {{ include "steelyard.secret" . }}, key: stateUrl}
+  - name: STEELYARD_FRAMES_URL
+    valueFrom:
+      secretKeyRef: {name: {{ include "steelyard.secret" . }}, key: framesUrl}
+  {{- range $name, $value := .Values.settings }}
+  - name: {{ $name }}
+    value: {{ $value | quote }}
+  {{- end }}
+volumeMounts:
+  - {name: home, mountPath: /var/lib/steelyard}
+securityContext:
+  allowPrivilegeEscalation: false
+  capabilities: {drop: [ALL]}
+{{- end -}}
+
+{{- define "steelyard.pod" -}}
+terminationGracePeriodSeconds: 40
+securityContext: {runAsNonRoot: true, runAsUser: 10001, fsGroup: 10001}
+volumes:
+  # Temporary files and a cache of models: nothing that must be kept.
+  - name: home
+    emptyDir: {}
+{{- end -}}

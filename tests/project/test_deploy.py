@@ -1,0 +1,277 @@
+"""What is shipped to run several machines: the proxy's configuration, the compose file, the chart."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from faults.processes import free_port
+from steelyard.settings import SETTINGS, read_settings
+from support.error_shape import assert_canonical_error
+from support.haproxy import HAPROXY, NEEDS_HAPROXY, haproxy, wait_for_servers
+from support.repository import ROOT
+
+CHART = ROOT / "deploy" / "chart"
+COMPOSE = ROOT / "deploy" / "compose.yaml"
+STORES = {
+    "stateUrl": "postgresql+psycopg://steelyard:secret@database/steelyard",
+    "framesUrl": "s3://key:secret@bucket/frames?region=eu-west-1",
+}
+VARIABLES = {setting.variable for setting in SETTINGS}
+
+
+class StandIn(ThreadingHTTPServer):
+    """A server that answers with its number, 401 to one key, and health as it is told."""
+
+    daemon_threads = True
+
+    def __init__(self, number: int) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.number = number
+        self.forwarded: set[str] = set()
+
+    def handle_error(self, *_: object) -> None:
+        """Leave it: a probe of the proxy hung up."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: StandIn
+
+    def do_GET(self) -> None:
+        is_bad = self.headers.get("Authorization") == "Bearer bad"
+        is_bad = is_bad and self.path != "/v1/health"
+        self.server.forwarded.add(self.headers.get("X-Forwarded-For", ""))
+        body = str(self.server.number).encode()
+        self.send_response(401 if is_bad else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def behind_proxy(folder: Path) -> Iterator[tuple[str, list[StandIn]]]:
+    """Run three servers behind HAProxy."""
+    with ExitStack() as stack:
+        servers = [stack.enter_context(StandIn(number)) for number in range(3)]
+        for server in servers:
+            Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+            stack.callback(server.shutdown)
+        ports = [server.server_port for server in servers]
+        url = stack.enter_context(haproxy(free_port(), ports, folder / "haproxy.log"))
+        wait_for_servers(url)
+        yield url, servers
+
+
+@pytest.mark.skipif(HAPROXY is None, reason=NEEDS_HAPROXY)
+def test_the_proxy_shares_calls_and_counts_those_without_a_key(tmp_path: Path) -> None:
+    keyed, bad = {"Authorization": "Bearer good"}, {"Authorization": "Bearer bad"}
+    with behind_proxy(tmp_path) as (url, servers), httpx.Client(base_url=url, timeout=60) as http:
+        shares = Counter(http.get("/v1/account", headers=keyed).text for _ in range(60))
+        assert set(shares) == {"0", "1", "2"}
+        # Who calls is told, whatever a caller says of itself.
+        spoofed = {**keyed, "X-Forwarded-For": "198.51.100.1"}
+        assert http.get("/v1/account", headers=spoofed).is_success
+        for server in servers:
+            assert server.forwarded <= {"127.0.0.1", ""}  # the probes of the proxy have none
+        statuses = [http.get("/v1/models").status_code for _ in range(121)]
+        assert statuses == [200] * 120 + [429]
+        assert_canonical_error(http.get("/v1/models"), 429, "rate_limited", retryable=True)
+        guesses = [http.get("/v1/account", headers=bad).status_code for _ in range(122)]
+        assert set(guesses[:121]) == {401}
+        assert guesses[-1] == 429
+
+
+@pytest.mark.skipif(HAPROXY is None, reason=NEEDS_HAPROXY)
+def test_the_proxy_goes_on_without_a_server(tmp_path: Path) -> None:
+    keyed = {"Authorization": "Bearer good"}
+    with behind_proxy(tmp_path) as (url, servers):
+        servers[1].shutdown()
+        servers[1].server_close()
+        answers = [httpx.get(f"{url}/v1/account", headers=keyed, timeout=60) for _ in range(30)]
+        assert {answer.text for answer in answers} == {"0", "2"}
+
+
+def test_the_compose_file_is_what_an_engine_takes() -> None:
+    composed = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))
+    allowed = {"image", "build", "restart", "environment", "depends_on", "command", "volumes"}
+    allowed |= {"ports", "healthcheck", "profiles", "entrypoint"}
+    for name, service in composed["services"].items():
+        assert service.keys() <= allowed, name
+        assert all(isinstance(value, str) for value in service.get("environment", {}).values())
+        conditions = service.get("depends_on", {})
+        if isinstance(conditions, dict):
+            kinds = {one["condition"] for one in conditions.values()}
+            assert kinds <= {"service_healthy", "service_completed_successfully"}
+    roles = Counter(name.partition("-")[0] for name in composed["services"])
+    assert (roles["server"], roles["worker"], roles["proxy"]) == (3, 2, 1)
+    # Nobody shares a home, and the proxy has every server by its name.
+    homes = [
+        service["volumes"]
+        for name, service in composed["services"].items()
+        if name.startswith(("server", "worker"))
+    ]
+    assert len(homes) == len({str(home) for home in homes})
+    told = composed["services"]["proxy"]["environment"]
+    named = {told[f"STEELYARD_SERVER_{number}"] for number in (1, 2, 3)}
+    assert named == {f"server-{number}:8420" for number in (1, 2, 3)}
+
+
+def test_docker_reads_the_compose_file() -> None:
+    docker = shutil.which("docker")
+    has_compose = (
+        docker
+        and not subprocess.run(
+            [docker, "compose", "version"], capture_output=True, check=False
+        ).returncode
+    )
+    if not has_compose:
+        pytest.skip("needs docker compose")
+    done = subprocess.run(
+        [docker, "compose", "-f", str(COMPOSE), "config", "--quiet"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+class Helm:
+    """Rendering and linting, by the program or by its Python package."""
+
+    def __init__(self) -> None:
+        self._program = shutil.which("helm")
+        if self._program is None:
+            self._package = pytest.importorskip(
+                "helm_python", reason="needs helm, or pip install steelyard[test-helm]"
+            )
+
+    def lint(self, values: dict[str, Any]) -> list[str]:
+        """Return what is wrong with the chart."""
+        if self._program is None:
+            report = self._package.lint(str(CHART), values, strict=True)
+            return [
+                *report["errors"],
+                *(m["error"] for m in report["messages"] if m["severity"] > 1),
+            ]
+        done = self._run("lint", "--strict", str(CHART), values=values)
+        return [] if done.returncode == 0 else [done.stdout + done.stderr]
+
+    def render(self, values: dict[str, Any]) -> dict[str, dict[str, Any]]:
+        """Return the manifests, by kind and name."""
+        if self._program is None:
+            chart = self._package.Chart.load(str(CHART))
+            chart.validate_schema(values)
+            texts = chart.render(values, name="acme", namespace="ns")
+            text = "\n---\n".join(one for name, one in texts.items() if name.endswith(".yaml"))
+        else:
+            done = self._run("template", "acme", str(CHART), "--namespace", "ns", values=values)
+            if done.returncode:
+                raise ValueError(done.stderr)
+            text = done.stdout
+        found = [one for one in yaml.safe_load_all(text) if one]
+        return {f"{one['kind']}/{one['metadata']['name']}": one for one in found}
+
+    def _run(self, *arguments: str, values: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+        assert self._program is not None
+        return subprocess.run(
+            [self._program, *arguments, "--values", "-"],
+            input=json.dumps(values),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+@pytest.fixture(scope="module")
+def helm() -> Helm:
+    return Helm()
+
+
+def test_the_chart_has_no_faults(helm: Helm) -> None:
+    assert helm.lint(STORES) == []
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {**STORES, "servers": {"replicas": 2}},
+        {**STORES, "settings": {"port": "1"}},
+        {**STORES, "stateUrl": "sqlite:///state"},
+        {**STORES, "colour": "red"},
+    ],
+)
+def test_values_that_cannot_be_used_are_refused(helm: Helm, values: dict[str, Any]) -> None:
+    with pytest.raises(Exception, match=r"stateUrl|replicas|settings|port|colour"):
+        helm.render(values)
+
+
+def test_the_chart_runs_commands_and_settings_that_there_are(helm: Helm) -> None:
+    found = helm.render({**STORES, "settings": {"STEELYARD_TOKENS_PER_MINUTE": "5"}})
+    servers, workers = found["StatefulSet/acme-server"], found["Deployment/acme-worker"]
+    secret = found["Secret/acme-stores"]["stringData"]
+    for workload, command in ((servers, "serve"), (workers, "worker")):
+        spec = workload["spec"]["template"]["spec"]
+        [container] = spec["containers"]
+        assert container["args"] == [command]
+        environ = {
+            one["name"]: one.get("value") or secret[one["valueFrom"]["secretKeyRef"]["key"]]
+            for one in container["env"]
+        }
+        assert environ.keys() <= VARIABLES
+        settings = read_settings(environ=environ)
+        assert (settings.accounts, settings.jobs, settings.tokens_per_minute) == ("on", "off", 5)
+        assert settings.state_url == STORES["stateUrl"]
+        assert spec["terminationGracePeriodSeconds"] > settings.shutdown_s
+        selector = workload["spec"]["selector"]["matchLabels"]
+        assert selector.items() <= workload["spec"]["template"]["metadata"]["labels"].items()
+
+
+def test_a_secret_that_is_there_is_used(helm: Helm) -> None:
+    found = helm.render({"existingSecret": "stores"})
+    assert not [name for name in found if name.startswith("Secret/")]
+    [container] = found["Deployment/acme-worker"]["spec"]["template"]["spec"]["containers"]
+    named = {
+        one["valueFrom"]["secretKeyRef"]["name"] for one in container["env"] if "valueFrom" in one
+    }
+    assert named == {"stores"}
+
+
+@pytest.mark.skipif(HAPROXY is None, reason=NEEDS_HAPROXY)
+def test_the_charts_proxy_knows_every_server(helm: Helm, tmp_path: Path) -> None:
+    found = helm.render({**STORES, "servers": {"replicas": 5}})
+    [container] = found["Deployment/acme-proxy"]["spec"]["template"]["spec"]["containers"]
+    environ = {one["name"]: one["value"] for one in container["env"]}
+    services = [environ[f"STEELYARD_SERVER_{number}"] for number in range(1, 6)]
+    assert services == [
+        f"acme-server-{index}.acme-server.ns.svc.cluster.local:8420" for index in range(5)
+    ]
+    configuration = tmp_path / "haproxy.cfg"
+    configuration.write_text(found["ConfigMap/acme-proxy"]["data"]["haproxy.cfg"])
+    assert HAPROXY is not None
+    local = dict.fromkeys(environ, "127.0.0.1:1")
+    done = subprocess.run(
+        [HAPROXY, "-c", "-f", str(configuration)],
+        env=local,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "server server-5 " in configuration.read_text()
