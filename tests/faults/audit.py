@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import NullPool, create_engine, text
+
 
 @dataclass(frozen=True)
 class Books:
@@ -34,24 +36,48 @@ class Books:
         return sum(row["state"] == state for row in self.operations.values())
 
 
+_TABLES = (
+    "operations",
+    "ledger_entries",
+    "balances",
+    "key_months",
+    "idempotency_keys",
+    "decisions",
+    "feedback",
+)
+_Rows = dict[str, list[dict[str, Any]]]
+
+
 def audit(path: Path) -> Books:
     """Check the laws of a state that no process writes at the moment, and give what it holds."""
     with closing(sqlite3.connect(path)) as connection:
         connection.row_factory = sqlite3.Row
         assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
-        rows = {
-            table: [dict(row) for row in connection.execute(f"SELECT * FROM {table}")]
-            for table in (
-                "operations",
-                "ledger_entries",
-                "balances",
-                "key_months",
-                "idempotency_keys",
-                "decisions",
-                "feedback",
-            )
-        }
+        return _audit_rows(
+            {
+                table: [dict(row) for row in connection.execute(f"SELECT * FROM {table}")]
+                for table in _TABLES
+            }
+        )
+
+
+def audit_server(url: str) -> Books:
+    """Do as ``audit`` does for a state in PostgreSQL."""
+    engine = create_engine(url, poolclass=NullPool)
+    with engine.connect() as connection:
+        return _audit_rows(
+            {
+                table: [
+                    dict(row)
+                    for row in connection.execute(text(f"SELECT * FROM {table}")).mappings()
+                ]
+                for table in _TABLES
+            }
+        )
+
+
+def _audit_rows(rows: _Rows) -> Books:
     entries: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     n_entries: dict[tuple[str, str], int] = defaultdict(int)
     books: dict[tuple[str, str], int] = defaultdict(int)

@@ -13,10 +13,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from faults.audit import audit
-from faults.processes import CREDIT, MODEL, ServeProcess, open_account, serve_process
+from faults import acknowledged
+from faults.audit import Books, audit
+from faults.processes import MODEL, ServeProcess, open_account, serve_process
 from faults.traffic import Client, clients, stop
-from steelyard.billing.money import from_usd, to_usd
 from support.serving import REQUEST, lives, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -133,57 +133,11 @@ def check_acknowledged(
     server: ServeProcess, account: str, secret: str, running: list[Client]
 ) -> None:
     """Hold what clients were told against the server that runs now, then against its state."""
-    headers = {"Authorization": f"Bearer {secret}"}
 
-    def wallet() -> dict[str, str]:
-        found: dict[str, str] = httpx.get(f"{server.url}/v1/account", headers=headers).json()
-        return found["wallet"]
+    def end() -> Books:
+        server.stop()
+        return audit(server.state)
 
-    for client in running:
-        client.settle_unheard()
-        assert client.journal.surprises == []
-    assert all(client.journal.answers for client in running)
-    # What died with a process frees its hold without anybody's asking.
-    wait_until(lambda: wallet()["reserved_usd"] == "0")
-    before = wallet()
-    for client in running:
-        client.check_replays()
-        client.check_feedback()
-    assert wallet() == before
-    server.stop()
-
-    books = audit(server.state)
-    ends = {state: books.count(state) for state in ("succeeded", "released", "failed")}
-    print(ends)  # noqa: T201  how many were under way when a process died
-    assert books.count("pending") == 0
-    revenue = 0
-    of_key = books.by_key()
-    for client in running:
-        for key in client.journal.answers:
-            ends = [row["state"] for row in of_key[key]]
-            assert ends.count("succeeded") == 1, (key, ends)
-            assert set(ends) <= {"succeeded", "released"}, (key, ends)
-        for decision_id, answer in client.journal.decided.items():
-            assert decision_id in books.decisions
-            assert books.feedback[decision_id] == client.journal.reported[decision_id]
-            charge = answer["charge"]
-            operation = books.operations[charge["operation_id"]]
-            assert (operation["account_id"], operation["state"]) == (account, "succeeded")
-            assert to_usd(operation["amount_nano"]) == charge["amount_usd"]
-            revenue += operation["amount_nano"]
-    heard = {
-        answer["charge"]["operation_id"]
-        for client in running
-        for answer in client.journal.decided.values()
-    }
-    assert len(heard) == sum(len(client.journal.decided) for client in running)
-    # A request without a key whose answer got lost is charged; every other charge was heard of.
-    unheard = [
-        row
-        for row in books.operations.values()
-        if row["state"] == "succeeded" and row["id"] not in heard
-    ]
-    assert all(row["idempotency_key"] is None for row in unheard)
-    assert len(unheard) <= sum(client.journal.n_unheard for client in running)
-    charged = revenue + sum(row["amount_nano"] for row in unheard)
-    assert from_usd(before["balance_usd"]) == CREDIT - charged
+    acknowledged.check_acknowledged(
+        server.url, end, account=account, secret=secret, running=running
+    )

@@ -32,6 +32,10 @@ class Journal:
     surprises: list[str] = field(default_factory=list)
 
 
+#: Over the rate; a fault; a server that died; no server, or no state; a server that took too long.
+_PASSING = {429, 500, 502, 503, 504}
+
+
 class Client(threading.Thread):
     """One caller that goes on whatever happens to the server.
 
@@ -48,14 +52,26 @@ class Client(threading.Thread):
     may_wait : bool
         Whether a repeated key may be answered that it is in progress: another process may still
         count as its owner for a moment.
+    may_fail : bool
+        Whether it may be told to come again: that a server, its state or its minute is not to be had.
     """
 
-    def __init__(self, url: str, api_key: str, name: str, seed: int, *, may_wait: bool) -> None:
+    def __init__(
+        self,
+        url: str,
+        api_key: str,
+        name: str,
+        seed: int,
+        *,
+        may_wait: bool,
+        may_fail: bool = False,
+    ) -> None:
         super().__init__(name=name, daemon=True)
         self.journal = Journal()
         self.is_stopping = threading.Event()
         self._random = random.Random(seed)
         self._may_wait = may_wait
+        self._may_fail = may_fail
         self._n_sent = 0
         self._http = httpx.Client(
             base_url=url,
@@ -155,11 +171,16 @@ class Client(threading.Thread):
 
     def _post(self, path: str, payload: bytes, key: str | None) -> httpx.Response | None:
         try:
-            return self._http.post(path, content=payload, headers=_keyed(key))
+            response = self._http.post(path, content=payload, headers=_keyed(key))
         except httpx.TransportError:
             self.journal.n_unheard += 1
             self.is_stopping.wait(0.02)
             return None
+        if self._may_fail and (response.status_code in _PASSING or _is_unknown(response)):
+            self.journal.n_unheard += response.status_code != 429
+            self.is_stopping.wait(0.1)
+            return None
+        return response
 
     def _is_pending(self, response: httpx.Response) -> bool:
         if not self._may_wait or response.status_code != 409:
@@ -172,11 +193,24 @@ class Client(threading.Thread):
 
 @contextmanager
 def clients(
-    url: str, api_key: str, *, seed: int, n: int = 4, may_wait: bool = False
+    url: str,
+    api_key: str,
+    *,
+    seed: int,
+    n: int = 4,
+    may_wait: bool = False,
+    may_fail: bool = False,
 ) -> Iterator[list[Client]]:
     """Run clients; they stop at the end of the block at the latest."""
     running = [
-        Client(url, api_key, f"c{number}", seed * 1000 + number, may_wait=may_wait)
+        Client(
+            url,
+            api_key,
+            f"c{number}",
+            seed * 1000 + number,
+            may_wait=may_wait,
+            may_fail=may_fail,
+        )
         for number in range(n)
     ]
     try:
@@ -196,6 +230,14 @@ def stop(running: list[Client]) -> None:
     for client in running:
         client.join(PATIENCE_S)
         assert not client.is_alive()
+
+
+def _is_unknown(response: httpx.Response) -> bool:
+    """Whether a request without a key may have been charged or not: its server lost the state."""
+    if response.status_code != 409:
+        return False
+    is_unknown: bool = response.json()["error"]["code"] == "outcome_unknown"
+    return is_unknown
 
 
 def _keyed(key: str | None) -> dict[str, str]:

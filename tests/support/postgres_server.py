@@ -1,6 +1,7 @@
 """A throw-away PostgreSQL server for tests, on a Unix socket in a temporary folder.
 
-It syncs nothing to disk: a test that needs the machine to survive is no test of this.
+It syncs nothing to disk unless it is asked to: a test that needs the machine to survive is no test of
+this, and a benchmark is.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class PostgresMissingError(Exception):
 class PostgresServer:
     """A running server; it makes databases, and can be stopped and started."""
 
-    def __init__(self, programs: Path, folder: Path) -> None:
+    def __init__(self, programs: Path, folder: Path, *, syncs: bool = False) -> None:
+        self._syncs = "on" if syncs else "off"
         self._programs = programs
         self._folder = folder
         self._numbers = count()
@@ -60,7 +62,7 @@ class PostgresServer:
     def start(self) -> None:
         """Start, and wait until it takes connections."""
         command = [self._programs / "postgres", "-D", self._folder / "data", "-k", self._folder]
-        options = {"listen_addresses": "", "fsync": "off", "max_connections": "200"}
+        options = {"listen_addresses": "", "fsync": self._syncs, "max_connections": "200"}
         arguments = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
         log = (self._folder / "log").open("ab")
         with log:
@@ -96,8 +98,8 @@ class PostgresServer:
 
 
 @contextmanager
-def postgres_server() -> Iterator[PostgresServer]:
-    """Run a server.
+def postgres_server(*, syncs: bool = False) -> Iterator[PostgresServer]:
+    """Run a server; one that syncs makes every commit durable.
 
     Raises
     ------
@@ -117,7 +119,7 @@ def postgres_server() -> Iterator[PostgresServer]:
             cwd=folder,
             **_owner(),
         )
-        server = PostgresServer(programs, folder)
+        server = PostgresServer(programs, folder, syncs=syncs)
         server.start()
         try:
             yield server
