@@ -31,6 +31,8 @@ FAKETIME = next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketime.so.1")
 N_HOSTS, N_WORKERS = 3, 2
 #: Nano-USD of an input token.
 PRICE = 7
+#: Seconds that a host has to start beside all the others.
+_START_S = 300
 _BUCKET = "steelyard"
 _KEY, _SECRET = "the-key", "the-secret"
 
@@ -185,7 +187,7 @@ class Fleet:
                 process.launch()
             stack.enter_context(haproxy(self._port, [host.port for host in self.hosts], self._log))
             for host in self.hosts:
-                host.wait_until_ready()
+                host.wait_until_ready(_START_S)
             wait_for_servers(self.url)
             yield self
 
@@ -201,7 +203,8 @@ class Fleet:
             host = moments.choice(self.hosts)
             host.kill()
             time.sleep(moments.uniform(0, 0.5))
-            host.start()
+            host.launch()
+            host.wait_until_ready(_START_S)
         elif what == "worker killed":
             worker = moments.choice(self.workers)
             worker.kill()
@@ -240,6 +243,10 @@ def _takes(port: int) -> bool:
     return False
 
 
-def n_kills() -> int:
-    """Return how often something goes wrong in the long test: STEELYARD_TEST_KILLS, or ten times."""
-    return int(os.environ.get("STEELYARD_TEST_KILLS", "10"))
+def kills_and_seed() -> tuple[int, int]:
+    """Return how often something goes wrong in the long test, and the seed of when and what.
+
+    They are STEELYARD_TEST_KILLS and STEELYARD_TEST_SEED of the environment.
+    """
+    kills = os.environ.get("STEELYARD_TEST_KILLS", "10")
+    return int(kills), int(os.environ.get("STEELYARD_TEST_SEED", "20261125"))

@@ -88,10 +88,10 @@ class ServeProcess:
         self.launch()
         self.wait_until_ready()
 
-    def wait_until_ready(self) -> None:
+    def wait_until_ready(self, seconds: float = PATIENCE_S) -> None:
         """Wait until the process answers."""
         assert self._process is not None
-        give_up = time.monotonic() + PATIENCE_S
+        give_up = time.monotonic() + seconds
         while not self._is_announced():
             assert self._process.poll() is None, self.logged
             assert time.monotonic() < give_up, self.logged

@@ -22,7 +22,7 @@ from sqlalchemy import NullPool, create_engine, text
 
 from faults.acknowledged import check_acknowledged
 from faults.audit import Books, audit_server
-from faults.fleet import FAKETIME, N_HOSTS, FaultyStore, Fleet, n_kills
+from faults.fleet import FAKETIME, N_HOSTS, FaultyStore, Fleet, kills_and_seed
 from faults.jobs_traffic import N_ROWS, JobsClient
 from faults.processes import ServeProcess, open_account_at
 from faults.traffic import clients, stop
@@ -42,7 +42,6 @@ pytestmark = [
     pytest.mark.skipif(HAPROXY is None, reason=NEEDS_HAPROXY),
 ]
 
-SEED = 20261125
 PER_MINUTE = 300
 #: Requests that a cap and a credit have room for.
 N_PAID = 30
@@ -199,8 +198,9 @@ def ask_with_keys(running: Fleet, secret: str) -> dict[str, bytes]:
 def test_killed_hosts_lose_nothing_they_acknowledged(
     tmp_path: Path, database: PostgresServer, store: FaultyStore
 ) -> None:
-    moments = random.Random(SEED)
-    print(f"seed {SEED}, {n_kills()} faults, other clocks: {FAKETIME is not None}")  # noqa: T201
+    n_kills, seed = kills_and_seed()
+    moments = random.Random(seed)
+    print(f"seed {seed}, {n_kills} faults, other clocks: {FAKETIME is not None}")  # noqa: T201
     with webhook_endpoint() as endpoint, fleet(tmp_path, database, store, 20_000) as running:
         account, secret = open_account_at(running.database)
         hook = {"url": endpoint.url, "events": ["job.succeeded", "job.failed"]}
@@ -210,8 +210,8 @@ def test_killed_hosts_lose_nothing_they_acknowledged(
         endpoint.secret = made.json()["secret"]
         jobs = JobsClient(running.url, secret)
         jobs.start()
-        with clients(running.url, secret, seed=SEED, may_wait=True, may_fail=True) as asking:
-            for number in range(n_kills()):
+        with clients(running.url, secret, seed=seed, may_wait=True, may_fail=True) as asking:
+            for number in range(n_kills):
                 time.sleep(moments.uniform(0.1, 1))
                 running.go_wrong(moments, database)
                 print(number, dict(running.faults), flush=True)  # noqa: T201
