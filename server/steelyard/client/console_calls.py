@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeVar
 
 from msgspec import UNSET, UnsetType
 
-from steelyard.accounts.wire import ApiKey
+from steelyard.accounts.wire import AccountSummary, ApiKey
 from steelyard.caller import Scope
 from steelyard.client.calls import Call, encode_body, new_or_checked_key, read, segment, write
 from steelyard.people.operator_wire import (
@@ -257,6 +257,26 @@ def usage(
         What each line is of.
     """
     return read(f"{_ACCOUNT}/usage", Usage, since=since, until=until, by=by)
+
+
+def rename_account(name: str) -> Call[AccountSummary]:
+    """Rename the account: ``PATCH /v1/account``."""
+    return _change("PATCH", _ACCOUNT, AccountSummary, {"name": name})
+
+
+def delete_account() -> Call[AccountSummary]:
+    """Delete the account and all that it has, after seven days: ``DELETE /v1/account``."""
+    return _change("DELETE", _ACCOUNT, AccountSummary)
+
+
+def restore_account() -> Call[AccountSummary]:
+    """Take the account's deletion back, within the seven days: ``POST /v1/account/restore``."""
+    return write(f"{_ACCOUNT}/restore", AccountSummary, {}, key=None)
+
+
+def export_account() -> Call[bytes]:
+    """Return all of the account's data as a zip, three times an hour: ``GET /v1/account/export``."""
+    return read(f"{_ACCOUNT}/export", bytes)
 
 
 def purchase(purchase_id: str) -> Call[Purchase]:

@@ -250,6 +250,32 @@ class AsyncAccount(AsyncResource):
     sessions = _method(console.sessions)
     end_session = _method(console.end_session)
     end_other_sessions = _method(console.end_other_sessions)
+    rename = _method(console.rename_account)
+    delete = _method(console.delete_account)
+    restore = _method(console.restore_account)
+
+    async def export_to(
+        self, path: str | Path, *, force: bool = False, progress: Progress | None = None
+    ) -> Path:
+        """Write all of the account's data to a zip, whose name ends with ``.zip``.
+
+        Parameters
+        ----------
+        force : bool, default False
+            Whether to replace what is there.
+        progress : callable, optional
+            Called with the bytes received so far.
+
+        Raises
+        ------
+        ValueError
+            When the name does not end with ``.zip``.
+        """
+        path = Path(path)
+        if path.suffix.lower() != ".zip":
+            raise ValueError(f"{path} is to be a zip; give a name that ends with .zip.")
+        call = console.export_account()
+        return await self._client.save(call, path, "hf", force=force, progress=progress)
 
     def audit(self, *, page_size: int = 200) -> AsyncIterator[AuditEntry]:
         """Iterate over what was done in the account's console, newest first."""
