@@ -7,7 +7,7 @@ import builtins
 import logging
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
@@ -17,8 +17,8 @@ from bokeh.util.warnings import BokehUserWarning
 from panel.viewable import Viewable
 
 from steelyard.client import Client
-from steelyard.errors import NotSignedInError, SteelyardError
-from steelyard.people.wire import SignedInUser, User
+from steelyard.errors import NotFoundError, NotSignedInError, SteelyardError
+from steelyard.people.wire import CurrentSession, SignedInUser, User
 from steelyard_workbench import corner
 from steelyard_workbench.components.browser_session import BrowserSession
 from steelyard_workbench.components.browser_window import CHOSEN, SYSTEM, BrowserWindow
@@ -40,8 +40,9 @@ from steelyard_workbench.keys import (
     is_character,
     watched_on,
 )
-from steelyard_workbench.navigation import ENTRIES, entry_of, make_page
+from steelyard_workbench.navigation import Entry, entries_for, entry_of, make_page
 from steelyard_workbench.page import Page
+from steelyard_workbench.people.accounts import Accounts
 from steelyard_workbench.people.sign_in import SignIn
 from steelyard_workbench.poller import Poller
 from steelyard_workbench.problems import problem_of
@@ -62,8 +63,8 @@ _SETTING_UP = threading.Lock()
 _SENT_S = 0.02
 #: Milliseconds between two looks whether the server answers.
 _LOOK_MS = 3000
-#: Characters of an address in the bar at the top.
-_SHOWN_EMAIL = 40
+#: Characters of an address, and of the name of an account, in the bar at the top.
+_SHOWN_EMAIL, _SHOWN_ACCOUNT = 40, 24
 #: Buttons in the bar at the top.
 _ON_BAR: dict[str, Any] = {"size": "small", "margin": (0, 4), "align": "center", "sx": ON_BAR}
 _LOST = (
@@ -89,12 +90,8 @@ class App:
         self.page: Page | None = None
         self._pages: dict[str, Page] = {}
         self._disabled: list[Any] = []
-        self._menu = pmui.MenuList(
-            items=[
-                {"label": entry.title, "icon": entry.icon, "slug": entry.slug} for entry in ENTRIES
-            ],
-            sizing_mode="stretch_width",
-        )
+        self._entries = entries_for(None)
+        self._menu = pmui.MenuList(items=_items(self._entries), sizing_mode="stretch_width")
         pn.bind(self._on_menu, self._menu, watch=True)
         self._lost = pmui.Alert(
             object=_LOST, severity="error", closeable=False, visible=False,
@@ -109,6 +106,8 @@ class App:
         self._finding = Finding(self.session)
         self._crumbs = Crumbs(self.session)
         self._views = SavedViews(self.session)
+        self._accounts = Accounts(self.session)
+        self.session.confirm.on_confirmed = self._keep
         self._window = BrowserWindow()
         self._window.on_msg(lambda event: self._on_window(**event.data))
         self._shell: pmui.Page | None = None
@@ -121,12 +120,16 @@ class App:
         pn.bind(self._watch_keys, self.session.param.shortcuts, watch=True)
         self._page_watcher = self.session.param.watch(self._on_page, "page")
         pn.bind(self._on_connection, self.session.param.is_connected, watch=True)
+        pn.bind(self._on_who, self.session.param.who, watch=True)
 
     def view(self) -> Viewable:
         """Return the whole page, and begin to look after the connection."""
         out_button = pmui.Button(label="Sign out", variant="text", visible=False, **_ON_BAR)
         out_button.on_click(self._out.on_event)
         self._out_button = out_button
+        account_button = pmui.Button(label="Account", variant="outlined", visible=False, **_ON_BAR)
+        account_button.on_click(lambda _: self._accounts.open())
+        self._account_button = account_button
         find_button = pmui.Button(label="Find  Ctrl+K", variant="outlined", **_ON_BAR)
         find_button.on_click(lambda _: self._finding.open())
         views_button = pmui.Button(label="Views", variant="text", **_ON_BAR)
@@ -139,14 +142,15 @@ class App:
             title="Steelyard",
             header=[
                 pn.Row(
-                    self._crumbs, pn.layout.HSpacer(), find_button, views_button, keys_button,
-                    out_button,
+                    self._crumbs, pn.layout.HSpacer(), account_button, find_button, views_button,
+                    keys_button, out_button,
                     sizing_mode="stretch_width", margin=0, align="center",
                 )
             ],
             sidebar=[self._menu],
             main=[
-                self._lost, self._place, self._help, self._views, self._keys,
+                self._lost, self._place, self._help, self._views, self._accounts,
+                self.session.confirm, self._keys,
                 SelectKeys(), FrameRoles(), SkipLink(), self._finding.finder, self._browser,
                 # The history, and the window, of a notebook that draws the app are the notebook's.
                 *([] if pn.state.curdoc is None else [PageHistory(), self._window]),
@@ -212,6 +216,8 @@ class App:
             self._help.close()
         elif action == "close" and self._views.is_open:
             self._views.close()
+        elif action == "close" and self._accounts.is_open:
+            self._accounts.close()
         elif action.startswith("go "):
             self.session.page = action.removeprefix("go ")
         elif self.page is not None and self.session.is_connected:
@@ -221,7 +227,9 @@ class App:
         """Show the keys, or no more; another dialog that is open is not covered by them."""
         if self._help.is_open:
             self._help.close()
-        elif not self._views.is_open and not self._place.select(
+            return
+        others = (self._views, self._accounts, self.session.confirm)
+        if not any(one.is_open for one in others) and not self._place.select(
             lambda shown: isinstance(shown, pmui.Dialog) and shown.open
         ):
             self._help.open()
@@ -290,21 +298,52 @@ class App:
 
     async def _ask_who(self) -> None:
         """Find out who has signed in, and open the page for them or have them sign in."""
+        client = self.session.client
         try:
-            found = await asyncio.to_thread(self.session.client.auth.session)
+            if isinstance(client, VisitorClient):
+                client.choose(self.session.account)
+            found = await asyncio.to_thread(client.auth.session)
         except NotSignedInError:
             await self._show_sign_in()
             return
+        except (NotFoundError, ValueError):
+            await until_shown()
+            self._show_no_part()
+            return
         await until_shown()
-        self._take(found.user)
+        self._take(found)
         self._go(self.session.page)
 
-    def _take(self, user: User) -> None:
-        self.user = user
+    def _take(self, who: CurrentSession) -> None:
+        user = self.user = who.user
         self._is_ended = False
-        self.session.param.update(reviewer=user.email, is_signed_in=True)
+        self.session.param.update(reviewer=user.email, is_signed_in=True, who=who)
         self._out_button.visible = True
         self._out_button.label = f"Sign out {user.email[:_SHOWN_EMAIL]}"
+
+    def _on_who(self, who: CurrentSession) -> None:
+        """Show the pages of somebody's role in the menu, and the account in the bar."""
+        self._entries = entries_for(who)
+        self._menu.items = _items(self._entries)
+        self._mark_in_menu()
+        name = next((one.name for one in who.accounts if one.id == who.account_id), "none")
+        self._account_button.label = f"Account: {name[:_SHOWN_ACCOUNT]}"
+        self._account_button.visible = len(who.accounts) > 1
+
+    def _show_no_part(self) -> None:
+        """Show that the account of the address is none of whoever is signed in."""
+        button = pmui.Button(label="Go to your first account", variant="contained")
+
+        def go(_: object) -> None:
+            self.session.account = ""
+            self._place[:] = [loading(6, "Your account")]
+            self._who.start()
+
+        button.on_click(go)
+        self._place[:] = [
+            empty("**You have no part in the account of this address.** Ask an owner of it to "
+                  "invite you, or go to an account of yours.", button)
+        ]  # fmt: skip
 
     def _tell_unknown(self, error: Exception) -> None:
         problem = problem_of(error, "Could not find out who you are.")
@@ -326,7 +365,7 @@ class App:
             self._place[:] = [loading(6, "Signing in")]
         self._keep(reloads=not is_same)
         if is_same and self.page is not None:
-            self._take(found.user)
+            self._take(await asyncio.to_thread(self.session.client.auth.session))
             self._place[:] = [self.page]
             self.page.reconnect()
 
@@ -363,21 +402,27 @@ class App:
         self._watch_keys()
         if self.page is not None:
             self.page.close()
-        if entry_of(slug) is None:
+        entry = entry_of(slug)
+        if entry is None:
             home = pmui.Button(label="Go to Home", variant="contained")
             home.on_click(lambda _: self.session.param.update(page="home"))
             self.page = None
             self._place[:] = [empty(f"There is no page “{escape_markdown(slug[:40])}”.", home)]
             return
-        active = next(i for i, entry in enumerate(ENTRIES) if entry.slug == slug)
-        self._menu.active = (active,)
+        self._mark_in_menu()
         if pn.state.curdoc is None or not pn.state.loaded:
             self._open(slug)
             return
         # The browser has a skeleton at once; making a page may take longer than a person waits.
         self.page = None
-        self._place[:] = [loading(6, ENTRIES[active].title)]
+        self._place[:] = [loading(6, entry.title)]
         self._opening.start(slug)
+
+    def _mark_in_menu(self) -> None:
+        """Mark the page that is open; one that is in nobody's menu is marked nowhere."""
+        slugs = [entry.slug for entry in self._entries]
+        here = self.session.page
+        self._menu.active = (slugs.index(here),) if here in slugs else None
 
     async def _open_soon(self, slug: str) -> None:
         await asyncio.sleep(_SENT_S)
@@ -389,6 +434,10 @@ class App:
         self.page = self._pages[slug]
         self._place[:] = [self.page]
         self.page.open()
+
+
+def _items(entries: Sequence[Entry]) -> list[dict[str, str]]:
+    return [{"label": one.title, "icon": one.icon, "slug": one.slug} for one in entries]
 
 
 def _key_lists() -> Iterator[Viewable]:

@@ -11,8 +11,9 @@ from typing import Any
 from steelyard.client import Client
 from steelyard.client.display import cut_context
 from steelyard.errors import SteelyardError
+from steelyard.people.wire import CurrentSession
 from steelyard_workbench.components.finder import Finder
-from steelyard_workbench.navigation import ENTRIES
+from steelyard_workbench.navigation import entries_for
 from steelyard_workbench.review.row_filter import RowFilter, write_query
 from steelyard_workbench.session import Session
 from steelyard_workbench.tasks import Task
@@ -37,12 +38,12 @@ class Found:
     goes: dict[str, Any] = field(default_factory=dict)
 
 
-def find_pages(text: str) -> list[Found]:
-    """Return the pages whose title has a text."""
+def find_pages(text: str, who: CurrentSession | None = None) -> list[Found]:
+    """Return the pages in somebody's menu whose title has a text."""
     wanted = text.lower()
     return [
         Found("page", entry.title, goes={"page": entry.slug})
-        for entry in ENTRIES
+        for entry in entries_for(who)
         if wanted in entry.title.lower()
     ]
 
@@ -128,7 +129,7 @@ class Finding:
     async def _find(self, text: str, n: int) -> None:
         text = text.strip()
         client, dataset = self._session.client, self._session.dataset
-        found = find_pages(text)
+        found = find_pages(text, self._session.who)
         if text:
             found += await _gather(
                 lambda: find_datasets(client, text),

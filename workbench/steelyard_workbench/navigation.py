@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from steelyard.people.wire import CurrentSession
 from steelyard_workbench.page import Page
 from steelyard_workbench.session import Session
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A page in the menu: its slug, its title, its icon's name, and where its class is."""
+    """A page in the menu: its slug, its title, its icon's name, and where its class is.
+
+    Parameters
+    ----------
+    is_for : callable, optional
+        Whether it is in the menu of somebody who is signed in; such a page is in nobody else's.
+    """
 
     slug: str
     title: str
     icon: str
     place: str
+    is_for: Callable[[CurrentSession], bool] | None = None
 
 
 ENTRIES: tuple[Entry, ...] = (
@@ -34,7 +43,17 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("live", "Live", "monitor_heart", "live:LivePage"),
     Entry("playground", "Playground", "play_arrow", "playground:PlaygroundPage"),
     Entry("settings", "Settings", "settings", "settings:SettingsPage"),
+    Entry("account", "Account", "people", "account:AccountPage", lambda _: True),
 )
+
+
+def entries_for(who: CurrentSession | None) -> list[Entry]:
+    """Return the pages in the menu of somebody, or of a browser in which nobody signs in."""
+    return [
+        entry
+        for entry in ENTRIES
+        if entry.is_for is None or (who is not None and entry.is_for(who))
+    ]
 
 
 def entry_of(slug: str) -> Entry | None:

@@ -10,10 +10,14 @@ from urllib.parse import parse_qsl, urlencode
 import param
 
 from steelyard.client import Client
+from steelyard.people.roles import Role
+from steelyard.people.wire import CurrentSession
+from steelyard_workbench.people.confirming import Confirming
 
 #: What is kept in the address of a page, so that a view can be sent to somebody else.
 IN_ADDRESS = (
     "page",
+    "account",
     "dataset",
     "version",
     "against",
@@ -80,6 +84,7 @@ class Session(param.Parameterized):
     """The state of one browser."""
 
     page = _text("Slug of the page.", "home")
+    account = _text("Id of the account; empty for the first that the user has a part in.")
     dataset = _text("Id of the dataset; empty for none.")
     version = param.Integer(default=0, doc="Version of it; 0 for the newest.")
     against = param.Integer(
@@ -102,11 +107,21 @@ class Session(param.Parameterized):
     is_connected = param.Boolean(default=True, doc="Whether the server answers.")
     reviewer = param.String(default="", doc="Name of whoever reviews; not in the address.")
     is_signed_in = param.Boolean(default=False, doc="Whether somebody is, who is the reviewer.")
+    who: Any = param.Parameter(
+        default=None, doc="Who is signed in, a `CurrentSession`; `None` where nobody is."
+    )
     shortcuts = param.Boolean(default=True, doc="Whether single letters are shortcuts.")
 
     def __init__(self, client: Client, **given: Any) -> None:
         super().__init__(**given)
         self.client = client
+        #: Makes calls that may need a code first.
+        self.confirm = Confirming(client)
+
+    @property
+    def role(self) -> Role | None:
+        """What whoever is signed in is in the account."""
+        return None if self.who is None else role_of(self.who)
 
     def open(
         self, page: str, *, query: str = "", view: str = "", row: int = -1, **chosen: Any
@@ -118,8 +133,13 @@ class Session(param.Parameterized):
         self.param.update(page=page, query=query, view=view, row=row, **chosen)
 
 
+def role_of(who: CurrentSession) -> Role | None:
+    """Return what somebody is in the account that calls are for; ``None`` without an account."""
+    return next((one.role for one in who.accounts if one.id == who.account_id), None)
+
+
 def address_of(session: Session) -> str:
-    """Return what stands behind ``?`` in the address of what is shown, without the theme."""
+    """Return what stands behind ``?`` in the address of what is shown, without the theme and account."""
     found = {}
     for name in _IN_VIEW:
         declared = session.param[name]
@@ -140,5 +160,5 @@ def checked_address(address: str) -> str:
     return urlencode([pair for pair in parse_qsl(address) if pair[0] in _IN_VIEW])
 
 
-#: What a saved view holds: the theme is whoever looks at it's.
-_IN_VIEW = tuple(name for name in IN_ADDRESS if name != "theme")
+#: What a saved view holds: the theme is whoever looks at it's, and the account is that of the views.
+_IN_VIEW = tuple(name for name in IN_ADDRESS if name not in {"theme", "account"})

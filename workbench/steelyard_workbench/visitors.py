@@ -8,6 +8,7 @@ it back over HTTP.
 
 from __future__ import annotations
 
+import dataclasses
 import hmac
 import secrets
 import time
@@ -44,6 +45,16 @@ class VisitorClient(Client):
     def __init__(self, options: ClientOptions) -> None:
         super().__init__(options)
         self.on_ended: Callable[[], None] | None = None
+
+    def choose(self, account_id: str) -> None:
+        """Call for an account from now on; empty for the first of the user's.
+
+        Raises
+        ------
+        ValueError
+            When it is no id of an account.
+        """
+        self._options = dataclasses.replace(self._options, account_id=account_id or None)
 
     def send(self, call: Call[T]) -> T:
         """Send a call; raises what the server refused with."""

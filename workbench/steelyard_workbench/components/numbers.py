@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 
 from steelyard.evaluations.wire import Change
 from steelyard.wire.measures import Measure
@@ -96,3 +97,22 @@ def ahead(at: float | None, now: float | None = None) -> str:
         if left >= seconds:
             return f"in {left / seconds:.0f} {unit}"
     return "in less than a minute"
+
+
+def moment(at: float | None) -> str:
+    """Return a time in UTC, to the minute; ``—`` where there is none.
+
+    Parameters
+    ----------
+    at : float or None
+        Unix seconds.
+
+    Examples
+    --------
+    >>> moment(0.0), moment(None)
+    ('1 Jan 1970 00:00', '—')
+    """
+    if at is None:
+        return "—"
+    found = datetime.fromtimestamp(at, UTC)
+    return f"{found.day} {found:%b %Y %H:%M}"

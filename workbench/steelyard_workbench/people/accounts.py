@@ -1,0 +1,55 @@
+"""The accounts that somebody has a part in: a dialog of links, since each is a workbench of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from urllib.parse import urlencode
+
+import panel as pn
+from panel.viewable import Viewable, Viewer
+
+from steelyard.people.wire import AccountRole
+from steelyard_workbench.components.drawn_dialog import DrawnDialog
+from steelyard_workbench.session import Session
+
+_LINK = "font-size:0.875rem;line-height:2.4;overflow-wrap:anywhere"
+
+
+class Accounts(Viewer):
+    """The dialog that goes to another account: a page is opened anew, with nothing of the last."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._session = session
+        self._dialog = DrawnDialog("Accounts", draw=self._lines, width=420)
+
+    def __panel__(self) -> Viewable:
+        return self._dialog.__panel__()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is shown."""
+        return self._dialog.is_open
+
+    def open(self) -> None:
+        """Show the accounts."""
+        self._dialog.open()
+
+    def close(self) -> None:
+        """Show them no more."""
+        self._dialog.close()
+
+    def _lines(self) -> Iterator[Viewable]:
+        who = self._session.who
+        for one in () if who is None else who.accounts:
+            yield self._line(one, is_here=one.id == who.account_id)
+
+    def _line(self, one: AccountRole, *, is_here: bool) -> Viewable:
+        address = escape(f"?{urlencode({'page': self._session.page, 'account': one.id})}")
+        here = ' aria-current="true"' if is_here else ""
+        told = f"{one.role}, open now" if is_here else one.role
+        return pn.pane.HTML(
+            f'<div style="{_LINK}"><a href="{address}"{here}>{escape(one.name)}</a> · {told}</div>',
+            sizing_mode="stretch_width",
+        )

@@ -1,0 +1,140 @@
+"""The members of an account: invited by mail, with a role that owners change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.people.roles import ROLES
+from steelyard.people.wire import Member
+from steelyard_workbench.components.confirmation import Confirmation
+from steelyard_workbench.components.facts import facts, heading, table
+from steelyard_workbench.components.mark_table import mark_table
+from steelyard_workbench.components.numbers import moment
+from steelyard_workbench.components.side_by_side import side_by_side
+from steelyard_workbench.loaded import Loaded
+from steelyard_workbench.people.personal import Section, why_not
+from steelyard_workbench.states import empty
+
+_MAY = {
+    "owner": "everything, members and deletion included",
+    "developer": "data, models and keys of its own; no money, no members",
+    "billing": "money and receipts; reads usage",
+    "reviewer": "reads datasets, edits drafts and labeling reviews",
+}
+_COLUMNS = ("address", "role", "state", "invited by", "since")
+_STATES = {"joined": "joined", "invited": "invited", "expired": "invitation ran out"}
+
+
+class Members(Section):
+    """Who has a part in the account."""
+
+    def build(self) -> list[Viewable]:
+        """Return the members, and for owners a form that invites."""
+        role = self.session.role
+        self.question = pn.Column(sizing_mode="stretch_width")
+        if role not in {"owner", "developer", "billing"}:
+            return [empty(why_not(role, frozenset({"owner", "developer", "billing"})))]
+        self.members: Loaded[list[Member]] = Loaded(
+            "The members", lambda: self.client.members.list().data, self._show
+        )
+        self.email = pmui.TextInput(label="E-mail address", width=300)
+        self.role = pmui.Select(label="Role", options=list(ROLES), value="developer", width=150)
+        shown = [side_by_side(self.part(self.members), self.opened), self.said, self.question]
+        if role == "owner":
+            shown += [
+                heading("Invite somebody"),
+                pn.FlexBox(
+                    self.email,
+                    self.role,
+                    self.button("Invite", self._invite, "Not invited.", variant="contained"),
+                    align_items="center",
+                ),
+            ]
+        return [*shown, heading("Roles"), facts(_MAY)]
+
+    def _show(self, members: Sequence[Member]) -> Viewable:
+        rows = [
+            (
+                one.email,
+                one.role,
+                _STATES[one.state],
+                one.invited_by or "—",
+                moment(one.joined_at or one.created_at),
+            )
+            for one in members
+        ]
+        if not members:
+            return empty("Nobody has a part in this account yet.")
+        if self.session.role != "owner":
+            return table(_COLUMNS, rows, label="Members")
+        return mark_table(
+            _COLUMNS,
+            rows,
+            label="Members",
+            open_=lambda place: self.open_member(members[place]),
+            opens="Change the role, or remove",
+        )
+
+    def open_member(self, member: Member) -> None:
+        """Show what can be changed of somebody's part."""
+        self.new_role = pmui.Select(label="Role", options=list(ROLES), value=member.role, width=150)
+        change = self.button("Change the role", partial(self._change, member), "Not changed.")
+        remove = pmui.Button(label="Remove …", variant="outlined", size="small", color="danger")
+        remove.on_click(lambda _: self.ask_to_remove(member))
+        close = pmui.Button(label="Close", variant="text", size="small")
+        close.on_click(lambda _: self.close())
+        self.open(heading(member.email), self.new_role, pn.Row(change, remove, close))
+
+    def ask_to_remove(self, member: Member) -> None:
+        """Ask whether somebody is to have no part any more."""
+
+        async def remove() -> bool:
+            removing.start()
+            return True
+
+        removing = self.write(partial(self._remove, member), "Not removed.")
+        self.confirmation = Confirmation(
+            f"Remove {member.email}?",
+            pmui.Typography(
+                "What it made stays. Keys that it made go on too: revoke them under Keys where that "
+                "is not wanted.",
+                variant="body1",
+            ),
+            action="Remove",
+            act=remove,
+            is_harmful=True,
+        )
+        self.question[:] = [self.confirmation]
+
+    async def _invite(self) -> None:
+        email = (self.email.value_input or self.email.value or "").strip()
+        if not email:
+            self.said[:] = [empty("Give an e-mail address first.")]
+            return
+        member = await self.session.confirm(self.client.members.invite, email, self.role.value)
+        self.email.param.update(value="", value_input="")
+        await self.members.refresh(quietly=True)
+        self.tell(f"{member.email} is invited as {member.role}, for 14 days.")
+
+    async def _change(self, member: Member) -> None:
+        changed = await self.session.confirm(
+            self.client.members.change, member.id, self.new_role.value
+        )
+        await self._again(member)
+        self.tell(f"{changed.email} is {changed.role}.")
+
+    async def _remove(self, member: Member) -> None:
+        await self.session.confirm(self.client.members.remove, member.id)
+        await self._again(member)
+        self.tell(f"{member.email} has no part in the account any more.")
+
+    async def _again(self, member: Member) -> None:
+        self.close()
+        if member.email == self.session.who.user.email:
+            await self.look_who()
+        await self.members.refresh(quietly=True)

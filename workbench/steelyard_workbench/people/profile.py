@@ -1,0 +1,151 @@
+"""The account itself: its name, its export, and its deletion after days of grace."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.accounts.wire import AccountSummary
+from steelyard.errors import PayloadTooLargeError
+from steelyard_workbench.components.confirmation import Confirmation
+from steelyard_workbench.components.download import Download
+from steelyard_workbench.components.facts import facts, heading
+from steelyard_workbench.components.numbers import moment
+from steelyard_workbench.loaded import Loaded
+from steelyard_workbench.people.personal import Section
+from steelyard_workbench.states import empty, verdict
+
+#: Bytes of an export that a browser is handed: they pass through the memory of this process.
+MOST_BYTES = 256 * 1024 * 1024
+_EXPORT = (
+    "A zip of all that the account has: datasets, models, stored answers, the ledger, members, keys "
+    "without their secrets, and the audit. Three an hour."
+)
+_DELETION = (
+    "All that the account has is removed after seven days: data, models, keys, credit and members. "
+    "Until then everything works as before, and an owner can take it back here. **Export it first**: "
+    "after the seven days nothing can be brought back."
+)
+
+
+class Profile(Section):
+    """Who somebody is in the account, and what owners do with it."""
+
+    def build(self) -> list[Viewable]:
+        """Return the facts, and for owners the name, the export and the deletion."""
+        self.called = pmui.TextInput(label="Name of the account", max_length=128, width=320)
+        self.question = pn.Column(sizing_mode="stretch_width")
+        if self.session.role not in {"owner", "developer", "billing"}:
+            return [facts(self._who())]
+        self.account = Loaded("The account", self.client.account.get, self._show)
+        return [self.part(self.account), self.said, self.question]
+
+    def _who(self) -> dict[str, str]:
+        who = self.session.who
+        role = self.session.role
+        found = next((one for one in who.accounts if one.id == who.account_id), None)
+        values = {"You": who.user.email}
+        if who.user.is_operator:
+            values["On this server"] = "operator"
+        if found is None:
+            return values | {"Account": "none; an owner of one can invite you"}
+        return values | {"Account": found.name, "Id": found.id, "Your role": role or ""}
+
+    def _show(self, account: AccountSummary) -> Viewable:
+        values = self._who() | {"Account": account.user.name}
+        shown: list[Viewable] = []
+        is_owner = self.session.role == "owner"
+        if account.deletes_at is not None:
+            told = f"This account is deleted on {moment(account.deletes_at)} UTC"
+            shown.append(verdict("bad", f"{told}.", "" if is_owner else "An owner can restore it."))
+            if is_owner:
+                shown.append(
+                    self.button("Restore the account", self._restore, "Not restored.",
+                                variant="contained")
+                )  # fmt: skip
+        shown.append(facts(values))
+        if not is_owner:
+            return pn.Column(*shown, sizing_mode="stretch_width")
+        self.called.value = account.user.name
+        shown += [
+            heading("Name"),
+            pn.FlexBox(
+                self.called, self.button("Rename", self._rename, "Not renamed."),
+                align_items="center",
+            ),
+            heading("Export"),
+            pmui.Typography(_EXPORT, variant="body2"),
+            self._download("Export the account"),
+        ]  # fmt: skip
+        if account.deletes_at is None:
+            delete = pmui.Button(
+                label="Delete the account …", variant="outlined", color="danger", size="small"
+            )
+            delete.on_click(lambda _: self.ask_to_delete(account))
+            shown += [heading("Deletion"), pmui.Typography(_DELETION, variant="body2"), delete]
+        return pn.Column(*shown, sizing_mode="stretch_width")
+
+    def _download(self, label: str) -> Download:
+        return Download(label, self._export, lambda: "account.zip")
+
+    def _export(self) -> bytes:
+        """Return the zip, by way of the disk, up to a bound."""
+
+        def check(n_bytes: int) -> None:
+            if n_bytes > MOST_BYTES:
+                raise PayloadTooLargeError(
+                    f"The export has more than {MOST_BYTES // 1024 // 1024} MiB, too many for a "
+                    "browser; write it to a file with client.account.export_to in Python."
+                )
+
+        with tempfile.TemporaryDirectory() as folder:
+            place = Path(folder) / "account.zip"
+            self.client.account.export_to(place, progress=check)
+            return place.read_bytes()
+
+    async def _rename(self) -> None:
+        name = (self.called.value_input or self.called.value or "").strip()
+        if not name:
+            self.said[:] = [empty("Give the account a name first.")]
+            return
+        renamed = await asyncio.to_thread(self.client.account.rename, name)
+        await self.look_who()
+        await self.account.refresh(quietly=True)
+        self.tell(f"The account is called {renamed.user.name}.")
+
+    def ask_to_delete(self, account: AccountSummary) -> None:
+        """Ask whether the account is to be deleted, with an export offered first."""
+
+        async def delete() -> bool:
+            # This dialog is closed before the one that asks for a code opens.
+            self.deleting.start()
+            return True
+
+        self.deleting = self.write(self._delete, "Not deleted.")
+        self.confirmation = Confirmation(
+            "Delete the account?",
+            pmui.Typography(_DELETION, variant="body1"),
+            self._download("Export it first"),
+            action="Delete the account",
+            act=delete,
+            typed=account.user.name,
+            is_harmful=True,
+        )
+        self.question[:] = [self.confirmation]
+
+    async def _delete(self) -> None:
+        account = await self.session.confirm(self.client.account.delete)
+        await self.account.refresh(quietly=True)
+        self.tell(
+            f"The account is deleted on {moment(account.deletes_at)} UTC, unless you restore it."
+        )
+
+    async def _restore(self) -> None:
+        await asyncio.to_thread(self.client.account.restore)
+        await self.account.refresh(quietly=True)
+        self.tell("The account stays.")
