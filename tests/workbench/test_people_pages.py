@@ -6,14 +6,23 @@ import asyncio
 import queue
 import re
 import time
+from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 import steelyard
 from steelyard.accounts.service import AccountService
+from steelyard.billing.money import NANO
 from steelyard.client import Client, ClientOptions
-from steelyard.errors import ConfirmSignInError, NotSignedInError
+from steelyard.errors import (
+    AccountsOffError,
+    ConfirmSignInError,
+    NotSignedInError,
+    PayloadTooLargeError,
+)
 from steelyard.people import mail_service
+from steelyard.purchases.wire import NewPurchase, TopUp
 from steelyard.storage import open_state
 from support.console import begin_session, code_of
 from support.held_calls import HeldCall, Instead, until_done
@@ -23,9 +32,14 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 
 from steelyard_workbench import corner
 from steelyard_workbench.app import App
+from steelyard_workbench.billing.balance import usd
+from steelyard_workbench.billing.buying import how_to_pay
+from steelyard_workbench.components import download
 from steelyard_workbench.components.mark_table import MarkTable
+from steelyard_workbench.live.view import from_text as live_view
 from steelyard_workbench.navigation import entries_for
 from steelyard_workbench.pages.account import AccountPage
+from steelyard_workbench.pages.usage import UsagePage
 from steelyard_workbench.session import Session
 from steelyard_workbench.visitors import VisitorClient
 
@@ -45,7 +59,14 @@ def server(tmp_path_factory, letters):
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mail_service, "write_to_terminal", letters.put)
-        with steelyard.embed(home, engine="hashing", accounts="on", operators=SAM) as running:
+        with steelyard.embed(
+            home,
+            engine="hashing",
+            accounts="on",
+            operators=SAM,
+            referral_usd="3",
+            prices="hashing=12",
+        ) as running:
             yield running
 
 
@@ -113,19 +134,26 @@ def letter_to(letters, email):
     return letter
 
 
+def raise_(error):
+    raise error
+
+
 def test_the_menu_has_the_pages_of_a_role(look):
-    assert {one.slug for one in entries_for(None)} & {"account"} == set()
+    assert {one.slug for one in entries_for(None)} & {"account", "usage"} == set()
     found = {
         email: [one.slug for one in entries_for(look(email).who) if one.is_for is not None]
         for email in ROLES
     }
-    assert found == {key: ["account"] for key in ROLES}
+    both = ["account", "usage"]
+    assert found == {MIA: both, LEO: both, BEA: both, RITA: ["account"], SAM: both}
 
 
 def test_without_accounts_it_says_how_to_turn_them_on(server):
-    with steelyard.embed(engine="hashing") as without:
-        page = opened(AccountPage, Session(without.client, page="account"))
-        assert "steelyard up --accounts on" in texts(page.__panel__())
+    client = Client(ClientOptions(server.url))
+    client.auth = SimpleNamespace(session=lambda: raise_(AccountsOffError("Off.")))
+    page = opened(AccountPage, Session(client, page="account"))
+    assert "steelyard up --accounts on" in texts(page.__panel__())
+    client.close()
     page = opened(AccountPage, Session(server.client, page="account"))
     assert "STEELYARD_API_KEY" in texts(page.__panel__())
     with Client(ClientOptions(server.url, session="")) as nobody:
@@ -161,13 +189,10 @@ def test_an_owner_renames_exports_deletes_and_restores_the_account(look, server)
 
 
 def test_an_export_that_is_too_large_for_a_browser_says_where_to_write_it(look, monkeypatch):
-    from steelyard_workbench.people import profile
-
-    monkeypatch.setattr(profile, "MOST_BYTES", 10)
-    [download] = [
-        one for one in account_page(look(MIA)).__panel__().select() if hasattr(one, "callback")
-    ]
-    assert asyncio.run(download.callback()) is None
+    monkeypatch.setattr(download, "MOST_BYTES", 10)
+    section = account_page(look(MIA)).open_section
+    with pytest.raises(PayloadTooLargeError, match="export_to in Python"):
+        section._export()
 
 
 def test_members_are_invited_changed_and_removed_and_the_last_owner_stays(look, letters):
@@ -356,13 +381,138 @@ def test_somebody_with_several_accounts_goes_to_another_by_a_link(look, state, a
     app.press("Escape")
     assert not app._accounts.is_open
 
-    for none_of_theirs in ("acct_other", "no id"):
-        other = App(VisitorClient(ClientOptions(session.client.url, session=client.session)))
-        other.session.account = none_of_theirs
-        other.view()
-        assert "You have no part in the account" in texts_of(other._place)
-        press_in(other._place, "Go to your first account")
-        assert other.session.account == ""
-        assert other.session.who.account_id in {account, "local"}
-        other.session.client.close()
+    other = App(client)
+    other.session.account = "no id"
+    other.view()
+    assert "You have no part in the account" in texts_of(other._place)
+    press_in(other._place, "Go to your first account")
+    assert other.session.account == ""
+    assert other.session.who.account_id in {account, "local"}
     client.close()
+
+
+def usage_page(session, view=""):
+    session.param.update(page="usage", view=view)
+    return opened(UsagePage, session)
+
+
+@pytest.fixture(scope="module")
+def spent(server, state, account):
+    """Decisions that were paid for: their cost, as the ledger has it."""
+    accounts = AccountService(state, accounts_enabled=True)
+    accounts.add_credit(account, 5 * NANO)
+    asked = [{"id": "team", "question": "Who?", "outcomes": ["billing", "shipping"]}]
+    secret = accounts.create_key(account=account, name="shop").secret
+    with steelyard.connect(server.url, api_key=secret) as client:
+        for n in range(3):
+            client.decide(f"a ticket {n}", asked, store=True)
+        return client.account.usage().total.cost_usd
+
+
+def test_what_was_spent_is_shown_by_day_key_and_model_and_opens_its_calls(look, spent):
+    session = look(LEO)
+    page = usage_page(session)
+    told = texts(page.__panel__())
+    assert f"{usd(spent)} in the last 30 days, for 3 calls" in told
+    assert "for the roles owner and billing" in told
+    days = lines(page, "Cost by day")
+    assert [row[1:3] for row in days.rows] == [[usd(spent), "3"]]
+    days.press(0)
+    view = live_view(session.query)
+    assert session.page == "live"
+    assert (view.rows.until - view.rows.since, view.window_s) == (86_400, 30 * 86_400)
+    entries = session.client.decision_log(**view.log_query(time.time())).data
+    assert len(entries) == 3
+
+    page = usage_page(session, "key-7")
+    assert page.spending.by.value == "key"
+    assert not [one for one in page.__panel__().select(MarkTable) if one.label == "Cost by key"]
+    assert "shop" in texts_of(page.__panel__())
+    page.spending.by.value = "model"
+    assert session.view == "model-7"
+    lines(page, "Cost by model").press(0)
+    assert live_view(session.query).model == "hashing"
+    session.page = "usage"
+    session.view = "family-90"
+    assert (page.spending.by.value, page.spending.span.value) == ("family", 90)
+    assert "Of no family" in texts(page.__panel__())
+    # Who has to do with money reads no calls.
+    page = usage_page(look(BEA))
+    assert not [one for one in page.__panel__().select(MarkTable) if one.label == "Cost by day"]
+
+
+def test_days_without_any_cost_say_so_and_roles_without_money_are_told(look, state):
+    assert "Not for your role, reviewer" in texts(usage_page(look(RITA)).__panel__())
+    page = usage_page(look(LEO))
+    nothing = page.session.client.account.usage(since=1.0, until=86_400.0)
+    assert "Nothing was charged" in texts_of(page.spending.show(nothing))
+
+
+def test_credit_is_bought_and_its_receipt_handed_over(look, server):
+    page = usage_page(look(BEA))
+    bought = page.purchases
+    assert "Nothing was bought yet" in texts(page.__panel__())
+    bought.amount.value = "1"
+    press(page, "Buy credit")
+    assert "give 5 to 10000" in texts(bought.said)
+    bought.amount.value = "20"
+    press(page, "Buy credit")
+    [purchase] = bought.purchases.data
+    assert f"name `{purchase.id}` in it" in texts(bought.said)
+    assert lines(page, "Purchases").rows[0][1:3] == ["$20.00", "waits for its payment"]
+    lines(page, "Purchases").press(0)
+    assert f"name `{purchase.id}`" in texts(bought.opened)
+    asyncio.run(page.look())
+    look(SAM).client.operator.confirm_purchase(purchase.id)
+    asyncio.run(page.look())
+    assert lines(page, "Purchases").rows[0][2] == "paid"
+    assert "$20.00" in texts(page.__panel__())
+    lines(page, "Purchases").press(0)
+    [receipt] = [one for one in bought.opened.select() if hasattr(one, "callback")]
+    assert b"<html" in asyncio.run(receipt.callback()).read()
+    [ledger] = [one for one in named(page.__panel__(), "Ledger as CSV") if hasattr(one, "callback")]
+    assert b"purchase" in asyncio.run(ledger.callback()).read()
+
+
+def test_a_checkout_is_a_link_of_the_web_alone(look, server):
+    purchase = look(MIA).client.billing.buy("5").purchase
+    by_card = msgspec.structs.replace(purchase, provider="stripe")
+    for url, is_link in (("https://pay.test/?a=1&b", True), ("javascript:alert(1)", False)):
+        told = texts_of(how_to_pay(NewPurchase(purchase=by_card, checkout_url=url)))
+        assert ("<a href" in told) == is_link
+    assert "https://pay.test/?a=1&amp;b" in texts_of(
+        how_to_pay(NewPurchase(purchase=by_card, checkout_url="https://pay.test/?a=1&b"))
+    )
+
+
+def test_a_top_up_is_set_and_ended(look):
+    page = usage_page(look(MIA))
+    top_ups = page.top_ups
+    press(page, "Set")
+    assert "Give the threshold, the amount and the cap first." in texts(top_ups.said)
+    top_ups.threshold.value, top_ups.amount.value, top_ups.cap.value = "0.01", "10", "5"
+    press(page, "Set")
+    assert "is less than one purchase" in texts(top_ups.said)
+    top_ups.cap.value = "50"
+    press(page, "Set")
+    assert "Buys $10.00 when less than $0.01 is available" in texts(page.__panel__())
+    off = TopUp(threshold_usd="1", amount_usd="5", monthly_cap_usd="5", is_on=False, failures=3)
+    billing = msgspec.structs.replace(top_ups.billing.data, top_up=off)
+    assert "after 3 failures" in texts(top_ups._show(billing))
+    press(page, "Turn off")
+    assert "Nothing is bought by itself." in texts(page.__panel__())
+    assert not top_ups.end.visible
+
+
+def test_a_referral_code_is_shown_and_anothers_redeemed(look, state, account):
+    page = usage_page(look(MIA))
+    referrals = page.referrals
+    told = texts_of(page.__panel__())
+    assert "gets $3.00 with" in told
+    press(page, "Redeem")
+    assert "Give a code first." in texts(referrals.said)
+    referrals.code.value = referrals.referral.data.code
+    press(page, "Redeem")
+    assert "referral_refused" in texts(referrals.said)
+    off = msgspec.structs.replace(referrals.referral.data, referral_usd="0")
+    assert "Referrals are off" in texts(referrals._show(off))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from steelyard.people.wire import CurrentSession
 from steelyard_workbench.page import Page
-from steelyard_workbench.session import Session
+from steelyard_workbench.session import Session, role_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,11 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("playground", "Playground", "play_arrow", "playground:PlaygroundPage"),
     Entry("settings", "Settings", "settings", "settings:SettingsPage"),
     Entry("account", "Account", "people", "account:AccountPage", lambda _: True),
-)
+    Entry(
+        "usage", "Usage and billing", "payments", "usage:UsagePage",
+        lambda who: role_of(who) in {"owner", "developer", "billing"},
+    ),
+)  # fmt: skip
 
 
 def entries_for(who: CurrentSession | None) -> list[Entry]:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import io
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
+from steelyard.client.row_sources import Progress
+from steelyard.errors import PayloadTooLargeError
 from steelyard_workbench.problems import not_loaded, problem_of
 from steelyard_workbench.states import failed
+
+#: Bytes of a file that a browser is handed: they pass through the memory of this process.
+MOST_BYTES = 256 * 1024 * 1024
 
 
 class Download(Viewer):
@@ -54,3 +61,34 @@ class Download(Viewer):
             return None
         self.button.filename = name
         return io.BytesIO(data)
+
+
+def bounded(save: Callable[[Path, Progress], object], name: str, otherwise: str) -> bytes:
+    """Return the bytes of a file that is saved to the disk first, up to a bound; blocks.
+
+    Parameters
+    ----------
+    save : callable
+        Takes a path and what is told the bytes so far, and writes the file there.
+    name : str
+        Of the file; its ending matters to some.
+    otherwise : str
+        What to do where it has too many bytes.
+
+    Raises
+    ------
+    steelyard.errors.PayloadTooLargeError
+        When it has more than ``MOST_BYTES``.
+    """
+
+    def check(n_bytes: int) -> None:
+        if n_bytes > MOST_BYTES:
+            size = f"{MOST_BYTES // 1024 // 1024} MiB"
+            raise PayloadTooLargeError(
+                f"The file has more than {size}, too many for a browser; {otherwise}"
+            )
+
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / name
+        save(place, check)
+        return place.read_bytes()

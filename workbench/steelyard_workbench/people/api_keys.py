@@ -20,7 +20,7 @@ from steelyard_workbench.components.mark_table import mark_table
 from steelyard_workbench.components.numbers import ago, moment
 from steelyard_workbench.components.side_by_side import side_by_side
 from steelyard_workbench.loaded import Loaded
-from steelyard_workbench.people.personal import Section, why_not
+from steelyard_workbench.people.personal import Section, typed, why_not
 from steelyard_workbench.states import empty
 
 #: Keys that are listed.
@@ -119,18 +119,20 @@ class ApiKeys(Section):
         elif self.session.role != "owner" and not is_own:
             self.open(*shown, empty("A developer changes its own keys; ask an owner."), close)
         else:
-            self.open(*shown, *self._changes(key), close)
+            self.open(*shown, *self._changes(key, close))
 
-    def _changes(self, key: ApiKey) -> list[Viewable]:
+    def _changes(self, key: ApiKey, close: Viewable) -> list[Viewable]:
         self.new_name = pmui.TextInput(label="New name", value=key.name, max_length=128, width=220)
         self.new_cap = pmui.TextInput(
-            label="New cap, USD; empty for none", value=key.monthly_cap_usd or "", width=220,
+            label="New cap, USD; empty for none",
+            value=key.monthly_cap_usd or "",
+            width=260,
             visible=key.scope == "inference",
-        )  # fmt: skip
+        )
         revoke = pmui.Button(label="Revoke …", variant="outlined", size="small", color="danger")
         revoke.on_click(lambda _: self.ask_to_revoke(key))
         change = self.button("Change the key", partial(self._change, key), "Not changed.")
-        return [self.new_name, self.new_cap, pn.Row(change, revoke)]
+        return [self.new_name, self.new_cap, pn.Row(change, revoke, close)]
 
     def ask_to_revoke(self, key: ApiKey) -> None:
         """Ask whether a key is to end for good."""
@@ -153,11 +155,11 @@ class ApiKeys(Section):
         self.question[:] = [self.confirmation]
 
     async def _make(self) -> None:
-        name = (self.called.value_input or self.called.value or "").strip()
+        name = typed(self.called)
         if not name:
             self.said[:] = [empty("Give the key a name first, such as that of its program.")]
             return
-        cap = (self.cap.value_input or self.cap.value or "").strip()
+        cap = typed(self.cap)
         days = self.ends.value
         made = await self.session.confirm(
             self.client.account.create_key,
@@ -177,11 +179,11 @@ class ApiKeys(Section):
         await self.keys.refresh(quietly=True)
 
     async def _change(self, key: ApiKey) -> None:
-        cap = (self.new_cap.value_input or "").strip() if self.new_cap.visible else ""
+        cap = typed(self.new_cap) if self.new_cap.visible else ""
         changed = await self.session.confirm(
             self.client.account.change_key,
             key.id,
-            name=(self.new_name.value_input or "").strip() or key.name,
+            name=typed(self.new_name) or key.name,
             monthly_cap_usd=cap or None,
         )
         self.close()

@@ -86,7 +86,7 @@ class CodeDialog(Viewer):
         self.said.object = f"A code is on its way to **{email}**; it works for ten minutes."
 
     async def _give(self) -> None:
-        code = (self.code.value_input or self.code.value or "").strip()
+        code = (self.code.value_input or "").strip()
         if not (code and self._challenge):
             return
         await asyncio.to_thread(self._client.auth.verify, self._challenge, code)

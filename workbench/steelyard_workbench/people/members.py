@@ -17,7 +17,7 @@ from steelyard_workbench.components.mark_table import mark_table
 from steelyard_workbench.components.numbers import moment
 from steelyard_workbench.components.side_by_side import side_by_side
 from steelyard_workbench.loaded import Loaded
-from steelyard_workbench.people.personal import Section, why_not
+from steelyard_workbench.people.personal import Section, typed, why_not
 from steelyard_workbench.states import empty
 
 _MAY = {
@@ -112,7 +112,7 @@ class Members(Section):
         self.question[:] = [self.confirmation]
 
     async def _invite(self) -> None:
-        email = (self.email.value_input or self.email.value or "").strip()
+        email = typed(self.email)
         if not email:
             self.said[:] = [empty("Give an e-mail address first.")]
             return

@@ -169,3 +169,8 @@ def why_not(role: Role | None, roles: frozenset[Role]) -> str:
         f"**Not for your role, {role}.** This is for {needed}; an owner of the account can change "
         "your role."
     )
+
+
+def typed(field: Any) -> str:
+    """Return what stands in a text field, without blanks around it."""
+    return str(field.value_input or "").strip()

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
-from pathlib import Path
 
 import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.accounts.wire import AccountSummary
-from steelyard.errors import PayloadTooLargeError
 from steelyard_workbench.components.confirmation import Confirmation
-from steelyard_workbench.components.download import Download
+from steelyard_workbench.components.download import Download, bounded
 from steelyard_workbench.components.facts import facts, heading
 from steelyard_workbench.components.numbers import moment
 from steelyard_workbench.loaded import Loaded
-from steelyard_workbench.people.personal import Section
+from steelyard_workbench.people.personal import Section, typed
 from steelyard_workbench.states import empty, verdict
 
-#: Bytes of an export that a browser is handed: they pass through the memory of this process.
-MOST_BYTES = 256 * 1024 * 1024
 _EXPORT = (
     "A zip of all that the account has: datasets, models, stored answers, the ledger, members, keys "
     "without their secrets, and the audit. Three an hour."
@@ -94,22 +89,14 @@ class Profile(Section):
         return Download(label, self._export, lambda: "account.zip")
 
     def _export(self) -> bytes:
-        """Return the zip, by way of the disk, up to a bound."""
-
-        def check(n_bytes: int) -> None:
-            if n_bytes > MOST_BYTES:
-                raise PayloadTooLargeError(
-                    f"The export has more than {MOST_BYTES // 1024 // 1024} MiB, too many for a "
-                    "browser; write it to a file with client.account.export_to in Python."
-                )
-
-        with tempfile.TemporaryDirectory() as folder:
-            place = Path(folder) / "account.zip"
-            self.client.account.export_to(place, progress=check)
-            return place.read_bytes()
+        return bounded(
+            lambda path, progress: self.client.account.export_to(path, progress=progress),
+            "account.zip",
+            "write it with client.account.export_to in Python.",
+        )
 
     async def _rename(self) -> None:
-        name = (self.called.value_input or self.called.value or "").strip()
+        name = typed(self.called)
         if not name:
             self.said[:] = [empty("Give the account a name first.")]
             return

@@ -23,6 +23,12 @@ _HOW = (
     "and after 30 days. What is sensitive needs a code given within the last 15 minutes."
 )
 _SHOWN_AGENT = 60
+#: Words of an agent with the names of browsers and systems; of several, the first here is meant.
+_BROWSERS = {"Edg/": "Edge", "Firefox/": "Firefox", "Chrome/": "Chrome", "Safari/": "Safari"}
+_SYSTEMS = {
+    "Windows": "Windows", "Android": "Android", "iPhone": "iPhone", "iPad": "iPad",
+    "Mac OS X": "macOS", "Linux": "Linux",
+}  # fmt: skip
 
 
 class Sessions(Section):
@@ -46,7 +52,7 @@ class Sessions(Section):
             [
                 (
                     f"{one.network or 'unknown'}{', this one' if one.is_current else ''}",
-                    one.agent[:_SHOWN_AGENT] or "—",
+                    agent_text(one.agent),
                     ago(one.created_at),
                     ago(one.last_used_at),
                     ahead(min(one.idle_until, one.expires_at)),
@@ -88,3 +94,20 @@ class Sessions(Section):
         self.close()
         await self.sessions.refresh(quietly=True)
         self.tell(f"Other sessions ended: {ended.ended}.")
+
+
+def agent_text(agent: str) -> str:
+    """Return the browser and system that an agent names, or how it begins.
+
+    Examples
+    --------
+    >>> agent_text("Mozilla/5.0 (X11; Linux x86_64; rv:150.0) Gecko/20100101 Firefox/150.0")
+    'Firefox on Linux'
+    >>> agent_text("curl/8.14.1")
+    'curl/8.14.1'
+    """
+    browser = next((name for word, name in _BROWSERS.items() if word in agent), "")
+    system = next((name for word, name in _SYSTEMS.items() if word in agent), "")
+    if browser and system:
+        return f"{browser} on {system}"
+    return agent[:_SHOWN_AGENT] or "—"
