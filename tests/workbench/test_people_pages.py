@@ -6,10 +6,12 @@ import asyncio
 import queue
 import re
 import time
+from decimal import Decimal
 from types import SimpleNamespace
 
 import msgspec
 import pytest
+from sqlalchemy import insert
 
 import steelyard
 from steelyard.accounts.service import AccountService
@@ -22,6 +24,8 @@ from steelyard.errors import (
     PayloadTooLargeError,
 )
 from steelyard.people import mail_service
+from steelyard.people.operator_wire import ConnectedModel
+from steelyard.purchases.tables import provider_events
 from steelyard.purchases.wire import NewPurchase, TopUp
 from steelyard.storage import open_state
 from support.console import begin_session, code_of
@@ -39,8 +43,14 @@ from steelyard_workbench.components.mark_table import MarkTable
 from steelyard_workbench.live.view import from_text as live_view
 from steelyard_workbench.navigation import entries_for
 from steelyard_workbench.pages.account import AccountPage
+from steelyard_workbench.pages.operator import OperatorPage
 from steelyard_workbench.pages.usage import UsagePage
+from steelyard_workbench.people import confirming
+from steelyard_workbench.people.confirming import Confirming
+from steelyard_workbench.people.paged import PagedTable
+from steelyard_workbench.people.server_state import show_limits, show_models
 from steelyard_workbench.session import Session
+from steelyard_workbench.tasks import Scope
 from steelyard_workbench.visitors import VisitorClient
 
 MIA, LEO, BEA, RITA, SAM = (f"{name}@example.org" for name in ("mia", "leo", "bea", "rita", "sam"))
@@ -139,13 +149,13 @@ def raise_(error):
 
 
 def test_the_menu_has_the_pages_of_a_role(look):
-    assert {one.slug for one in entries_for(None)} & {"account", "usage"} == set()
+    assert {one.slug for one in entries_for(None)} & {"account", "usage", "operator"} == set()
     found = {
         email: [one.slug for one in entries_for(look(email).who) if one.is_for is not None]
         for email in ROLES
     }
     both = ["account", "usage"]
-    assert found == {MIA: both, LEO: both, BEA: both, RITA: ["account"], SAM: both}
+    assert found == {MIA: both, LEO: both, BEA: both, RITA: ["account"], SAM: [*both, "operator"]}
 
 
 def test_without_accounts_it_says_how_to_turn_them_on(server):
@@ -338,13 +348,9 @@ def test_who_gives_no_code_changes_nothing_and_is_told(look, letters):
         section, confirm = page.open_section, session.confirm
         n_keys = len(section.keys.data)
         section.called.value_input = "never made"
-        # Two that are sensitive at once have one dialog.
-        both = [asyncio.create_task(confirm(section.client.members.invite, "x@y.org", "owner"))]
         press(page, "Make a key")
         await until(lambda: confirm.is_open)
         confirm.shown.dialog.open = False  # by Escape
-        with pytest.raises(ConfirmSignInError):
-            await both[0]
         await until_done()
         assert "confirm_sign_in" in texts(section.said)
         assert not confirm.is_open
@@ -352,6 +358,37 @@ def test_who_gives_no_code_changes_nothing_and_is_told(look, letters):
         assert len(section.keys.data) == n_keys
 
     asyncio.run(leave())
+
+
+def test_two_that_are_sensitive_at_once_have_one_dialog():
+    nobody = SimpleNamespace(auth=SimpleNamespace(session=lambda: raise_(NotSignedInError("No."))))
+
+    async def ask_twice(*, is_confirmed):
+        confirm = Confirming(nobody)
+        both = [asyncio.create_task(confirm._ask()) for _ in range(2)]
+        await asyncio.sleep(0)
+        [shown] = confirm._place
+        confirm.shown.close(is_confirmed=is_confirmed)
+        assert await asyncio.gather(*both) == [is_confirmed] * 2
+        await until_done()
+        assert not confirm.is_open
+        assert not shown.open
+
+    asyncio.run(ask_twice(is_confirmed=True))
+    asyncio.run(ask_twice(is_confirmed=False))
+
+
+def test_a_dialog_that_nobody_answers_is_closed(monkeypatch):
+    monkeypatch.setattr(confirming, "_OPEN_S", 0.01)
+    nobody = SimpleNamespace(auth=SimpleNamespace(session=lambda: raise_(NotSignedInError("No."))))
+
+    async def wait():
+        confirm = Confirming(nobody)
+        with pytest.raises(ConfirmSignInError):
+            await confirm(lambda: raise_(ConfirmSignInError("A code.")))
+        assert not confirm.is_open
+
+    asyncio.run(wait())
 
 
 def test_a_secret_that_nobody_sees_any_more_is_told(look, monkeypatch):
@@ -516,3 +553,75 @@ def test_a_referral_code_is_shown_and_anothers_redeemed(look, state, account):
     assert "referral_refused" in texts(referrals.said)
     off = msgspec.structs.replace(referrals.referral.data, referral_usd="0")
     assert "Referrals are off" in texts(referrals._show(off))
+
+
+def test_operators_see_every_account_and_add_credit(look, account):
+    page = opened(OperatorPage, look(SAM, page="operator"))
+    accounts = page.accounts
+    found = [row[0] for row in lines(page, "The accounts").rows]
+    assert {"acme", "local"} <= set(found)
+    lines(page, "The accounts").press(found.index("acme"))
+    press(page, "Add credit")
+    assert "Give an amount first." in texts(accounts.said)
+    accounts.amount.value = "-1"
+    press(page, "Add credit")
+    assert "invalid_request" in texts(accounts.said)
+    before = accounts.accounts.found[found.index("acme")].wallet
+    accounts.amount.value = "7"
+    press(page, "Add credit")
+    now = accounts.accounts.found[found.index("acme")].wallet
+    assert Decimal(now.available_usd) - Decimal(before.available_usd) == 7
+    assert f"acme has {usd(now.available_usd)} available." in texts(accounts.said)
+    assert "requests per minute" in texts_of(page.__panel__())
+    assert "No connected models" in texts(page.__panel__())
+    refused = opened(OperatorPage, look(MIA, page="operator"))
+    assert "steelyard account operator ADDRESS" in texts(refused.__panel__())
+
+
+def test_operators_confirm_transfers_and_put_notices_away(look, state):
+    purchase = look(MIA).client.billing.buy("6").purchase
+    page = opened(OperatorPage, look(SAM, page="operator"))
+    assert "No notice is parked." in texts(page.__panel__())
+    press(page, "Confirm the transfer")
+    page.transfers.purchase.value = purchase.id
+    press(page, "Confirm the transfer")
+    assert f"{purchase.id} of $6.00 is paid." in texts_of(page.transfers.said).replace("\\", "")
+    event = {
+        "provider": "manual", "id": "evt_1", "purchase_id": purchase.id, "received_at": 1.0,
+        "outcome": "parked", "reason": "another amount", "notice": b"{}",
+    }  # fmt: skip
+    state.write_now(lambda connection: connection.execute(insert(provider_events).values(event)))
+    page = opened(OperatorPage, page.session)
+    lines(page, "Parked notices").press(0)
+    assert "another amount" in texts(page.notices.opened)
+    press(page, "Put away")
+    assert "No notice is parked." in texts(page.__panel__())
+
+
+def test_connected_models_and_limits_say_how_they_are():
+    model = ConnectedModel(
+        name="qwen", engine="chat", is_available=False, is_calibrated=True, is_teacher=True,
+        n_waiting=3,
+    )  # fmt: skip
+    assert "does not answer" in texts(show_models([model]))
+    assert "members of an account" in texts(show_limits({}))
+
+
+def test_what_is_older_goes_under_what_is_there():
+    pages = {
+        None: SimpleNamespace(data=["c", "b"], next_cursor="2"),
+        "2": SimpleNamespace(data=["a"], next_cursor=None),
+    }
+    pressed = []
+    for open_ in (None, pressed.append):
+        table = PagedTable(
+            "The letters", pages.__getitem__, ("letter",), lambda one: (one,), nothing="None.",
+            scope=Scope(), open_=open_,
+        )  # fmt: skip
+        asyncio.run(table.part.refresh())
+        assert table.older.visible
+        asyncio.run(table.load_older())
+        assert table.found == ["c", "b", "a"]
+        assert not table.older.visible
+    table.__panel__().select(MarkTable)[0].press(2)
+    assert pressed == ["a"]

@@ -48,6 +48,10 @@ ENTRIES: tuple[Entry, ...] = (
         "usage", "Usage and billing", "payments", "usage:UsagePage",
         lambda who: role_of(who) in {"owner", "developer", "billing"},
     ),
+    Entry(
+        "operator", "Operator", "admin_panel_settings", "operator:OperatorPage",
+        lambda who: who.user.is_operator,
+    ),
 )  # fmt: skip
 
 
