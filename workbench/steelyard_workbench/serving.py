@@ -128,6 +128,9 @@ class Served:
         chosen = port or free_port(host)
         if port and _listens(host, port):  # which would pass for this one
             raise OSError(f"{host}:{port} is taken by something else.")
+        # What is imported in a page that is open gives its components to the next that shows them,
+        # and Bokeh draws none where that is a page at its beginning.
+        import_pages()
         self.url = f"http://{host}:{chosen}"
         self.apps: list[App] = []
         # Browsers open theirs in the thread that serves, cells in the kernel's.
