@@ -36,7 +36,7 @@ def data(server):
 
 #: Pages that every run looks at in the dark too: forms, tables, and figures with words.
 DARK_ALWAYS = ("datasets", "playground", "live")
-#: Those of people are looked at in ``test_people_and_money``, with somebody signed in.
+#: Those of people are looked at in ``test_sign_in``, with somebody signed in.
 SLUGS = [entry.slug for entry in ENTRIES if entry.is_for is None]
 IN_DARK = [
     slug if slug in DARK_ALWAYS else pytest.param(slug, marks=pytest.mark.slow) for slug in SLUGS

@@ -9,9 +9,13 @@ import time
 import httpx
 import pytest
 from playwright.sync_api import expect
+from sqlalchemy import update
 
 import steelyard
+from steelyard.accounts.service import AccountService
+from steelyard.billing.money import NANO
 from steelyard.people import mail_service
+from steelyard.people.tables import sessions
 from steelyard.storage import open_state
 from support.browsing import SLOWLY
 from support.console import begin_session, code_of
@@ -24,7 +28,7 @@ pytest.importorskip("joserfc", reason="the extra oidc is not installed")
 pytest.importorskip("webauthn", reason="the extra passkeys is not installed")
 axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
 
-MIA, RITA = "mia@example.org", "rita@example.org"
+MIA, RITA, SAM = (f"{name}@example.org" for name in ("mia", "rita", "sam"))
 
 
 @pytest.fixture(scope="module")
@@ -50,12 +54,19 @@ def server(tmp_path_factory, letters, identity):
         "oidc_client_secret": SECRET,
         "accounts": "on",
         "dataset_min_rows": 1,
+        "operators": SAM,
+        "prices": "hashing=12",
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mail_service, "write_to_terminal", letters.put)
         with steelyard.embed(home, engine="hashing", **given) as running:
             state = open_state(f"sqlite:///{home / 'state.sqlite'}")
+            accounts = AccountService(state, accounts_enabled=True)
+            acme = accounts.create_account("acme").id
+            accounts.add_credit(acme, NANO)
             begin_session(state, MIA, at=1.0)
+            for account in ("local", acme):
+                begin_session(state, SAM, at=1.0, account_id=account)
             begin_session(state, RITA, at=1.0, role="reviewer")
             state.close()
             yield running
@@ -66,10 +77,15 @@ def sign_in(page, letters, email):
     field = page.get_by_label("E-mail address")
     field.fill(email)
     page.get_by_role("button", name="Send a code").click()
+    give_code(page, letters, email)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+
+
+def give_code(page, letters, email):
+    """Type the code of the next letter."""
     letter = letters.get(timeout=SLOWLY / 1000)
     assert letter.to == email
     page.get_by_label("Code", exact=True).fill(code_of(letter))
-    page.get_by_role("button", name="Sign in", exact=True).click()
 
 
 def test_two_browsers_are_two_people(browser, quiet_page, server, letters, workbench):
@@ -112,6 +128,61 @@ def test_two_browsers_are_two_people(browser, quiet_page, server, letters, workb
     page.get_by_role("button", name=f"Sign out {MIA}").click()
     expect(page.get_by_role("heading", name="Sign in", level=1)).to_be_visible(timeout=SLOWLY)
     assert not [one for one in page.context.cookies() if one["name"] == cookie["name"]]
+
+
+def test_a_key_is_made_with_a_code_and_what_it_spends_leads_to_its_calls(
+    quiet_page, server, letters
+):
+    page = quiet_page
+    page.goto(f"{page.home}/?page=account&view=keys&account=local")
+    sign_in(page, letters, SAM)
+    # Another account is a link, and its page a new one.
+    expect(page.get_by_role("heading", name="Make a key")).to_be_visible(timeout=SLOWLY)
+    page.get_by_role("button", name="Account: local").click()
+    page.get_by_role("link", name="acme").click()
+    expect(page.get_by_role("button", name="Account: acme")).to_be_visible(timeout=SLOWLY)
+    page.get_by_role("button", name="Keys", exact=True).click()
+    expect(page.get_by_text("No keys.")).to_be_visible()
+    assert axe_sync.Axe().run(page).response["violations"] == []
+
+    # The code of the sign-in was given too long ago.
+    state = open_state(f"sqlite:///{server.home / 'state.sqlite'}")
+    state.write_now(
+        lambda connection: connection.execute(update(sessions).values(confirmed_at=1.0))
+    )
+    state.close()
+    page.get_by_label("Name", exact=True).fill("robot")
+    page.get_by_role("button", name="Make a key", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_text("is on its way to")).to_be_visible(timeout=SLOWLY)
+    expect(page.get_by_label("Code", exact=True)).to_be_focused()
+    assert axe_sync.Axe().run(page).response["violations"] == []
+    give_code(page, letters, SAM)
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("The key robot is made.")).to_be_visible(timeout=SLOWLY)
+    expect(dialog).to_have_count(0)
+    expect(page.get_by_role("button", name="robot", exact=True)).to_be_visible()
+    secret = page.get_by_label("the secret", exact=True).inner_text()
+    with steelyard.connect(server.url, api_key=secret) as client:
+        client.decide(
+            "a ticket", [{"id": "q", "kind": "binary", "question": "Money back?"}], store=True
+        )
+
+    # The session that the code gave is the browser's.
+    page.reload()
+    expect(page.get_by_role("button", name="robot", exact=True)).to_be_visible(timeout=SLOWLY)
+    assert secret not in page.content()
+    page.get_by_role("button", name="Usage and billing", exact=True).click()
+    expect(page.get_by_text("for 1 calls and jobs")).to_be_visible(timeout=SLOWLY)
+    expect(page.locator(".bk-Canvas, canvas").first).to_be_attached()
+    assert axe_sync.Axe().run(page).response["violations"] == []
+    page.get_by_role("button", name="Show data").click()
+    day = time.strftime("%Y-%m-%d", time.gmtime())
+    page.get_by_role("button", name=day).click()
+    expect(page.get_by_text(f"Only those made on {day} (UTC).")).to_be_visible(timeout=SLOWLY)
+    page.get_by_role("button", name="Operator", exact=True).click()
+    expect(page.get_by_role("button", name="acme", exact=True)).to_be_visible(timeout=SLOWLY)
+    assert axe_sync.Axe().run(page).response["violations"] == []
 
 
 def test_a_ticket_is_of_the_workbenchs_own_page_and_of_one_use(server, workbench):

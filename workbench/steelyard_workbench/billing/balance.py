@@ -53,7 +53,7 @@ def show_billing(billing: Billing) -> Viewable:
     return cards(
         [
             *_known(billing),
-            ("Not paid yet", usd(billing.pending_usd), "purchases that wait for their payment"),
+            ("Not paid yet", usd(billing.pending_usd), "waits for its payment"),
             ("Spent", usd(billing.spent_usd), f"and {usd(billing.refunded_usd)} sent back"),
         ]
     )
@@ -63,8 +63,8 @@ def _known(money: WalletBalance | Billing) -> list[tuple[str, str, str]]:
     return [
         ("Available", usd(money.available_usd), "to spend now"),
         ("Held", usd(money.reserved_usd), "by work in progress"),
-        ("Paid", usd(money.paid_usd), "credit that was bought or added"),
-        ("Promotional", usd(money.promotional_usd), "credit that was given; spent first"),
+        ("Paid", usd(money.paid_usd), "bought or added"),
+        ("Promotional", usd(money.promotional_usd), "given; spent first"),
     ]
 
 

@@ -118,13 +118,14 @@ class Purchases(Section):
         shown: list[Viewable] = [heading(f"Purchase {purchase.id}"), facts(values)]
         if purchase.state == "pending":
             shown.append(how_to_pay(NewPurchase(purchase=purchase)))
+        close = pmui.Button(label="Close", variant="text", size="small")
+        close.on_click(lambda _: self.close())
+        foot: list[Viewable] = [close]
         if purchase.paid_at is not None:
             receipt = partial(self.client.billing.receipt, purchase.id)
             name = f"receipt-{purchase.id}.html"
-            shown.append(pn.Row(Download("Receipt", receipt, lambda: name)))
-        close = pmui.Button(label="Close", variant="text", size="small")
-        close.on_click(lambda _: self.close())
-        self.open(*shown, close)
+            foot.insert(0, Download("Receipt", receipt, lambda: name).__panel__())
+        self.open(*shown, pn.Row(*foot))
 
     async def _buy(self) -> None:
         amount = typed(self.amount)

@@ -141,7 +141,7 @@ class Spending(Section):
             until=usage.until,
             open_=open_day if may_open else None,
         )
-        return [figures.show_late(made), self._table(lines, "day", open_day if may_open else None)]
+        return [figures.show(made), self._table(lines, "day", open_day if may_open else None)]
 
     def _by_name(self, usage: Usage) -> list[Viewable]:
         named = [line for line in usage.data if line.name is not None]
@@ -176,7 +176,7 @@ class Spending(Section):
         made.x_range.start = 0
         made.xaxis[0].formatter = _ticks(lines)
         listed = self._table(lines, usage.by, open_name if opens else None)
-        return [figures.show_late(made), listed, *told]
+        return [figures.show(made), listed, *told]
 
     def _table(
         self, lines: Sequence[UsageLine], first: str, open_: Callable[[int], None] | None

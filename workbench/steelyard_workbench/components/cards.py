@@ -8,7 +8,7 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
-_CARD_PX, _CARD_HEIGHT_PX = 190, 114
+_CARD_PX = 190
 _VALUE = {"fontSize": "1.25rem", "fontWeight": 600, "overflowWrap": "anywhere"}
 
 
@@ -21,7 +21,6 @@ def cards(figures: Sequence[tuple[str, str, str]]) -> Viewable:
                 pmui.Typography(value, variant="body1", sx=_VALUE, margin=(0, 10)),
                 pmui.Typography(note, variant="body2", margin=(0, 10, 6, 10)),
                 width=_CARD_PX,
-                min_height=_CARD_HEIGHT_PX,
                 margin=0,
             )
             for name, value, note in figures

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
@@ -61,12 +62,16 @@ class AllAccounts(Section):
                 }
             ),
             self.amount,
-            self.button(
-                "Add credit", partial(self._add, account), "No credit was added.",
-                variant="contained",
+            pn.Row(
+                self.button(
+                    "Add credit",
+                    partial(self._add, account),
+                    "No credit was added.",
+                    variant="contained",
+                ),
+                close,
             ),
-            close,
-        )  # fmt: skip
+        )
 
     async def _add(self, account: AccountEntry) -> None:
         amount = typed(self.amount)
