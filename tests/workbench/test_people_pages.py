@@ -19,12 +19,10 @@ from steelyard.billing.money import NANO
 from steelyard.client import Client, ClientOptions
 from steelyard.errors import (
     AccountsOffError,
-    ConfirmSignInError,
     NotSignedInError,
     PayloadTooLargeError,
 )
 from steelyard.people import mail_service
-from steelyard.people.operator_wire import ConnectedModel
 from steelyard.purchases.tables import provider_events
 from steelyard.purchases.wire import NewPurchase, TopUp
 from steelyard.storage import open_state
@@ -45,12 +43,7 @@ from steelyard_workbench.navigation import entries_for
 from steelyard_workbench.pages.account import AccountPage
 from steelyard_workbench.pages.operator import OperatorPage
 from steelyard_workbench.pages.usage import UsagePage
-from steelyard_workbench.people import confirming
-from steelyard_workbench.people.confirming import Confirming
-from steelyard_workbench.people.paged import PagedTable
-from steelyard_workbench.people.server_state import show_limits, show_models
 from steelyard_workbench.session import Session
-from steelyard_workbench.tasks import Scope
 from steelyard_workbench.visitors import VisitorClient
 
 MIA, LEO, BEA, RITA, SAM = (f"{name}@example.org" for name in ("mia", "leo", "bea", "rita", "sam"))
@@ -360,37 +353,6 @@ def test_who_gives_no_code_changes_nothing_and_is_told(look, letters):
     asyncio.run(leave())
 
 
-def test_two_that_are_sensitive_at_once_have_one_dialog():
-    nobody = SimpleNamespace(auth=SimpleNamespace(session=lambda: raise_(NotSignedInError("No."))))
-
-    async def ask_twice(*, is_confirmed):
-        confirm = Confirming(nobody)
-        both = [asyncio.create_task(confirm._ask()) for _ in range(2)]
-        await asyncio.sleep(0)
-        [shown] = confirm._place
-        confirm.shown.close(is_confirmed=is_confirmed)
-        assert await asyncio.gather(*both) == [is_confirmed] * 2
-        await until_done()
-        assert not confirm.is_open
-        assert not shown.open
-
-    asyncio.run(ask_twice(is_confirmed=True))
-    asyncio.run(ask_twice(is_confirmed=False))
-
-
-def test_a_dialog_that_nobody_answers_is_closed(monkeypatch):
-    monkeypatch.setattr(confirming, "_OPEN_S", 0.01)
-    nobody = SimpleNamespace(auth=SimpleNamespace(session=lambda: raise_(NotSignedInError("No."))))
-
-    async def wait():
-        confirm = Confirming(nobody)
-        with pytest.raises(ConfirmSignInError):
-            await confirm(lambda: raise_(ConfirmSignInError("A code.")))
-        assert not confirm.is_open
-
-    asyncio.run(wait())
-
-
 def test_a_secret_that_nobody_sees_any_more_is_told(look, monkeypatch):
     said = []
     monkeypatch.setattr(corner, "say_failure", said.append)
@@ -596,32 +558,3 @@ def test_operators_confirm_transfers_and_put_notices_away(look, state):
     assert "another amount" in texts(page.notices.opened)
     press(page, "Put away")
     assert "No notice is parked." in texts(page.__panel__())
-
-
-def test_connected_models_and_limits_say_how_they_are():
-    model = ConnectedModel(
-        name="qwen", engine="chat", is_available=False, is_calibrated=True, is_teacher=True,
-        n_waiting=3,
-    )  # fmt: skip
-    assert "does not answer" in texts(show_models([model]))
-    assert "members of an account" in texts(show_limits({}))
-
-
-def test_what_is_older_goes_under_what_is_there():
-    pages = {
-        None: SimpleNamespace(data=["c", "b"], next_cursor="2"),
-        "2": SimpleNamespace(data=["a"], next_cursor=None),
-    }
-    pressed = []
-    for open_ in (None, pressed.append):
-        table = PagedTable(
-            "The letters", pages.__getitem__, ("letter",), lambda one: (one,), nothing="None.",
-            scope=Scope(), open_=open_,
-        )  # fmt: skip
-        asyncio.run(table.part.refresh())
-        assert table.older.visible
-        asyncio.run(table.load_older())
-        assert table.found == ["c", "b", "a"]
-        assert not table.older.visible
-    table.__panel__().select(MarkTable)[0].press(2)
-    assert pressed == ["a"]

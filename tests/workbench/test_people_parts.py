@@ -1,0 +1,86 @@
+"""Parts of the pages of people and money by themselves: the dialog for a code, and lists."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from steelyard.errors import ConfirmSignInError, NotSignedInError
+from steelyard.people.operator_wire import ConnectedModel
+from support.held_calls import until_done
+from support.shown_parts import texts
+
+pytest.importorskip("panel", reason="needs the workbench extra")
+
+from steelyard_workbench.components.mark_table import MarkTable
+from steelyard_workbench.people import confirming
+from steelyard_workbench.people.confirming import Confirming
+from steelyard_workbench.people.paged import PagedTable
+from steelyard_workbench.people.server_state import show_limits, show_models
+from steelyard_workbench.tasks import Scope
+
+
+def raise_(error):
+    raise error
+
+
+def test_two_that_are_sensitive_at_once_have_one_dialog():
+    nobody = SimpleNamespace(auth=SimpleNamespace(session=lambda: raise_(NotSignedInError("No."))))
+
+    async def ask_twice(*, is_confirmed):
+        confirm = Confirming(nobody)
+        both = [asyncio.create_task(confirm._ask()) for _ in range(2)]
+        await asyncio.sleep(0)
+        [shown] = confirm._place
+        confirm.shown.close(is_confirmed=is_confirmed)
+        assert await asyncio.gather(*both) == [is_confirmed] * 2
+        await until_done()
+        assert not confirm.is_open
+        assert not shown.open
+
+    asyncio.run(ask_twice(is_confirmed=True))
+    asyncio.run(ask_twice(is_confirmed=False))
+
+
+def test_a_dialog_that_nobody_answers_is_closed(monkeypatch):
+    monkeypatch.setattr(confirming, "_OPEN_S", 0.01)
+    nobody = SimpleNamespace(auth=SimpleNamespace(session=lambda: raise_(NotSignedInError("No."))))
+
+    async def wait():
+        confirm = Confirming(nobody)
+        with pytest.raises(ConfirmSignInError):
+            await confirm(lambda: raise_(ConfirmSignInError("A code.")))
+        assert not confirm.is_open
+
+    asyncio.run(wait())
+
+
+def test_connected_models_and_limits_say_how_they_are():
+    model = ConnectedModel(
+        name="qwen", engine="chat", is_available=False, is_calibrated=True, is_teacher=True,
+        n_waiting=3,
+    )  # fmt: skip
+    assert "does not answer" in texts(show_models([model]))
+    assert "members of an account" in texts(show_limits({}))
+
+
+def test_what_is_older_goes_under_what_is_there():
+    pages = {
+        None: SimpleNamespace(data=["c", "b"], next_cursor="2"),
+        "2": SimpleNamespace(data=["a"], next_cursor=None),
+    }
+    pressed = []
+    for open_ in (None, pressed.append):
+        table = PagedTable(
+            "The letters", pages.__getitem__, ("letter",), lambda one: (one,), nothing="None.",
+            scope=Scope(), open_=open_,
+        )  # fmt: skip
+        asyncio.run(table.part.refresh())
+        assert table.older.visible
+        asyncio.run(table.load_older())
+        assert table.found == ["c", "b", "a"]
+        assert not table.older.visible
+    table.__panel__().select(MarkTable)[0].press(2)
+    assert pressed == ["a"]
