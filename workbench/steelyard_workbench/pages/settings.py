@@ -131,8 +131,8 @@ def show_keys(keys: list[ApiKey]) -> Viewable:
     """Show the account's keys: how each begins, what it may call, what it spent."""
     if not keys:
         return empty(
-            "No keys. With accounts on, whoever runs the server makes one with "
-            "`steelyard key create NAME`."
+            "No keys. With accounts on, make one on the page *Account*, signed in, or have whoever "
+            "runs the server make one with `steelyard key create NAME`."
         )
     return table(
         ("name", "begins with", "scope", "last used", "spent this month", "cap", "state"),

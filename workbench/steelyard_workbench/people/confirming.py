@@ -129,8 +129,11 @@ class Confirming(Viewer):
         try:
             return await asyncio.to_thread(call, *args, **kwargs)
         except ConfirmSignInError:
-            if not await self._ask():
-                raise
+            is_confirmed = await self._ask()
+        if not is_confirmed:
+            raise ConfirmSignInError(
+                "No code was given, so nothing was changed. Do it again, and give the code."
+            )
         return await asyncio.to_thread(call, *args, **kwargs)
 
     async def _ask(self) -> bool:
