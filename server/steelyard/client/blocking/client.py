@@ -24,6 +24,7 @@ from steelyard.client.blocking.evaluations import Evaluations
 from steelyard.client.blocking.families import Families
 from steelyard.client.blocking.jobs import Jobs
 from steelyard.client.blocking.labeling import Labeling
+from steelyard.client.blocking.maps import Maps
 from steelyard.client.blocking.members import Members
 from steelyard.client.blocking.operator import Operator
 from steelyard.client.blocking.prompt_tuning import PromptTuning
@@ -95,6 +96,7 @@ class Client:
         self.jobs = Jobs(self)
         self.drafts = Drafts(self)
         self.labeling = Labeling(self)
+        self.maps = Maps(self)
         self.prompt_tuning = PromptTuning(self)
         self.webhooks = Webhooks(self)
         self.alarms = Alarms(self)
@@ -115,6 +117,7 @@ class Client:
     ready = _method(routes.ready)
     decision_log = _method(routes.decision_log)
     decision_summary = _method(routes.decision_summary)
+    decision_series = _method(routes.decision_series)
     stored_decision = _method(routes.stored_decision)
     export_decisions = _method(routes.export_decisions)
 
@@ -249,6 +252,32 @@ class Account(Resource):
     sessions = _method(console.sessions)
     end_session = _method(console.end_session)
     end_other_sessions = _method(console.end_other_sessions)
+    rename = _method(console.rename_account)
+    delete = _method(console.delete_account)
+    restore = _method(console.restore_account)
+
+    def export_to(
+        self, path: str | Path, *, force: bool = False, progress: Progress | None = None
+    ) -> Path:
+        """Write all of the account's data to a zip, whose name ends with ``.zip``.
+
+        Parameters
+        ----------
+        force : bool, default False
+            Whether to replace what is there.
+        progress : callable, optional
+            Called with the bytes received so far.
+
+        Raises
+        ------
+        ValueError
+            When the name does not end with ``.zip``.
+        """
+        path = Path(path)
+        if path.suffix.lower() != ".zip":
+            raise ValueError(f"{path} is to be a zip; give a name that ends with .zip.")
+        call = console.export_account()
+        return self._client.save(call, path, "hf", force=force, progress=progress)
 
     def audit(self, *, page_size: int = 200) -> Iterator[AuditEntry]:
         """Iterate over what was done in the account's console, newest first."""

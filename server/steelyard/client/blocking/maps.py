@@ -1,0 +1,54 @@
+"""``client.maps``: the rows of a dataset as points in a plane."""
+
+# Made of asynchronous/maps.py by scripts/blocking_client.py: edit that one.
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from steelyard.client import map_calls as calls
+from steelyard.client.blocking.resource import Resource
+from steelyard.client.calls import blocking_method as _method
+from steelyard.client.progress import progress_bar
+from steelyard.client.waiting import Looking, MapFollowing
+from steelyard.maps.wire import DatasetMap
+
+
+class Maps(Resource):
+    """The rows of a dataset as points in a plane: ``client.maps``."""
+
+    create = _method(calls.create)
+    get = _method(calls.get)
+    points = _method(calls.points)
+    values = _method(calls.values)
+    cancel = _method(calls.cancel)
+
+    def list(self, *, dataset_id: str | None = None, page_size: int = 200) -> Iterator[DatasetMap]:
+        """Iterate over maps, newest first."""
+        return self._iterate(
+            lambda cursor: calls.page(dataset_id=dataset_id, limit=page_size, cursor=cursor)
+        )
+
+    def wait(
+        self,
+        map_: str | DatasetMap,
+        *,
+        timeout_s: float | None = None,
+        poll_s: float = 0.5,
+        progress: bool = True,
+    ) -> DatasetMap:
+        """Wait until a map has ended; a restart of the server ends no wait.
+
+        ``timeout_s`` is without end when left out, though a server that was gone for a minute is
+        an error. ``poll_s`` is the seconds between two looks.
+
+        Raises
+        ------
+        steelyard.client.NoAnswerInTimeError
+            When it has not ended in time; it goes on.
+        """
+        map_id = map_ if isinstance(map_, str) else map_.id
+        looking = Looking(timeout_s, was_answered=not isinstance(map_, str))
+        with progress_bar("Laying out", is_shown=progress) as show:
+            following = MapFollowing(show, timeout_s)
+            return self._until(calls.get(map_id), following.has_ended, looking, poll_s)
