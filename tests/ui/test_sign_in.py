@@ -207,10 +207,10 @@ def test_a_passkey_is_added_and_signs_in(quiet_page, letters, workbench):
     devices.send("WebAuthn.addVirtualAuthenticator", {"options": device})
     # Browsers keep no passkeys for addresses: by the name.
     named = workbench.url.replace("127.0.0.1", "localhost")
-    page.goto(f"{workbench.url}/?page=settings")
+    page.goto(f"{workbench.url}/?page=account&view=sessions")
     page.get_by_role("button", name="Sign in with a passkey").click()
     expect(page.get_by_text(f"Open the workbench by its name: {named}.")).to_be_visible()
-    page.goto(f"{named}/?page=settings")
+    page.goto(f"{named}/?page=account&view=sessions")
     sign_in(page, letters, MIA)
     expect(page.get_by_text("You have no passkeys.")).to_be_visible()
     page.get_by_label("Name of the passkey").fill("My *laptop*")

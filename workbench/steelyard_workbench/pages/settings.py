@@ -19,7 +19,6 @@ from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.keys import KEYS, PLACES
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
-from steelyard_workbench.people.passkeys import Passkeys
 from steelyard_workbench.states import empty, verdict
 
 #: Keys of the account that are listed.
@@ -55,7 +54,6 @@ class SettingsPage(Page):
         return [
             heading("Account"),
             self.part(Loaded("The account", self.client.account.get, show_account)),
-            *self._passkeys(),
             heading("Keys"),
             self.part(Loaded("The keys", self._keys, show_keys)),
             heading("What runs here"),
@@ -77,14 +75,6 @@ class SettingsPage(Page):
                 label="Keys of the keyboard",
             ),
         ]
-
-    def _passkeys(self) -> list[Viewable]:
-        """Return the passkeys of whoever is signed in; nothing where nobody is."""
-        if not self.session.is_signed_in:
-            return []
-        passkeys = Passkeys(self.client)
-        self.part(passkeys.listed)
-        return [heading("Passkeys"), passkeys.__panel__()]
 
     def _keys(self) -> list[ApiKey]:
         return list(islice(self.client.account.keys(), _MOST_KEYS))

@@ -1,4 +1,4 @@
-"""Where somebody is signed in, and how that is ended."""
+"""Where somebody is signed in and how that is ended, and the passkeys to sign in with."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from steelyard_workbench.components.mark_table import mark_table
 from steelyard_workbench.components.numbers import ago, ahead, moment
 from steelyard_workbench.components.side_by_side import side_by_side
 from steelyard_workbench.loaded import Loaded
+from steelyard_workbench.people.passkeys import Passkeys
 from steelyard_workbench.people.personal import Section
 
 _HOW = (
@@ -39,11 +40,15 @@ class Sessions(Section):
         self.sessions: Loaded[list[Session]] = Loaded(
             "Your sessions", lambda: self.client.account.sessions().data, self._show
         )
+        passkeys = Passkeys(self.client, self.session.confirm)
+        self.part(passkeys.listed)
         return [
             pmui.Typography(_HOW, variant="body2"),
             side_by_side(self.part(self.sessions), self.opened),
             self.button("End all others", self._end_others, "Not ended."),
             self.said,
+            heading("Your passkeys"),
+            passkeys,
         ]
 
     def _show(self, sessions: Sequence[Session]) -> Viewable:
