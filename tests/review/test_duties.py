@@ -9,7 +9,7 @@ from contextlib import closing
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select
 
@@ -58,6 +58,7 @@ def test_rows_are_split_evenly_and_no_row_is_twice_anybodys(n_rows, n, overlap):
     assert max(sizes) - min(sizes) <= 2
 
 
+@settings(max_examples=50)
 @given(st.data())
 def test_duties_of_some_rows_are_those_of_all(data):
     """Whatever was assigned, moved and answered; also of entries that came after."""

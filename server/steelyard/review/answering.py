@@ -157,7 +157,7 @@ class BlindAnswers:
         with self._reviews.current(draft_id, draft.n_places) as review:
             undecided = is_open(review.state)
         with self._reviews.current_duties(draft_id, draft.n_places) as duties:
-            number, answered = duties.number, duties.answered()
+            answered = duties.answered()
             n_blind, disputed = int(duties.is_blind.sum()), duties.is_disputed.copy()
         n_disputed = int(disputed.sum())
         return DraftAgreement(
@@ -169,18 +169,28 @@ class BlindAnswers:
             exclusions=sum(
                 any(one.answer.is_excluded for one in both) for both in answered.values()
             ),
-            decisions=self._figures_of(draft, number, answered),
+            decisions=self._figures_of(draft, answered),
         )
 
     def _figures_of(
-        self, draft: OpenDraft, number: int, answered: Mapping[int, Sequence[Given]]
+        self, draft: OpenDraft, answered: Mapping[int, Sequence[Given]]
     ) -> list[AgreedDecision]:
         """Return the figures by decision; resampling takes a while, so those at hand are taken."""
         draft_id = str(draft.row.id)
+        # One at a time: whoever asks meanwhile gets what the first one found.
         with self._lock:
             kept = self._figures.get(draft_id)
-        if kept is not None and kept[0] == number:
-            return kept[1]
+            # Of rows that both answered, no answer changes: there are only more of them.
+            if kept is None or kept[0] != len(answered):
+                kept = self._figures[draft_id] = (len(answered), self._measure(draft, answered))
+            self._figures.move_to_end(draft_id)
+            while len(self._figures) > _KEPT_FIGURES:
+                self._figures.popitem(last=False)
+        return kept[1]
+
+    def _measure(
+        self, draft: OpenDraft, answered: Mapping[int, Sequence[Given]]
+    ) -> list[AgreedDecision]:
         labelled = {
             row: both
             for row, both in answered.items()
@@ -198,18 +208,12 @@ class BlindAnswers:
                     is_ordinal=decision.kind == "ordinal",
                 )
         most = sorted(votes, key=lambda name: (-len(votes[name]), name))[:MAX_AGREED]
-        figures = [
+        return [
             AgreedDecision(
                 decision_id=name, alpha=votes[name].alpha(), agreement=votes[name].share()
             )
             for name in most
         ]
-        with self._lock:
-            self._figures[draft_id] = (number, figures)
-            self._figures.move_to_end(draft_id)
-            while len(self._figures) > _KEPT_FIGURES:
-                self._figures.popitem(last=False)
-        return figures
 
 
 def _require_missing(duties: Duties, row: int, reviewer: str) -> None:

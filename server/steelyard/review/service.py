@@ -248,7 +248,10 @@ class DraftService:
         """Refuse rows that two reviewers label apart, while an answer of them is missing."""
         draft_id = str(draft.row.id)
         with self._reviews.held_duties(draft_id, draft.n_places) as duties:
-            part = duties.among(places, duties_after(connection, draft_id, duties.number))
+            later = duties_after(connection, draft_id, duties.number)
+            if not duties.number and not later:
+                return
+            part = duties.among(places, later)
         apart = part.rows[part.is_waiting]
         if len(apart) == 0:
             return
