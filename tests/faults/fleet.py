@@ -98,6 +98,7 @@ class FaultyStore:
         self.port_behind = free_port()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
+        self._server.handle_error = lambda *_: None  # type: ignore[method-assign]  # its client died
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
     def fail_once_asked(self, seconds: float) -> None:

@@ -1,0 +1,51 @@
+"""The benchmark of workers and writers: one small run of each half."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from support.postgres_server import PostgresMissingError, postgres_server
+
+SMALL = ["--workers", "2", "--clients", "2", "--requests", "3", "--rounds", "1"]
+SMALL += ["--context", "short", "--processes", "1", "2", "--callers", "2", "--seconds", "0.5"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_a_run_measures_servers_and_writers(script, tmp_path, capsys):
+    try:
+        with postgres_server():
+            pass
+    except PostgresMissingError as error:
+        pytest.skip(str(error))
+    figures = tmp_path / "figures.json"
+    assert script("scale").main([*SMALL, "--json", str(figures)]) == 0
+    told = json.loads(figures.read_text())
+    assert [(one["state"], one["workers"]) for one in told["served"]] == [
+        ("SQLite", 2),
+        ("PostgreSQL", 2),
+    ]
+    assert all(one["cpu_ms"] > 0 and one["a_second"] > 0 for one in told["served"])
+    assert [(one["state"], one["processes"]) for one in told["written"]] == [
+        ("SQLite", 1),
+        ("SQLite", 2),
+        ("PostgreSQL", 1),
+        ("PostgreSQL", 2),
+    ]
+    # A commit has the writes of several callers; never more commits than two an operation.
+    for one in told["written"]:
+        assert 0 < one["commits_a_second"] <= 2.1 * one["a_second"]
+    assert "PostgreSQL wrote more with" in capsys.readouterr().out
+
+
+def test_what_both_wrote_is_compared(script):
+    scale = script("scale")
+    rates = {("SQLite", 1): 9.0, ("SQLite", 2): 5.0, ("PostgreSQL", 1): 8.0, ("PostgreSQL", 2): 7.0}
+    found = [
+        {"state": state, "processes": processes, "callers": 4, "a_second": a_second}
+        for (state, processes), a_second in rates.items()
+    ]
+    assert scale.better_from(found) == "PostgreSQL wrote more with: 2 processes of 4 callers."
+    assert scale.tree_cpu_s(1) >= 0
