@@ -425,8 +425,14 @@ def test_what_was_spent_is_shown_by_day_key_and_model_and_opens_its_calls(look, 
 
     page = usage_page(session, "key-7")
     assert page.spending.by.value == "key"
-    assert not [one for one in page.__panel__().select(MarkTable) if one.label == "Cost by key"]
-    assert "shop" in texts_of(page.__panel__())
+    lines(page, "Cost by key").press(0)
+    view = live_view(session.query)
+    assert (view.rows.name, session.page) == ("of the key shop", "live")
+    asked = view.log_query(time.time())
+    assert len(session.client.decision_log(**asked).data) == 3
+    assert session.client.decision_log(**{**asked, "key": "key_other"}).data == []
+    session.page = "usage"
+    page = usage_page(session, "key-7")
     page.spending.by.value = "model"
     assert session.view == "model-7"
     lines(page, "Cost by model").press(0)

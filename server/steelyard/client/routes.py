@@ -287,6 +287,7 @@ def decision_log(
     since: float | None = None,
     until: float | None = None,
     model: str | None = None,
+    key: str | None = None,
     decision: str | None = None,
     has_feedback: bool | None = None,
     abstained: bool | None = None,
@@ -307,6 +308,8 @@ def decision_log(
         Answered at or after the one and before the other, in Unix seconds.
     model : str, optional
         Answered under this name, or by the model of this number.
+    key : str, optional
+        Asked for with the API key of this id.
     decision : str, optional
         Only answers that have a decision of this id.
     has_feedback, abstained, wrong : bool, optional
@@ -319,7 +322,7 @@ def decision_log(
     """
     window = {"since": since, "until": until, "p_from": p_from, "p_to": p_to}
     flags = {"has_feedback": has_feedback, "abstained": abstained, "wrong": wrong}
-    query = {"model": model, "decision": decision, "cursor": cursor, "limit": limit}
+    query = {"model": model, "key": key, "decision": decision, "cursor": cursor, "limit": limit}
     return read(_LOG, DecisionLogPage, **window, **flags, **query)
 
 
@@ -329,6 +332,7 @@ class DecisionFilters(TypedDict, total=False):
     since: float | None
     until: float | None
     model: str | None
+    key: str | None
     decision: str | None
     has_feedback: bool | None
     abstained: bool | None

@@ -109,6 +109,7 @@ class DecisionLog:
                         since=since,
                         until=until,
                         model=query.model,
+                        key=query.key,
                         after=after,
                         limit=_EXPORTED_AT_A_TIME,
                     )
@@ -199,6 +200,7 @@ def _page(
             since=since,
             until=query.until,
             model=query.model,
+            key=query.key,
             is_observed=bool(query.has_feedback) or query.wrong is not None,
             observed_of=query.decision,
             after=after,

@@ -26,6 +26,7 @@ from sqlalchemy import (
 )
 
 from steelyard.billing.tables import ledger_entries
+from steelyard.caller import Caller
 from steelyard.decision_log.tables import decisions, feedback
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.validation import ValidRequest
@@ -67,6 +68,7 @@ class StoredDecision:
     metadata: bytes | None = None
     outcome_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
     total_ms: float | None = None
+    key_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,7 @@ def insert_decision(connection: Connection, decision: StoredDecision) -> None:
             "outcome_names": msgspec.json.encode(decision.outcome_names),
             "metadata": decision.metadata,
             "total_ms": decision.total_ms,
+            "key_id": decision.key_id,
         },
     )
 
@@ -216,6 +219,7 @@ def page_kept(
     since: float,
     until: float,
     model: str | None = None,
+    key: str | None = None,
     after: tuple[float, str] | None = None,
     limit: int,
 ) -> list[ObservedDecision]:
@@ -223,7 +227,7 @@ def page_kept(
 
     ``after`` is time and id of the answer before the page, which may be gone by now.
     """
-    where = in_window(account_id, since, until, model)
+    where = in_window(account_id, since, until, model, key=key)
     if after is not None:
         at, id_ = after
         where.append(
@@ -254,6 +258,7 @@ def in_window(
     until: float | None,
     model: str | None,
     ids: Collection[str] | None = None,
+    key: str | None = None,
 ) -> list[ColumnElement[bool]]:
     """Return the conditions of an account's answers; the arguments are as for ``count_decisions``."""
     where = [decisions.c.account_id == account_id, decisions.c.created_at >= since]
@@ -263,6 +268,8 @@ def in_window(
         where.append(or_(decisions.c.model == model, decisions.c.version == model))
     if ids is not None:
         where.append(decisions.c.id.in_(ids))
+    if key is not None:
+        where.append(decisions.c.key_id == key)
     return where
 
 
@@ -273,13 +280,14 @@ def newest_answers(
     since: float,
     until: float | None = None,
     model: str | None = None,
+    key: str | None = None,
     observed_of: str | None = None,
     is_observed: bool = False,
     after: str | None = None,
     limit: int,
 ) -> Sequence[ShortRow]:
     """Return stored answers without what was asked, the newest first."""
-    where = in_window(account_id, since, until, model)
+    where = in_window(account_id, since, until, model, key=key)
     if is_observed:
         observed = select(feedback.c.name).where(feedback.c.decision_id == decisions.c.id)
         if observed_of is not None:
@@ -408,11 +416,12 @@ def _stored(row: Row[Any]) -> StoredDecision:
         metadata=None if row.metadata is None else bytes(row.metadata),
         outcome_names=msgspec.json.decode(row.outcome_names, type=dict[str, list[str]]),
         total_ms=row.total_ms,
+        key_id=row.key_id,
     )
 
 
 def record_answer(
-    account_id: str, at: float, request: ValidRequest, answer: DecideResponse
+    caller: Caller, at: float, request: ValidRequest, answer: DecideResponse
 ) -> Callable[[Connection], None]:
     """Return the write that stores an answer, for the transaction that settles it."""
     asked: dict[str, Any] = {
@@ -423,7 +432,7 @@ def record_answer(
         asked["temperature"] = request.temperature
     stored = StoredDecision(
         id=answer.id,
-        account_id=account_id,
+        account_id=caller.account_id,
         created_at=at,
         model=answer.model,
         version=answer.version if isinstance(answer.version, str) else None,
@@ -434,6 +443,7 @@ def record_answer(
             decision.id: list(decision.outcomes.names) for decision in request.decisions
         },
         total_ms=answer.timing_ms.get("total"),
+        key_id=caller.key_id,
     )
     return functools.partial(insert_decision, decision=stored)
 

@@ -7,7 +7,7 @@ from sqlalchemy import Column, Double, ForeignKey, Index, LargeBinary, Table, Te
 from steelyard.storage.tables import metadata
 
 #: Answers kept for feedback; ``request``, ``results``, ``outcome_names`` and ``metadata`` are JSON,
-#: ``total_ms`` is what the answer took, where it is known.
+#: ``total_ms`` is what the answer took and ``key_id`` the key that called, where they are known.
 decisions = Table(
     "decisions",
     metadata,
@@ -21,6 +21,7 @@ decisions = Table(
     Column("outcome_names", LargeBinary, nullable=False),
     Column("metadata", LargeBinary),
     Column("total_ms", Double),
+    Column("key_id", Text),
     Index(None, "account_id", "created_at"),
 )
 

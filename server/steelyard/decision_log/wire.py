@@ -37,6 +37,7 @@ class DecisionLogFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only
     model: Annotated[
         Text | None, Meta(description="Answered under this name, or by the model of this number.")
     ] = None
+    key: Annotated[Text | None, Meta(description="Asked for with the API key of this id.")] = None
     decision: Annotated[
         Text | None, Meta(description="Only answers that have a decision of this id.")
     ] = None

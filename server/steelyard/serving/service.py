@@ -72,7 +72,7 @@ from steelyard.wire.payloads import work_on
 _log = logging.getLogger(__name__)
 
 #: Makes the write that stores an answer: whose it is, when it was given, its request, the answer.
-RecordAnswer = Callable[[str, float, ValidRequest, DecideResponse], FurtherWrite]
+RecordAnswer = Callable[[Caller, float, ValidRequest, DecideResponse], FurtherWrite]
 
 #: A request that was read: rendered where it names a base model, else once it is known what it names.
 Read = Prepared | ValidRequest
@@ -262,7 +262,7 @@ class DecisionService:
             raise fault from error
         account_id, also = run.write.caller.account_id, None
         if answer.stored:
-            also = self._record(account_id, self._now(), run.prepared.request, answer)
+            also = self._record(run.write.caller, self._now(), run.prepared.request, answer)
         await self._operations.settle(accepted, amount_nano=amount_nano, body=body, also=also)
         self._note_use(account_id, run.asked, model)
         return told

@@ -15,7 +15,7 @@ from steelyard.errors import StorageUnavailableError
 from steelyard.storage.locks import MIGRATE_KEY
 
 #: The newest revision in ``migrations/versions``.
-HEAD = "0016"
+HEAD = "0017"
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 

@@ -1,4 +1,4 @@
-"""What was spent, by day, key, model or family: each bar of a day or model opens its calls."""
+"""What was spent, by day, key, model or family: each bar opens its calls."""
 
 from __future__ import annotations
 
@@ -159,9 +159,14 @@ class Spending(Section):
 
         def open_name(place: int) -> None:
             name = lines[place].name or ""
-            self._open_calls(View(window_s=_window_of(self.view.days), model=name))
+            window_s = _window_of(self.view.days)
+            if usage.by == "key":
+                rows = RowFilter(name=f"of the key {_name_of(lines[place])}", key=name)
+                self._open_calls(View(window_s=window_s, rows=rows))
+            else:
+                self._open_calls(View(window_s=window_s, model=name))
 
-        opens = self.session.role in _READERS and usage.by != "key"
+        opens = self.session.role in _READERS
         shown = lines[:_MOST_BARS]
         some = f", the {len(shown)} that cost most" if len(lines) > len(shown) else ""
         made = figures.bars(

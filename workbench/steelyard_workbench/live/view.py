@@ -36,6 +36,7 @@ class RowFilter:
     until: float | None = None
     decision: str | None = None
     model: str | None = None
+    key: str | None = None
     has_feedback: bool | None = None
     abstained: bool | None = None
     wrong: bool | None = None
@@ -86,6 +87,7 @@ class View:
             "since": self.since(now) if rows.since is None else rows.since,
             "until": rows.until,
             "model": rows.model or self.model or None,
+            "key": rows.key,
             "decision": rows.decision or self.decision or None,
             "has_feedback": rows.has_feedback,
             "abstained": rows.abstained,
