@@ -133,12 +133,10 @@ def iterate(layout: Layout, pairs: Pairs, n: int, is_stopped: Callable[[], bool]
         if layout.has_ended or is_stopped():
             return
         near, middle, far = _weights(layout.iteration)
-        pull = forces[0].gradient(layout.points, lambda apart, by=near: by * 20 / (10 + apart) ** 2)
+        pull = forces[0].gradient(layout.points, 20 * near, 10)
         if middle:
-            pull += forces[1].gradient(
-                layout.points, lambda apart, by=middle: by * 20_000 / (10_000 + apart) ** 2
-            )
-        pull += forces[2].gradient(layout.points, lambda apart, by=far: -by * 2 / (1 + apart) ** 2)
+            pull += forces[1].gradient(layout.points, 20_000 * middle, 10_000)
+        pull += forces[2].gradient(layout.points, -2 * far, 1)
         _step(layout, pull)
 
 
@@ -154,8 +152,11 @@ class _Force:
         weights = np.zeros(partners.size, dtype=np.float32)
         self._matrix = csr_matrix((weights, partners.ravel(), ends), shape=(n_rows, n_rows))
 
-    def gradient(self, points: Floats, weigh: Callable[[Floats], Floats]) -> Floats:
-        """Return the gradient: of each pair, its weight times the difference, at both its ends."""
+    def gradient(self, points: Floats, strength: float, reach: float) -> Floats:
+        """Return the gradient: of each pair, its weight times the difference, at both its ends.
+
+        The weight of a pair is the strength over the square of its distance and the reach.
+        """
         if not self._n:
             return np.zeros_like(points)
         apart = np.ones(self._partners.shape, dtype=np.float32)
@@ -164,7 +165,7 @@ class _Force:
             between = along[:, None] - along[self._partners]
             between *= between
             apart += between
-        self._matrix.data = weigh(apart).ravel()
+        self._matrix.data = (np.float32(strength) / (np.float32(reach) + apart) ** 2).ravel()
         # A third column of ones sums the weights of either end.
         wide = np.concatenate([points, np.ones((len(points), 1), dtype=np.float32)], axis=1)
         both = self._matrix @ wide + self._matrix.T @ wide

@@ -39,7 +39,8 @@ def principal(vectors: Floats, seed: int) -> Floats:
     # An axis has no direction of its own: its largest part is made positive.
     largest = np.abs(wanted).argmax(axis=0)
     wanted = wanted * np.where(wanted[largest, np.arange(wanted.shape[1])] < 0, -1.0, 1.0)
-    return ((vectors - mean) @ wanted.astype(np.float32)).astype(np.float32)
+    turned: Floats = ((vectors - mean) @ wanted.astype(np.float32)).astype(np.float32)
+    return turned
 
 
 def nearest(

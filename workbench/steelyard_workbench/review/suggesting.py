@@ -17,6 +17,7 @@ from steelyard.client import Client
 from steelyard.families.models_wire import ModelList
 from steelyard.review.wire import MAX_EDITS, DraftRow
 from steelyard_workbench.components.numbers import measure_text
+from steelyard_workbench.components.step_names import number_fields
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.evaluations.listing import model_names
 from steelyard_workbench.loaded import Loaded
@@ -80,7 +81,7 @@ class Suggesting(Viewer):
         self._told = pmui.Typography("", variant="body2")
         self._take = pmui.Button(label="", variant="outlined", size="small", disabled=True)
         self._accepting = pn.Column(
-            pn.FlexBox(self.threshold, self.n_audit),
+            number_fields(self.threshold, self.n_audit),
             self._told,
             self._take,
             sizing_mode="stretch_width",
