@@ -29,7 +29,8 @@ _WAIT_MS, _POLL_S = 300_000, 0.1
 _ARGUMENTS = ("--no-sandbox", "--disable-background-networking")
 #: WebGL without a graphics card: the browser draws with the processor.
 _SOFTWARE = ("--disable-gpu", "--enable-unsafe-swiftshader")
-#: Moves the figure at every frame for some milliseconds, and counts what it drew meanwhile.
+#: Moves the figure at every frame for some milliseconds, as the tools do that pan and zoom it, and
+#: counts what it drew meanwhile.
 _FRAMES = """([title, kind, lasts]) => new Promise((tell) => {
   const [view] = [...Bokeh.index.query((one) => one.model.title?.text === title)];
   const {x_range, y_range} = view.model;
@@ -43,6 +44,7 @@ _FRAMES = """([title, kind, lasts]) => new Promise((tell) => {
       return;
     }
     const turn = Math.sin(passed / 400);
+    view.model.document.interactive_start(view.model);
     const [by, half] = kind === "pan" ? [0.3 * turn, 1.05] : [0, 0.65 + 0.4 * turn];
     x_range.setv({start: by - half, end: by + half});
     y_range.setv({start: -half, end: half});
@@ -138,7 +140,7 @@ def draw(
         page = chromium.new_page(viewport={"width": 1280, "height": 900})
         page.set_default_timeout(_WAIT_MS)
         with told(page):
-            shown_s = open_map(page, f"{address}/?page=map&dataset={dataset_id}")
+            shown_s = open_map(page, f"{address}/?page=map&dataset={dataset_id}&decision=team")
             frames = {
                 kind: page.evaluate(_FRAMES, [TITLE, kind, options.seconds * 1000])
                 for kind in ("pan", "zoom")

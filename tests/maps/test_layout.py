@@ -8,7 +8,6 @@ from sklearn.manifold import trustworthiness
 
 from steelyard.maps import neighbours
 from steelyard.maps.layout import (
-    ITERATIONS,
     Layout,
     decode_layout,
     decode_pairs,
@@ -17,6 +16,7 @@ from steelyard.maps.layout import (
 )
 from steelyard.maps.neighbours import StoppedError, nearest, principal
 from steelyard.maps.points import taken_of
+from steelyard.maps.progress import ITERATIONS
 
 
 def clusters(n=400, n_clusters=8, width=24):

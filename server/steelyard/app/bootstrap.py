@@ -30,6 +30,7 @@ from steelyard.app.foundation import (
     rows_to_tune_on,
     rules_of_lineages,
 )
+from steelyard.app.maps import open_maps
 from steelyard.app.people import open_people
 from steelyard.app.reviews import open_reviews
 from steelyard.app.services import ApiServices
@@ -67,7 +68,6 @@ from steelyard.labeling.service import LabelingJobs
 from steelyard.labeling.sources import LabelingSources
 from steelyard.labeling.teachers import Teachers
 from steelyard.maps import store as map_rows
-from steelyard.maps.service import DatasetMaps
 from steelyard.operations.service import LEASE_GRACE_S, OperationLog
 from steelyard.people.account_service import OwnAccount
 from steelyard.people.export_service import AccountExports
@@ -186,7 +186,7 @@ def open_service(
             ),
             labeling_sources=labeling.sources,
             labeling_teachers=labeling.teachers,
-            maps=_open_maps(on, datasets, evaluations, worker.wake),
+            maps=open_maps(on, datasets, evaluations, worker.wake),
             prompt_tunings=_open_prompt_tunings(on, datasets, evaluated, worker.wake),
             operator=Operator(on.state, accounts, purchases, on.models),
             purchases=purchases,
@@ -404,29 +404,6 @@ def _open_labeling(
         ),
         LabelingFinalizer(on.state, store, on.writes, datasets),
     )
-
-
-def _open_maps(
-    on: Foundation,
-    datasets: DatasetService,
-    evaluations: EvaluationService,
-    wake: Callable[[], None],
-) -> DatasetMaps:
-    maps = DatasetMaps(
-        on.state,
-        on.frames("maps"),
-        on.writes,
-        datasets,
-        evaluations,
-        on.models,
-        dataset_files=on.rows,
-        prediction_files=on.frames("evaluations"),
-        max_queue=on.settings.job_queue,
-        max_queue_per_account=on.settings.job_queue_per_account,
-        wake=wake,
-    )
-    datasets.register_reader(maps.reader_of, map_rows.erase_maps)
-    return maps
 
 
 def _open_prompt_tunings(

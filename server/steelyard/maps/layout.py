@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from steelyard.maps.neighbours import Floats, Places, nearest, principal
+from steelyard.maps.progress import ITERATIONS
 
-#: Iterations of a layout: the mid-near pairs fade in the first part, hold in the second, and are
-#: gone in the third.
-ITERATIONS = 450
+#: Iterations until which the mid-near pairs fade, and hold; they are gone after them.
 _FADING, _HOLDING = 100, 200
 #: Pairs of each row: nearest, mid-near, further.
 _NEAREST, _MID_NEAR, _FURTHER = 10, 5, 20

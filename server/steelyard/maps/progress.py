@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from steelyard.maps.layout import ITERATIONS
-
+#: Iterations of a layout.
+ITERATIONS = 450
 #: Rows whose vectors are made, and kept in a file, at a time.
 BLOCK_ROWS = 1_024
 

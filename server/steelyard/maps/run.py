@@ -30,7 +30,6 @@ from steelyard.jobs.store import PendingJob, unfinished
 from steelyard.jobs.work import LostRunError, Run, Work
 from steelyard.maps import store as rows
 from steelyard.maps.layout import (
-    ITERATIONS,
     Layout,
     Pairs,
     decode_layout,
@@ -40,7 +39,7 @@ from steelyard.maps.layout import (
 )
 from steelyard.maps.neighbours import StoppedError
 from steelyard.maps.points import taken_of, write_points
-from steelyard.maps.progress import BLOCK_ROWS, Made, decode_made
+from steelyard.maps.progress import BLOCK_ROWS, ITERATIONS, Made, decode_made
 from steelyard.maps.tables import dataset_maps
 from steelyard.serving.registry import ModelRegistry
 from steelyard.storage import State

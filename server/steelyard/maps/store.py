@@ -72,7 +72,7 @@ def insert_map(connection: Connection, values: dict[str, Any]) -> None:
 
 
 def requeue(connection: Connection, row: Row[Any], *, at: float) -> None:
-    """Let a map that failed or was cancelled wait again; one that was cancelled keeps what it has."""
+    """Queue a map again that failed or was cancelled; one that was cancelled keeps what it has."""
     connection.execute(
         update(dataset_maps)
         .where(dataset_maps.c.id == row.id)

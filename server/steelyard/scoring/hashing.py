@@ -65,9 +65,8 @@ class HashingScorer:
             for word in re.findall(_WORD, text.lower()):
                 hashed = zlib.crc32(word.encode("utf-8", "surrogatepass"))
                 vector[hashed % _CHANNELS] += 1.0 if hashed & 1024 else -1.0
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        vectors[lengths[:, 0] == 0, 0] = 1.0
-        unit: NDArray[np.float32] = vectors / np.where(lengths == 0, 1.0, lengths)
+        vectors[~vectors.any(axis=1), 0] = 1.0
+        unit: NDArray[np.float32] = vectors / np.sqrt((vectors**2).sum(axis=1, keepdims=True))
         return unit
 
     def close(self) -> None:

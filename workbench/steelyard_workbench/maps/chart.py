@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import panel as pn
-from bokeh.models import BoxSelectTool, ColumnDataSource, LassoSelectTool
+from bokeh.models import (
+    BoxSelectTool,
+    CDSView,
+    ColumnDataSource,
+    CustomJS,
+    IndexFilter,
+    LassoSelectTool,
+    TapTool,
+)
 from panel.viewable import Viewable, Viewer
 
 from steelyard.maps.wire import MapPoints
@@ -17,6 +26,9 @@ TITLE = "Rows by likeness"
 #: Pixels of the figure, and of a point: fewer the more there are.
 _HEIGHT = 600
 _LEAST, _MOST = 3.0, 9.0
+#: Points that are drawn while the figure is moved: drawing more takes a processor, where there is
+#: no graphics card, longer than a frame.
+_MOVING = 4_000
 #: Room around the points, which are within -1 to 1.
 _RANGE = (-1.05, 1.05)
 
@@ -55,13 +67,17 @@ class MapChart(Viewer):
         # The axes have no meaning: only what is near what has.
         made.axis.visible = made.grid.visible = False
         size = float(np.clip(600 / np.sqrt(max(len(points.x), 1)), _LEAST, _MOST))
-        made.scatter(
-            "x", "y", source=self.source, size=size, fill_color="color", line_color=None,
-            fill_alpha=0.8, nonselection_fill_alpha=0.1,
-        )  # fmt: skip
+        marks = {
+            "size": size, "fill_color": "color", "line_color": None,
+            "fill_alpha": 0.8, "nonselection_fill_alpha": 0.1,
+        }  # fmt: skip
+        every = made.scatter("x", "y", source=self.source, **marks)
+        made.hover.renderers = [every]
+        _thin_while_moving(made, every, self.source, marks, len(points.x))
         # A selection is drawn when the button is let go: each change on the way would be sent.
-        lasso = LassoSelectTool(continuous=False)
-        made.add_tools(lasso, BoxSelectTool(continuous=False))
+        lasso = LassoSelectTool(continuous=False, renderers=[every])
+        made.add_tools(lasso, BoxSelectTool(continuous=False, renderers=[every]))
+        made.select_one(TapTool).renderers = [every]
         made.toolbar.active_drag = lasso
         made.toolbar.autohide = False
         made.hover.tooltips = [("row", "@row{0,0}"), ("", "@told"), ("", "@text")]
@@ -91,3 +107,19 @@ class MapChart(Viewer):
 
     def _selected(self, _: str, __: Sequence[int], new: Sequence[int]) -> None:
         self._on_selected(sorted(new))
+
+
+def _thin_while_moving(
+    made: Any, every: Any, source: ColumnDataSource, marks: dict[str, Any], n_points: int
+) -> None:
+    """Draw some of many points in the place of all while the figure is panned and zoomed."""
+    if n_points <= _MOVING:
+        return
+    some = [place * n_points // _MOVING for place in range(_MOVING)]
+    few = made.scatter(
+        "x", "y", source=source, view=CDSView(filter=IndexFilter(some)), visible=False, **marks
+    )
+    switch = "every.visible = !moving; few.visible = moving;"
+    for event, moving in (("lodstart", True), ("lodend", False)):
+        args = {"every": every, "few": few, "moving": moving}
+        made.js_on_event(event, CustomJS(args=args, code=switch))

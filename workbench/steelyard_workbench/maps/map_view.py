@@ -69,7 +69,7 @@ class MapView(Viewer):
         self._session, self._mapped = session, mapped
         self._scope = scope or Scope()
         self.selected: list[int] = []
-        by: ColourBy = session.view if session.view in COLOURS_BY else "label"  # type: ignore[assignment]
+        by: ColourBy = session.view if session.view in COLOURS_BY else "label"
         self._by = pmui.Select(label="Colour by", options=_BY, value=by, width=160, size="small")
         self._decision = pmui.Select(
             label="Decision", options=mapped.decisions, width=220, size="small",

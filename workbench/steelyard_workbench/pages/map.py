@@ -22,6 +22,7 @@ from steelyard_workbench.poller import Poller
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty, verdict
 from steelyard_workbench.tasks import Write
+from steelyard_workbench.theme import Status
 
 _LOOK_MS = 2000
 _MOST_DATASETS = 200
@@ -174,7 +175,7 @@ class MapPage(Page):
             return [verdict("running", "The map is computed.", said), bar, cancel]
         said = "What was done of it is kept for a day." if found.error is None else found.error
         again = self._button("Go on", lambda: self._create_again(found), place, "contained")
-        status = "off" if found.status == "cancelled" else "bad"
+        status: Status = "off" if found.status == "cancelled" else "bad"
         return [verdict(status, f"The map is {found.status}.", said), again]
 
     def _create(self, found: _Found) -> DatasetMap:
