@@ -54,6 +54,7 @@ PARAMETERS = {
     "webhook": "wh_",
     "view": "view_",
     "delivery": "",
+    "map": "map_",
     "alarm": "alarm_",
     # Of the console, which no key reaches: tests/people has them.
     "key": "",
@@ -61,6 +62,7 @@ PARAMETERS = {
     "member": "",
     "notice": "",
     "session": "",
+    "passkey": "",
 }
 
 DECIDE = {
@@ -121,6 +123,12 @@ BODIES: dict[str, tuple[str, object]] = {
         {"edits": [{"row": 0, "action": "accept"}]},
     ),
     "POST /v1/drafts/{draft}/bulk": ("application/json", {"action": "accept", "expected": 10}),
+    "POST /v1/drafts/{draft}/assignments": ("application/json", {"reviewers": ["ann"]}),
+    "POST /v1/drafts/{draft}/assignments/move": ("application/json", {"from": "ann"}),
+    "POST /v1/drafts/{draft}/answers": (
+        "application/json",
+        {"row": 0, "outcomes": {"d": "yes"}, "reviewer": "ann"},
+    ),
     "POST /v1/drafts/{draft}/seal": ("application/json", {"as": "dataset"}),
     "POST /v1/labeling/jobs/{labeling_job}/finalize": ("application/json", {"row_indices": [0]}),
     "POST /v1/models/{model}/keep-warm": ("application/json", {"enabled": True}),
@@ -130,6 +138,7 @@ BODIES: dict[str, tuple[str, object]] = {
         {"label_issues_dismissed": True},
     ),
 }
+QUERIES = {"GET /v1/maps/{map}/values": {"decision": "d"}}
 #: Calls that name a thing elsewhere than in their path: how its id begins, and the call.
 REFERENCES: dict[str, tuple[str, Callable[[str], dict[str, Any]]]] = {
     "POST /v1/feedback": (
@@ -193,6 +202,7 @@ class Account:
     webhooks: list[str] = field(default_factory=list)
     alarms: list[str] = field(default_factory=list)
     views: list[str] = field(default_factory=list)
+    maps: list[str] = field(default_factory=list)
 
     @property
     def things(self) -> list[str]:
@@ -206,6 +216,7 @@ class Account:
             *self.webhooks,
             *self.alarms,
             *self.views,
+            *self.maps,
             *made,
         ]
 
@@ -262,6 +273,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             assert queued.is_success, queued.text
             owner.families.append("quillfeather")
             owner.jobs.append(queued.json()["id"])
+            queued = owner.post("/v1/maps", {"dataset_id": owner.datasets[-1]})
+            assert queued.is_success, queued.text
+            owner.maps.append(queued.json()["id"])
             begun = owner.post("/v1/drafts", {"dataset_id": owner.datasets[-1]})
             assert begun.is_success, begun.text
             owner.drafts.append(begun.json()["id"])
@@ -371,7 +385,7 @@ def refusal(response: httpx.Response, thing: str) -> tuple[int, Any]:
 
 def body_of(route: Route) -> dict[str, Any]:
     if not route.is_write:
-        return {}
+        return {"params": QUERIES.get(f"{route.method} {route.path}", {})}
     media_type, body = BODIES.get(f"{route.method} {route.path}", ("application/json", {}))
     return {"content": json.dumps(body), "headers": {"Content-Type": media_type}}
 

@@ -6,6 +6,7 @@ The migrations themselves are tested in ``tests/storage/test_migrate.py``, which
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from sqlalchemy import Connection, event
 
 from steelyard.storage import migrate
+from steelyard.storage.tables import accounts
 
 _Statement = tuple[str, Any, bool]
 
@@ -36,6 +38,8 @@ class RecordedUpgrade:
             for statement, parameters, is_many in self._recorded[connection.dialect.name]:
                 (cursor.executemany if is_many else cursor.execute)(statement, parameters)
             cursor.close()
+            # When a state was made tells it from another.
+            connection.execute(accounts.update().values(created_at=time.time()))
 
     def _record(self, connection: Connection) -> list[_Statement]:
         statements: list[_Statement] = []

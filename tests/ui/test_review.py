@@ -180,7 +180,7 @@ def test_two_label_apart_and_what_they_dispute_is_adjudicated(quiet_page, datase
     page.get_by_role("button", name="Decide 1 disputed").click()
     expect(page.get_by_role("button", name="shipping ● ann")).to_be_visible()
     expect(page.get_by_role("button", name="technical ● bob")).to_be_visible()
-    page.keyboard.press("3")
+    page.get_by_role("button", name="technical ● bob").click()
     expect(page.get_by_role("tab", name="Disagreement (0)")).to_be_visible()
     found = server.client.drafts.agreement(draft.id)
     assert (found.agreed, found.disputed, found.to_adjudicate) == (1, 1, 0)

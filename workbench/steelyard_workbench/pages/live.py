@@ -95,6 +95,8 @@ class LivePage(Page):
         )
         pn.bind(self.sending.describe, self.feed.table.param.selected, watch=True)
         self._said = pn.Row(sizing_mode="stretch_width")
+        # With the page: a browser may lose a change of what it was sent a moment ago.
+        self._say()
         self._opened = pn.Column(width=440, visible=False)
         shown = [
             pn.FlexBox(self.window, self.model, self.decision, gap="8px"),
@@ -115,7 +117,6 @@ class LivePage(Page):
         """Show the page, and begin to look for what is new."""
         super().open()
         self._summed_at = time.monotonic()
-        self._say()
         self.sending.describe()
         self._write()
         if self.session.decision:
