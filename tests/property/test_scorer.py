@@ -27,7 +27,7 @@ from support.strategies import requests
 TOLERANCES = {"onnxruntime-float32": 1e-5, "onnxruntime-int8": 1e-3}
 #: A pass over a model of the real size takes a while.
 fewer = settings(
-    max_examples=2, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+    max_examples=1, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 
 

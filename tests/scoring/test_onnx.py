@@ -262,7 +262,9 @@ def with_other_end(text: str) -> str:
     return f"{head} water"
 
 
-@pytest.mark.parametrize("n_words", [CONTEXT_LENGTH - 20, 700, 1_500])
+@pytest.mark.parametrize(
+    "n_words", [CONTEXT_LENGTH - 20, 700, pytest.param(1_500, marks=pytest.mark.slow)]
+)
 def test_the_last_word_of_a_context_is_read(float32_model, n_words):
     other = RenderedRequest(with_other_end(make_words(n_words)), (TEAMS, PAID))
     request = RenderedRequest(make_words(n_words), (TEAMS, PAID))
@@ -273,7 +275,7 @@ def test_the_last_word_of_a_context_is_read(float32_model, n_words):
         assert abs(one.logits - two.logits).max() > max(1e-4, 10 * noise)
 
 
-@pytest.mark.parametrize("context_words", [10, 900])
+@pytest.mark.parametrize("context_words", [10, pytest.param(900, marks=pytest.mark.slow)])
 def test_the_last_word_of_a_question_and_of_an_outcome_is_read(float32_model, context_words):
     def logits(question: str, outcome: str) -> np.ndarray:
         decision = RenderedDecision("single", question, ("card", outcome))
