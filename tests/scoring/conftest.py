@@ -21,7 +21,7 @@ def engine_name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(params=["random", "shipped"])
+@pytest.fixture(params=[pytest.param("random", marks=pytest.mark.slow), "shipped"])
 def source(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
