@@ -56,7 +56,8 @@ class HashingScorer:
             for request in requests
         ]
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    # Not named ``embed``: heads would learn from it, and it knows no more than their own n-grams.
+    def embed_words(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return a unit vector of each text, (n_texts, 64): those that share words are alike."""
         if not self._is_open:
             raise EngineUnavailableError("The hashing scorer was closed; make another.")

@@ -215,7 +215,7 @@ def _host(
         release_date=_release_date(model),
         price_nano=prices.of(name),
         evaluation_key=_identity(name, model),
-        embed=getattr(model.scorer, "embed", None),
+        embed=getattr(model.scorer, "embed", getattr(model.scorer, "embed_words", None)),
         engine_status=getattr(model.scorer, "engine_status", None),
     )
 
