@@ -75,9 +75,11 @@ def test_a_supervisor_killed_while_its_workers_start_leaves_the_port_free(tmp_pa
     turn.acquire()  # for which a worker waits before it opens the state
     with serve_process(tmp_path / "home", *TWO) as server:
         server.launch()
-        workers = wait_until(lambda: {pid for pid in children_of(server.pid) if waits(pid, locks)})
+        wait_until(lambda: any(waits(pid, locks) for pid in children_of(server.pid)))
+        # The others too: each has the port, whether it waits already or not.
+        workers = set(children_of(server.pid))
         server.kill()
-        wait_until(lambda: not any(lives(worker) for worker in workers), 5)
+        wait_until(lambda: not any(lives(worker) for worker in workers), 30)
         turn.close()
         server.start()
         assert httpx.post(f"{server.url}/v1/decide", json=REQUEST).status_code == 200
