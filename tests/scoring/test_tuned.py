@@ -29,7 +29,6 @@ from steelyard.scoring.tuned import (
     read_artifact,
 )
 from steelyard.serving.decide import DecideService
-from support.tuning_rows import WithoutVectors
 
 PLAIN = RenderedDecision("binary", "Is it urgent?", ("yes", "no"))
 READING = RenderedDecision("single", "Which team?", ("billing", "sales", "support"))
@@ -158,7 +157,7 @@ def test_a_model_has_the_name_the_engine_and_the_vectors_of_what_is_below():
     assert (model.name, model.engine) == ("hashing", "hashing")
     assert model.embed(["a", "b"]).shape == (2, 4)
     with pytest.raises(EngineUnavailableError, match="no vectors"):
-        tuned_on(WithoutVectors()).embed(["a"])
+        tuned_on(HashingScorer()).embed(["a"])
 
 
 def test_what_a_head_answers_is_not_tempered_again():

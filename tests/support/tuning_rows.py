@@ -22,12 +22,6 @@ FILLER = ["please", "today", "the", "our", "about", "again", "account", "it", "w
 WIDTH = 12
 
 
-class WithoutVectors(HashingScorer):
-    """A scorer that gives no vectors of texts."""
-
-    embed = None  # type: ignore[assignment]
-
-
 class WordScorer(HashingScorer):
     """The test double, with vectors of texts: a random direction a word, summed."""
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from steelyard.families.trainer.features import choose_base_rows, compute_features, reading_cost
-from support.tuning_rows import LEVEL, TEAM, WIDTH, WithoutVectors, WordScorer, make_row, team_rows
+from steelyard.scoring.hashing import HashingScorer
+from support.tuning_rows import LEVEL, TEAM, WIDTH, WordScorer, make_row, team_rows
 
 
 def read(rows, folder, scorer):
@@ -96,6 +97,6 @@ def test_the_base_reads_as_many_rows_of_each_decision_within_a_bound():
 
 
 def test_a_scorer_without_vectors_gives_none(tmp_path):
-    features, _ = read(team_rows(10), tmp_path, WithoutVectors())
+    features, _ = read(team_rows(10), tmp_path, HashingScorer())
     assert (features.width, features.vectors) == (0, {})
     assert len(features.base) == 10

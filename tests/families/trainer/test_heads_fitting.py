@@ -17,16 +17,7 @@ from steelyard.families.trainer.fitting import FitReport, fit_heads
 from steelyard.scoring.hashing import HashingScorer
 from steelyard.scoring.heads import NUMBERS, SPECS, Heads
 from steelyard.scoring.tuned import TunedScorer
-from support.tuning_rows import (
-    LEVEL,
-    TEAM,
-    WithoutVectors,
-    WordScorer,
-    make_row,
-    permuted,
-    reward_rows,
-    team_rows,
-)
+from support.tuning_rows import LEVEL, TEAM, WordScorer, make_row, permuted, reward_rows, team_rows
 
 
 def quiet(*_):
@@ -216,7 +207,7 @@ def test_contexts_that_occur_twice_are_not_on_both_sides_of_a_fold(tmp_path):
 
 
 def test_a_scorer_without_vectors_still_gives_heads(tmp_path):
-    report, heads, scorer = fit(team_rows(200), tmp_path, scorer=WithoutVectors())
+    report, heads, scorer = fit(team_rows(200), tmp_path, scorer=HashingScorer())
     assert [one.name for one in report.decisions[0].candidates][:2] == ["ngrams", "base"]
     assert not heads.find(TEAM).needs_embedding
     rows = team_rows(100, seed=1, noise=0.0)
