@@ -178,7 +178,7 @@ def is_own_page(request: HTTPServerRequest) -> bool:
 
 
 def keep_cookie(handler: RequestHandler, name: str, token: str, *, is_tls: bool) -> None:
-    """Have a browser keep a token, or forget the one it has where it is empty."""
+    """Make a browser keep a token, or forget the one it has where it is empty."""
     kept: dict[str, Any] = {"httponly": True, "samesite": "Strict", "secure": is_tls}
     if token:
         handler.set_cookie(name, token, expires_days=_MAX_AGE_DAYS, **kept)

@@ -324,7 +324,7 @@ class ImportPanel(Viewer):
         self._open_form()
 
     def _remark(self, told: str) -> None:
-        """Say what of the file may be meant otherwise, if anything."""
+        """Show what of the file may be meant otherwise, if anything."""
         if told:
             self.found.append(verdict("unsure", "Look at the file:", told))
 

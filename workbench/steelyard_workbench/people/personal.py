@@ -93,7 +93,7 @@ class Section(Viewer):
             self.session.who = await asyncio.to_thread(self.client.auth.session)
 
     def tell(self, text: str, *more: Viewable) -> None:
-        """Say what was done; in a corner where the page was left."""
+        """Show what was done; in a corner where the page was left."""
         if not self.scope.say_if_ended(text):
             self.said[:] = [verdict("good", text), *more]
 
