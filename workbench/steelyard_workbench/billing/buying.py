@@ -118,9 +118,7 @@ class Purchases(Section):
         shown: list[Viewable] = [heading(f"Purchase {purchase.id}"), facts(values)]
         if purchase.state == "pending":
             shown.append(how_to_pay(NewPurchase(purchase=purchase)))
-        close = pmui.Button(label="Close", variant="text", size="small")
-        close.on_click(lambda _: self.close())
-        foot: list[Viewable] = [close]
+        foot: list[Viewable] = [self.close_button()]
         if purchase.paid_at is not None:
             receipt = partial(self.client.billing.receipt, purchase.id)
             name = f"receipt-{purchase.id}.html"

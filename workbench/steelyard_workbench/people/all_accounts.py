@@ -46,8 +46,6 @@ class AllAccounts(Section):
     def open_account(self, account: AccountEntry) -> None:
         """Show what an account has, and what adds to it."""
         self.amount = pmui.TextInput(label="Credit to add, USD", width=180)
-        close = pmui.Button(label="Close", variant="text", size="small")
-        close.on_click(lambda _: self.close())
         wallet = account.wallet
         self.open(
             heading(account.name),
@@ -69,7 +67,7 @@ class AllAccounts(Section):
                     "No credit was added.",
                     variant="contained",
                 ),
-                close,
+                self.close_button(),
             ),
         )
 

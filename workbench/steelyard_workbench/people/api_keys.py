@@ -110,8 +110,7 @@ class ApiKeys(Section):
             "Cap": f"{key.monthly_cap_usd} USD a month" if key.monthly_cap_usd else "none",
             "State": end_text(key) if key.revoked_at is not None else "active",
         }
-        close = pmui.Button(label="Close", variant="text", size="small")
-        close.on_click(lambda _: self.close())
+        close = self.close_button()
         shown: list[Viewable] = [heading(key.name), facts(values)]
         is_own = key.made_by == self.session.who.user.email
         if key.revoked_at is not None:

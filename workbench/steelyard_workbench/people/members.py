@@ -86,9 +86,7 @@ class Members(Section):
         change = self.button("Change the role", partial(self._change, member), "Not changed.")
         remove = pmui.Button(label="Remove …", variant="outlined", size="small", color="danger")
         remove.on_click(lambda _: self.ask_to_remove(member))
-        close = pmui.Button(label="Close", variant="text", size="small")
-        close.on_click(lambda _: self.close())
-        self.open(heading(member.email), self.new_role, pn.Row(change, remove, close))
+        self.open(heading(member.email), self.new_role, pn.Row(change, remove, self.close_button()))
 
     def ask_to_remove(self, member: Member) -> None:
         """Ask whether somebody is to have no part any more."""

@@ -103,6 +103,12 @@ class Section(Viewer):
         self.opened[:] = list(shown)
         self.opened.visible = True
 
+    def close_button(self) -> pmui.Button:
+        """Return a button that closes what is opened beside a list."""
+        button = pmui.Button(label="Close", variant="text", size="small")
+        button.on_click(lambda _: self.close())
+        return button
+
     def close(self) -> None:
         """Show nothing beside a list."""
         self.opened[:] = []

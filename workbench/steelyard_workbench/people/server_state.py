@@ -89,13 +89,12 @@ class Notices(Section):
 
     def open_notice(self, notice: ParkedNotice) -> None:
         """Show a notice, and what puts it away."""
-        close = pmui.Button(label="Close", variant="text", size="small")
-        close.on_click(lambda _: self.close())
         self.open(
             heading(f"Notice {notice.id}"),
             facts({"Purchase": notice.purchase_id or "—", "Why": notice.reason}),
             pn.Row(
-                self.button("Put away", partial(self._clear, notice.id), "Not put away."), close
+                self.button("Put away", partial(self._clear, notice.id), "Not put away."),
+                self.close_button(),
             ),
         )
 

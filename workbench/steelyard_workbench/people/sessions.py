@@ -71,8 +71,6 @@ class Sessions(Section):
 
     def open_session(self, session: Session) -> None:
         """Show a session and what ends it."""
-        close = pmui.Button(label="Close", variant="text", size="small")
-        close.on_click(lambda _: self.close())
         values = {
             "From": session.network or "unknown",
             "With": session.agent or "—",
@@ -86,7 +84,7 @@ class Sessions(Section):
             )
         else:
             end = self.button("End the session", partial(self._end, session.id), "Not ended.")
-        self.open(heading("Session"), facts(values), pn.Row(end, close))
+        self.open(heading("Session"), facts(values), pn.Row(end, self.close_button()))
 
     async def _end(self, session_id: str) -> None:
         await asyncio.to_thread(self.client.account.end_session, session_id)
