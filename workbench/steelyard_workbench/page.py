@@ -10,6 +10,7 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
 from steelyard_workbench.loaded import Loaded
+from steelyard_workbench.poller import Poller
 from steelyard_workbench.session import Session
 from steelyard_workbench.tasks import Scope
 from steelyard_workbench.theme import TITLE
@@ -31,6 +32,8 @@ class Page(Viewer):
         One sentence under the heading.
     watched : sequence of str
         What of the session is taken in by ``on_session`` while the page is shown.
+    look_ms : int
+        Milliseconds between two calls of ``look`` while the page is shown; 0: it is not called.
     visit : Scope
         The visit that lasts; another once the page was left or built again. What takes long belongs
         to the one it began in: after it, what the session has is of other things.
@@ -40,6 +43,7 @@ class Page(Viewer):
     title: ClassVar[str]
     summary: ClassVar[str] = ""
     watched: ClassVar[Sequence[str]] = ()
+    look_ms: ClassVar[int] = 0
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -48,6 +52,7 @@ class Page(Viewer):
         self.parts: list[Loaded[Any]] = []
         self.visit = Scope()
         self._watcher: Any = None
+        self._poller = Poller(self.look, self.look_ms)
         self._box = pn.Column(sizing_mode="stretch_width", name=self.title)
 
     def __panel__(self) -> Viewable:
@@ -64,6 +69,8 @@ class Page(Viewer):
             part.start()
         if self.watched and self._watcher is None:
             self._watcher = self.session.param.watch(self._on_watched, list(self.watched))
+        if self.look_ms:
+            self._poller.start()
 
     def close(self) -> None:
         """Leave the page: what is under way for it is not shown, and nothing of it is selected."""
@@ -72,6 +79,7 @@ class Page(Viewer):
         if self._watcher is not None:
             self.session.param.unwatch(self._watcher)
             self._watcher = None
+        self._poller.stop()
 
     def begin_visit(self) -> None:
         """End the visit that lasts with all that is under way, and begin another."""
@@ -102,6 +110,9 @@ class Page(Viewer):
         """Do what a key is for; return whether the page has a use for it."""
         del action, number
         return False
+
+    async def look(self) -> None:
+        """Bring what is under way up to date."""
 
     def on_session(self, *events: Any) -> None:
         """Note that something that is watched has changed."""

@@ -32,7 +32,6 @@ from steelyard_workbench.evaluations.record_filter import RecordFilter, filter_f
 from steelyard_workbench.evaluations.scored import Scored
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
-from steelyard_workbench.poller import Poller
 from steelyard_workbench.problems import leave_to_banner
 from steelyard_workbench.review.sending import RowReview
 from steelyard_workbench.session import Session
@@ -41,7 +40,6 @@ from steelyard_workbench.tasks import Task
 
 #: Datasets, and evaluations to compare with, that are offered.
 MOST_CHOICES = 200
-_LOOK_MS = 2000
 
 
 class EvaluationsPage(Page):
@@ -51,6 +49,7 @@ class EvaluationsPage(Page):
     title = "Evaluations"
     summary = "How well models answer the rows that were put aside, and where they go wrong."
     watched = ("dataset", "evaluation")
+    look_ms = 2000
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -61,17 +60,6 @@ class EvaluationsPage(Page):
         self.opened: OpenedEvaluation | None = None
         self.waiting: EvaluationLine | None = None
         self._body = pn.Column(sizing_mode="stretch_width")
-        self._poller = Poller(self.look, _LOOK_MS)
-
-    def open(self) -> None:
-        """Show the page, and look at what is running every two seconds while it is open."""
-        super().open()
-        self._poller.start()
-
-    def close(self) -> None:
-        """Stop looking."""
-        super().close()
-        self._poller.stop()
 
     def build(self) -> list[Viewable]:
         """Return the list or the opened evaluation."""

@@ -29,12 +29,10 @@ from steelyard_workbench.families.start_form import StartForm
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
 from steelyard_workbench.pages.evaluations import offered_datasets
-from steelyard_workbench.poller import Poller
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty, verdict
 
 #: Milliseconds between two looks whether the family that is shown changed.
-_LOOK_MS = 3000
 
 
 class FamiliesPage(Page):
@@ -44,11 +42,11 @@ class FamiliesPage(Page):
     title = "Families"
     summary = "A family is a line of models under one name; each newer one passed a gate."
     watched = ("family",)
+    look_ms = 3000
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.one: OneFamily | None = None
-        self._poller = Poller(self._look, _LOOK_MS)
 
     def open(self) -> None:
         """Show the families, or the one that the address names, and look after it."""
@@ -58,14 +56,8 @@ class FamiliesPage(Page):
                 self.session.view = ""  # asked once, and not whenever the page is shown again
                 self.one.arrive.scope = self.visit
                 self.one.arrive.start()
-            self._poller.start()
         else:
             self._poller.stop()
-
-    def close(self) -> None:
-        """Stop looking after it."""
-        super().close()
-        self._poller.stop()
 
     def build(self) -> list[Viewable]:
         """Return the list and the form of a new family, or one family."""
@@ -159,6 +151,7 @@ class FamiliesPage(Page):
     def _open_started(self, job: Job) -> None:
         self.session.param.update(family=job.family or "", job=job.id)
 
-    async def _look(self) -> None:
+    async def look(self) -> None:
+        """Bring the family that is shown up to date."""
         if self.one is not None and self.session.is_connected:
             await self.one.look()

@@ -28,14 +28,12 @@ from steelyard_workbench.jobs.progress import Track
 from steelyard_workbench.jobs.summary import JobSummary, summary_of_evaluation, summary_of_job
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
-from steelyard_workbench.poller import Poller
 from steelyard_workbench.problems import Problem, leave_to_banner, not_loaded, problem_of
 from steelyard_workbench.scheduling import schedule
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty, failed, refused_button
 from steelyard_workbench.tasks import Task
 
-_LOOK_MS = 2000
 #: Looks at what runs between two looks at everything: what began meanwhile is seen then.
 _LOOKS_A_LIST = 5
 _MOST_JOBS = 100
@@ -63,12 +61,12 @@ class JobsPage(Page):
     title = "Jobs"
     summary = "Jobs live on the server: closing this page changes nothing."
     watched = ("job",)
+    look_ms = 2000
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.dialog: Confirmation | None = None
         self.forbidden = ""
-        self._poller = Poller(self.look, _LOOK_MS)
         self._tracks: dict[str, Track] = {}
         self._rows: dict[str, ActiveRow] = {}
         self._n_looks = 0
@@ -79,16 +77,6 @@ class JobsPage(Page):
     def is_polling(self) -> bool:
         """Whether it looks again and again."""
         return self._poller.is_running
-
-    def open(self) -> None:
-        """Show what there is, and look after it."""
-        super().open()
-        self._poller.start()
-
-    def close(self) -> None:
-        """Stop looking after it."""
-        super().close()
-        self._poller.stop()
 
     def build(self) -> list[Viewable]:
         """Return the list, and the fine-tune that is looked at."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from itertools import islice
-from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
@@ -17,13 +16,10 @@ from steelyard_workbench.components.facts import facts, heading
 from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.labeling.queue import LabelQueue, show_agreement
 from steelyard_workbench.loaded import Loaded
-from steelyard_workbench.page import Page
-from steelyard_workbench.poller import Poller
+from steelyard_workbench.one_part_page import OnePartPage
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty
-from steelyard_workbench.tasks import Write
 
-_LOOK_MS = 2000
 _MOST_JOBS = 100
 _HOW = (
     "No rows were labelled yet. Upload queries with `steelyard labeling upload`, and start with "
@@ -33,61 +29,38 @@ _HOW = (
 _Opened = tuple[LabelingJob, list[LabelingResult]]
 
 
-class LabelingPage(Page):
+class LabelingPage(OnePartPage):
     """The labeling jobs, or the rows of one of them."""
 
     slug = "labeling"
     title = "Labeling"
     summary = "Rows that other models labelled: accept those that are right, and make a dataset."
     watched = ("labeling",)
+    look_ms = 2000
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.queue: LabelQueue | None = None
-        self._part: Loaded[Any] | None = None
-        self._poller = Poller(self.look, _LOOK_MS)
-
-    def open(self) -> None:
-        """Show the page, and look at what is running every two seconds while it is open."""
-        super().open()
-        self._poller.start()
-
-    def close(self) -> None:
-        """Stop looking."""
-        super().close()
-        self._poller.stop()
-
-    def build(self) -> list[Viewable]:
-        """Return the list, or the job that is opened."""
-        self._body = pn.Column(*self._content(), sizing_mode="stretch_width")
-        return [self._body]
-
-    def on_session(self, *events: Any) -> None:
-        """Show what is chosen now."""
-        del events
-        self.begin_visit()
-        self._body[:] = self._content()
-        for part in list(self.parts):
-            part.start()
 
     async def look(self) -> None:
         """Bring what is running up to date."""
-        part = self._part
+        part = self.shown
         if part is None or part.state != "shown" or part.data is None:
             return
         held = part.data[:1] if self.session.labeling else part.data
         if any(job.status in UNFINISHED_LABELING for job in held):
             await part.refresh(quietly=True)
 
-    def _content(self) -> list[Viewable]:
+    def content(self) -> list[Viewable]:
+        """Return the list, or what was chosen of it."""
         self.queue = None
         if not self.session.labeling:
-            self._part = Loaded("The labeling jobs", self._fetch, self._show)
-            return [self.part(self._part)]
-        self._part = Loaded("The labeling job", self._fetch_opened, self._show_opened)
+            self.shown = Loaded("The labeling jobs", self._fetch, self._show)
+            return [self.part(self.shown)]
+        self.shown = Loaded("The labeling job", self._fetch_opened, self._show_opened)
         back = pmui.Button(label="All labeling jobs", variant="text")
         back.on_click(lambda _: self.session.param.update(labeling=""))
-        return [back, self.part(self._part)]
+        return [back, self.part(self.shown)]
 
     def _fetch(self) -> list[LabelingJob]:
         return list(islice(self.client.labeling.list(), _MOST_JOBS))
@@ -127,30 +100,20 @@ class LabelingPage(Page):
         shown: list[Viewable] = [heading(job.name), facts(values)]
         place = pn.Column(sizing_mode="stretch_width")
         if job.status in UNFINISHED_LABELING:
-            shown.append(self._button("Cancel", self.client.labeling.cancel, job, place))
+            shown.append(self.button("Cancel", partial(self.client.labeling.cancel, job.id), place))
         if results:
             self.queue = LabelQueue(self.client, job, results, self._review, self.visit)
             shown += [show_agreement(job), self.queue]
         if job.status == "review_ready":
-            shown.append(self._button("Discard", self.client.labeling.discard, job, place))
+            shown.append(
+                self.button("Discard", partial(self.client.labeling.discard, job.id), place)
+            )
         if job.dataset_id is not UNSET:
             dataset_id = job.dataset_id
             review = pmui.Button(label="Review its dataset", variant="outlined")
             review.on_click(lambda _: self._review(dataset_id))
             shown.append(review)
         return pn.Column(*shown, place, sizing_mode="stretch_width")
-
-    def _button(
-        self, label: str, act: Callable[[str], LabelingJob], job: LabelingJob, place: Any
-    ) -> Viewable:
-        async def do() -> None:
-            await asyncio.to_thread(act, job.id)
-            if self._part is not None:
-                await self._part.refresh(quietly=True)
-
-        button = pmui.Button(label=label, variant="outlined")
-        button.on_click(Write(do, f"{label}: not done:", place, scope=self.visit).on_event)
-        return button
 
     def _review(self, dataset_id: str) -> None:
         self.session.open("review", dataset=dataset_id, version=0, draft="")

@@ -31,14 +31,12 @@ from steelyard_workbench.live.shadows import fetch_shadows, show_shadow
 from steelyard_workbench.live.view import WINDOWS, RowFilter, View, from_text, to_text
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
-from steelyard_workbench.poller import Poller
 from steelyard_workbench.review.sending import draft_of
 from steelyard_workbench.scheduling import schedule
 from steelyard_workbench.session import Session
 from steelyard_workbench.snippets import as_curl
 from steelyard_workbench.states import empty
 
-_LOOK_MS = 2000
 #: Seconds between two sums over a window: when something changed, and in any case.
 _SUM_AFTER_S, _SUM_ANYWAY_S = 10.0, 60.0
 _LONGEST = max(WINDOWS.values())
@@ -57,13 +55,13 @@ class LivePage(Page):
     slug = "live"
     title = "Live"
     summary = "The stored decisions of this account, as they are made."
+    look_ms = 2000
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.view = View()
         self.opened: OpenedAnswer | None = None
         self.visibility = Visibility()
-        self._poller = Poller(self.look, _LOOK_MS)
         self._summed_at = 0.0
         self._has_changed = False
         self._is_offering = False
@@ -122,12 +120,10 @@ class LivePage(Page):
         if self.session.decision:
             self.show(self.session.decision)
         schedule(lambda: self.feed.show(self.view))
-        self._poller.start()
 
     def close(self) -> None:
         """Leave the page: it looks no more, and takes its view out of the address."""
         super().close()
-        self._poller.stop()
         if self.session.query == to_text(self.view):
             self.session.query = ""
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
@@ -17,14 +14,11 @@ from steelyard.maps.wire import MAX_POINTS, DatasetMap
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.maps.map_view import Mapped, MapView, fetch_mapped
-from steelyard_workbench.page import Page
-from steelyard_workbench.poller import Poller
+from steelyard_workbench.one_part_page import OnePartPage
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty, verdict
-from steelyard_workbench.tasks import Write
 from steelyard_workbench.theme import Status
 
-_LOOK_MS = 2000
 _MOST_DATASETS = 200
 #: Maps of a dataset that are looked through for that of a version.
 _MOST_MAPS = 200
@@ -46,60 +40,37 @@ class _Found:
     mapped: Mapped | None = None
 
 
-class MapPage(Page):
+class MapPage(OnePartPage):
     """The map of a dataset, or the choice of one."""
 
     slug = "map"
     title = "Map"
     summary = "Rows of a dataset as points: those that are alike lie near each other."
     watched = ("dataset", "version")
+    look_ms = 2000
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.view: MapView | None = None
-        self._part: Loaded[Any] | None = None
-        self._poller = Poller(self.look, _LOOK_MS)
-
-    def open(self) -> None:
-        """Show the page, and look every two seconds how far a map is that is computed."""
-        super().open()
-        self._poller.start()
-
-    def close(self) -> None:
-        """Stop looking."""
-        super().close()
-        self._poller.stop()
-
-    def build(self) -> list[Viewable]:
-        """Return the choice, or the dataset that is chosen."""
-        self._body = pn.Column(*self._content(), sizing_mode="stretch_width")
-        return [self._body]
-
-    def on_session(self, *events: Any) -> None:
-        """Show what is chosen now."""
-        del events
-        self.begin_visit()
-        self._body[:] = self._content()
-        for part in list(self.parts):
-            part.start()
 
     async def look(self) -> None:
         """Bring a map that is computed up to date."""
-        part = self._part
+        part = self.shown
         if part is None or part.state != "shown" or not isinstance(part.data, _Found):
             return
         if part.data.map is not None and part.data.map.status in _UNFINISHED:
             await part.refresh(quietly=True)
 
-    def _content(self) -> list[Viewable]:
+    def content(self) -> list[Viewable]:
+        """Return the list, or what was chosen of it."""
         self.view = None
         if not self.session.dataset:
-            self._part = Loaded("The datasets", self._fetch_datasets, self._show_datasets)
-            return [self.part(self._part)]
-        self._part = Loaded("The map", self._fetch, self._show, n_lines=8)
+            self.shown = Loaded("The datasets", self._fetch_datasets, self._show_datasets)
+            return [self.part(self.shown)]
+        self.shown = Loaded("The map", self._fetch, self._show, n_lines=8)
         back = pmui.Button(label="Map another dataset", variant="text")
         back.on_click(lambda _: self.session.param.update(dataset="", version=0))
-        return [back, self.part(self._part)]
+        return [back, self.part(self.shown)]
 
     def _fetch_datasets(self) -> list[Dataset]:
         return list(islice(self.client.datasets.iterate(), _MOST_DATASETS))
@@ -148,7 +119,13 @@ class MapPage(Page):
             if found.dataset.rows > MAX_POINTS
             else ""
         )
-        start = self._button("Lay out the rows", lambda: self._create(found), place, "contained")
+        start = self.button(
+            "Lay out the rows",
+            lambda: self._create(found),
+            place,
+            variant="contained",
+            refused="Lay out the rows",
+        )
         return [
             empty(
                 "**No map of this version yet.** The default model's vectors of the rows are "
@@ -168,13 +145,15 @@ class MapPage(Page):
                 label="Progress of the map", max=100, sizing_mode="stretch_width",
                 value=0 if now is None else round(100 * now.step / now.steps),
             )  # fmt: skip
-            cancel = self._button(
-                "Cancel", lambda: self.client.maps.cancel(found.id), place, "outlined"
+            cancel = self.button(
+                "Cancel", lambda: self.client.maps.cancel(found.id), place, refused="Cancel"
             )
             cancel.disabled = found.status == "cancelling"
             return [verdict("running", "The map is computed.", said), bar, cancel]
         said = "What was done of it is kept for a day." if found.error is None else found.error
-        again = self._button("Go on", lambda: self._create_again(found), place, "contained")
+        again = self.button(
+            "Go on", lambda: self._create_again(found), place, variant="contained", refused="Go on"
+        )
         status: Status = "off" if found.status == "cancelled" else "bad"
         return [verdict(status, f"The map is {found.status}.", said), again]
 
@@ -185,16 +164,3 @@ class MapPage(Page):
         return self.client.maps.create(
             found.dataset_id, version=found.dataset_version, model=found.model
         )
-
-    def _button(
-        self, label: str, act: Callable[[], Any], place: pn.Column, variant: str
-    ) -> pmui.Button:
-        async def do() -> None:
-            await asyncio.to_thread(act)
-            if self._part is not None:
-                await self._part.refresh(quietly=True)
-
-        button = pmui.Button(label=label, variant=variant)
-        write = Write(do, f"{label}: not done:", place, refused=label, scope=self.visit)
-        button.on_click(write.on_event)
-        return button

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -16,8 +17,7 @@ from steelyard.prompt_tuning.wire import PromptTuningJob
 from steelyard_workbench.components.facts import facts, heading, table
 from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.loaded import Loaded
-from steelyard_workbench.page import Page
-from steelyard_workbench.poller import Poller
+from steelyard_workbench.one_part_page import OnePartPage
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty, verdict
 from steelyard_workbench.tasks import Write
@@ -25,7 +25,6 @@ from steelyard_workbench.tuning.form import StartForm
 from steelyard_workbench.tuning.result import show_result
 from steelyard_workbench.tuning.rewording import reworded_dataset
 
-_LOOK_MS = 2000
 _MOST = 100
 _UNFINISHED = frozenset({"queued", "running", "cancelling"})
 _NONE = "No wording was tuned yet. A tuned wording keeps the outcomes' names and changes the words around them."
@@ -33,60 +32,37 @@ _NONE = "No wording was tuned yet. A tuned wording keeps the outcomes' names and
 _Listed = tuple[list[PromptTuningJob], list[Dataset]]
 
 
-class TuningPage(Page):
+class TuningPage(OnePartPage):
     """The prompt-tuning jobs, or what one of them proved."""
 
     slug = "tuning"
     title = "Prompt tuning"
     summary = "A decision's question and descriptions, rewritten on your rows and proved on others."
     watched = ("tuning",)
+    look_ms = 2000
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.form: StartForm | None = None
-        self._part: Loaded[Any] | None = None
-        self._poller = Poller(self.look, _LOOK_MS)
-
-    def open(self) -> None:
-        """Show the page, and look at what is running every two seconds while it is open."""
-        super().open()
-        self._poller.start()
-
-    def close(self) -> None:
-        """Stop looking."""
-        super().close()
-        self._poller.stop()
-
-    def build(self) -> list[Viewable]:
-        """Return the list, or the job that is opened."""
-        self._body = pn.Column(*self._content(), sizing_mode="stretch_width")
-        return [self._body]
-
-    def on_session(self, *events: Any) -> None:
-        """Show what is chosen now."""
-        del events
-        self.begin_visit()
-        self._body[:] = self._content()
-        for part in list(self.parts):
-            part.start()
 
     async def look(self) -> None:
         """Bring the job that runs up to date."""
-        part = self._part
+        part = self.shown
         if part is None or part.state != "shown" or not self.session.tuning:
             return
         if part.data is not None and part.data.status in _UNFINISHED:
             await part.refresh(quietly=True)
 
-    def _content(self) -> list[Viewable]:
+    def content(self) -> list[Viewable]:
+        """Return the list, or what was chosen of it."""
         self.form = None
         if not self.session.tuning:
-            self._part = Loaded("The prompt-tuning jobs", self._fetch, self._show)
-            return [self.part(self._part)]
-        self._part = Loaded("The prompt-tuning job", self._fetch_opened, self._show_opened)
+            self.shown = Loaded("The prompt-tuning jobs", self._fetch, self._show)
+            return [self.part(self.shown)]
+        self.shown = Loaded("The prompt-tuning job", self._fetch_opened, self._show_opened)
         back = pmui.Button(label="All prompt-tuning jobs", variant="text")
         back.on_click(lambda _: self.session.param.update(tuning=""))
-        return [back, self.part(self._part)]
+        return [back, self.part(self.shown)]
 
     def _fetch(self) -> _Listed:
         jobs = list(islice(self.client.prompt_tuning.list(), _MOST))
@@ -141,7 +117,9 @@ class TuningPage(Page):
         place = pn.Column(sizing_mode="stretch_width")
         shown: list[Viewable] = [heading(f"Wording of {job.decision}"), facts(values)]
         if job.status in _UNFINISHED:
-            shown.append(self._button("Cancel", self.client.prompt_tuning.cancel, job, place))
+            shown.append(
+                self.button("Cancel", partial(self.client.prompt_tuning.cancel, job.id), place)
+            )
         if job.result is not None:
             shown.append(show_result(job.result))
             if job.result.tuned is not None:
@@ -173,12 +151,9 @@ class TuningPage(Page):
             lambda _: self.session.open("review", dataset=job.dataset_id, version=0, draft="")
         )
         is_off = job.label_issues_dismissed_at is not None
-        toggle = self._button(
+        toggle = self.button(
             "List them again" if is_off else "Dismiss them",
-            lambda job_id: self.client.prompt_tuning.dismiss_label_issues(
-                job_id, dismissed=not is_off
-            ),
-            job,
+            lambda: self.client.prompt_tuning.dismiss_label_issues(job.id, dismissed=not is_off),
             place,
         )
         rows = [(one.row, one.reason) for one in issues]
@@ -187,18 +162,6 @@ class TuningPage(Page):
             table(("row", "why"), rows, label="Labels that contradict the wording"),
             pn.FlexBox(review, toggle),
         ]
-
-    def _button(
-        self, label: str, act: Callable[[str], Any], job: PromptTuningJob, place: pn.Column
-    ) -> Viewable:
-        async def do() -> None:
-            await asyncio.to_thread(act, job.id)
-            if self._part is not None:
-                await self._part.refresh(quietly=True)
-
-        button = pmui.Button(label=label, variant="outlined")
-        button.on_click(Write(do, f"{label}: not done:", place, scope=self.visit).on_event)
-        return button
 
 
 def _state_of(job: PromptTuningJob) -> str:

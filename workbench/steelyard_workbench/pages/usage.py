@@ -14,11 +14,9 @@ from steelyard_workbench.billing.spending import Spending, from_text
 from steelyard_workbench.billing.top_up import TopUps
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.people.personal import PersonalPage
-from steelyard_workbench.poller import Poller
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty
 
-_LOOK_MS = 5000
 _NO_MONEY = "Purchases, top-ups and referrals are for the roles owner and billing."
 
 
@@ -29,23 +27,13 @@ class UsagePage(PersonalPage):
     title = "Usage and billing"
     summary = "What this account has, what it spent, and on what."
     watched = ("view",)
+    look_ms = 5000
     roles = frozenset({"owner", "developer", "billing"})
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.purchases: Purchases | None = None
         self.spending: Spending | None = None
-        self._poller = Poller(self.look, _LOOK_MS)
-
-    def open(self) -> None:
-        """Show the page, and see every few seconds whether what was bought is paid."""
-        super().open()
-        self._poller.start()
-
-    def close(self) -> None:
-        """Stop looking."""
-        super().close()
-        self._poller.stop()
 
     def build_for(self, who: CurrentSession) -> list[Viewable]:
         """Return the balance, the spending and, for some roles, what is bought."""
