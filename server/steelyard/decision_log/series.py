@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from statistics import NormalDist
 from typing import Any
 
@@ -248,11 +249,6 @@ def _mean(values: Sequence[float]) -> Measure | None:
 
 
 def _parts(rows: Iterable[ShortRow]) -> Iterable[list[ShortRow]]:
-    part: list[ShortRow] = []
-    for row in rows:
-        part.append(row)
-        if len(part) == _AT_ONCE:
-            yield part
-            part = []
-    if part:
+    left = iter(rows)
+    while part := list(islice(left, _AT_ONCE)):
         yield part
