@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import select
 
 from steelyard.evaluations import store as evaluations
+from steelyard.evaluations.tables import evaluations as evaluation_rows
 from steelyard.families.fine_tunes import fail_job, finish_job, start_job
 from steelyard.families.fine_tuning.wire import JobError
 from steelyard.families.happenings import happenings
@@ -15,8 +16,9 @@ from steelyard.families.lineage import Lineage
 from steelyard.families.moving import move_ready
 from steelyard.families.rollback import roll_back
 from steelyard.families.switching import switch_family
-from steelyard.jobs.store import PendingJob
+from steelyard.jobs.store import PendingJob, set_runner
 from steelyard.labeling import store as labeling
+from steelyard.labeling.tables import labeling_jobs
 from steelyard.operations import held_jobs
 from steelyard.operations.low_balance import LOW_BALANCE_NANO, publish_low_balance
 from steelyard.outbox.names import EVENTS
@@ -152,6 +154,11 @@ KINDS = {
     "labeling": (add_labeling, labeling, {"completed_rows": 1}),
     "evaluation": (add_evaluation, evaluations, SCORED),
 }
+TABLES = {
+    "prompt_tuning": prompt_tunings,
+    "labeling": labeling_jobs,
+    "evaluation": evaluation_rows,
+}
 FURTHER = {
     "labeling": [("labeling.review_ready", {"id": "job_1", "rows": 1})],
     "evaluation": [
@@ -170,7 +177,7 @@ def test_a_job_that_succeeds_is_told_once_with_its_status(state, kind):
 
     def work(connection):
         add(connection)
-        store.begin_run(connection, JOB, at=1.0)
+        set_runner(connection, TABLES[kind], JOB, status="running", updated_at=1.0)
         return [store.finish_run(connection, JOB, at=2.0, **values) for _ in range(2)]
 
     assert state.write_now(work) == [True, False]

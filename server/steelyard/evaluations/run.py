@@ -20,7 +20,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import msgspec
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection, Row, Table
 
 from steelyard import errors
 from steelyard.caller import Caller
@@ -34,8 +34,8 @@ from steelyard.evaluations.prediction_columns import Prediction, effort_of, reco
 from steelyard.evaluations.rows import ReadyRow, RowRenderer, slices_of
 from steelyard.evaluations.tables import evaluations
 from steelyard.evaluations.wire import EvaluationError
-from steelyard.jobs.store import PendingJob, unfinished
-from steelyard.jobs.work import LostRunError, Run, Work
+from steelyard.jobs.store import PendingJob
+from steelyard.jobs.work import LostRunError, Run, TableWork
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.registry import HostedModel
 from steelyard.storage import State
@@ -59,10 +59,12 @@ _Finished = tuple[ReadyRow, "Future[list[ScoredDecision]]", float]
 
 
 @dataclass(eq=False, slots=True)
-class EvaluationRuns(Work):
+class EvaluationRuns(TableWork):
     """Evaluations as a kind of job."""
 
     name: ClassVar[str] = EVALUATION
+    table: ClassVar[Table] = evaluations
+    move = staticmethod(rows.set_status)
 
     state: State
     store: FrameStore
@@ -73,14 +75,6 @@ class EvaluationRuns(Work):
     window_rows: int = WINDOW_ROWS
     now: Callable[[], float] = time.time
 
-    def pending(self, connection: Connection) -> list[PendingJob]:
-        """Return every evaluation that has not ended, the oldest first."""
-        return unfinished(connection, evaluations)
-
-    def claim(self, connection: Connection, job: PendingJob) -> None:
-        """Write that an evaluation runs."""
-        rows.begin_run(connection, job, at=self.now())
-
     def open(self, job: PendingJob) -> EvaluationRun:
         """Return the run of an evaluation."""
         return EvaluationRun(job, self)
@@ -88,22 +82,11 @@ class EvaluationRuns(Work):
     def fail(self, job: PendingJob, error: errors.SteelyardError) -> None:
         """Note why an evaluation cannot be done; its predictions stay."""
         told = msgspec.json.encode(EvaluationError(code=error.code, message=error.message))
-        self._end(job, "failed", ("queued", "running"), generation=job.generation, error=told)
-
-    def cancel(self, job: PendingJob) -> None:
-        """End an evaluation that is to stop; its predictions stay."""
-        self._end(job, "cancelled", ("cancelling",))
+        self.end(job, "failed", ("queued", "running"), generation=job.generation, error=told)
 
     def sweep(self) -> None:
         """Remove files of predictions that no evaluation of a dataset that is there refers to."""
         rows.sweep_predictions(self.state, self.store)
-
-    def _end(self, job: PendingJob, status: str, only_if: Sequence[str], **values: Any) -> None:
-        self.state.write_now(
-            lambda connection: rows.set_status(
-                connection, job.id, status, at=self.now(), only_if=only_if, **values
-            )
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +109,7 @@ class EvaluationRun(Run):
 
     def advance(self) -> bool:
         """Score a window of rows, or measure them when all are scored."""
-        row = self._find()
+        row = self._work.find(self.job)
         if row.completed_rows == row.evaluation_rows:
             self.close()
             self._finish(row)
@@ -144,14 +127,6 @@ class EvaluationRun(Run):
         scoring, self._scoring = self._scoring, None
         if scoring is not None:
             scoring.closing.close()
-
-    def _find(self) -> Row[Any]:
-        job = self.job
-        row = self._work.state.read_now(lambda connection: rows.find_evaluation(connection, job.id))
-        mine = ("running", job.generation, job.runner)
-        if row is None or (row.status, row.generation, row.runner) != mine:
-            raise LostRunError
-        return row
 
     def _open(self, row: Row[Any]) -> _Scoring:
         with ExitStack() as closing:

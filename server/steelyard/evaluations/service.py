@@ -31,7 +31,7 @@ from steelyard.evaluations.wire import (
     EvaluationSubmission,
 )
 from steelyard.ids import new_id
-from steelyard.jobs.store import UNFINISHED
+from steelyard.jobs.store import UNFINISHED, status_once_stopped
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.storage import State
@@ -168,15 +168,8 @@ class EvaluationService:
         def work(connection: Connection) -> Evaluation:
             row = _get(connection, evaluation_id, caller.account_id)
             if row.status in UNFINISHED:
-                is_run = row.status != "queued" and row.runner is not None
-                runs = is_run and self._state.is_alive(connection, row.runner)
-                rows.set_status(
-                    connection,
-                    row.id,
-                    "cancelling" if runs else "cancelled",
-                    at=self._now(),
-                    only_if=UNFINISHED,
-                )
+                status = status_once_stopped(connection, self._state, row)
+                rows.set_status(connection, row.id, status, at=self._now(), only_if=UNFINISHED)
             return to_wire(_get(connection, row.id, caller.account_id))
 
         cancelled = await self._writes.once(write, work)

@@ -218,11 +218,6 @@ def set_status(
     return moved.rowcount > 0
 
 
-def begin_run(connection: Connection, job: PendingJob, *, at: float) -> bool:
-    """Take a queued or interrupted evaluation; returns whether it was there to be run."""
-    return jobs.set_runner(connection, evaluations, job, status="running", updated_at=at)
-
-
 def add_part(connection: Connection, job: PendingJob, *, sha256: str, rows: int, at: float) -> bool:
     """Record predictions that are durable, with the progress they make.
 

@@ -52,7 +52,7 @@ from steelyard.families.moving import move_ready, waiting_move
 from steelyard.families.references import record_use
 from steelyard.families.store import StoredLineage
 from steelyard.families.tuned import TunedModels
-from steelyard.jobs.store import UNFINISHED
+from steelyard.jobs.store import UNFINISHED, status_once_stopped
 from steelyard.outbox.publishing import publish
 from steelyard.prompt_tuning import store as prompt_tuning_rows
 from steelyard.storage import State
@@ -399,15 +399,8 @@ class LineageStore:
         row = evaluation_rows.find_evaluation(connection, evaluation_id)
         if row is None:
             return
-        is_run = row.status != "queued" and row.runner is not None
-        runs = is_run and self._state.is_alive(connection, row.runner)
-        evaluation_rows.set_status(
-            connection,
-            evaluation_id,
-            "cancelling" if runs else "cancelled",
-            at=at,
-            only_if=UNFINISHED,
-        )
+        status = status_once_stopped(connection, self._state, row)
+        evaluation_rows.set_status(connection, evaluation_id, status, at=at, only_if=UNFINISHED)
 
 
 _FOR_WORKER = (QueueJob, CancelJob, CancelEvaluation)

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Table, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Table, select, update
 
 from steelyard.outbox.names import Event
 from steelyard.outbox.publishing import publish
+from steelyard.storage import State
 
 #: Statuses of a job that has not ended.
 UNFINISHED = ("queued", "running", "cancelling")
@@ -52,6 +53,22 @@ def has_unfinished(connection: Connection, table: Table, dataset_id: str | None 
     if dataset_id is not None:
         where.append(table.c.dataset_id == dataset_id)
     return connection.execute(select(table.c.id).where(*where).limit(1)).first() is not None
+
+
+def find_running(connection: Connection, table: Table, job: PendingJob) -> Row[Any] | None:
+    """Return the row of a job that its runner still has; ``None`` where it was taken or ended."""
+    row = connection.execute(select(table).where(table.c.id == job.id)).first()
+    mine = ("running", job.generation, job.runner)
+    if row is None or (row.status, row.generation, row.runner) != mine:
+        return None
+    return row
+
+
+def status_once_stopped(connection: Connection, state: State, row: Row[Any]) -> str:
+    """Return the status of an unfinished job that is to stop: a living runner ends it first."""
+    is_run = row.status != "queued" and row.runner is not None
+    runs = is_run and state.is_alive(connection, row.runner)
+    return "cancelling" if runs else "cancelled"
 
 
 def set_runner(connection: Connection, table: Table, job: PendingJob, **values: Any) -> bool:

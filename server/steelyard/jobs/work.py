@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
-from sqlalchemy import Connection
+import msgspec
+from sqlalchemy import Connection, Row, Table
 
 from steelyard.errors import SteelyardError
+from steelyard.jobs import store
+from steelyard.jobs.failures import Failure
 from steelyard.jobs.store import PendingJob
+from steelyard.storage import State
 
 
 class LostRunError(Exception):
@@ -72,3 +77,55 @@ class Work(ABC):
     @abstractmethod
     def sweep(self) -> None:
         """Remove files that no job refers to."""
+
+
+class TableWork(Work):
+    """A kind of job whose jobs are the rows of one table, with statuses alone to move."""
+
+    table: ClassVar[Table]
+    #: Takes a connection, a job's id, a status, ``at``, ``only_if`` and columns, as
+    #: ``steelyard.operations.held_jobs.move`` does but for the table.
+    move: ClassVar[Callable[..., bool]]
+
+    state: State
+    now: Callable[[], float]
+
+    def pending(self, connection: Connection) -> list[PendingJob]:
+        """Return every job that has not ended, the oldest first."""
+        return store.unfinished(connection, self.table)
+
+    def claim(self, connection: Connection, job: PendingJob) -> None:
+        """Write that a job runs."""
+        store.set_runner(connection, self.table, job, status="running", updated_at=self.now())
+
+    def fail(self, job: PendingJob, error: SteelyardError) -> None:
+        """Note why a job cannot be done."""
+        told = msgspec.json.encode(Failure(code=error.code, message=error.message))
+        self.end(job, "failed", ("queued", "running"), error=told)
+
+    def cancel(self, job: PendingJob) -> None:
+        """End a job that is to stop."""
+        self.end(job, "cancelled", ("cancelling",))
+
+    def end(self, job: PendingJob, status: str, only_if: Sequence[str], **values: Any) -> None:
+        """Move a job to a status in which it has ended."""
+        self.state.write_now(
+            lambda connection: self.move(
+                connection, job.id, status, at=self.now(), only_if=only_if, **values
+            )
+        )
+
+    def find(self, job: PendingJob) -> Row[Any]:
+        """Return the row of a job that runs here.
+
+        Raises
+        ------
+        LostRunError
+            When it is no longer this runner's.
+        """
+        row = self.state.read_now(
+            lambda connection: store.find_running(connection, self.table, job)
+        )
+        if row is None:
+            raise LostRunError
+        return row

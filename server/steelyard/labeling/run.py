@@ -21,7 +21,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
 import msgspec
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection, Row, Table
 
 from steelyard import errors
 from steelyard.datasets.version_service import LabelledRow
@@ -29,9 +29,8 @@ from steelyard.decisions.kinds import Decision
 from steelyard.decisions.validation import read_request
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.evaluations.rows import ReadyRow, RowRenderer
-from steelyard.jobs.failures import Failure
-from steelyard.jobs.store import PendingJob, unfinished
-from steelyard.jobs.work import LostRunError, Run, Work
+from steelyard.jobs.store import PendingJob
+from steelyard.jobs.work import LostRunError, Run, TableWork
 from steelyard.labeling import files
 from steelyard.labeling import store as rows
 from steelyard.labeling.files import Answer
@@ -64,10 +63,12 @@ _Scores = Future[list[ScoredDecision]]
 
 
 @dataclass(eq=False, slots=True)
-class LabelingRuns(Work):
+class LabelingRuns(TableWork):
     """Labeling as a kind of job."""
 
     name: ClassVar[str] = LABELING
+    table: ClassVar[Table] = labeling_jobs
+    move = staticmethod(rows.move)
 
     state: State
     store: FrameStore
@@ -78,37 +79,13 @@ class LabelingRuns(Work):
     pauses_s: Sequence[float] = PAUSES_S
     now: Callable[[], float] = time.time
 
-    def pending(self, connection: Connection) -> list[PendingJob]:
-        """Return every job that has not ended, the oldest first."""
-        return unfinished(connection, labeling_jobs)
-
-    def claim(self, connection: Connection, job: PendingJob) -> None:
-        """Write that a job runs."""
-        rows.begin_run(connection, job, at=self.now())
-
     def open(self, job: PendingJob) -> LabelingRun:
         """Return the run of a job."""
         return LabelingRun(job, self)
 
-    def fail(self, job: PendingJob, error: errors.SteelyardError) -> None:
-        """Note why a job cannot be done; nothing is charged."""
-        told = msgspec.json.encode(Failure(code=error.code, message=error.message))
-        self._end(job, "failed", ("queued", "running"), error=told)
-
-    def cancel(self, job: PendingJob) -> None:
-        """End a job that is to stop; nothing is charged."""
-        self._end(job, "cancelled", ("cancelling",))
-
     def sweep(self) -> None:
         """Remove files that no source and no job refers to."""
         rows.sweep_files(self.state, self.store)
-
-    def _end(self, job: PendingJob, status: str, only_if: Sequence[str], **values: Any) -> None:
-        self.state.write_now(
-            lambda connection: rows.move(
-                connection, job.id, status, at=self.now(), only_if=only_if, **values
-            )
-        )
 
 
 @dataclass(slots=True)
@@ -168,7 +145,7 @@ class LabelingRun(Run):
 
     def advance(self) -> bool:
         """Ask about a window of rows, or sum up when all were asked about."""
-        row = self._find()
+        row = self._work.find(self.job)
         if row.completed_rows == row.rows:
             self.close()
             self._finish(row)
@@ -186,14 +163,6 @@ class LabelingRun(Run):
         labeling, self._labeling = self._labeling, None
         if labeling is not None:
             labeling.closing.close()
-
-    def _find(self) -> Row[Any]:
-        job = self.job
-        row = self._work.state.read_now(lambda connection: rows.find_job(connection, job.id))
-        mine = ("running", job.generation, job.runner)
-        if row is None or (row.status, row.generation, row.runner) != mine:
-            raise LostRunError
-        return row
 
     def _stored(self, row: Row[Any]) -> Iterator[LabelledRow]:
         """Yield the rows of the source with the decisions that they are asked."""

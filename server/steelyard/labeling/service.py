@@ -21,7 +21,7 @@ from steelyard.caller import Caller
 from steelyard.decisions.tokens import TokenCounter
 from steelyard.ids import new_id
 from steelyard.jobs.failures import Failure
-from steelyard.jobs.store import UNFINISHED
+from steelyard.jobs.store import UNFINISHED, status_once_stopped
 from steelyard.labeling import files
 from steelyard.labeling import store as rows
 from steelyard.labeling.judging import verdict_of
@@ -48,8 +48,6 @@ from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
 from steelyard.wire.violations import BODY, Violations, show
 
-#: Seconds after which a full queue may have a place.
-_FULL_RETRY_S = 30.0
 #: Statuses of jobs whose labels can be reviewed.
 REVIEWABLE = ("review_ready", "finalized")
 
@@ -174,9 +172,7 @@ class LabelingJobs:
         def work(connection: Connection) -> LabelingJob:
             row = require_job(connection, write.caller, job_id)
             if row.status in UNFINISHED:
-                is_run = row.status != "queued" and row.runner is not None
-                runs = is_run and self._state.is_alive(connection, row.runner)
-                status = "cancelling" if runs else "cancelled"
+                status = status_once_stopped(connection, self._state, row)
                 rows.move(connection, row.id, status, at=self._now(), only_if=UNFINISHED)
             return to_wire(require_job(connection, write.caller, job_id))
 
@@ -202,18 +198,14 @@ class LabelingJobs:
         return await self._writes.once(write, work)
 
     def _check_room(self, connection: Connection, account_id: str) -> None:
-        total, of_account = held_jobs.count_backlog(connection, labeling_jobs, account_id)
-        if of_account >= self._max_queue_per_account:
-            raise errors.TenantQueueFullError(
-                f"{of_account} labeling jobs of the account have not ended, and no more may wait; "
-                "ask again when some have.",
-                retry_after_s=_FULL_RETRY_S,
-            )
-        if total >= self._max_queue:
-            raise errors.QueueFullError(
-                "The server's queue of labeling jobs is full; ask again after Retry-After.",
-                retry_after_s=_FULL_RETRY_S,
-            )
+        held_jobs.check_room(
+            connection,
+            labeling_jobs,
+            account_id,
+            "labeling jobs",
+            most=self._max_queue,
+            most_of_account=self._max_queue_per_account,
+        )
 
 
 def _check_decisions(source: Row[Any], decisions: str | None) -> None:

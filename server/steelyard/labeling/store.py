@@ -139,11 +139,6 @@ def move(
     return moved
 
 
-def begin_run(connection: Connection, job: PendingJob, *, at: float) -> bool:
-    """Take a queued or interrupted job; returns whether it was there to be run."""
-    return jobs.set_runner(connection, labeling_jobs, job, status="running", updated_at=at)
-
-
 def add_part(
     connection: Connection, job: PendingJob, *, sha256: str, completed_rows: int, at: float
 ) -> bool:

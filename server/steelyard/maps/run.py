@@ -18,16 +18,15 @@ import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Row
+from sqlalchemy import Row, Table
 
 from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.datasets.frames.vectors import Embed, Vectors, kept_vectors, scorer_of
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.versions import Part
-from steelyard.jobs.failures import Failure
-from steelyard.jobs.store import PendingJob, unfinished
-from steelyard.jobs.work import LostRunError, Run, Work
+from steelyard.jobs.store import PendingJob
+from steelyard.jobs.work import LostRunError, Run, TableWork
 from steelyard.maps import store as rows
 from steelyard.maps.layout import (
     Layout,
@@ -55,10 +54,12 @@ _SUFFIX = ".file"
 
 
 @dataclass(eq=False, slots=True)
-class MapRuns(Work):
+class MapRuns(TableWork):
     """Maps as a kind of job."""
 
     name: ClassVar[str] = MAP
+    table: ClassVar[Table] = dataset_maps
+    move = staticmethod(rows.move)
 
     state: State
     store: FrameStore
@@ -68,37 +69,13 @@ class MapRuns(Work):
     _: KW_ONLY
     now: Callable[[], float] = time.time
 
-    def pending(self, connection: Connection) -> list[PendingJob]:
-        """Return every map that has not ended, the oldest first."""
-        return unfinished(connection, dataset_maps)
-
-    def claim(self, connection: Connection, job: PendingJob) -> None:
-        """Write that a map is computed."""
-        rows.begin_run(connection, job, at=self.now())
-
     def open(self, job: PendingJob) -> MapRun:
         """Return the run of a map."""
         return MapRun(job, self)
 
-    def fail(self, job: PendingJob, error: errors.SteelyardError) -> None:
-        """Note why a map cannot be computed."""
-        told = msgspec.json.encode(Failure(code=error.code, message=error.message))
-        self._end(job, "failed", ("queued", "running"), error=told)
-
-    def cancel(self, job: PendingJob) -> None:
-        """End a map that is to stop; asked for again, it goes on from what it has."""
-        self._end(job, "cancelled", ("cancelling",))
-
     def sweep(self) -> None:
         """Remove the files that no map refers to."""
         rows.sweep_files(self.state, self.store)
-
-    def _end(self, job: PendingJob, status: str, only_if: Sequence[str], **values: Any) -> None:
-        self.state.write_now(
-            lambda connection: rows.move(
-                connection, job.id, status, at=self.now(), only_if=only_if, **values
-            )
-        )
 
 
 class MapRun(Run):
@@ -113,7 +90,7 @@ class MapRun(Run):
 
     def advance(self) -> bool:
         """Embed a block of rows, pair them, lay them out further, or keep the points and end."""
-        row = self._find()
+        row = self._work.find(self.job)
         made = self._made(row)
         if self._taken is None:
             self._taken = self._open(row)
@@ -132,14 +109,6 @@ class MapRun(Run):
     def close(self) -> None:
         """Free what was read."""
         self._taken = self._pairs = self._layout = None
-
-    def _find(self) -> Row[Any]:
-        job = self.job
-        row = self._work.state.read_now(lambda connection: rows.find_map(connection, job.id))
-        mine = ("running", job.generation, job.runner)
-        if row is None or (row.status, row.generation, row.runner) != mine:
-            raise LostRunError
-        return row
 
     def _made(self, row: Row[Any]) -> Made:
         """Return what is made of the map; nothing where a file of it was swept meanwhile."""

@@ -29,7 +29,7 @@ from steelyard.evaluations import predictions
 from steelyard.evaluations.service import EvaluationService
 from steelyard.ids import new_id
 from steelyard.jobs.failures import Failure
-from steelyard.jobs.store import UNFINISHED
+from steelyard.jobs.store import UNFINISHED, status_once_stopped
 from steelyard.maps import store as rows
 from steelyard.maps.points import read_points
 from steelyard.maps.progress import Made, decode_made
@@ -53,8 +53,6 @@ from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
 from steelyard.wire.violations import show
 
-#: Seconds after which a full queue may have a place.
-_FULL_RETRY_S = 30.0
 _PREDICTED = ["row", "decision_id", "outcomes", "probabilities", "labels"]
 _decode_error = msgspec.json.Decoder(Failure).decode
 
@@ -157,9 +155,7 @@ class DatasetMaps:
         def work(connection: Connection) -> DatasetMap:
             row = _require_map(connection, write.caller, map_id)
             if row.status in UNFINISHED:
-                is_run = row.status != "queued" and row.runner is not None
-                runs = is_run and self._state.is_alive(connection, row.runner)
-                status = "cancelling" if runs else "cancelled"
+                status = status_once_stopped(connection, self._state, row)
                 rows.move(connection, row.id, status, at=self._now(), only_if=UNFINISHED)
             return to_wire(_require_map(connection, write.caller, map_id))
 
@@ -249,18 +245,14 @@ class DatasetMaps:
         return answered_outcomes(of_decision, evaluation_rows, indexes)
 
     def _check_room(self, connection: Connection, account_id: str) -> None:
-        total, of_account = held_jobs.count_backlog(connection, dataset_maps, account_id)
-        if of_account >= self._max_queue_per_account:
-            raise errors.TenantQueueFullError(
-                f"{of_account} maps of the account have not ended, and no more may wait; ask again "
-                "when some have.",
-                retry_after_s=_FULL_RETRY_S,
-            )
-        if total >= self._max_queue:
-            raise errors.QueueFullError(
-                "The server's queue of maps is full; ask again after Retry-After.",
-                retry_after_s=_FULL_RETRY_S,
-            )
+        held_jobs.check_room(
+            connection,
+            dataset_maps,
+            account_id,
+            "maps",
+            most=self._max_queue,
+            most_of_account=self._max_queue_per_account,
+        )
 
 
 def to_wire(row: Row[Any]) -> DatasetMap:

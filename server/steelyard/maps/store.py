@@ -113,11 +113,6 @@ def move(
     return moved.rowcount > 0
 
 
-def begin_run(connection: Connection, job: PendingJob, *, at: float) -> bool:
-    """Take a map that waits or was interrupted; returns whether it was there to be run."""
-    return jobs.set_runner(connection, dataset_maps, job, status="running", updated_at=at)
-
-
 def save_progress(connection: Connection, job: PendingJob, progress: bytes, *, at: float) -> bool:
     """Write how far a map is; returns whether the run still counted."""
     return jobs.set_of_run(

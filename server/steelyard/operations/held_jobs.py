@@ -11,9 +11,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Table, func, insert, select, update
 
+from steelyard.errors import QueueFullError, TenantQueueFullError
 from steelyard.jobs.store import UNFINISHED
 from steelyard.operations import holds
 from steelyard.storage.tables import accounts
+
+#: Seconds after which a full queue may have a place.
+_FULL_RETRY_S = 30.0
 
 
 def lock_account(connection: Connection, account_id: str) -> None:
@@ -72,6 +76,30 @@ def count_backlog(connection: Connection, table: Table, account_id: str) -> tupl
         select(func.count(), of_account).where(table.c.status.in_(UNFINISHED))
     ).one()
     return found[0], found[1]
+
+
+def check_room(
+    connection: Connection,
+    table: Table,
+    account_id: str,
+    what: str,
+    *,
+    most: int,
+    most_of_account: int,
+) -> None:
+    """Refuse one more job where as many as may be have not ended; ``what`` is their plural."""
+    total, of_account = count_backlog(connection, table, account_id)
+    if of_account >= most_of_account:
+        raise TenantQueueFullError(
+            f"{of_account} {what} of the account have not ended, and no more may wait; ask again "
+            "when some have.",
+            retry_after_s=_FULL_RETRY_S,
+        )
+    if total >= most:
+        raise QueueFullError(
+            f"The server's queue of {what} is full; ask again after Retry-After.",
+            retry_after_s=_FULL_RETRY_S,
+        )
 
 
 def move(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -18,16 +18,15 @@ from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection, Row, Table
 
 from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.datasets.service import DatasetService
 from steelyard.decisions.kinds import Decision
 from steelyard.evaluations.models import EvaluatedModels
-from steelyard.jobs.failures import Failure
-from steelyard.jobs.store import PendingJob, unfinished
-from steelyard.jobs.work import LostRunError, Run, Work
+from steelyard.jobs.store import PendingJob
+from steelyard.jobs.work import LostRunError, Run, TableWork
 from steelyard.prompt_tuning import store as rows
 from steelyard.prompt_tuning.candidates import Candidates
 from steelyard.prompt_tuning.label_issues import find_label_issues
@@ -60,10 +59,12 @@ _NOTHING_FOUND = (
 
 
 @dataclass(eq=False, slots=True)
-class PromptTuningRuns(Work):
+class PromptTuningRuns(TableWork):
     """Prompt tuning as a kind of job."""
 
     name: ClassVar[str] = PROMPT_TUNING
+    table: ClassVar[Table] = prompt_tunings
+    move = staticmethod(rows.move)
 
     state: State
     datasets: DatasetService
@@ -72,36 +73,12 @@ class PromptTuningRuns(Work):
     find_writer: Callable[[], Writer | None] = lambda: None
     now: Callable[[], float] = time.time
 
-    def pending(self, connection: Connection) -> list[PendingJob]:
-        """Return every job that has not ended, the oldest first."""
-        return unfinished(connection, prompt_tunings)
-
-    def claim(self, connection: Connection, job: PendingJob) -> None:
-        """Write that a job runs."""
-        rows.begin_run(connection, job, at=self.now())
-
     def open(self, job: PendingJob) -> PromptTuningRun:
         """Return the run of a job."""
         return PromptTuningRun(job, self)
 
-    def fail(self, job: PendingJob, error: errors.SteelyardError) -> None:
-        """Note why a job cannot be done; nothing is charged."""
-        told = msgspec.json.encode(Failure(code=error.code, message=error.message))
-        self._end(job, "failed", ("queued", "running"), error=told)
-
-    def cancel(self, job: PendingJob) -> None:
-        """End a job that is to stop; nothing is charged."""
-        self._end(job, "cancelled", ("cancelling",))
-
     def sweep(self) -> None:
         """Do nothing: a job has no files."""
-
-    def _end(self, job: PendingJob, status: str, only_if: Sequence[str], **values: Any) -> None:
-        self.state.write_now(
-            lambda connection: rows.move(
-                connection, job.id, status, at=self.now(), only_if=only_if, **values
-            )
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +108,7 @@ class PromptTuningRun(Run):
 
     def advance(self) -> bool:
         """Measure the original, search one round more, or test what was found and end the job."""
-        row = self._find()
+        row = self._work.find(self.job)
         try:
             tuning = self._tuning = self._tuning or self._open(row)
             search = decode_search(row.search) if row.search else None
@@ -157,14 +134,6 @@ class PromptTuningRun(Run):
         tuning, self._tuning = self._tuning, None
         if tuning is not None:
             tuning.closing.close()
-
-    def _find(self) -> Row[Any]:
-        job = self.job
-        row = self._work.state.read_now(lambda connection: rows.find_job(connection, job.id))
-        mine = ("running", job.generation, job.runner)
-        if row is None or (row.status, row.generation, row.runner) != mine:
-            raise LostRunError
-        return row
 
     def _open(self, row: Row[Any]) -> _Tuning:
         with ExitStack() as closing:

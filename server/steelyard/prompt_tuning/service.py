@@ -34,7 +34,7 @@ from steelyard.decisions.tokens import TokenCounter, count_input_tokens
 from steelyard.evaluations.models import EvaluatedModel, EvaluatedModels
 from steelyard.ids import new_id
 from steelyard.jobs.failures import Failure
-from steelyard.jobs.store import UNFINISHED
+from steelyard.jobs.store import UNFINISHED, status_once_stopped
 from steelyard.operations import held_jobs
 from steelyard.operations.holds import require_credit
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
@@ -57,8 +57,6 @@ from steelyard.wire.violations import BODY, Violations, show
 
 #: A job costs as much as asking the model so many times about each of its rows.
 TIMES_ASKED: dict[Effort, int] = {"standard": 16, "thorough": 48}
-#: Seconds after which a full queue may have a place.
-_FULL_RETRY_S = 30.0
 
 _REFUSALS: dict[ReadinessReason, tuple[type[errors.SteelyardError], str]] = {
     "conflicting_decision": (
@@ -229,9 +227,7 @@ class PromptTunings:
         def work(connection: Connection) -> PromptTuningJob:
             row = require_job(connection, write.caller, job_id)
             if row.status in UNFINISHED:
-                is_run = row.status != "queued" and row.runner is not None
-                runs = is_run and self._state.is_alive(connection, row.runner)
-                status = "cancelling" if runs else "cancelled"
+                status = status_once_stopped(connection, self._state, row)
                 rows.move(connection, row.id, status, at=self._now(), only_if=UNFINISHED)
             return to_wire(require_job(connection, write.caller, job_id))
 
@@ -277,18 +273,14 @@ class PromptTunings:
         return len(asked) * each + sum(map(self._counter.count, asked.contexts))
 
     def _check_room(self, connection: Connection, account_id: str) -> None:
-        total, of_account = held_jobs.count_backlog(connection, prompt_tunings, account_id)
-        if of_account >= self._max_queue_per_account:
-            raise errors.TenantQueueFullError(
-                f"{of_account} prompt-tuning jobs of the account have not ended, and no more may "
-                "wait; ask again when some have.",
-                retry_after_s=_FULL_RETRY_S,
-            )
-        if total >= self._max_queue:
-            raise errors.QueueFullError(
-                "The server's queue of prompt-tuning jobs is full; ask again after Retry-After.",
-                retry_after_s=_FULL_RETRY_S,
-            )
+        held_jobs.check_room(
+            connection,
+            prompt_tunings,
+            account_id,
+            "prompt-tuning jobs",
+            most=self._max_queue,
+            most_of_account=self._max_queue_per_account,
+        )
 
 
 def _choose(definitions: Iterable[Definition], decision: str | None) -> DecisionReadiness:

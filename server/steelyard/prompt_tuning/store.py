@@ -84,11 +84,6 @@ def move(
     return moved
 
 
-def begin_run(connection: Connection, job: PendingJob, *, at: float) -> bool:
-    """Take a queued or interrupted job; returns whether it was there to be run."""
-    return jobs.set_runner(connection, prompt_tunings, job, status="running", updated_at=at)
-
-
 def save_search(connection: Connection, job: PendingJob, search: bytes, *, at: float) -> bool:
     """Write how far the search is; returns whether the run still counted."""
     return jobs.set_of_run(
