@@ -221,7 +221,7 @@ def test_cancelling_a_running_one_kills_its_trainer(tmp_path, monkeypatch):
         wait_for_job(services, job.id, lambda job: job.progress is not None)
         (pid,) = starts(tmp_path)
         assert cancel_job(services, job.id).status == "cancelling"
-        ended = wait_for_job(services, job.id, timeout_s=5.0)
+        ended = wait_for_job(services, job.id)
         assert (ended.status, ended.outcome) == ("cancelled", "cancelled")
         assert is_gone(pid)
         assert event_types(services, job.id)[-2:] == ["cancelling", "cancelled"]

@@ -280,7 +280,7 @@ def test_a_slow_server_has_a_deadline(server, model):
 
 
 def test_memory_of_a_late_pass_is_not_used_again(server, model):
-    with opened(server, timeout_s=0.3) as engine:
+    with opened(server, timeout_s=1.5) as engine:
         check(engine, large_inputs())
         model.gate.clear()
         with pytest.raises(errors.DeadlineExceededError):
