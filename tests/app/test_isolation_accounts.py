@@ -298,7 +298,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 def kept_by(account: Account) -> list[object]:
-    """Give what no test here changes."""
+    """Return what no test here changes."""
     listed = account.http.get("/v1/datasets").json()["data"]
     rows = [account.http.get(f"/v1/datasets/{one}/rows").json() for one in account.datasets]
     return [[(dataset["id"], dataset["name"]) for dataset in listed], rows]
@@ -372,12 +372,12 @@ def test_every_parameter_of_a_path_is_walked() -> None:
 
 
 def unknown_like(thing: str) -> str:
-    """Give a name of the same form that nothing has; a family's is chosen by whoever starts it."""
+    """Return a name of the same form that nothing has; a family's is chosen by whoever starts it."""
     return new_id(thing.partition("_")[0]) if "_" in thing else "nobody"
 
 
 def refusal(response: httpx.Response, thing: str) -> tuple[int, Any]:
-    """Give a refusal without what tells one request from another."""
+    """Return a refusal without what tells one request from another."""
     error = response.json().get("error") or response.json()
     shown = {name: error[name] for name in error if name not in {"request_id", "requestId"}}
     return response.status_code, json.loads(json.dumps(shown).replace(thing, "THING"))
@@ -460,7 +460,7 @@ def test_feedback_does_not_tell_what_a_foreign_decision_asked(world: World) -> N
 
 
 def query_of(world: World, route: Route) -> dict[str, str]:
-    """Give what a list must be told, of the account that asks."""
+    """Return what a list must be told, of the account that asks."""
     known = () if route.query is None else route.query.__annotations__
     return {name: world.other.datasets[0] for name in ("dataset_id", "dataset") if name in known}
 

@@ -211,7 +211,7 @@ def measure(
 
 @contextmanager
 def told(page: Any) -> Iterator[None]:
-    """Tell what a page showed that did not show what was waited for, and how busy the machine was."""
+    """Return what a page showed instead of what was waited for, and how busy the machine was."""
     from playwright.sync_api import Error
 
     try:

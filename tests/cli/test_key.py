@@ -18,7 +18,7 @@ def home(tmp_path, monkeypatch):
 
 @pytest.fixture
 def enter(home):
-    """Give the caller that a server on this home sees."""
+    """Return the caller that a server on this home sees."""
 
     def authenticate(secret):
         state = open_state(f"sqlite:///{home / 'state.sqlite'}")

@@ -22,7 +22,7 @@ from support.swept_datasets import digest_of
 
 
 def run_until_killed(home: Path, first: int, after_s: float) -> list[list[str]]:
-    """Let the process work for a while after its first deletion; give what it said."""
+    """Return what a process said that worked for a while after its first deletion."""
     process = subprocess.Popen(
         [sys.executable, "-m", "support.sweeping_process", str(home), str(first)],
         stdout=subprocess.PIPE,

@@ -20,7 +20,7 @@ def decided(client, make_request):
 
 @pytest.fixture
 def recorded(server, decided):
-    """Give what is kept for the decision."""
+    """Return what is kept for the decision."""
     state = server.services.state
     return lambda: state.read_now(lambda c: feedback_of_answers(c, [decided])).get(decided, {})
 

@@ -132,7 +132,7 @@ class AnAccount(RuleBasedStateMachine):
         return f"{prefix}_{self.n_ids}"
 
     def attempt(self, command: Callable[[Lineage, Conditions], LineageChange]) -> bool:
-        """Give a command; a refused one must have changed nothing."""
+        """Send a command; a refused one must have changed nothing."""
         before = msgspec.json.encode(self.lineage)
         conditions = self.conditions()
         try:
@@ -195,7 +195,7 @@ class AnAccount(RuleBasedStateMachine):
         self.attempt(move_ready)
 
     def load(self) -> None:
-        """Let the engines load what they were asked for."""
+        """Load in the engines what they were asked for."""
         self.states = {
             adapter: "loaded" if state == "loading" else state
             for adapter, state in self.states.items()

@@ -40,7 +40,7 @@ class Tuned:
 
 @dataclass
 class Loader:
-    """Gives artifacts and loads them: counts, waits and fails as told."""
+    """Returns artifacts and loads them: counts, waits and fails as told."""
 
     fetched: list[str] = field(default_factory=list)
     scorers: dict[str, Behaving] = field(default_factory=dict)

@@ -25,7 +25,7 @@ class Books:
     feedback: dict[str, dict[str, Any]]
 
     def by_key(self) -> dict[str, list[dict[str, Any]]]:
-        """Give the operations of every idempotency key."""
+        """Return the operations of every idempotency key."""
         found: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for row in self.operations.values():
             if row["idempotency_key"] is not None:

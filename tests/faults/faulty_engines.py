@@ -85,7 +85,7 @@ class FaultyServer:
         return self.http.post("/v1/decide", json=body, headers=headers)
 
     def wallet(self) -> dict[str, str]:
-        """Give the money of the one account; without accounts it may be less than nothing."""
+        """Return the money of the one account; without accounts it may be less than nothing."""
         found: dict[str, str] = self.http.get("/v1/account").json()["wallet"]
         return found
 

@@ -115,7 +115,7 @@ class ServeProcess:
         return self._process.wait(PATIENCE_S)
 
     def workers(self) -> list[int]:
-        """Give the ids of the worker processes that have opened the state."""
+        """Return the ids of the worker processes that have opened the state."""
         return sorted(worker for worker in children_of(self.pid) if _has_state_open(worker))
 
     def end(self) -> None:
@@ -149,7 +149,7 @@ class WorkerProcess(ServeProcess):
 
 @contextmanager
 def serve_process(home: Path, *arguments: str, **variables: str) -> Iterator[ServeProcess]:
-    """Give a server that is not started yet, and leave nothing of it running."""
+    """Return a server that is not started yet, and leave nothing of it running."""
     server = ServeProcess(home, *arguments, **variables)
     try:
         yield server

@@ -26,7 +26,7 @@ GROWTH = 192 * MIB
 
 
 def gzip_zeros(n_bytes: int) -> bytes:
-    """Give gzip of zeros, made by repeating one block; the checksum at its end is wrong."""
+    """Return gzip of zeros, made by repeating one block; the checksum at its end is wrong."""
     step = 16 * MIB
     packer = zlib.compressobj(9, wbits=-15)
     block = packer.compress(bytes(step)) + packer.flush(zlib.Z_FULL_FLUSH)
@@ -36,7 +36,7 @@ def gzip_zeros(n_bytes: int) -> bytes:
 
 
 def zstd_zeros(n_bytes: int, *, sized: bool) -> bytes:
-    """Give zstd of zeros: blocks of 128 KiB, each of which is one byte repeated."""
+    """Return zstd of zeros: blocks of 128 KiB, each of which is one byte repeated."""
     step = 128 * 1024
     n_blocks = n_bytes // step
     # The descriptor: a size of 8 bytes, or none; then the window, of 128 KiB.

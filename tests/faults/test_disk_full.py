@@ -54,7 +54,7 @@ class Caller:
 
 @contextmanager
 def full_disk(server: ServeProcess, n_bytes: int = 0) -> Iterator[None]:
-    """Let no file of the server grow past a length; 0 lets nothing be written at all."""
+    """Bound the length of the server's files; at 0 nothing can be written at all."""
     limits = (n_bytes, resource.RLIM_INFINITY)
     before = resource.prlimit(server.pid, resource.RLIMIT_FSIZE, limits)
     try:
@@ -189,7 +189,7 @@ def test_a_server_does_not_start_where_it_cannot_write(tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Give a file system of two MiB, where whoever runs the tests may mount one."""
+    """Return a file system of two MiB, where whoever runs the tests may mount one."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
@@ -322,7 +322,7 @@ LONG = "paid twice " * 20_000
 
 
 def fill_up_during(server: FaultyServer) -> Callable[[Scored], Scored]:
-    """Let the database grow no more from the scoring on, until the first write has failed."""
+    """Bound the database's length from the scoring on, until the first write has failed."""
 
     def behave(scored: Scored) -> Scored:
         server.services.state.write_now(

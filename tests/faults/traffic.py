@@ -224,7 +224,7 @@ def clients(
 
 
 def stop(running: list[Client]) -> None:
-    """Let every client finish what it does, and wait for it."""
+    """Wait until every client has finished what it does."""
     for client in running:
         client.is_stopping.set()
     for client in running:

@@ -38,7 +38,7 @@ def request_of(*decisions, **fields):
 
 
 def nested(depth: int) -> str:
-    """Give a body whose deepest bracket is ``depth`` levels inside."""
+    """Return a body whose deepest bracket is ``depth`` levels inside."""
     return '{"context":' + "[" * (depth - 1) + "]" * (depth - 1) + ',"decisions":[]}'
 
 

@@ -19,7 +19,7 @@ SECRET = "onehot_sk_secret"
 
 @pytest.fixture
 def log(monkeypatch):
-    """Give what this process logs, as decoded lines."""
+    """Return what this process logs, as decoded lines."""
     stream = io.StringIO()
     root, ours = logging.getLogger(), logging.getLogger("steelyard")
     before = (root.handlers[:], root.level, ours.level)

@@ -55,7 +55,7 @@ def first_words(path: Path) -> Iterator[tuple[str, str]]:
 def test_docstrings_begin_in_plain_english():
     found = [
         place
-        for path in python_files(PACKAGE, ROOT / "workbench")
+        for path in python_files(PACKAGE, ROOT / "workbench", ROOT / "tests")
         for place, word in first_words(path)
         if word in REFUSED_FIRST_WORDS
     ]

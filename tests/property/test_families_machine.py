@@ -511,7 +511,7 @@ class Lineages(RuleBasedStateMachine):
         *,
         loads: Number | None = None,
     ) -> dict[str, Any] | None:
-        """Give a command to both, with a key; what both refuse, they refuse with one code."""
+        """Send a command to both, with a key; what both refuse, they refuse with one code."""
         self._see_engines()
         if loads is not None and not self.kept.engines.is_slow:
             # It is loaded for the command, which is then given again.

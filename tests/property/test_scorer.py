@@ -73,7 +73,7 @@ rendered = st.builds(
 
 
 def probabilities(model: BaseModel, *asked: RenderedRequest) -> list[list[np.ndarray]]:
-    """Give every decision's calibrated probabilities, all requests scored in one call."""
+    """Return every decision's calibrated probabilities, all requests scored in one call."""
     return [
         [
             model.temperatures.probabilities(score.logits, decision.kind)

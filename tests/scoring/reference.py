@@ -42,7 +42,7 @@ def tokenize(
 
 
 def visibility(layout: Layout) -> Array:
-    """Tell which token (first axis) sees which (second axis)."""
+    """Return which token (first axis) sees which (second axis)."""
     block, channel = layout.blocks[:, 0], layout.blocks[:, 1]
     sees = block[:, None] == block[None, :]
     for column in (2, 3, 4):

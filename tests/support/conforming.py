@@ -50,7 +50,7 @@ def to_lines(context: SerializationContext, value: Any) -> Any:
 
 
 def as_sent_here(*, with_security: bool) -> dict[str, Any]:
-    """Give the document as it holds for what Schemathesis sends.
+    """Return the document as it holds for what Schemathesis sends.
 
     It never compresses a body, whatever ``Content-Encoding`` says. And with accounts off every
     operation takes requests without a key.
@@ -89,7 +89,7 @@ def _adapt(operation: dict[str, Any], with_security: bool) -> dict[str, Any]:
 
 
 def load(*, with_security: bool, guesses_keys: bool = False, boundaries: bool = False) -> Any:
-    """Give what makes test functions of the operations.
+    """Return what makes test functions of the operations.
 
     Boundary values are made when the tests are collected, and of some operations there are
     thousands.

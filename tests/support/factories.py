@@ -83,7 +83,7 @@ def answer(payload: Any, *, service: DecideService | None = None) -> DecideRespo
 
 
 def violations_of(payload: Any) -> dict[tuple[Any, ...], str]:
-    """Give path to type of everything that a request is refused for; empty when it is valid."""
+    """Return path to type of everything that a request is refused for; empty when it is valid."""
     try:
         make_service().prepare(payload)
     except InvalidRequestError as error:

@@ -262,7 +262,7 @@ class Reference:
             raise RefusedError("live_limit")
 
     def call(self, name: str | Number) -> Number:
-        """Give the model that answers a call."""
+        """Return the model that answers a call."""
         if isinstance(name, tuple):
             if not self.ready_model(name).on:
                 raise RefusedError("model_off")
@@ -424,7 +424,7 @@ class Reference:
                 family.warm = False
 
     def move(self) -> None:
-        """Let families that are on follow their latest models, those used last first."""
+        """Move families that are on to their latest models, those used last first."""
         by_use = sorted(self.families.items(), key=lambda item: (-item[1].used_at, item[0]))
         for _, family in by_use:
             target, old = self.latest(family), family.served

@@ -97,14 +97,14 @@ def wait_for_job(
 
 
 def stand_in(monkeypatch: Any, home: Path, **asked: Any) -> None:
-    """Let workers of this process, and those that it starts, use the stand-in trainer."""
+    """Put the stand-in trainer in place for workers of this process and those that it starts."""
     monkeypatch.setattr("steelyard.families.fine_tuning.process.MODULE", "support.stand_in_trainer")
     monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'server'}:{ROOT / 'tests'}")
     ask_stand_in(home, **asked)
 
 
 def ask_stand_in(home: Path, **asked: Any) -> None:
-    """Say how the stand-in trainers of a home are to end."""
+    """Write how the stand-in trainers of a home are to end."""
     home.mkdir(parents=True, exist_ok=True)
     (home / "stand_in.json").write_text(json.dumps(asked))
 

@@ -30,7 +30,7 @@ class HeldCall:
         assert await asyncio.to_thread(self._began.wait, _MOST_S)
 
     def go_on(self) -> None:
-        """Let it answer, now and later."""
+        """End the wait of its calls, now and later."""
         self._let_go.set()
 
 

@@ -40,7 +40,7 @@ class Behaving(HashingScorer):
         return scored if self.behave is None else self.behave(scored)
 
     def hang(self) -> None:
-        """Let no call end until ``may_answer`` is set."""
+        """Hold every call until ``may_answer`` is set."""
         self.may_answer.clear()
 
 
@@ -84,7 +84,7 @@ def hosted(
     clock: Callable[[], float] | None = None,
     engine_status: Callable[[], EngineStatus | None] | None = None,
 ) -> Iterator[tuple[HostedModel, Behaving]]:
-    """Give a hosted model and its scorer."""
+    """Return a hosted model and its scorer."""
     scorer = Behaving(name)
     queue = Batcher(scorer, max_queue=max_queue)
     decide = DecideService(
@@ -112,6 +112,6 @@ def hosted(
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    """Let the loop run until a thing of another thread is so."""
+    """Run the loop until a thing of another thread is so."""
     while not is_so():  # noqa: ASYNC110  a thread tells it, and no event of the loop
         await asyncio.sleep(0.001)

@@ -34,7 +34,7 @@ def client(server: LiveServer, session_client: httpx.Client) -> httpx.Client:
 
 @pytest.fixture
 def make_request():
-    """Give a valid request with three kinds of decisions; keyword arguments replace fields."""
+    """Return a valid request with three kinds of decisions; keyword arguments replace fields."""
 
     def make(**fields: object) -> dict[str, object]:
         request = {

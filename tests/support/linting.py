@@ -38,7 +38,7 @@ def ordinal(question: str = "How soon is an answer needed?", rubric: Any = None,
 def found_in(
     decision: dict[str, Any], *others: dict[str, Any], context: Any = CONTEXT
 ) -> list[str]:
-    """Give the rules found on the first decision of a request, checking that others are clean."""
+    """Return the rules found on the first decision of a request, checking that others are clean."""
     decisions = [{"id": "first", **decision}, *others]
     warnings = lint_request({"context": context, "decisions": decisions}).warnings
     assert {warning.decision for warning in warnings} <= {"first"}, warnings
@@ -46,5 +46,5 @@ def found_in(
 
 
 def rules_of(theme: str) -> set[str]:
-    """Give the names of a theme's rules: those that live in its module."""
+    """Return the names of a theme's rules: those that live in its module."""
     return {rule.name for rule in RULES if rule.check.__module__.endswith(f".{theme}")}

@@ -33,7 +33,7 @@ _CODE = re.compile(r"`(\w+)`")
 
 @cache
 def document() -> dict[str, Any]:
-    """Give the document that the routes make."""
+    """Return the document that the routes make."""
     return build_document(ROUTES)
 
 
@@ -68,7 +68,7 @@ def check_response(method: str, path: str, status: int, headers: Any, content: b
 
 
 def find_operation(method: str, path: str) -> Mapping[str, Any] | None:
-    """Give the operation that a request is for; ``None`` when there is none."""
+    """Return the operation that a request is for; ``None`` when there is none."""
     for pattern, template in _patterns():
         if pattern.fullmatch(path):
             found: Mapping[str, Any] | None = document()["paths"][template].get(method.lower())

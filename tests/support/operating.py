@@ -27,7 +27,7 @@ START = 1_795_000_000.0
 
 
 class Clock:
-    """Says what it is set to."""
+    """Answers with what it is set to."""
 
     def __init__(self) -> None:
         self.at = START
@@ -97,12 +97,12 @@ class Desk:
         return self.state.read_now(lambda connection: balances_of(connection, account))
 
     def states(self) -> dict[str, str]:
-        """Give every operation's state by its id."""
+        """Return every operation's state by its id."""
         query = select(operations.c.id, operations.c.state)
         return dict(self.state.read_now(lambda c: [tuple(row) for row in c.execute(query)]))
 
     def month(self, key_id: str) -> tuple[int, int]:
-        """Give what a key spent and holds, over all months."""
+        """Return what a key spent and holds, over all months."""
         query = select(
             func.coalesce(func.sum(key_months.c.spent_nano), 0),
             func.coalesce(func.sum(key_months.c.held_nano), 0),

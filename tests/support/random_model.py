@@ -42,7 +42,7 @@ _LETTERS = string.ascii_lowercase + string.digits
 
 
 def make_words(n_words: int, seed: int = 0) -> str:
-    """Give a text of a number of words, each one token."""
+    """Return a text of a number of words, each one token."""
     rng = np.random.default_rng([seed, n_words])
     return " ".join(WORDS[i] for i in rng.integers(len(WORDS), size=n_words))
 

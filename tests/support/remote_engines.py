@@ -13,7 +13,7 @@ from steelyard.scoring.passes import PAST_OUTPUTS, WIDTH
 
 
 def run_pass(inputs: Tensors, outputs: Sequence[str], *, weight: float = 1.0) -> Tensors:
-    """Give numbers of the shapes that a pass has; they depend on its inputs and a weight."""
+    """Return numbers of the shapes that a pass has; they depend on its inputs and a weight."""
     n_rows, length = inputs["input_ids"].shape
     markers = inputs["marker_index"]
     text = float(inputs["input_ids"].sum() % 97) / 97

@@ -11,10 +11,10 @@ PACKAGE = ROOT / "server" / "steelyard"
 
 
 def python_files(*folders: Path) -> list[Path]:
-    """Give every Python file under the folders."""
+    """Return every Python file under the folders."""
     return sorted(path for folder in folders for path in folder.rglob("*.py"))
 
 
 def read_pyproject() -> dict[str, Any]:
-    """Give ``pyproject.toml`` as values."""
+    """Return ``pyproject.toml`` as values."""
     return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

@@ -27,7 +27,7 @@ def distribution(rng, n):
 
 
 def make_rows(seed=0, n_contexts=30, *, supervision="targets", decisions=DECISIONS, soft=True):
-    """Give rows of every decision on each context, their labels made up too."""
+    """Return rows of every decision on each context, their labels made up too."""
     rng = np.random.default_rng(seed)
     rows = []
     for context in range(n_contexts):
@@ -62,7 +62,7 @@ def table_of(rows):
 
 
 def rescore(rows, seed):
-    """Give the same decisions with other probabilities: another model."""
+    """Return the same decisions with other probabilities: another model."""
     rng = np.random.default_rng(seed)
     return [replace(row, probabilities=distribution(rng, len(row.outcomes))) for row in rows]
 

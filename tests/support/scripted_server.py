@@ -50,7 +50,7 @@ Reply = httpx.Response | BaseException
 
 
 def answer(body: object = DECIDE_ANSWER, status: int = 200, **headers: str) -> httpx.Response:
-    """Give a response; underscores in the headers' names are hyphens."""
+    """Return a response; underscores in the headers' names are hyphens."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return httpx.Response(status, json=body, headers=named)
 
@@ -80,7 +80,7 @@ class ScriptedServer:
         return httpx.Response(reply.status_code, content=reply.content, headers=reply.headers)
 
     def ask(self, use: Callable[[Any], Any]) -> Any:
-        """Give what a client's call gives; ``use`` takes the client and calls one method."""
+        """Return what a client's call gives; ``use`` takes the client and calls one method."""
         transport = httpx.MockTransport(self)
         if self._client_class is Client:
             with Client(self._options, transport=transport, sleep=self.sleeps.append) as client:
@@ -98,11 +98,11 @@ class ScriptedServer:
             return await answered
 
     def header(self, name: str) -> list[str | None]:
-        """Give a header of every request."""
+        """Return a header of every request."""
         return [request.headers.get(name) for request in self.requests]
 
     def body(self, index: int = 0) -> Any:
-        """Give a request's body, decompressed and decoded."""
+        """Return a request's body, decompressed and decoded."""
         request = self.requests[index]
         is_packed = request.headers.get("content-encoding") == "gzip"
         return json.loads(gzip.decompress(request.content) if is_packed else request.content)

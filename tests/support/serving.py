@@ -62,13 +62,13 @@ def wait_until(is_so: Callable[[], T], seconds: float = 60) -> T:
 
 
 def children_of(pid: int) -> set[int]:
-    """Give the child processes of a process; Linux only."""
+    """Return the child processes of a process; Linux only."""
     path = Path(f"/proc/{pid}/task/{pid}/children")
     return {int(child) for child in path.read_text().split()}
 
 
 def lives(pid: int) -> bool:
-    """Say whether a process runs; one that ended and was not waited for does not."""
+    """Whether a process runs; one that ended and was not waited for does not."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except FileNotFoundError:

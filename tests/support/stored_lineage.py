@@ -212,7 +212,7 @@ class Kept:
         return dataset_id
 
     def grow_dataset(self, dataset_id: str = "ds_1", **values: Any) -> None:
-        """Give a dataset another version, or other values."""
+        """Add a version of a dataset, or other values."""
         values = values or {"version": datasets.c.version + 1}
         query = datasets.update().where(datasets.c.id == dataset_id).values(**values)
         self.state.write_now(lambda connection: connection.execute(query))
@@ -247,7 +247,7 @@ class Kept:
         return str(self.told("continue_", name, **given)["id"])
 
     def run(self, job_id: str, *, account: str = "local") -> None:
-        """Let a trainer take a fine-tune."""
+        """Take a fine-tune, as a trainer does."""
         self._write(
             account,
             lambda lineage, conditions: start_job(lineage, job_id, conditions),
@@ -255,7 +255,7 @@ class Kept:
         )
 
     def finish(self, job_id: str, *, passed: bool = True, account: str = "local") -> None:
-        """Let a fine-tune be trained and judged."""
+        """Train and judge a fine-tune."""
         results = functools.partial(
             set_of_run,
             table=fine_tunes,
@@ -299,7 +299,7 @@ class Kept:
         )
 
     def stop(self, job_id: str) -> None:
-        """Tell that the trainer of a cancelled fine-tune stopped."""
+        """Record that the trainer of a cancelled fine-tune stopped."""
         self.lineages.apply_now(
             "local", lambda lineage, conditions: stop_job(lineage, job_id, conditions)
         )
@@ -315,12 +315,12 @@ class Kept:
             self.service.tick()
 
     def train(self, job_id: str, *, passed: bool = True) -> None:
-        """Let a fine-tune be taken, trained and judged."""
+        """Take, train and judge a fine-tune."""
         self.run(job_id)
         self.finish(job_id, passed=passed)
 
     def tick_after(self, seconds: float) -> None:
-        """Let time pass, and the server see it."""
+        """Move the clock on, and run what the server does then."""
         self.clock.at += seconds
         self.service.tick()
 

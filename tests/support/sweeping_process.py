@@ -17,7 +17,7 @@ from support.swept_datasets import LEAST_KEPT, digest_of, rows_from
 
 
 def tell(*words: str) -> None:
-    """Say what is done; whoever reads it may rely on it."""
+    """Print what is done; whoever reads it may rely on it."""
     sys.stdout.write(" ".join(words) + "\n")
     sys.stdout.flush()
 

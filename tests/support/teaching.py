@@ -36,7 +36,7 @@ def teaching(yes: Callable[[str], float]) -> Callable[[str, Any], Any]:
 
 
 def is_even(context: str) -> float:
-    """Say yes, rather, to every other row."""
+    """Answer rather yes to every other row."""
     return 0.8 if int(context.split()[1]) % 2 == 0 else 0.3
 
 

@@ -52,7 +52,7 @@ class Calls:
         return call
 
     def of(self, name: str) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
-        """Give the calls of a method."""
+        """Return the calls of a method."""
         return [(args, kwargs) for asked, args, kwargs in self.asked if asked == name]
 
 

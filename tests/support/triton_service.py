@@ -33,13 +33,13 @@ BODY = {
 
 @cache
 def shipped() -> tuple[BaseFiles, Engine]:
-    """Give the shipped model's files and its engine, one for all tests."""
+    """Return the shipped model's files and its engine, one for all tests."""
     files = read_base_files()
     return files, Engine(files.graph, files.weights, precision=files.precision, threads=1)
 
 
 def shipped_model() -> tuple[str, FakeModel]:
-    """Give the shipped model as a server has it."""
+    """Return the shipped model as a server has it."""
     files, engine = shipped()
     parameters = {"steelyard_sha256": files.sha256, "precision": files.precision}
     return files.manifest["name"], FakeModel(engine.run, parameters)

@@ -46,7 +46,7 @@ def open_models(
     *,
     falls_back: bool,
 ) -> TunedModels:
-    """Give models of which two are loaded at a time, their passes in a server."""
+    """Return models of which two are loaded at a time, their passes in a server."""
     host = RemoteHost(parse_scorer(url), falls_back=falls_back, timeout_s=30.0)
     closing.callback(host.close)
     base = load_base_model("onnxruntime-float32", 1, base_folder, host=host, hosted_name="random")

@@ -67,7 +67,7 @@ def worded(row: Row, seed: int) -> tuple[str, list[WordedDecision]]:
 
 
 def meant_by(outcome: str) -> str | None:
-    """Give the name that an outcome's text stands for, None for a foreign or an abstain one."""
+    """Return the name that an outcome's text stands for, None for a foreign or an abstain one."""
     text = outcome.replace("_", " ")
     found = [
         name
@@ -186,7 +186,7 @@ def test_a_row_is_left_as_it_was() -> None:
 
 
 def rules_seen(example: WordedDecision) -> set[str]:
-    """Say which rules made an example of ``make_row()``."""
+    """Return which rules made an example of ``make_row()``."""
     decision = example.decision
     question = decision.question
     if decision.kind == "binary":

@@ -38,7 +38,7 @@ class Host:
 
 
 class Stopping(threading.Event):
-    """Lets time pass without waiting, and is set at the end of a script of looks."""
+    """Moves the clock on without waiting, and is set at the end of a script of looks."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -64,7 +64,7 @@ def test_nothing_new_is_found_in_the_dark_theme(quiet_page, slug):
 
 
 def worse_than_known(page):
-    """Give what axe finds beyond ``KNOWN``."""
+    """Return what axe finds beyond ``KNOWN``."""
     found = axe_sync.Axe().run(page).response["violations"]
     return {
         violation["id"]: [

@@ -43,7 +43,7 @@ class Clicking:
         self.count += 1
 
     def counted(self) -> int:
-        """Give how many there were since the last count."""
+        """Return how many there were since the last count."""
         counted, self.count = self.count, 0
         return counted
 

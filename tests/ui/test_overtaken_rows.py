@@ -68,7 +68,7 @@ def dataset(server):
 
 
 def sort_unseen(page, line):
-    """Have the rows sorted downwards by the server, and the browser not told of it yet."""
+    """Sort the rows downwards in the server, and hold back what the browser is told."""
     rows = page.get_by_role("grid", name="The rows")
     header = rows.get_by_role("columnheader", name=re.compile("^row$", re.I))
     header.click()

@@ -43,7 +43,7 @@ def workbench(server, dataset):
 
 
 def looked_at(workbench, **chosen):
-    """Have a browser look at something."""
+    """Open something in a browser, as a reader would."""
     app = App(workbench.client)
     app.session.param.update(**chosen)
     workbench._served.opened(app)

@@ -53,7 +53,7 @@ def _table(record: Mapping[str, Any], table: int) -> str:
 
 
 def _left_out(cells: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Tell the loads that were not run, those of one contestant and reason together."""
+    """Return the loads that were not run, those of one contestant and reason together."""
     together: dict[tuple[str, str], list[str]] = {}
     for cell in cells:
         if not cell["rounds"]:
@@ -82,7 +82,7 @@ def _row(cell: Mapping[str, Any]) -> list[str]:
 
 
 def _not_run(record: Mapping[str, Any]) -> str:
-    """Tell each answer that a contestant did not give, in words."""
+    """Return each answer that a contestant did not give, in words."""
     if not record["not_run"]:
         return ""
     rows = [

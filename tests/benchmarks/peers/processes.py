@@ -51,7 +51,7 @@ def memory_mb(pid: int, field: str) -> float:
 
 
 def reset_peaks(pid: int) -> bool:
-    """Let the peaks of memory begin anew; say whether the system let us."""
+    """Begin the peaks of memory anew; return whether the system allowed it."""
     try:
         for one in tree(pid):
             Path(f"/proc/{one}/clear_refs").write_text(_RESET_PEAK)

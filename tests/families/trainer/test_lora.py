@@ -68,7 +68,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def mean_right(scorer, rows: list[TuningRow]) -> float:
-    """Give the mean probability of the right place."""
+    """Return the mean probability of the right place."""
     scored = scorer.score([RenderedRequest(row.context, (row.decision,)) for row in rows])
     shares = []
     for row, (decision,) in zip(rows, scored, strict=True):

@@ -51,7 +51,7 @@ class World:
             np.testing.assert_array_equal(found[name], value)
 
     def later(self, seconds: float = PROBE_S) -> None:
-        """Let time go by, and probe."""
+        """Move the clock on, and probe."""
         self.now += seconds
         self.engine.step()
 
