@@ -163,7 +163,7 @@ def test_an_engine_that_hangs_is_the_deadline_and_then_refused_at_once() -> None
 
 
 def test_another_model_steps_in_for_an_engine_that_hangs() -> None:
-    with faulty_server(deadline_s=1) as server:
+    with faulty_server(deadline_s=3) as server:
         engine = server.engines[FIRST]
         engine.hang()
         assert fallback_of(server.ask("hung")) == (FIRST, SECOND, "deadline_exceeded")

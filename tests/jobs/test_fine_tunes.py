@@ -77,7 +77,7 @@ def models_of(services, family="router"):
 
 
 def test_a_fine_tune_joins_and_tells_how_it_went(tmp_path, monkeypatch):
-    stand_in(monkeypatch, tmp_path, pause_s=0.02)
+    stand_in(monkeypatch, tmp_path, pause_s=0.2)  # of ten steps: it runs while it is looked at
     with open_home(tmp_path, **PAID) as services:
         dataset = make_tuning_dataset(services)
         job = start(services, dataset.id)
