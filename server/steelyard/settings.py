@@ -104,6 +104,11 @@ class Settings:
         "a proxy passes on. On loopback no others are answered but `localhost` and loopback "
         "addresses.",
     )
+    trusted_proxies: str = _setting(
+        "",
+        "Addresses and networks of proxies, separated by commas, that are believed whom they call "
+        "for (`X-Forwarded-For`); nobody else is.",
+    )
     webhook_hosts: str = _setting(
         "",
         "Hosts of webhooks, separated by commas, that may be on a private network and be called by "

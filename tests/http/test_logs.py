@@ -80,6 +80,7 @@ def test_a_request_has_one_line(log):
         "route": "/v1/decide",
         "status": 200,
         "error": None,
+        "address": "127.0.0.1",
         "account_id": "acct_1",
         "key_id": "key_full",
         "bytes_in": len(response.request.content),

@@ -24,7 +24,8 @@ MIA = "mia@example.org"
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    with open_console(tmp_path_factory.mktemp("console"), operators="sam@ops.org") as opened:
+    settings = {"operators": "sam@ops.org", "trusted_proxies": "127.0.0.1"}
+    with open_console(tmp_path_factory.mktemp("console"), **settings) as opened:
         yield opened
 
 
@@ -156,6 +157,9 @@ def test_how_often_an_address_and_a_network_may_ask(console):
         for n in range(limits.CODES_PER_NETWORK - limits.CODES_PER_ADDRESS):
             assert ask(f"{n}@example.org").status_code == 202
         assert ask("more@example.org").status_code == 429
+        browser.headers["X-Forwarded-For"] = "203.0.113.9, 192.0.2.7"  # of another network
+        assert ask("more@example.org").status_code == 202
+        del browser.headers["X-Forwarded-For"]
         console.clock.now += limits.HOUR_S
         assert ask("often@example.org").status_code == 202
 

@@ -18,10 +18,12 @@ import pytest
 import yaml
 
 from faults.processes import free_port
+from steelyard.http.proxies import TrustedProxies
 from steelyard.settings import SETTINGS, read_settings
 from support.error_shape import assert_canonical_error
 from support.haproxy import HAPROXY, NEEDS_HAPROXY, haproxy, wait_for_servers
 from support.repository import ROOT
+from support.stand_ins import stand_in_server
 
 CHART = ROOT / "deploy" / "chart"
 COMPOSE = ROOT / "deploy" / "compose.yaml"
@@ -29,6 +31,7 @@ STORES = {
     "stateUrl": "postgresql+psycopg://steelyard:secret@database/steelyard",
     "framesUrl": "s3://key:secret@bucket/frames?region=eu-west-1",
 }
+NETWORKS = ["10.9.0.0/16", "fd00:9::/64"]
 VARIABLES = {setting.variable for setting in SETTINGS}
 
 
@@ -65,15 +68,15 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def behind_proxy(folder: Path) -> Iterator[tuple[str, list[StandIn]]]:
-    """Run three servers behind HAProxy."""
+def behind_proxy(folder: Path, trusts: str = "") -> Iterator[tuple[str, list[StandIn]]]:
+    """Run three servers behind HAProxy, which trusts who is in front of it."""
     with ExitStack() as stack:
         servers = [stack.enter_context(StandIn(number)) for number in range(3)]
         for server in servers:
             Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
             stack.callback(server.shutdown)
         ports = [server.server_port for server in servers]
-        url = stack.enter_context(haproxy(free_port(), ports, folder / "haproxy.log"))
+        url = stack.enter_context(haproxy(free_port(), ports, folder / "haproxy.log", trusts))
         wait_for_servers(url)
         yield url, servers
 
@@ -95,6 +98,47 @@ def test_the_proxy_shares_calls_and_counts_those_without_a_key(tmp_path: Path) -
         guesses = [http.get("/v1/account", headers=bad).status_code for _ in range(122)]
         assert set(guesses[:121]) == {401}
         assert guesses[-1] == 429
+
+
+@pytest.mark.skipif(HAPROXY is None, reason=NEEDS_HAPROXY)
+def test_the_proxy_believes_a_proxy_in_front_of_it(tmp_path: Path) -> None:
+    def call(http: httpx.Client, told: str) -> set[str]:
+        for server in servers:
+            server.forwarded.clear()
+        keyed = {"Authorization": "Bearer good", "X-Forwarded-For": told}
+        assert http.get("/v1/account", headers=keyed).is_success
+        return {one for server in servers for one in server.forwarded} - {""}
+
+    with behind_proxy(tmp_path, "192.0.2.0/24 127.0.0.1") as (url, servers):
+        with httpx.Client(base_url=url, timeout=60) as http:
+            # One connection has the requests of many, whom the proxy in front adds at the right.
+            assert call(http, "198.51.100.1") == {"198.51.100.1"}
+            assert call(http, "127.0.0.1, 198.51.100.2") == {"198.51.100.2"}
+            assert call(http, "2001:db8::7") == {"2001:db8::7"}
+            assert call(http, "junk") == {"127.0.0.1"}
+            told = [*["198.51.100.1"] * 121, "198.51.100.2"]
+            asked = [http.get("/v1/models", headers={"X-Forwarded-For": one}) for one in told]
+            assert [one.status_code for one in asked] == [200] * 120 + [429, 200]
+        elsewhere = httpx.HTTPTransport(local_address="127.0.0.2")
+        with httpx.Client(base_url=url, timeout=60, transport=elsewhere) as http:
+            assert call(http, "198.51.100.1") == {"127.0.0.2"}
+
+
+@pytest.mark.skipif(HAPROXY is None, reason=NEEDS_HAPROXY)
+def test_servers_behind_the_proxy_count_who_calls_it(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        settings = {"public_requests_per_minute": 2, "trusted_proxies": "127.0.0.1"}
+        server = stack.enter_context(stand_in_server(**settings))
+        url = stack.enter_context(haproxy(free_port(), [server.port] * 3, tmp_path / "log"))
+        wait_for_servers(url)
+        for address in ("127.0.0.2", "127.0.0.3"):
+            transport = httpx.HTTPTransport(local_address=address)
+            with httpx.Client(base_url=url, timeout=60, transport=transport) as http:
+                spoofed = [
+                    http.get("/openapi.json", headers={"X-Forwarded-For": f"198.51.100.{n}"})
+                    for n in range(3)
+                ]
+                assert [one.status_code for one in spoofed] == [200, 200, 429]
 
 
 @pytest.mark.skipif(HAPROXY is None, reason=NEEDS_HAPROXY)
@@ -120,6 +164,10 @@ def test_the_compose_file_is_what_an_engine_takes() -> None:
             assert kinds <= {"service_healthy", "service_completed_successfully"}
     roles = Counter(name.partition("-")[0] for name in composed["services"])
     assert (roles["server"], roles["worker"], roles["proxy"]) == (3, 2, 1)
+    # The proxy is of a network that the servers trust, and nobody from elsewhere is.
+    [subnet] = composed["networks"]["default"]["ipam"]["config"]
+    environ = composed["services"]["server-1"]["environment"]
+    assert environ["STEELYARD_TRUSTED_PROXIES"] == subnet["subnet"]
     # Nobody shares a home, and the proxy has every server by its name.
     homes = [
         service["volumes"]
@@ -238,9 +286,29 @@ def test_the_chart_runs_commands_and_settings_that_there_are(helm: Helm) -> None
         settings = read_settings(environ=environ)
         assert (settings.accounts, settings.jobs, settings.tokens_per_minute) == ("on", "off", 5)
         assert settings.state_url == STORES["stateUrl"]
+        proxies = TrustedProxies(settings.trusted_proxies)
+        assert proxies.address_behind("10.244.1.7", ["192.0.2.7"]) == "192.0.2.7"
         assert spec["terminationGracePeriodSeconds"] > settings.shutdown_s
         selector = workload["spec"]["selector"]["matchLabels"]
         assert selector.items() <= workload["spec"]["template"]["metadata"]["labels"].items()
+
+
+def test_the_proxy_alone_calls_the_servers(helm: Helm) -> None:
+    scraper = {"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}
+    found = helm.render(
+        {**STORES, "servers": {"callers": [scraper]}, "proxy": {"trusts": NETWORKS}}
+    )
+    policy = found["NetworkPolicy/acme-server"]["spec"]
+    [rule] = policy["ingress"]
+    server = found["StatefulSet/acme-server"]["spec"]["template"]
+    assert policy["podSelector"]["matchLabels"].items() <= server["metadata"]["labels"].items()
+    caller, other = rule["from"]
+    proxy = found["Deployment/acme-proxy"]["spec"]["template"]
+    assert caller["podSelector"]["matchLabels"].items() <= proxy["metadata"]["labels"].items()
+    assert other == scraper
+    [container] = proxy["spec"]["containers"]
+    environ = {one["name"]: one["value"] for one in container["env"]}
+    assert environ["STEELYARD_PROXY_TRUSTS"] == " ".join(NETWORKS)
 
 
 def test_a_secret_that_is_there_is_used(helm: Helm) -> None:
@@ -255,7 +323,7 @@ def test_a_secret_that_is_there_is_used(helm: Helm) -> None:
 
 @pytest.mark.skipif(HAPROXY is None, reason=NEEDS_HAPROXY)
 def test_the_charts_proxy_knows_every_server(helm: Helm, tmp_path: Path) -> None:
-    found = helm.render({**STORES, "servers": {"replicas": 5}})
+    found = helm.render({**STORES, "servers": {"replicas": 5}, "proxy": {"trusts": NETWORKS}})
     [container] = found["Deployment/acme-proxy"]["spec"]["template"]["spec"]["containers"]
     environ = {one["name"]: one["value"] for one in container["env"]}
     services = [environ[f"STEELYARD_SERVER_{number}"] for number in range(1, 6)]
@@ -265,7 +333,8 @@ def test_the_charts_proxy_knows_every_server(helm: Helm, tmp_path: Path) -> None
     configuration = tmp_path / "haproxy.cfg"
     configuration.write_text(found["ConfigMap/acme-proxy"]["data"]["haproxy.cfg"])
     assert HAPROXY is not None
-    local = dict.fromkeys(environ, "127.0.0.1:1")
+    addresses = (name for name in environ if name != "STEELYARD_PROXY_TRUSTS")
+    local = environ | dict.fromkeys(addresses, "127.0.0.1:1")
     done = subprocess.run(
         [HAPROXY, "-c", "-f", str(configuration)],
         env=local,

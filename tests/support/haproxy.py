@@ -20,8 +20,11 @@ NEEDS_HAPROXY = "needs HAProxy: the program haproxy"
 
 
 @contextmanager
-def haproxy(port: int, servers: Sequence[int], log: Path) -> Iterator[str]:
-    """Run it on a port, in front of three others; give its address."""
+def haproxy(port: int, servers: Sequence[int], log: Path, trusts: str = "") -> Iterator[str]:
+    """Run it on a port, in front of three others; give its address.
+
+    ``trusts`` has the addresses of the proxies in front of it.
+    """
     assert HAPROXY is not None
     addresses = {
         f"STEELYARD_SERVER_{number}": f"127.0.0.1:{server}"
@@ -30,7 +33,11 @@ def haproxy(port: int, servers: Sequence[int], log: Path) -> Iterator[str]:
     with log.open("ab") as file:
         process = subprocess.Popen(
             [HAPROXY, "-db", "-f", str(CONFIGURATION)],
-            env=child_environment(STEELYARD_PROXY_BIND=f"127.0.0.1:{port}", **addresses),
+            env=child_environment(
+                STEELYARD_PROXY_BIND=f"127.0.0.1:{port}",
+                STEELYARD_PROXY_TRUSTS=trusts,
+                **addresses,
+            ),
             stdout=file,
             stderr=file,
         )

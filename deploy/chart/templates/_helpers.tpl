@@ -22,8 +22,9 @@ env:
     value: 0.0.0.0
   - name: STEELYARD_JOBS
     value: "off"
-  - name: STEELYARD_PUBLIC_REQUESTS_PER_MINUTE
-    value: "6000"
+  # Pods are of private networks, and of the pods the proxy alone may call: see the NetworkPolicy.
+  - name: STEELYARD_TRUSTED_PROXIES
+    value: 10.0.0.0/8,100.64.0.0/10,172.16.0.0/12,192.168.0.0/16,fc00::/7
   - name: STEELYARD_STATE_URL
     valueFrom:
       secretKeyRef: {name: {{ include "steelyard.secret" . }}, key: stateUrl}

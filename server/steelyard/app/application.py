@@ -30,6 +30,7 @@ from steelyard.http.metrics import Metrics
 from steelyard.http.openapi import build_document
 from steelyard.http.origins import Origins
 from steelyard.http.pipeline import begin, finish, pipe
+from steelyard.http.proxies import TrustedProxies
 from steelyard.http.routing import Route
 from steelyard.http.server import QuietSignals
 from steelyard.http.transfers import RECEIVED_BYTES, SENT_BYTES, Transfers
@@ -113,6 +114,7 @@ def create_app(services: ApiServices) -> Sanic[Any, Any]:
     )
     app.ctx.services = services
     app.ctx.origins = Origins(settings)
+    app.ctx.proxies = TrustedProxies(settings.trusted_proxies)
     app.ctx.drain = Drain()
     app.ctx.received = Transfers(RECEIVED_BYTES)
     app.ctx.sent = Transfers(SENT_BYTES)

@@ -18,6 +18,7 @@ from steelyard.errors import (
     RoleForbiddenError,
 )
 from steelyard.http.browsers import ACCOUNT_HEADER, Browser, check_console_header
+from steelyard.http.proxies import client_address
 from steelyard.http.routing import Access, Route, Services
 from steelyard.wire.hosts import host_of, is_loopback
 
@@ -32,7 +33,7 @@ _PAGES = ("origin", "referer")
 
 async def admit(request: Request, route: Route, services: Services) -> Caller:
     """Return the caller of a route that may go on."""
-    address = request.ip
+    address = client_address(request)
     if route.access is Access.PUBLIC:
         if OPERATIONS not in route.tags:
             await services.limits.take_public(address_group(address))
@@ -92,10 +93,11 @@ async def _admit_session(request: Request, route: Route, services: Services) -> 
     request.app.ctx.origins.check_console(request)
     browser: Browser = request.ctx.browser
     account = request.headers.get(ACCOUNT_HEADER)
+    address = client_address(request)
     try:
-        caller, renewed = await services.sessions.authenticate(browser.token, account, request.ip)
+        caller, renewed = await services.sessions.authenticate(browser.token, account, address)
     except NotSignedInError:
-        await services.limits.take_public(address_group(request.ip))
+        await services.limits.take_public(address_group(address))
         raise
     request.ctx.caller = caller
     browser.keeps = renewed

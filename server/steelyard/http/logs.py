@@ -13,6 +13,7 @@ from sanic import Request
 from sanic.http import Http
 from sanic.response import BaseHTTPResponse
 
+from steelyard.http.proxies import client_address
 from steelyard.http.routing import route_of
 from steelyard.ids import new_id
 
@@ -117,6 +118,7 @@ def log_access(request: Request, response: BaseHTTPResponse, seconds: float) -> 
             "status": response.status,
             "error": getattr(request.ctx, "error_code", None),
             "ms": round(seconds * 1000, 3),
+            "address": client_address(request),
             "account_id": None if caller is None else caller.account_id,
             "key_id": None if caller is None else caller.key_id,
             "bytes_in": (stream.request_bytes or 0) if isinstance(stream, Http) else 0,

@@ -32,6 +32,7 @@ from steelyard.http.draining import Drain
 from steelyard.http.logs import get_request_id, log_access, request_id_headers
 from steelyard.http.metrics import Metrics
 from steelyard.http.origins import SECURITY_HEADERS, Origins
+from steelyard.http.proxies import client_address
 from steelyard.http.queries import read_query
 from steelyard.http.routing import Call, Route, route_of, services_of
 from steelyard.operations.write import Replay, Write, check_idempotency_key, payload_sha256
@@ -133,7 +134,7 @@ async def begin(request: Request) -> None:
     request.ctx.span = tracing.begin_request(request.method, request.headers)
     get_request_id(request)
     if request.method == _UNREAD:
-        await services_of(request).limits.take_public(address_group(request.ip))
+        await services_of(request).limits.take_public(address_group(client_address(request)))
     else:
         origins: Origins = request.app.ctx.origins
         origins.check_host(request)
