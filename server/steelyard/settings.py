@@ -356,6 +356,13 @@ class Settings:
         minimum=0.0,
         maximum=300.0,
     )
+    leaving_s: float = _setting(
+        0.0,
+        "Seconds that a server which is told to stop goes on for, while its probes say 503, so that a "
+        "proxy sends it no more requests before its port is closed.",
+        minimum=0.0,
+        maximum=300.0,
+    )
     log_level: str = _setting(
         "info",
         "Least severe log lines written to the error stream.",

@@ -72,6 +72,13 @@ class ServeProcess:
         """Everything that the servers of this home wrote to the error stream."""
         return self.log.read_text() if self.log.exists() else ""
 
+    #: Whether it answers requests.
+    answers = True
+
+    def become(self, **variables: str) -> None:
+        """Change the environment of the processes that are started from now on."""
+        self._variables |= variables
+
     def launch(self, *prefix: str) -> None:
         """Start the process and wait for nothing; a prefix is a command that runs the rest."""
         self.home.parent.mkdir(parents=True, exist_ok=True)
@@ -138,6 +145,8 @@ class ServeProcess:
 
 class WorkerProcess(ServeProcess):
     """``steelyard worker`` as such a process; it answers nobody."""
+
+    answers = False
 
     def _subcommand(self) -> list[str]:
         return ["worker"]

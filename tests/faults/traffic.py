@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import random
 import threading
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +30,7 @@ class Journal:
     decided: dict[str, dict[str, Any]] = field(default_factory=dict)  # decision id: its answer
     reported: dict[str, dict[str, str]] = field(default_factory=dict)  # decision id: outcomes
     n_unheard: int = 0
+    unanswered: Counter[str] = field(default_factory=Counter)  # what was told instead: how often
     surprises: list[str] = field(default_factory=list)
 
 
@@ -172,12 +174,14 @@ class Client(threading.Thread):
     def _post(self, path: str, payload: bytes, key: str | None) -> httpx.Response | None:
         try:
             response = self._http.post(path, content=payload, headers=_keyed(key))
-        except httpx.TransportError:
+        except httpx.TransportError as error:
             self.journal.n_unheard += 1
+            self.journal.unanswered[type(error).__name__] += 1
             self.is_stopping.wait(0.02)
             return None
         if self._may_fail and (response.status_code in _PASSING or _is_unknown(response)):
             self.journal.n_unheard += response.status_code != 429
+            self.journal.unanswered[f"{response.status_code} {_code_of(response)}"] += 1
             self.is_stopping.wait(0.1)
             return None
         return response
@@ -230,6 +234,13 @@ def stop(running: list[Client]) -> None:
     for client in running:
         client.join(PATIENCE_S)
         assert not client.is_alive()
+
+
+def _code_of(response: httpx.Response) -> str:
+    """Return the code of an error; a proxy's own have none."""
+    with suppress(ValueError, LookupError):
+        return str(response.json()["error"]["code"])
+    return ""
 
 
 def _is_unknown(response: httpx.Response) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -11,6 +10,7 @@ import pytest
 from sanic import Sanic
 
 from support.error_shape import assert_canonical_error
+from support.serving import wait_until
 from support.stand_ins import REQUEST, stand_in_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
@@ -30,13 +30,13 @@ def begin(server, pool):
     return answer
 
 
+def app_of(server):
+    return next(app for app in Sanic._app_registry.values() if app.ctx.services is server.services)
+
+
 def wait_until_stopping(server):
-    app = next(app for app in Sanic._app_registry.values() if app.ctx.services is server.services)
-    for _ in range(500):
-        if app.ctx.drain.is_stopping:
-            return
-        time.sleep(0.01)
-    raise AssertionError("the server does not stop")
+    app = app_of(server)
+    wait_until(lambda: app.ctx.drain.is_stopping)
 
 
 def test_a_request_in_flight_is_answered_and_a_new_one_refused(pool):
@@ -55,6 +55,19 @@ def test_a_request_in_flight_is_answered_and_a_new_one_refused(pool):
             httpx.get(f"{server.url}/health")
         server.decisions.may_answer.set()
         assert running.result(timeout=30).status_code == 200
+        server.thread.join()
+
+
+def test_a_server_that_leaves_tells_its_probes_and_answers_the_rest():
+    with stand_in_server(leaving_s=300) as server, httpx.Client(base_url=server.url) as kept:
+        server.thread.ask_to_stop()
+        app = app_of(server)
+        wait_until(lambda: app.ctx.drain.is_leaving)
+        told = kept.get("/v1/health")
+        assert_canonical_error(told, 503, "engine_unavailable", message="stopping", retryable=True)
+        answer = kept.post("/v1/decide", json=REQUEST)
+        assert (answer.status_code, answer.headers["Connection"]) == (200, "close")
+        server.thread.ask_to_stop()
         server.thread.join()
 
 

@@ -154,7 +154,7 @@ def test_the_proxy_goes_on_without_a_server(tmp_path: Path) -> None:
 def test_the_compose_file_is_what_an_engine_takes() -> None:
     composed = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))
     allowed = {"image", "build", "restart", "environment", "depends_on", "command", "volumes"}
-    allowed |= {"ports", "healthcheck", "profiles", "entrypoint"}
+    allowed |= {"ports", "healthcheck", "profiles", "entrypoint", "stop_grace_period"}
     for name, service in composed["services"].items():
         assert service.keys() <= allowed, name
         assert all(isinstance(value, str) for value in service.get("environment", {}).values())
@@ -288,7 +288,7 @@ def test_the_chart_runs_commands_and_settings_that_there_are(helm: Helm) -> None
         assert settings.state_url == STORES["stateUrl"]
         proxies = TrustedProxies(settings.trusted_proxies)
         assert proxies.address_behind("10.244.1.7", ["192.0.2.7"]) == "192.0.2.7"
-        assert spec["terminationGracePeriodSeconds"] > settings.shutdown_s
+        assert spec["terminationGracePeriodSeconds"] > settings.leaving_s + settings.shutdown_s
         selector = workload["spec"]["selector"]["matchLabels"]
         assert selector.items() <= workload["spec"]["template"]["metadata"]["labels"].items()
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,16 +18,28 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Inspector, create_engine, inspect, select, text
+from sqlalchemy import (
+    Connection,
+    Inspector,
+    NullPool,
+    create_engine,
+    func,
+    inspect,
+    select,
+    text,
+)
 from sqlalchemy.schema import CreateSchema
 
+from steelyard.accounts.service import AccountService
+from steelyard.billing.store import balances_of
 from steelyard.errors import StorageUnavailableError
-from steelyard.storage import State, open_state
-from steelyard.storage.migrate import HEAD, MIGRATIONS, revision_of
+from steelyard.storage import State, migrate, open_state
+from steelyard.storage.migrate import HEAD, MIGRATIONS, OLDEST, revision_of
 from steelyard.storage.tables import accounts, metadata
 from support.postgres_server import PostgresServer
 from support.recorded_migrations import migrations_run
 from support.repository import PACKAGE
+from support.serving import wait_until
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -65,7 +81,8 @@ def schema_of(inspector: Inspector, schema: str | None = None) -> dict[str, obje
     }
 
 
-def test_the_migrations_make_what_the_tables_of_every_room_say(state: State):
+def check_tables(state: State) -> None:
+    """Check that a state has the tables that every room says."""
     for path in PACKAGE.glob("*/tables.py"):
         importlib.import_module(f"steelyard.{path.parent.name}.tables")
 
@@ -84,6 +101,10 @@ def test_the_migrations_make_what_the_tables_of_every_room_say(state: State):
 
     assert state.read_now(revision_of) == HEAD
     state.write_now(compare)
+
+
+def test_the_migrations_make_what_the_tables_of_every_room_say(state: State):
+    check_tables(state)
 
 
 def test_the_local_account_is_there_from_the_start(state: State):
@@ -133,13 +154,104 @@ def test_several_processes_may_start_at_once(state_url: str):
     state.close()
 
 
-def test_a_newer_state_is_refused_and_left_alone(state: State, state_url: str):
-    newer = text("UPDATE alembic_version SET version_num = '9999'")
-    state.write_now(lambda connection: connection.execute(newer).close())
+#: What the version after this one may do while hosts of both share a state.
+NEXT = """
+import sqlalchemy as sa
+from alembic import op
+
+revision, down_revision, branch_labels, depends_on = "9999", "{head}", None, None
+
+
+def upgrade():
+    op.add_column("ledger_entries", sa.Column("next", sa.Text))
+    op.add_column("accounts", sa.Column("next", sa.Integer, server_default="7", nullable=False))
+    op.create_table("next", sa.Column("id", sa.Text, primary_key=True))
+"""
+
+
+@pytest.fixture
+def migrate_to_next(
+    tmp_path: Path, state_url: str, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], None]:
+    """Open the state as the next version does, which says what is the oldest that works on it."""
+    folder = copied_migrations(tmp_path)
+    (folder / "versions" / "r9999_next.py").write_text(NEXT.format(head=HEAD))
+
+    def run(oldest: str) -> None:
+        with monkeypatch.context() as patched:
+            for name, value in (("MIGRATIONS", folder), ("HEAD", "9999"), ("OLDEST", oldest)):
+                patched.setattr(migrate, name, value)
+            open_state(state_url).close()
+
+    return run
+
+
+def copied_migrations(folder: Path) -> Path:
+    ignored = shutil.ignore_patterns("__pycache__")
+    return shutil.copytree(MIGRATIONS, folder / "migrations", ignore=ignored)
+
+
+def use(state: State, name: str) -> None:
+    """Write and read accounts, keys and the ledger."""
+    service = AccountService(state, accounts_enabled=True)
+    account = service.create_account(name)
+    service.add_credit(account.id, 7)
+    key = service.create_key(account=account.id)
+    caller = asyncio.run(service.authenticate(f"Bearer {key.secret}", "192.0.2.1"))
+    assert caller.account_id == account.id
+    assert state.read_now(partial(balances_of, account_id=account.id))["paid"] == 7
+
+
+def test_this_version_goes_on_and_starts_on_a_state_that_the_next_one_migrated(
+    state: State, state_url: str, migrate_to_next: Callable[[str], None]
+):
+    use(state, "before")
+    migrate_to_next(HEAD)
+    use(state, "while it was open")
+    assert state.read_now(revision_of) == "9999"
     state.close()
+    again = open_state(state_url)
+    use(again, "started anew")
+    again.close()
+    migrate_to_next(HEAD)
+    assert OLDEST <= HEAD
+
+
+def test_a_newer_state_that_this_version_cannot_use_is_refused_and_left_alone(
+    state: State, state_url: str, migrate_to_next: Callable[[str], None]
+):
+    state.close()
+    migrate_to_next("9999")
     for _ in range(2):
         with pytest.raises(StorageUnavailableError, match="newer version"):
             open_state(state_url)
+    migrate_to_next("9999")
+
+
+def test_a_migration_gives_way_to_who_reads(
+    postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    url = postgres.new_database()
+    open_state(url).close()
+    engine = create_engine(url, poolclass=NullPool)
+    folder = copied_migrations(tmp_path)
+    (folder / "versions" / "r9999_next.py").write_text(NEXT.format(head=HEAD))
+    for name, value in (("MIGRATIONS", folder), ("HEAD", "9999")):
+        monkeypatch.setattr(migrate, name, value)
+    waits = text("SELECT count(*) FROM pg_locks WHERE locktype = 'relation' AND NOT granted")
+    count = select(func.count()).select_from(accounts)
+    with ThreadPoolExecutor(1) as pool:
+        with engine.connect() as reading, engine.connect() as looking:
+            reading.execute(count)  # the transaction stays open
+            migrating = pool.submit(lambda: open_state(url).close())
+            wait_until(lambda: looking.execute(waits).scalar())
+            with engine.connect() as other:
+                other.execute(text("SET statement_timeout = '30s'"))
+                assert other.execute(count).scalar() == 1
+            assert not migrating.done()
+        migrating.result(60)
+    with engine.connect() as connection:
+        assert revision_of(connection) == "9999"
 
 
 def test_a_migration_that_fails_leaves_nothing(state_url: str, monkeypatch: pytest.MonkeyPatch):
@@ -155,15 +267,21 @@ def test_a_migration_that_fails_leaves_nothing(state_url: str, monkeypatch: pyte
     state.close()
 
 
-def test_entries_of_the_older_books_are_kept(tmp_path: Path):
-    url = f"sqlite:///{tmp_path / 'state.sqlite'}"
-    engine = create_engine(url)
+@pytest.mark.parametrize(("revision", "stored"), [("0004", "wallet"), ("0017", "paid")])
+def test_the_book_of_paid_credit_is_stored_as_it_was_first_called(
+    state_url: str, tmp_path: Path, revision: str, stored: str
+):
+    """So that the version before finds it; those in between called it otherwise for a while."""
+    folder = copied_migrations(tmp_path)
+    renaming = folder / "versions" / "r0005_purchases.py"
+    renaming.write_text(renaming.read_text().replace("'wallet'", f"'{stored}'"))
+    engine = create_engine(state_url, poolclass=NullPool)
     with engine.begin() as connection:
         config = Config()
-        config.set_main_option("script_location", str(MIGRATIONS))
+        config.set_main_option("script_location", str(folder))
         config.set_main_option("path_separator", "os")
         config.attributes["connection"] = connection
-        command.upgrade(config, "0004")
+        command.upgrade(config, revision)
         connection.execute(
             text(
                 "INSERT INTO operations (id, account_id, route, model, state, accepted_at, "
@@ -177,12 +295,11 @@ def test_entries_of_the_older_books_are_kept(tmp_path: Path):
             start = "'op_1', 'local'" if rest else "'local'"
             connection.execute(
                 text(
-                    f"INSERT INTO {table} ({columns}) VALUES ({start}, 'wallet', 7{rest}), "
+                    f"INSERT INTO {table} ({columns}) VALUES ({start}, '{stored}', 7{rest}), "
                     f"({start}, 'funding', -7{rest})"
                 )
             )
-    engine.dispose()
-    state = open_state(url)
+    state = open_state(state_url)
     try:
         for table in ("ledger_entries", "balances"):
             books = state.read_now(
@@ -190,6 +307,10 @@ def test_entries_of_the_older_books_are_kept(tmp_path: Path):
                     text(f"SELECT book, amount_nano FROM {table}")
                 ).all()
             )
-            assert dict(tuple(row) for row in books) == {"paid": 7, "funding": -7}
+            assert dict(tuple(row) for row in books) == {"wallet": 7, "funding": -7}
+        assert state.read_now(partial(balances_of, account_id="local"))["paid"] == 7
+        use(state, "another")
+        check_tables(state)
     finally:
         state.close()
+        engine.dispose()

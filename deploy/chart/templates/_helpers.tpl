@@ -22,6 +22,9 @@ env:
     value: 0.0.0.0
   - name: STEELYARD_JOBS
     value: "off"
+  # The proxy asks for the health of a server each second.
+  - name: STEELYARD_LEAVING_S
+    value: "5"
   # Pods are of private networks, and of the pods the proxy alone may call: see the NetworkPolicy.
   - name: STEELYARD_TRUSTED_PROXIES
     value: 10.0.0.0/8,100.64.0.0/10,172.16.0.0/12,192.168.0.0/16,fc00::/7

@@ -143,7 +143,7 @@ def spent_by_key(connection: Connection, key_ids: list[str], month: str) -> dict
 def _add_to_balances(books: tuple[Book, ...]) -> Update:
     """Return the statement that adds ``to_BOOK`` to each book of ``of_account``, all at once."""
     book, amount = balances.c.book, balances.c.amount_nano
-    added = case({name: bindparam(f"to_{name}", type_=amount.type) for name in books}, value=book)
+    added = case(*((book == name, bindparam(f"to_{name}", type_=amount.type)) for name in books))
     return (
         update(balances)
         .where(balances.c.account_id == bindparam("of_account"), or_(*(book == b for b in books)))

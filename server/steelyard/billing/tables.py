@@ -6,15 +6,40 @@ from sqlalchemy import (
     BigInteger,
     CheckConstraint,
     Column,
+    Dialect,
     Double,
     ForeignKey,
     Index,
     Integer,
     Table,
     Text,
+    TypeDecorator,
 )
 
 from steelyard.storage.tables import metadata
+
+_STORED = {"paid": "wallet"}
+_NAMED = {stored: book for book, stored in _STORED.items()}
+
+
+class BookName(TypeDecorator[str]):
+    """A book's name: ``paid`` is stored as ``wallet``.
+
+    It was called that before there was promotional credit, and a host of that version shares the
+    state with hosts of this one while they are upgraded.
+    """
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        """Return the name that is stored."""
+        return None if value is None else _STORED.get(value, value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        """Return the book that a name stands for."""
+        return None if value is None else _NAMED.get(value, value)
+
 
 #: What a key's accepted work cost, and what it holds, by UTC month such as ``2026-11``.
 key_months = Table(
@@ -36,11 +61,11 @@ ledger_entries = Table(
     ),
     Column("operation_id", Text, ForeignKey("operations.id"), nullable=False, index=True),
     Column("account_id", Text, ForeignKey("accounts.id"), nullable=False),
-    Column("book", Text, nullable=False),
+    Column("book", BookName, nullable=False),
     Column("amount_nano", BigInteger, nullable=False),
     Column("created_at", Double, nullable=False),
     CheckConstraint(
-        "book IN ('paid', 'promotional', 'held', 'revenue', 'funding', 'purchases_pending', "
+        "book IN ('wallet', 'promotional', 'held', 'revenue', 'funding', 'purchases_pending', "
         "'referral_costs', 'refunds')",
         name="book",
     ),
@@ -52,6 +77,6 @@ balances = Table(
     "balances",
     metadata,
     Column("account_id", Text, ForeignKey("accounts.id"), primary_key=True),
-    Column("book", Text, primary_key=True),
+    Column("book", BookName, primary_key=True),
     Column("amount_nano", BigInteger, nullable=False),
 )

@@ -136,7 +136,7 @@ def _serve_in_workers(
                     listener,
                     dataclasses.asdict(shared),
                     n_workers=settings.workers,
-                    shutdown_s=settings.shutdown_s,
+                    shutdown_s=settings.leaving_s + settings.shutdown_s,
                     metrics=metrics,
                 ),
                 lambda worker: announce(worker["model"], worker["engine"]),

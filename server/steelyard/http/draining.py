@@ -18,6 +18,7 @@ class Drain:
         self._is_empty = asyncio.Event()
         self._is_empty.set()
         self._cut_off: set[asyncio.Task[Any]] = set()
+        self.is_leaving = False
         self.is_stopping = False
 
     def __len__(self) -> int:

@@ -24,11 +24,11 @@ from sanic.response import BaseHTTPResponse
 
 from steelyard import tracing
 from steelyard.errors import NotFoundError
-from steelyard.http.access import address_group, admit
+from steelyard.http.access import OPERATIONS, address_group, admit
 from steelyard.http.bodies import answer_response, discard_body, read_json_bytes
 from steelyard.http.browsers import add_cookie
 from steelyard.http.cors import add_cors_headers
-from steelyard.http.draining import Drain
+from steelyard.http.draining import Drain, stopping
 from steelyard.http.logs import get_request_id, log_access, request_id_headers
 from steelyard.http.metrics import Metrics
 from steelyard.http.origins import SECURITY_HEADERS, Origins
@@ -58,6 +58,8 @@ def pipe(route: Route) -> Callable[..., Coroutine[Any, Any, HTTPResponse | None]
         drain: Drain = request.app.ctx.drain
         inside = tracing.inside(request.ctx.span)
         with inside, drain.request(), ExitStack() as request.ctx.held:
+            if drain.is_leaving and OPERATIONS in route.tags:
+                raise stopping()
             request.app.ctx.origins.check_page(request, route)
             caller = request.ctx.caller = await admit(request, route, services)
             if not all(part.isprintable() for part in parts.values()):
@@ -151,7 +153,7 @@ async def finish(request: Request, response: BaseHTTPResponse) -> None:
     add_cookie(request, headers)
     stream = request.stream
     if isinstance(stream, Http):
-        if request.app.ctx.drain.is_stopping:
+        if request.app.ctx.drain.is_leaving:
             stream.keep_alive = False
         if stream.request_body:
             # Refused before its body was read. Sanic reads past the rest, so that the client gets

@@ -11,6 +11,7 @@ import asyncio
 import signal
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from enum import Enum
 from typing import Any
 
@@ -54,7 +55,8 @@ async def serve_app(
 ) -> None:
     """Serve on a bound socket until asked to stop.
 
-    Then no connection is accepted, requests in flight are answered for as long as the setting
+    Then it goes on for as long as the setting ``leaving_s`` says, and its probes tell so. After that
+    no connection is accepted, requests in flight are answered for as long as the setting
     ``shutdown_s`` says, others are refused, and what is still running is cut off with a refusal.
     """
     server: Any = await app.create_server(
@@ -68,11 +70,21 @@ async def serve_app(
         if on_ready is not None:
             on_ready()
         await stop.asked.wait()
+        await _leave(app, stop)
     finally:
         await server.before_stop()
         server.server.close()
         await _drain(app, server.connections, stop)
         await server.after_stop()
+
+
+async def _leave(app: Sanic[Any, Any], stop: Stop) -> None:
+    """Let whoever probes this server see that it goes."""
+    drain: Drain = app.ctx.drain
+    drain.is_leaving = True
+    with suppress(TimeoutError):
+        async with asyncio.timeout(app.ctx.services.settings.leaving_s):
+            await stop.at_once.wait()
 
 
 async def _drain(app: Sanic[Any, Any], connections: set[Any], stop: Stop) -> None:

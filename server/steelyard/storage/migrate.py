@@ -7,35 +7,78 @@ does not load Alembic.
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy import Connection, Engine, inspect, select, text
+from sqlalchemy.exc import OperationalError
 
 from steelyard.errors import StorageUnavailableError
-from steelyard.storage.locks import MIGRATE_KEY
+from steelyard.storage.locks import MIGRATE_KEY, WRITE_KEY
+from steelyard.storage.tables import oldest_version
 
 #: The newest revision in ``migrations/versions``.
-HEAD = "0017"
+HEAD = "0020"
+#: The ``HEAD`` of the oldest version that works on the tables as the migrations leave them. A
+#: migration that takes away what a version uses raises it to the ``HEAD`` of the next one.
+OLDEST = "0020"
 
 MIGRATIONS = Path(__file__).parent / "migrations"
+
+#: How long a migration waits for a lock of PostgreSQL, before which nobody gets one after it, and
+#: for how long it tries again.
+_LOCK_MS, _LOCKS_S, _PAUSE_S = 500, 60.0, 0.2
+#: PostgreSQL's lock_not_available.
+_LOCKED = "55P03"
 
 # What Alembic runs is kept in globals of its own: one migration at a time in a process.
 _upgrading = threading.Lock()
 
 
 def bring_to_head(engine: Engine) -> None:
-    """Migrate in one transaction; safe when several processes do it at once."""
+    """Migrate in one transaction; safe when several processes do it at once.
+
+    Processes that have the state open go on: on PostgreSQL the migration has a writer's turn, so that
+    no writer holds a lock, and gives way to whoever reads.
+    """
     with engine.connect() as connection:
-        is_done = revision_of(connection) == HEAD
+        is_done = _is_usable(connection)
         connection.rollback()
     if is_done:
         return
-    with engine.begin() as connection:
-        if connection.dialect.name == "postgresql":
-            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATE_KEY})
-        # Another process may have migrated while this one waited.
-        if revision_of(connection) != HEAD:
-            _upgrade(connection)
+    give_up = time.monotonic() + _LOCKS_S
+    while True:
+        try:
+            with engine.begin() as connection:
+                _migrate(connection)
+        except OperationalError as error:
+            if getattr(error.orig, "sqlstate", None) != _LOCKED or time.monotonic() > give_up:
+                raise
+            time.sleep(_PAUSE_S)
+        else:
+            return
+
+
+def _migrate(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        for key in (MIGRATE_KEY, WRITE_KEY):
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": key})
+        connection.execute(text(f"SET LOCAL lock_timeout = {_LOCK_MS}"))
+    # Another process may have migrated while this one waited.
+    if not _is_usable(connection):
+        _upgrade(connection)
+        connection.execute(oldest_version.update().values(head=OLDEST))
+
+
+def _is_usable(connection: Connection) -> bool:
+    """Return whether the tables are those of this version, or of a newer one that leaves it its own."""
+    revision = revision_of(connection)
+    if revision is None or revision <= HEAD:
+        return revision == HEAD
+    oldest = connection.execute(select(oldest_version.c.head)).scalar_one()
+    if oldest > HEAD:
+        raise _newer()
+    return True
 
 
 def revision_of(connection: Connection) -> str | None:
@@ -62,7 +105,11 @@ def _upgrade(connection: Connection) -> None:
         with _upgrading:
             command.upgrade(config, HEAD)
     except CommandError as error:
-        raise StorageUnavailableError(
-            "The state was written by a newer version of Steelyard; install that version or a "
-            "newer one to use it."
-        ) from error
+        raise _newer() from error
+
+
+def _newer() -> StorageUnavailableError:
+    return StorageUnavailableError(
+        "The state was written by a newer version of Steelyard; install that version or a newer one to "
+        "use it."
+    )

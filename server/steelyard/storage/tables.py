@@ -28,6 +28,9 @@ metadata = MetaData(
     }
 )
 
+#: The newest migration that the oldest version knows which works on these tables; one row.
+oldest_version = Table("oldest_version", metadata, Column("head", Text, primary_key=True))
+
 #: Who owns resources and pays. The account ``local`` is there from the first migration on.
 #: ``deletes_at`` is when all that an account has is removed, where somebody asked for that.
 accounts = Table(

@@ -11,18 +11,16 @@ branch_labels = None
 depends_on = None
 
 _BOOKS = (
-    "book IN ('paid', 'promotional', 'held', 'revenue', 'funding', 'purchases_pending', "
+    "book IN ('wallet', 'promotional', 'held', 'revenue', 'funding', 'purchases_pending', "
     "'referral_costs', 'refunds')"
 )
 _COLUMNS = "id, operation_id, account_id, book, amount_nano, created_at"
 
 
 def upgrade() -> None:
-    """Call the book ``wallet`` ``paid``, allow the new ones, and add the tables."""
-    op.execute("UPDATE balances SET book = 'paid' WHERE book = 'wallet'")
+    """Allow the new books, and add the tables."""
     if op.get_bind().dialect.name == "postgresql":
         op.drop_constraint(op.f("ck_ledger_entries_book"), "ledger_entries")
-        op.execute("UPDATE ledger_entries SET book = 'paid' WHERE book = 'wallet'")
         op.create_check_constraint(op.f("ck_ledger_entries_book"), "ledger_entries", _BOOKS)
     else:
         _make_ledger_anew()
@@ -53,9 +51,8 @@ def _make_ledger_anew() -> None:
         sa.CheckConstraint(_BOOKS, name="book"),
         sa.Index(None, "account_id", "book"),
     )
-    renamed = _COLUMNS.replace("book", "CASE book WHEN 'wallet' THEN 'paid' ELSE book END")
     op.execute(
-        f"INSERT INTO ledger_entries ({_COLUMNS}) SELECT {renamed} FROM ledger_entries_before"  # noqa: S608  constants
+        f"INSERT INTO ledger_entries ({_COLUMNS}) SELECT {_COLUMNS} FROM ledger_entries_before"  # noqa: S608  constants
     )
     op.drop_table("ledger_entries_before")
 
