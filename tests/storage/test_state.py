@@ -11,7 +11,18 @@ import threading
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, Engine, create_engine, event, func, insert, select, text
+from sqlalchemy import (
+    Connection,
+    Engine,
+    bindparam,
+    create_engine,
+    event,
+    func,
+    insert,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from steelyard.errors import (
@@ -22,6 +33,7 @@ from steelyard.errors import (
 )
 from steelyard.settings import InvalidSettingError
 from steelyard.storage import State, open_state
+from steelyard.storage.statements import Statement
 from steelyard.storage.tables import accounts
 
 
@@ -129,6 +141,41 @@ def test_an_error_of_a_statement_does_not_tell_what_was_sent(state: State):
     told = str(caught.value).partition("[SQL")[2]
     assert "INSERT" in told
     assert "secret" not in told
+
+
+def test_a_compiled_statement_writes_reads_and_fails_as_any_other(state: State):
+    made = {"name": "b", "created_at": 1}
+    add_account = Statement(insert(accounts), ("id", "name", "created_at"))
+    find = Statement(
+        select(accounts.c.name, accounts.c.created_at).where(
+            accounts.c.id == bindparam("wanted"), accounts.c.deletes_at.is_(None)
+        )
+    )
+    rename = Statement(
+        update(accounts)
+        .where(accounts.c.id == bindparam("wanted"), accounts.c.name == "b")
+        .values(name=bindparam("now"))
+    )
+
+    def write(connection: Connection) -> list[int]:
+        add_account.change_each(connection, [{"id": "a", **made, "name": "a"}, {"id": "b", **made}])
+        renamed = {"wanted": "b", "now": "c"}
+        return [rename.change(connection, renamed), rename.change(connection, renamed)]
+
+    assert state.write_now(write) == [1, 0]
+    row = state.read_now(lambda connection: find.first(connection, {"wanted": "b"}))
+    assert tuple(row or ()) == ("c", 1.0)
+    assert state.read_now(lambda connection: find.first(connection, {"wanted": "x"})) is None
+    with pytest.raises(IntegrityError) as caught:
+        state.write_now(
+            lambda connection: add_account.change(connection, {"id": "secret", **made, "name": "a"})
+        )
+    assert "secret" not in str(caught.value)
+    with pytest.raises(IntegrityError):
+        state.write_now(
+            lambda connection: add_account.change_each(connection, [{"id": "b", **made}])
+        )
+    assert names(state) == {"a", "c"}
 
 
 def test_a_lookup_that_would_have_to_wait_is_left_to_a_thread(

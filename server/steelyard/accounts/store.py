@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, Select, bindparam, func, insert, select, true, update
+from sqlalchemy import Connection, Row, bindparam, func, insert, select, true, update
 
+from steelyard.caller import Scope
 from steelyard.storage.pages import RowPage, newest_first
+from steelyard.storage.statements import Statement
 from steelyard.storage.tables import accounts, api_keys
 
-_BY_PREFIX: Select[Any] = select(
-    api_keys.c.id,
-    api_keys.c.account_id,
-    api_keys.c.sha256,
-    api_keys.c.scope,
-    api_keys.c.last_used_at,
-    api_keys.c.revoked_at,
-    api_keys.c.expires_at,
-).where(api_keys.c.prefix == bindparam("wanted"))
+
+class KnownKey(NamedTuple):
+    """What a caller's key is held against."""
+
+    id: str
+    account_id: str
+    sha256: str
+    scope: Scope
+    last_used_at: float | None
+    revoked_at: float | None
+    expires_at: float | None
+
+
+_BY_PREFIX = Statement(
+    select(*(api_keys.c[name] for name in KnownKey._fields)).where(
+        api_keys.c.prefix == bindparam("wanted")
+    )
+)
 
 
 def insert_account(connection: Connection, account_id: str, name: str, at: float) -> None:
@@ -56,10 +67,10 @@ def insert_api_key(connection: Connection, **values: Any) -> None:
     connection.execute(insert(api_keys), values)
 
 
-def find_api_key(connection: Connection, prefix: str) -> Row[Any] | None:
+def find_api_key(connection: Connection, prefix: str) -> KnownKey | None:
     """Return what a caller's key is held against, by the part of it that is no secret."""
-    row: Row[Any] | None = connection.execute(_BY_PREFIX, {"wanted": prefix}).first()
-    return row
+    row = _BY_PREFIX.first(connection, {"wanted": prefix})
+    return None if row is None else KnownKey(*row)
 
 
 def page_api_keys(

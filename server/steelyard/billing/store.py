@@ -6,17 +6,21 @@ import functools
 from collections import Counter
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Update, bindparam, case, func, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, case, func, insert, or_, select, update
 
 from steelyard.billing.ledger import Book, Posting, from_promotional
 from steelyard.billing.tables import balances, key_months, ledger_entries
+from steelyard.storage.statements import Statement
 from steelyard.storage.tables import api_keys
 
-_INSERT_ENTRIES = insert(ledger_entries)
+_INSERT_ENTRIES = Statement(
+    insert(ledger_entries),
+    ("operation_id", "account_id", "book", "amount_nano", "created_at"),
+)
 _BALANCES = select(balances.c.book, balances.c.amount_nano).where(
     balances.c.account_id == bindparam("account")
 )
-_ADD_TO_MONTH = (
+_ADD_TO_MONTH = Statement(
     update(key_months)
     .where(key_months.c.key_id == bindparam("key"), key_months.c.month == bindparam("of"))
     .values(
@@ -25,21 +29,24 @@ _ADD_TO_MONTH = (
     )
 )
 _AVAILABLE = select(func.sum(balances.c.amount_nano)).where(
-    balances.c.account_id == bindparam("account"), balances.c.book.in_(["paid", "promotional"])
+    balances.c.account_id == bindparam("account"),
+    or_(balances.c.book == "paid", balances.c.book == "promotional"),
 )
-_PROMOTIONAL = select(balances.c.amount_nano).where(
-    balances.c.account_id == bindparam("account"), balances.c.book == "promotional"
+_PROMOTIONAL = Statement(
+    select(balances.c.amount_nano).where(
+        balances.c.account_id == bindparam("account"), balances.c.book == "promotional"
+    )
 )
-_SPENDABLE = select(
-    _AVAILABLE.scalar_subquery().label("available_nano"),
-    select(api_keys.c.monthly_cap_nano)
-    .where(api_keys.c.id == bindparam("key"))
-    .scalar_subquery()
-    .label("cap_nano"),
-    select(key_months.c.spent_nano + key_months.c.held_nano)
-    .where(key_months.c.key_id == bindparam("key"), key_months.c.month == bindparam("of"))
-    .scalar_subquery()
-    .label("used_nano"),
+_SPENDABLE = Statement(
+    select(
+        _AVAILABLE.scalar_subquery(),
+        select(api_keys.c.monthly_cap_nano)
+        .where(api_keys.c.id == bindparam("key"))
+        .scalar_subquery(),
+        select(key_months.c.spent_nano + key_months.c.held_nano)
+        .where(key_months.c.key_id == bindparam("key"), key_months.c.month == bindparam("of"))
+        .scalar_subquery(),
+    )
 )
 
 
@@ -60,10 +67,10 @@ def post(
     if not posting:
         return
     if posting.get("revenue", 0) > 0:
-        promotional = connection.execute(_PROMOTIONAL, {"account": account_id}).scalar()
-        posting = from_promotional(posting, promotional or 0)
-    connection.execute(
-        _INSERT_ENTRIES,
+        promotional = _PROMOTIONAL.first(connection, {"account": account_id})
+        posting = from_promotional(posting, promotional[0] if promotional else 0)
+    _INSERT_ENTRIES.change_each(
+        connection,
         [
             {
                 "operation_id": operation_id,
@@ -76,10 +83,10 @@ def post(
         ],
     )
     added = {f"to_{book}": amount for book, amount in posting.items()}
-    found = connection.execute(
-        _add_to_balances(tuple(posting)), {"of_account": account_id, **added}
+    n_added = _add_to_balances(tuple(posting)).change(
+        connection, {"of_account": account_id, **added}
     )
-    if found.rowcount < len(posting):
+    if n_added < len(posting):
         # The first posting to a book: those that were not there are not changed yet.
         there = {row.book for row in connection.execute(_BALANCES, {"account": account_id})}
         connection.execute(
@@ -109,9 +116,10 @@ def available(connection: Connection, account_id: str) -> int:
 def spendable(connection: Connection, account_id: str, key_id: str | None, month: str) -> Spendable:
     """Return what an account, and an API key of it in a UTC month, may spend yet."""
     # One statement: every paid request asks.
-    row = connection.execute(_SPENDABLE, {"account": account_id, "key": key_id, "of": month}).one()
-    left = None if row.cap_nano is None else row.cap_nano - (row.used_nano or 0)
-    return Spendable(int(row.available_nano or 0), left)
+    row = _SPENDABLE.first(connection, {"account": account_id, "key": key_id, "of": month})
+    available_nano, cap_nano, used_nano = row or (None, None, None)
+    left = None if cap_nano is None else cap_nano - (used_nano or 0)
+    return Spendable(int(available_nano or 0), left)
 
 
 def add_to_month(
@@ -121,8 +129,7 @@ def add_to_month(
     if spent_nano == held_nano == 0:
         return
     changes = {"spent": spent_nano, "held": held_nano}
-    found = connection.execute(_ADD_TO_MONTH, {"key": key_id, "of": month, **changes})
-    if found.rowcount == 0:
+    if _ADD_TO_MONTH.change(connection, {"key": key_id, "of": month, **changes}) == 0:
         connection.execute(
             insert(key_months),
             {"key_id": key_id, "month": month, "spent_nano": spent_nano, "held_nano": held_nano},
@@ -140,11 +147,11 @@ def spent_by_key(connection: Connection, key_ids: list[str], month: str) -> dict
 
 
 @functools.cache
-def _add_to_balances(books: tuple[Book, ...]) -> Update:
+def _add_to_balances(books: tuple[Book, ...]) -> Statement:
     """Return the statement that adds ``to_BOOK`` to each book of ``of_account``, all at once."""
     book, amount = balances.c.book, balances.c.amount_nano
     added = case(*((book == name, bindparam(f"to_{name}", type_=amount.type)) for name in books))
-    return (
+    return Statement(
         update(balances)
         .where(balances.c.account_id == bindparam("of_account"), or_(*(book == b for b in books)))
         .values(amount_nano=amount + added)

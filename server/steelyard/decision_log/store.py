@@ -34,6 +34,7 @@ from steelyard.decisions.wire import DecideResponse
 from steelyard.errors import NotFoundError
 from steelyard.operations.tables import operations
 from steelyard.storage.pages import after_cursor
+from steelyard.storage.statements import Statement
 from steelyard.wire.violations import show
 
 #: The routes whose operations are decisions.
@@ -51,7 +52,7 @@ _SHORT = (
     decisions.c.total_ms,
     decisions.c.results,
 )
-_INSERT_DECISION = insert(decisions)
+_INSERT_DECISION = Statement(insert(decisions), decisions.c.keys())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +82,8 @@ class ObservedDecision:
 
 def insert_decision(connection: Connection, decision: StoredDecision) -> None:
     """Keep an answer."""
-    connection.execute(
-        _INSERT_DECISION,
+    _INSERT_DECISION.change(
+        connection,
         {
             "id": decision.id,
             "account_id": decision.account_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ from sqlalchemy import Connection, Row, Select, bindparam, delete, insert, selec
 
 from steelyard.billing.tables import ledger_entries
 from steelyard.operations.tables import idempotency_keys, operations
+from steelyard.storage.statements import Statement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +52,12 @@ class KeyRow:
 _OPERATION_FIELDS = tuple(OperationRow.__dataclass_fields__)
 _KEY_FIELDS = tuple(KeyRow.__dataclass_fields__)
 
-_FIND_OPERATION = select(*(operations.c[name] for name in _OPERATION_FIELDS)).where(
-    operations.c.id == bindparam("wanted")
+_FIND_OPERATION = Statement(
+    select(*(operations.c[name] for name in _OPERATION_FIELDS)).where(
+        operations.c.id == bindparam("wanted")
+    )
 )
-_END_OPERATION = (
+_END_OPERATION = Statement(
     update(operations)
     .where(operations.c.id == bindparam("wanted"), operations.c.state == "pending")
     .values(state=bindparam("now"), ended_at=bindparam("at"), amount_nano=bindparam("amount"))
@@ -63,25 +67,25 @@ _THE_KEY = (
     & (idempotency_keys.c.route == bindparam("of_route"))
     & (idempotency_keys.c.key == bindparam("wanted"))
 )
-_FIND_KEY = select(*(idempotency_keys.c[name] for name in _KEY_FIELDS)).where(_THE_KEY)
+_FIND_KEY = Statement(select(*(idempotency_keys.c[name] for name in _KEY_FIELDS)).where(_THE_KEY))
 _DELETE_KEY = delete(idempotency_keys).where(_THE_KEY)
-_END_KEY = (
+_END_KEY = Statement(
     update(idempotency_keys)
     .where(_THE_KEY, idempotency_keys.c.operation_id == bindparam("of_operation"))
     .values(state=bindparam("now"), body=bindparam("answer"), replay_until=bindparam("until"))
 )
-_INSERT_OPERATION = insert(operations)
-_INSERT_KEY = insert(idempotency_keys)
+_INSERT_OPERATION = Statement(insert(operations), _OPERATION_FIELDS)
+_INSERT_KEY = Statement(insert(idempotency_keys), _KEY_FIELDS)
 
 
 def insert_operation(connection: Connection, row: OperationRow) -> None:
     """Write a new operation."""
-    connection.execute(_INSERT_OPERATION, {name: getattr(row, name) for name in _OPERATION_FIELDS})
+    _INSERT_OPERATION.change(connection, {name: getattr(row, name) for name in _OPERATION_FIELDS})
 
 
 def find_operation(connection: Connection, operation_id: str) -> OperationRow | None:
     """Return an operation."""
-    row = connection.execute(_FIND_OPERATION, {"wanted": operation_id}).first()
+    row = _FIND_OPERATION.first(connection, {"wanted": operation_id})
     return None if row is None else _operation(row)
 
 
@@ -99,28 +103,25 @@ def end_operation(
     connection: Connection, operation_id: str, *, state: str, amount_nano: int, at: float
 ) -> bool:
     """End an operation that is pending; return whether it was."""
-    ended = connection.execute(
-        _END_OPERATION, {"wanted": operation_id, "now": state, "amount": amount_nano, "at": at}
-    )
-    return ended.rowcount == 1
+    values = {"wanted": operation_id, "now": state, "amount": amount_nano, "at": at}
+    return _END_OPERATION.change(connection, values) == 1
 
 
 def insert_key(connection: Connection, row: KeyRow) -> None:
     """Write a key that is free so far."""
-    connection.execute(_INSERT_KEY, {name: getattr(row, name) for name in _KEY_FIELDS})
+    _INSERT_KEY.change(connection, {name: getattr(row, name) for name in _KEY_FIELDS})
 
 
 def find_key(connection: Connection, account_id: str, route: str, key: str) -> KeyRow | None:
     """Return a key in use."""
-    row = connection.execute(
-        _FIND_KEY, {"of_account": account_id, "of_route": route, "wanted": key}
-    ).first()
+    values = {"of_account": account_id, "of_route": route, "wanted": key}
+    row = _FIND_KEY.first(connection, values)
     if row is None:
         return None
-    values = dict(zip(_KEY_FIELDS, row, strict=True))
-    if values["body"] is not None:
-        values["body"] = bytes(values["body"])
-    return KeyRow(**values)
+    found = dict(zip(_KEY_FIELDS, row, strict=True))
+    if found["body"] is not None:
+        found["body"] = bytes(found["body"])
+    return KeyRow(**found)
 
 
 def delete_key(connection: Connection, account_id: str, route: str, key: str) -> None:
@@ -137,8 +138,8 @@ def end_key(
     replay_until: float | None,
 ) -> None:
     """Write how a keyed operation ended, with its answer or its error."""
-    connection.execute(
-        _END_KEY,
+    _END_KEY.change(
+        connection,
         {
             "of_account": operation.account_id,
             "of_route": operation.route,
@@ -199,5 +200,5 @@ def _naming(row: Row[Any]) -> dict[str, str]:
     return {"of_account": row.account_id, "of_route": row.route, "wanted": row.key}
 
 
-def _operation(row: Row[Any]) -> OperationRow:
+def _operation(row: Sequence[Any]) -> OperationRow:
     return OperationRow(**dict(zip(_OPERATION_FIELDS, row, strict=True)))
