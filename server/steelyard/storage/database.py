@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import functools
 import os
+import threading
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -79,6 +80,8 @@ class State:
         self._damage = damage
         self._liveness = liveness
         self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="steelyard-read")
+        self._looking = threading.Lock()
+        self._look_up_on: Connection | None = None
         self._process = os.getpid()
         self._is_closed = False
         _opened.add(self)
@@ -99,15 +102,23 @@ class State:
         and is raised here. A cancelled call is not written if its turn has not come; otherwise it may be.
         """
         future = self.submit(work)
-        waiting = asyncio.wrap_future(future)
+        loop = asyncio.get_running_loop()
+        # Every paid request waits here twice: asyncio's own ways cost several times as much.
+        ended: asyncio.Future[None] = loop.create_future()
+        future.add_done_callback(functools.partial(_tell, loop, ended))
+        timer = loop.call_later(WAIT_S, _end, ended)
         try:
-            done, _ = await asyncio.wait({waiting}, timeout=WAIT_S)
+            await ended
         except asyncio.CancelledError:
-            waiting.cancel()
+            future.cancel()
             raise
-        if not done and future.cancel():
+        finally:
+            timer.cancel()
+        if future.done():
+            return future.result()
+        if future.cancel():
             raise StorageUnavailableError(_LATE)
-        return await waiting
+        return await asyncio.wrap_future(future)
 
     def write_now(self, work: Callable[[Connection], T]) -> T:
         """Do as ``write`` does, blocking the calling thread."""
@@ -134,10 +145,36 @@ class State:
         self._check_open()
         if self._file is not None:
             with contextlib.suppress(StorageUnavailableError):
-                return self._read_from(self._lookups, work)
+                return self._look_up_here(work)
             return await self.read(work)
         read = functools.partial(self._read_from, self._lookups, work)
         return await asyncio.get_running_loop().run_in_executor(self._pool, read)
+
+    def _look_up_here(self, work: Callable[[Connection], T]) -> T:
+        """Read on a connection that is kept: taking one from a pool costs as much as the read."""
+        if not self._looking.acquire(blocking=False):
+            return self._read_from(self._lookups, work)
+        try:
+            if self._look_up_on is None:
+                self._look_up_on = self._lookups.connect()
+            found = work(self._look_up_on)
+            if self._look_up_on.in_transaction():
+                self._look_up_on.rollback()
+        except BaseException as error:
+            self._forget_look_up()
+            if isinstance(error, SQLAlchemyError | msgspec.DecodeError | UnicodeDecodeError):
+                raise self._told(error) from error
+            raise
+        else:
+            return found
+        finally:
+            self._looking.release()
+
+    def _forget_look_up(self) -> None:
+        connection, self._look_up_on = self._look_up_on, None
+        if connection is not None:
+            connection.invalidate()
+            connection.close()
 
     def read_now(self, work: Callable[[Connection], T]) -> T:
         """Do as ``read`` does, on the calling thread."""
@@ -180,6 +217,8 @@ class State:
         self._is_closed = True
         self._writer.close()
         self._pool.shutdown()
+        with self._looking:
+            self._forget_look_up()
         self._readers.dispose()
         self._lookups.dispose()
         self._liveness.close()
@@ -199,6 +238,17 @@ class State:
 
     def _inherited(self) -> None:
         self._liveness.forget()
+
+
+def _tell(loop: asyncio.AbstractEventLoop, ended: asyncio.Future[None], _: Future[Any]) -> None:
+    """End a wait of an event loop from the writer's thread; the loop may be closed by now."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(_end, ended)
+
+
+def _end(waiting: asyncio.Future[None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)
 
 
 def _read_once(engine: Engine, work: Callable[[Connection], T]) -> T:

@@ -79,8 +79,9 @@ class _Compiled:
         given.update(columns)
         #: The values that the statement itself has, and how each place is filled, in order.
         self._own = {name: one for name, one in compiled.params.items() if name not in given}
+        processors: Mapping[str, Any] = compiled._bind_processors
         self._places: list[tuple[str, Callable[[Any], Any] | None]] = [
-            (name, compiled._bind_processors.get(name)) for name in compiled.positiontup or ()
+            (name, processors.get(name)) for name in compiled.positiontup or ()
         ]
 
     def run(self, connection: Connection, values: Values) -> sqlite3.Cursor:
