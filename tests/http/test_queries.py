@@ -28,7 +28,7 @@ def read(text: str) -> Query:
     def arguments(*, keep_blank_values: bool) -> list[tuple[str, str]]:
         return parse_qsl(text, keep_blank_values=keep_blank_values)
 
-    return read_query(SimpleNamespace(get_query_args=arguments), Query)
+    return read_query(SimpleNamespace(query_string=text, get_query_args=arguments), Query)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 
+import msgspec
 from pythonjsonlogger.json import JsonFormatter
 from sanic import Request
 from sanic.http import Http
@@ -47,6 +48,9 @@ def request_id_headers(request: Request) -> dict[str, str]:
 
 _access = logging.getLogger("steelyard.access")
 
+#: What a record of a request has of it.
+_TOLD = "told"
+
 #: The route of a request that none was found for.
 UNMATCHED = "unmatched"
 
@@ -61,9 +65,25 @@ class TextFormatter(logging.Formatter):
         """Return the line of a record."""
         if record.name != _access.name:
             return super().format(record)
-        told = vars(record)
+        told = vars(record)[_TOLD]
         request = f"{told['method']} {told['route']} {told['status']} {told['ms']} ms"
         return f"{self.formatTime(record, self.datefmt)} {request}"
+
+
+class _JsonFormatter(JsonFormatter):
+    """Writes lines of JSON; that of a request, of which there are many, without a look at its fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line of a record."""
+        if record.name != _access.name:
+            return super().format(record)
+        head = {
+            "time": self.formatTime(record, self.datefmt),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.msg,
+        }
+        return msgspec.json.encode(head | vars(record)[_TOLD]).decode()
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
@@ -83,7 +103,7 @@ def configure_logging(level: str, form: str = "json") -> None:
         handler.setFormatter(TextFormatter())
     else:
         handler.setFormatter(
-            JsonFormatter(
+            _JsonFormatter(
                 "{asctime}{levelname}{name}{message}",
                 style="{",
                 rename_fields={"asctime": "time", "levelname": "level", "name": "logger"},
@@ -109,19 +129,17 @@ def log_access(request: Request, response: BaseHTTPResponse, seconds: float) -> 
     caller = getattr(request.ctx, "caller", None)
     stream = request.stream
     body = getattr(response, "body", None)
-    _access.info(
-        "request",
-        extra={
-            "request_id": get_request_id(request),
-            "method": request.method,
-            "route": UNMATCHED if route is None else route.path,
-            "status": response.status,
-            "error": getattr(request.ctx, "error_code", None),
-            "ms": round(seconds * 1000, 3),
-            "address": client_address(request),
-            "account_id": None if caller is None else caller.account_id,
-            "key_id": None if caller is None else caller.key_id,
-            "bytes_in": (stream.request_bytes or 0) if isinstance(stream, Http) else 0,
-            "bytes_out": len(body or b""),
-        },
-    )
+    told = {
+        "request_id": get_request_id(request),
+        "method": request.method,
+        "route": UNMATCHED if route is None else route.path,
+        "status": response.status,
+        "error": getattr(request.ctx, "error_code", None),
+        "ms": round(seconds * 1000, 3),
+        "address": client_address(request),
+        "account_id": None if caller is None else caller.account_id,
+        "key_id": None if caller is None else caller.key_id,
+        "bytes_in": (stream.request_bytes or 0) if isinstance(stream, Http) else 0,
+        "bytes_out": len(body or b""),
+    }
+    _access.info("request", extra={_TOLD: told})

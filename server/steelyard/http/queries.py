@@ -17,10 +17,8 @@ Query = TypeVar("Query", bound=msgspec.Struct)
 
 def read_query(request: Request, shape: type[Query]) -> Query:
     """Return the query of a request."""
-    given: dict[str, list[str]] = {}
-    for name, value in request.get_query_args(keep_blank_values=True):
-        given.setdefault(name, []).append(value)
-    fields, types = _fields_of(shape)
+    given = _given_in(request)
+    fields, types, required = _fields_of(shape)
     violations: list[Violation] = []
     values: dict[str, Any] = {}
     for name, texts in given.items():
@@ -53,21 +51,33 @@ def read_query(request: Request, shape: type[Query]) -> Query:
         if values[name] is None:  # read from the word null, where no text is taken
             message = f"{name} cannot be null in an address; give a value, or leave it out."
             violations.append(Violation(("query", name), message, "invalid_value"))
-    for field in msgspec.structs.fields(shape):
-        if field.required and field.encode_name not in given:
-            message = f"{field.encode_name} is missing; add it to the address."
-            violations.append(Violation(("query", field.encode_name), message, "missing"))
+    for name in required:
+        if name not in given:
+            message = f"{name} is missing; add it to the address."
+            violations.append(Violation(("query", name), message, "missing"))
     if violations:
         raise InvalidRequestError(violations=violations)
     return shape(**{fields[name]: value for name, value in values.items()})
 
 
+def _given_in(request: Request) -> dict[str, list[str]]:
+    given: dict[str, list[str]] = {}
+    if request.query_string:
+        for name, value in request.get_query_args(keep_blank_values=True):
+            given.setdefault(name, []).append(value)
+    return given
+
+
 @lru_cache(None)
-def _fields_of(shape: type[msgspec.Struct]) -> tuple[dict[str, str], dict[str, Any]]:
-    """Return the attribute and the type of each parameter, by its name in the address."""
+def _fields_of(
+    shape: type[msgspec.Struct],
+) -> tuple[dict[str, str], dict[str, Any], tuple[str, ...]]:
+    """Return each parameter's attribute and type by its name in the address, and which are needed."""
     hints = get_type_hints(shape, include_extras=True)
-    fields = {field.encode_name: field.name for field in msgspec.structs.fields(shape)}
-    return fields, {name: hints[attribute] for name, attribute in fields.items()}
+    found = msgspec.structs.fields(shape)
+    fields = {field.encode_name: field.name for field in found}
+    types = {name: hints[attribute] for name, attribute in fields.items()}
+    return fields, types, tuple(field.encode_name for field in found if field.required)
 
 
 def _kinds(annotated: Any) -> Iterator[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 
 _LOCALHOST = "localhost"
@@ -24,6 +25,7 @@ def host_of(header: str) -> str:
     return name.partition(":")[0].removesuffix(".")
 
 
+@functools.lru_cache(256)
 def is_loopback(host: str) -> bool:
     """Return whether a host is this machine's own: ``localhost`` or a loopback address.
 
