@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import time
 
 # Crockford's base 32: no i, l, o or u, and its order is the order of its characters.
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-_RANDOM_BITS = 80
-_LENGTH = 26
+_RANDOM_BYTES = 10
+_PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
+_SHIFTS = range(120, -1, -10)
 
 
 def new_id(prefix: str) -> str:
@@ -18,9 +19,6 @@ def new_id(prefix: str) -> str:
     ('dec_', 30)
     """
     milliseconds = time.time_ns() // 1_000_000
-    number = (milliseconds << _RANDOM_BITS) | secrets.randbits(_RANDOM_BITS)
-    digits = []
-    for _ in range(_LENGTH):
-        number, digit = divmod(number, 32)
-        digits.append(_ALPHABET[digit])
-    return f"{prefix}_{''.join(reversed(digits))}"
+    number = (milliseconds << 8 * _RANDOM_BYTES) | int.from_bytes(os.urandom(_RANDOM_BYTES))
+    pairs = [_PAIRS[number >> shift & 1023] for shift in _SHIFTS]
+    return f"{prefix}_{''.join(pairs)}"
