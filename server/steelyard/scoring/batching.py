@@ -96,8 +96,10 @@ class _Call:
 class _Lane:
     """What waits for one thread, and what it does."""
 
-    def __init__(self, batch_characters: int) -> None:
+    def __init__(self, batch_characters: int, lock: threading.RLock) -> None:
         self.batch_characters = batch_characters
+        #: What its thread waits for; the other lane's sleeps on.
+        self.filled = threading.Condition(lock)
         self.accounts: FairQueue[_Waiting] = FairQueue()
         self.public: FairQueue[_Waiting] = FairQueue()
         #: Calls that run, each between the passes of the one before.
@@ -134,10 +136,13 @@ class Batcher:
     def __init__(self, scorer: Scorer, *, max_queue: int = MAX_QUEUE) -> None:
         self._scorer = scorer
         self._max_queue = max_queue
-        self._short, self._long = _Lane(SHORT_BATCH_CHARACTERS), _Lane(BATCH_CHARACTERS)
+        lock = threading.RLock()
+        self._short = _Lane(SHORT_BATCH_CHARACTERS, lock)
+        self._long = _Lane(BATCH_CHARACTERS, lock)
         self._lanes = (self._short, self._long)
         self._speed = _FIRST_SPEED
-        self._changed = threading.Condition()
+        #: Held to look or to change; told when a call has ended.
+        self._changed = threading.Condition(lock)
         self._closed = False
         self._n_passes = 0
         self._threads = [
@@ -159,8 +164,9 @@ class Batcher:
         with self._changed:
             self._check_room(entry)
             evicted = self._make_room(entry)
-            self._lane_of(entry).queue_of(share).push(entry)
-            self._changed.notify_all()
+            lane = self._lane_of(entry)
+            lane.queue_of(share).push(entry)
+            lane.filled.notify()
         if evicted is not None and evicted.answer.set_running_or_notify_cancel():
             evicted.answer.set_exception(
                 EngineUnavailableError(
@@ -209,7 +215,8 @@ class Batcher:
         """Answer what is queued, refuse what comes, and stop the threads."""
         with self._changed:
             self._closed = True
-            self._changed.notify_all()
+            for lane in self._lanes:
+                lane.filled.notify()
         ends_at = None if timeout_s is None else time.monotonic() + timeout_s
         for thread in self._threads:
             thread.join(None if ends_at is None else max(ends_at - time.monotonic(), 0.0))
@@ -297,9 +304,9 @@ class Batcher:
 
     def _work(self, lane: _Lane) -> None:
         while True:
-            with self._changed:
+            with lane.filled:
                 while not lane.n_waiting and not self._closed:
-                    self._changed.wait()
+                    lane.filled.wait()
                 batch = lane.take()
                 if not batch:
                     return
