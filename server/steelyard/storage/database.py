@@ -132,7 +132,7 @@ class State:
             return future.result()
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        """Run a read on a thread; all its statements see the same commits on SQLite."""
+        """Run a read on a thread; all its statements see the same commits."""
         self._check_open()
         return await asyncio.get_running_loop().run_in_executor(self._pool, self.read_now, work)
 
@@ -389,7 +389,11 @@ def _open_server(url: URL, damage: DamageNotes | None) -> State:
     try:
         writing = create_engine(url, poolclass=NullPool, connect_args=arguments)
         reading = create_engine(
-            url, pool_size=_READERS, max_overflow=3 * _READERS, connect_args=arguments
+            url,
+            pool_size=_READERS,
+            max_overflow=3 * _READERS,
+            connect_args=arguments,
+            isolation_level="REPEATABLE READ",
         )
     except ImportError:
         raise InvalidSettingError(
