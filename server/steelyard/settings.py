@@ -339,6 +339,13 @@ class Settings:
         minimum=0.001,
         maximum=36_500,
     )
+    archive_after_days: float = _setting(
+        0.0,
+        "Days after the end of a day (UTC) at which its stored decisions move from the state to files "
+        "in `frames_url`; 0 keeps them in the state.",
+        minimum=0,
+        maximum=36_500,
+    )
     store: str = _setting(
         "on",
         "Whether a decision that does not say is stored for feedback.",

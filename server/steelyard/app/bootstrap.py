@@ -38,7 +38,11 @@ from steelyard.datasets.frames.scanning import load_definitions
 from steelyard.datasets.from_feedback import FeedbackRows
 from steelyard.datasets.row_service import DatasetRows
 from steelyard.datasets.service import DatasetService
+from steelyard.datasets.store_owner import sweep_owned
 from steelyard.datasets.version_service import DatasetAt
+from steelyard.decision_log.answers import StoredAnswers
+from steelyard.decision_log.archive import store as archive_rows
+from steelyard.decision_log.archive.service import Archiving
 from steelyard.decision_log.feedback import FeedbackService
 from steelyard.decision_log.service import DecisionLog
 from steelyard.decision_log.store import record_answer
@@ -148,6 +152,8 @@ def open_service(
         own_account = OwnAccount(on.state, accounts)
         purchases = _open_purchases(on)
         dataset_rows = _open_rows(on, datasets)
+        answers = StoredAnswers(on.archive())
+        log = DecisionLog(on.state, retention_days=settings.retention_days, answers=answers)
         yield ApiServices(
             settings=settings,
             state=on.state,
@@ -164,12 +170,21 @@ def open_service(
             decisions=decisions,
             systemone=SystemOneService(decisions, on.models),
             openai_decisions=OpenAIDecisionService(decisions),
-            decision_log=DecisionLog(on.state, retention_days=settings.retention_days),
-            feedback=FeedbackService(on.writes, retention_days=settings.retention_days),
+            decision_log=log,
+            feedback=FeedbackService(
+                on.writes,
+                retention_days=settings.retention_days,
+                find_archived=log.find_archived,
+            ),
             datasets=datasets,
             dataset_rows=dataset_rows,
             feedback_rows=FeedbackRows(
-                on.state, datasets, on.rows, on.writes, retention_days=settings.retention_days
+                on.state,
+                datasets,
+                on.rows,
+                on.writes,
+                retention_days=settings.retention_days,
+                answers=answers,
             ),
             drafts=reviews.drafts,
             draft_rows=reviews.rows,
@@ -201,6 +216,8 @@ def open_service(
                 datasets=datasets,
                 rows=dataset_rows,
                 families=families.families,
+                answers=answers,
+                retention_days=settings.retention_days,
             ),
             keys=people.keys,
             oidc_sign_ins=people.oidc_sign_ins,
@@ -243,7 +260,15 @@ def _open_sweeper(
     fine_tunes = FineTuneFiles(
         on.state, on.artifacts(), on.frames("fine_tunes"), home_of(on.settings) / "fine_tunes"
     )
+    retention_days = on.settings.retention_days
+    archiving = Archiving(
+        on.state, after_days=on.settings.archive_after_days, retention_days=retention_days
+    )
     sweeps: list[Callable[[], object]] = [
+        archiving.tick,
+        functools.partial(
+            sweep_owned, on.state, on.frames("decision_log"), archive_rows.live_files
+        ),
         datasets.sweep,
         sessions.sweep,
         watcher.sweep,
@@ -253,7 +278,6 @@ def _open_sweeper(
         functools.partial(map_rows.sweep_files, on.state, on.frames("maps")),
         functools.partial(sweep_deliveries, on.state, time.time),
     ]
-    retention_days = on.settings.retention_days
     sweeper = Sweeper(on.state, operations, retention_days=retention_days, further=sweeps)
     on.closing.callback(sweeper.close)
 
@@ -290,7 +314,14 @@ def _open_child(on: Foundation) -> WorkerChild:
 
 def _has_jobs(connection: Connection) -> bool:
     """Return whether there is a job that has not ended."""
-    rooms = (evaluation_rows, fine_tune_rows, labeling_rows, map_rows, prompt_tuning_rows)
+    rooms = (
+        archive_rows,
+        evaluation_rows,
+        fine_tune_rows,
+        labeling_rows,
+        map_rows,
+        prompt_tuning_rows,
+    )
     return any(room.has_unfinished(connection) for room in rooms)
 
 

@@ -14,6 +14,7 @@ from sqlalchemy import make_url
 from steelyard.billing.prices import Prices
 from steelyard.datasets.ingesting import RowBounds
 from steelyard.datasets.service import DatasetService
+from steelyard.decision_log.archive.files import ArchiveFiles
 from steelyard.decisions.tokens import TokenCounter
 from steelyard.families.fine_tuning.rows import TuningRows
 from steelyard.families.lineage import LineageRules
@@ -69,6 +70,10 @@ class Foundation:
     def frames(self, name: str) -> FrameStore:
         """Return the store of a room's files."""
         return open_frames(self.settings, name)
+
+    def archive(self) -> ArchiveFiles:
+        """Return the files of stored decisions that have left the state."""
+        return ArchiveFiles(self.frames("decision_log"))
 
     def artifacts(self) -> ArtifactStore:
         """Return the files of tuned models."""

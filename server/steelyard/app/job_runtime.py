@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 from steelyard import tracing
+from steelyard.alarms.tables import alarm_feedback
 from steelyard.app.foundation import (
     lay_foundation,
     open_datasets,
@@ -13,6 +15,10 @@ from steelyard.app.foundation import (
     rows_to_tune_on,
     rules_of_lineages,
 )
+from steelyard.datasets.store_owner import sweep_owned
+from steelyard.decision_log.archive import store as archive_rows
+from steelyard.decision_log.archive.run import ArchiveRuns
+from steelyard.decision_log.tables import feedback
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.evaluations.run import EvaluationRuns
 from steelyard.families.evaluated import EvaluatedFamilies
@@ -27,6 +33,10 @@ from steelyard.prompt_tuning.run import PromptTuningRuns
 from steelyard.prompt_tuning.writing import find_writer
 from steelyard.serving.base import ModelLoader, NamedModelLoader, parse_base_models
 from steelyard.settings import Settings, home_of, read_settings
+from steelyard.shadows.tables import shadow_answers
+
+#: What refers to stored decisions: those that it names stay in the state.
+KEPT_BY = (feedback.c.decision_id, alarm_feedback.c.decision_id, shadow_answers.c.decision_id)
 
 
 @contextmanager
@@ -65,5 +75,12 @@ def open_worker(
             state, datasets, models, find_writer=lambda: find_writer(home_of(settings))
         )
         maps = MapRuns(state, on.frames("maps"), datasets, on.rows, on.models)
-        works = [evaluations, fine_tunes, labeling, maps, tunings]
+        archive = on.archive()
+        archivings = ArchiveRuns(
+            state,
+            archive,
+            kept_by=KEPT_BY,
+            sweep_files=partial(sweep_owned, state, archive.store, archive_rows.live_files),
+        )
+        works = [archivings, evaluations, fine_tunes, labeling, maps, tunings]
         yield closing.enter_context(JobRuntime(state, works))

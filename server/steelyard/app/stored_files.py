@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from steelyard.datasets import store as datasets
+from steelyard.decision_log.archive import store as archive
 from steelyard.errors import DataDamagedError
 from steelyard.evaluations import store as evaluations
 from steelyard.families.fine_tuning import store as fine_tunes
@@ -94,6 +95,7 @@ def _named(connection: Connection) -> Iterator[NamedFile]:
         for sha256 in sorted(manifest.files()):
             yield NamedFile("datasets", sha256, needed_by, sizes.get(sha256))
     for room, needed_by, live in (
+        ("decision_log", "the log of decisions", archive.live_files),
         ("evaluations", "an evaluation", evaluations.live_files),
         ("fine_tunes", "the held-out rows of a fine-tune", fine_tunes.live_records),
         ("labeling", "labeling", labeling.live_files),

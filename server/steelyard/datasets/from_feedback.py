@@ -34,7 +34,8 @@ from steelyard.datasets.tasks import fingerprint
 from steelyard.datasets.uploads import Upload
 from steelyard.datasets.versions import Manifest
 from steelyard.datasets.wire import AddRows, CreateDataset, Dataset
-from steelyard.decision_log.store import ObservedDecision, count_decisions, page_observed
+from steelyard.decision_log.answers import StoredAnswers
+from steelyard.decision_log.store import ObservedDecision, page_observed
 from steelyard.decisions.validation import read_request
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
@@ -73,9 +74,11 @@ class FeedbackRows:
         writes: KeyedWrites,
         *,
         retention_days: float,
+        answers: StoredAnswers | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._state = state
+        self._answers = answers or StoredAnswers()
         self._datasets = datasets
         self._store = store
         self._writes = writes
@@ -129,7 +132,7 @@ class FeedbackRows:
         known = None if manifest is None else self._known(manifest)
         counts: Counter[str] = Counter()
         counts["stored"] = self._state.read_now(
-            lambda connection: count_decisions(
+            lambda connection: self._answers.count(
                 connection,
                 caller.account_id,
                 since=self._since(request),

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import TypeAlias
 
 from sqlalchemy import Connection
 
-from steelyard.decision_log.store import find_decision, put_feedback
+from steelyard.decision_log.store import (
+    StoredDecision,
+    find_decision,
+    insert_decision,
+    look_for,
+    put_feedback,
+)
 from steelyard.decision_log.wire import SUM_TOLERANCE, FeedbackRequest, FeedbackResponse
+from steelyard.errors import NotFoundError
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.wire.violations import BODY, Path, Violations, show
@@ -17,33 +26,59 @@ from steelyard.wire.violations import BODY, Path, Violations, show
 #: Names that a message lists.
 _SHOWN_NAMES = 10
 
+#: Returns an account's decision that has left the state for a file, by its id.
+FindArchived: TypeAlias = Callable[[str, str], Awaitable[StoredDecision | None]]
+
 
 class FeedbackService:
     """Records observed outcomes of stored decisions."""
 
     def __init__(
-        self, writes: KeyedWrites, *, retention_days: float, now: Callable[[], float] = time.time
+        self,
+        writes: KeyedWrites,
+        *,
+        retention_days: float,
+        find_archived: FindArchived | None = None,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._writes = writes
+        self._find_archived = find_archived
         self._retention_s = retention_days * SECONDS_A_DAY
         self._now = now
 
     async def record(self, write: Write, request: FeedbackRequest) -> FeedbackResponse:
-        """Record what happened; a second report on the same decision replaces the first."""
-        now = self._now()
+        """Record what happened; a second report on the same decision replaces the first.
 
-        def work(connection: Connection) -> FeedbackResponse:
-            stored = find_decision(
-                connection,
-                write.caller.account_id,
-                request.decision_id,
-                not_before=now - self._retention_s,
-            )
+        A decision that has left the state for a file comes back, and stays with its feedback.
+        """
+        now, account_id = self._now(), write.caller.account_id
+
+        def work(
+            connection: Connection, archived: StoredDecision | None = None
+        ) -> FeedbackResponse:
+            oldest = now - self._retention_s
+            if archived is None:
+                stored = find_decision(connection, account_id, request.decision_id, oldest)
+            else:
+                # Another report may have brought it back meanwhile.
+                found = look_for(connection, account_id, archived.id, oldest)
+                stored = found or archived
+                if found is None:
+                    insert_decision(connection, archived)
             observed = _observe(request.outcomes, stored.outcome_names)
             put_feedback(connection, stored.id, observed, recorded_at=now)
             return FeedbackResponse(decision_id=stored.id, recorded=list(observed))
 
-        return await self._writes.once(write, work)
+        try:
+            return await self._writes.once(write, work)
+        except NotFoundError:
+            if self._find_archived is None:
+                raise
+            # Looked for only now, and not in the write: a file takes longer than a row.
+            found = await self._find_archived(account_id, request.decision_id)
+            if found is None:
+                raise
+        return await self._writes.once(write, partial(work, archived=found))
 
 
 def _observe(

@@ -21,13 +21,11 @@ from sqlalchemy import Connection
 
 from steelyard.billing.money import to_usd
 from steelyard.calibration.metrics import decision_brier_scores
+from steelyard.decision_log.answers import StoredAnswers
 from steelyard.decision_log.store import (
     ShortRow,
-    answers_between,
     costs_between,
-    count_between,
     feedback_of_answers,
-    newest_answers,
 )
 from steelyard.decision_log.traffic import did_abstain, is_right, quantile, share
 from steelyard.decision_log.wire import (
@@ -80,9 +78,15 @@ class Series:
     """Reads a window and adds it up by stretches."""
 
     def __init__(
-        self, account_id: str, since: float, until: float, query: DecisionSeriesQuery
+        self,
+        account_id: str,
+        since: float,
+        until: float,
+        query: DecisionSeriesQuery,
+        answers: StoredAnswers | None = None,
     ) -> None:
         self._account_id, self._query = account_id, query
+        self._answers = answers or StoredAnswers()
         self._since, self._until, self._width = since, until, query.bucket_s
         self._first = math.floor(since / self._width) * self._width
         n = max(1, math.ceil((until - self._first) / self._width))
@@ -94,7 +98,7 @@ class Series:
         """Return the series."""
         n_slices = max(1, _SLICES // len(self._points))
         slice_s = self._width / n_slices
-        counts = count_between(
+        counts = self._answers.count_between(
             connection, self._account_id, **self._window(), first=self._first, width=slice_s
         )
         for place, n in counts.items():
@@ -104,7 +108,7 @@ class Series:
             self._read_slices(connection, counts, n_slices)
             self._read_observed(connection)
         else:
-            rows = answers_between(connection, self._account_id, **self._window())
+            rows = self._answers.between(connection, self._account_id, **self._window())
             for part in _parts(rows):
                 self._add(part)
                 self._observe(connection, part)
@@ -132,7 +136,7 @@ class Series:
             until = self._first + (place + 1) * slice_s
             limit = math.ceil(quota * n / max(self._points[place // n_slices].answers, quota))
             self._add(
-                newest_answers(
+                self._answers.newest(
                     connection,
                     self._account_id,
                     since=max(since, self._since),
@@ -146,7 +150,7 @@ class Series:
         quota = MOST_READ // len(self._points)
         for place in range(len(self._points)):
             start = self._first + place * self._width
-            rows = newest_answers(
+            rows = self._answers.newest(
                 connection,
                 self._account_id,
                 since=max(start, self._since),
@@ -193,7 +197,8 @@ class Series:
 
     def _to_wire(self) -> DecisionSeries:
         tops = sum((point.tops for point in self._points), Counter[tuple[str, str]]())
-        most = [key for key, _ in tops.most_common(MAX_OUTCOMES)]
+        # Of those as common as each other by name: answers are read in no order.
+        most = sorted(tops, key=lambda key: (-tops[key], key))[:MAX_OUTCOMES]
         return DecisionSeries(
             since=self._since,
             until=self._until,

@@ -12,17 +12,15 @@ import msgspec
 from sqlalchemy import Connection
 
 from steelyard.caller import Caller
+from steelyard.decision_log.answers import StoredAnswers
 from steelyard.decision_log.exports import export_table, outcome_names
 from steelyard.decision_log.series import Series
 from steelyard.decision_log.store import (
     ObservedDecision,
     ShortRow,
-    answers_between,
+    StoredDecision,
     feedback_between,
     feedback_of_answers,
-    find_decision,
-    newest_answers,
-    page_kept,
 )
 from steelyard.decision_log.traffic import Traffic, did_abstain, is_right
 from steelyard.decision_log.wire import (
@@ -72,9 +70,15 @@ class DecisionLog:
     """Stored decisions, and figures of them."""
 
     def __init__(
-        self, state: State, *, retention_days: float, now: Callable[[], float] = time.time
+        self,
+        state: State,
+        *,
+        retention_days: float,
+        answers: StoredAnswers | None = None,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._state = state
+        self._answers = answers or StoredAnswers()
         self._retention_s = retention_days * SECONDS_A_DAY
         self._now = now
         # A summary looks at every answer of its window: of the threads that read, it is to have one.
@@ -88,7 +92,9 @@ class DecisionLog:
         """
         _check_ranges(query)
         since = max(query.since or 0.0, self._oldest())
-        return await self._state.read(lambda connection: _page(connection, caller, query, since))
+        return await self._state.read(
+            lambda connection: _page(connection, self._answers, caller, query, since)
+        )
 
     async def export(self, caller: Caller, query: ExportDecisionsQuery) -> Iterator[bytes]:
         """Return stored decisions in a format, in pieces that are made as they are asked for.
@@ -103,7 +109,7 @@ class DecisionLog:
             after: tuple[float, str] | None = None
             while True:
                 page = self._state.read_now(
-                    lambda connection, after=after: page_kept(  # type: ignore[misc]
+                    lambda connection, after=after: self._answers.page_kept(  # type: ignore[misc]
                         connection,
                         caller.account_id,
                         since=since,
@@ -136,7 +142,7 @@ class DecisionLog:
         """Return a stored answer in full."""
 
         def read(connection: Connection) -> StoredAnswer:
-            stored = find_decision(connection, caller.account_id, decision_id, self._oldest())
+            stored = self._answers.find(connection, caller.account_id, decision_id, self._oldest())
             metadata = {} if stored.metadata is None else msgspec.json.decode(stored.metadata)
             return StoredAnswer(
                 id=stored.id,
@@ -165,7 +171,9 @@ class DecisionLog:
         traffic = Traffic(since, until, query.bucket_s)
         await self._adding_up.take(
             lambda: self._state.read(
-                lambda connection: _add_up(connection, caller.account_id, query, traffic)
+                lambda connection: _add_up(
+                    connection, caller.account_id, query, traffic, self._answers
+                )
             )
         )
         return traffic.summary(server)
@@ -176,15 +184,27 @@ class DecisionLog:
         since = max(until - SERIES_WINDOW_S if query.since is None else query.since, 0.0)
         _check_window(query, since, until, MAX_POINTS)
         since = min(max(since, self._oldest()), until)
-        series = Series(caller.account_id, since, until, query)
+        series = Series(caller.account_id, since, until, query, self._answers)
         return await self._adding_up.take(lambda: self._state.read(series.read))
+
+    async def find_archived(self, account_id: str, decision_id: str) -> StoredDecision | None:
+        """Return a stored answer that has left the state for a file."""
+        return await self._state.read(
+            lambda connection: self._answers.find_archived(
+                connection, account_id, decision_id, self._oldest()
+            )
+        )
 
     def _oldest(self) -> float:
         return self._now() - self._retention_s
 
 
 def _page(
-    connection: Connection, caller: Caller, query: DecisionLogQuery, since: float
+    connection: Connection,
+    answers: StoredAnswers,
+    caller: Caller,
+    query: DecisionLogQuery,
+    since: float,
 ) -> DecisionLogPage:
     sought = (query.abstained, query.wrong, query.p_from, query.p_to)
     # The database itself finds those that have feedback.
@@ -192,11 +212,14 @@ def _page(
     looks_into = not is_found or any(wanted is not None for wanted in sought)
     size = _AT_A_TIME if looks_into else query.limit + 1
     found: list[LoggedDecision] = []
-    after, n_looked = query.cursor, 0
+    account_id, n_looked = caller.account_id, 0
+    after = None
+    if query.cursor is not None:
+        after = answers.place_of(connection, account_id, query.cursor)
     while True:
-        rows = newest_answers(
+        rows = answers.newest(
             connection,
-            caller.account_id,
+            account_id,
             since=since,
             until=query.until,
             model=query.model,
@@ -217,9 +240,9 @@ def _page(
         n_looked += len(rows)
         if len(rows) < size:
             return DecisionLogPage(data=found, has_more=False, next_cursor=None)
-        after = rows[-1].id
+        after = (rows[-1].created_at, rows[-1].id)
         if n_looked >= _MAX_LOOKED:
-            return DecisionLogPage(data=found, has_more=True, next_cursor=after)
+            return DecisionLogPage(data=found, has_more=True, next_cursor=after[1])
 
 
 def _to_wire(row: ShortRow, observed: dict[str, Any]) -> LoggedDecision:
@@ -265,12 +288,16 @@ def _is_result_wanted(result: LoggedResult, query: DecisionLogFilter) -> bool:
 
 
 def _add_up(
-    connection: Connection, account_id: str, query: DecisionSummaryQuery, traffic: Traffic
+    connection: Connection,
+    account_id: str,
+    query: DecisionSummaryQuery,
+    traffic: Traffic,
+    answers: StoredAnswers,
 ) -> None:
     since, until, model = traffic.since, traffic.until, query.model
     observed = feedback_between(connection, account_id, since=since, until=until, model=model)
-    answers = answers_between(connection, account_id, since=since, until=until, model=model)
-    for id_, at, named, version, total_ms, results in answers:
+    window = answers.between(connection, account_id, since=since, until=until, model=model)
+    for id_, at, named, version, total_ms, results in window:
         outcomes = observed.get(id_)
         is_counted = False
         for name, result in _results.decode(results).items():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 from sqlalchemy import (
@@ -33,7 +33,6 @@ from steelyard.decisions.validation import ValidRequest
 from steelyard.decisions.wire import DecideResponse
 from steelyard.errors import NotFoundError
 from steelyard.operations.tables import operations
-from steelyard.storage.pages import after_cursor
 from steelyard.storage.statements import Statement
 from steelyard.wire.violations import show
 
@@ -42,8 +41,6 @@ DECIDING = ("POST /v1/decide", "POST /v1/systemone", "POST /v1/decisions")
 
 #: Rows that a database driver hands over at a time.
 _AT_A_TIME = 2_000
-#: An answer's ``id``, ``created_at``, ``model``, ``version``, ``total_ms`` and ``results``.
-ShortRow: TypeAlias = Row[str, float, str, str | None, float | None, bytes]
 _SHORT = (
     decisions.c.id,
     decisions.c.created_at,
@@ -53,6 +50,20 @@ _SHORT = (
     decisions.c.results,
 )
 _INSERT_DECISION = Statement(insert(decisions), decisions.c.keys())
+
+
+class ShortAnswer(NamedTuple):
+    """An answer without what was asked, as a row of the state has it."""
+
+    id: str
+    created_at: float
+    model: str
+    version: str | None
+    total_ms: float | None
+    results: bytes
+
+
+ShortRow: TypeAlias = Row[str, float, str, str | None, float | None, bytes] | ShortAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +114,17 @@ def insert_decision(connection: Connection, decision: StoredDecision) -> None:
 def find_decision(
     connection: Connection, account_id: str, decision_id: str, not_before: float
 ) -> StoredDecision:
-    """Return a kept answer, or refuse an id that is not that of one."""
+    """Return an answer that is kept in the state, or refuse an id that is not that of one."""
+    found = look_for(connection, account_id, decision_id, not_before)
+    if found is None:
+        raise not_stored(decision_id)
+    return found
+
+
+def look_for(
+    connection: Connection, account_id: str, decision_id: str, not_before: float
+) -> StoredDecision | None:
+    """Return an answer that is kept in the state; ``None`` where there is none."""
     row = connection.execute(
         select(decisions).where(
             decisions.c.id == decision_id,
@@ -111,12 +132,21 @@ def find_decision(
             decisions.c.created_at >= not_before,
         )
     ).first()
-    if row is None:
-        raise NotFoundError(
-            f"No stored decision has the id {show(decision_id)}: it was not stored, its time is "
-            "over, or it is not this account's."
-        )
-    return _stored(row)
+    return None if row is None else _stored(row)
+
+
+def not_stored(decision_id: str) -> NotFoundError:
+    """Return what is told of an id that is not that of a stored decision."""
+    return NotFoundError(
+        f"No stored decision has the id {show(decision_id)}: it was not stored, its time is "
+        "over, or it is not this account's."
+    )
+
+
+def time_of(connection: Connection, account_id: str, decision_id: str) -> float | None:
+    """Return when an answer was given that is kept in the state."""
+    of_account = (decisions.c.id == decision_id, decisions.c.account_id == account_id)
+    return connection.scalar(select(decisions.c.created_at).where(*of_account))
 
 
 def put_feedback(
@@ -197,12 +227,8 @@ def _page(
 ) -> list[ObservedDecision]:
     if after is not None:
         at, id_ = after
-        where.append(
-            or_(
-                decisions.c.created_at > at,
-                and_(decisions.c.created_at == at, decisions.c.id > id_),
-            )
-        )
+        same = and_(decisions.c.created_at == at, decisions.c.id > id_)
+        where += [decisions.c.created_at >= at, or_(decisions.c.created_at > at, same)]
     found = connection.execute(
         select(decisions)
         .where(*where)
@@ -228,15 +254,7 @@ def page_kept(
 
     ``after`` is time and id of the answer before the page, which may be gone by now.
     """
-    where = in_window(account_id, since, until, model, key=key)
-    if after is not None:
-        at, id_ = after
-        where.append(
-            or_(
-                decisions.c.created_at < at,
-                and_(decisions.c.created_at == at, decisions.c.id < id_),
-            )
-        )
+    where = in_window(account_id, since, until, model, key=key) + _before(after)
     found = connection.execute(
         select(decisions)
         .where(*where)
@@ -284,19 +302,17 @@ def newest_answers(
     key: str | None = None,
     observed_of: str | None = None,
     is_observed: bool = False,
-    after: str | None = None,
+    after: tuple[float, str] | None = None,
     limit: int,
 ) -> Sequence[ShortRow]:
-    """Return stored answers without what was asked, the newest first."""
+    """Return stored answers of the state without what was asked, the newest first."""
     where = in_window(account_id, since, until, model, key=key)
     if is_observed:
         observed = select(feedback.c.name).where(feedback.c.decision_id == decisions.c.id)
         if observed_of is not None:
             observed = observed.where(feedback.c.name == observed_of)
         where.append(observed.exists())
-    if after is not None:
-        owned = decisions.c.account_id == account_id
-        where.append(after_cursor(connection, decisions, owned, after))
+    where += _before(after)
     return connection.execute(
         select(*_SHORT)
         .where(*where)
@@ -305,10 +321,19 @@ def newest_answers(
     ).all()
 
 
+def _before(place: tuple[float, str] | None) -> list[ColumnElement[bool]]:
+    """Return the conditions of the answers before one; the first is what an index finds."""
+    if place is None:
+        return []
+    at, id_ = place
+    same = and_(decisions.c.created_at == at, decisions.c.id < id_)
+    return [decisions.c.created_at <= at, or_(decisions.c.created_at < at, same)]
+
+
 def answers_between(
     connection: Connection, account_id: str, *, since: float, until: float, model: str | None = None
 ) -> Iterator[ShortRow]:
-    """Yield every stored answer of a window, in no order, as ``newest_answers`` gives them."""
+    """Yield every answer of a window in the state, in no order, as ``newest_answers`` gives them."""
     where = in_window(account_id, since, until, model)
     streaming = connection.execution_options(yield_per=_AT_A_TIME)
     yield from streaming.execute(select(*_SHORT).where(*where))

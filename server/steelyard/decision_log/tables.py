@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Double, ForeignKey, Index, LargeBinary, Table, Text
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    Table,
+    Text,
+    UniqueConstraint,
+)
 
 from steelyard.storage.tables import metadata
 
@@ -33,4 +44,45 @@ feedback = Table(
     Column("name", Text, primary_key=True),
     Column("outcome", LargeBinary, nullable=False),
     Column("recorded_at", Double, nullable=False, index=True),
+)
+
+#: Files of an account's answers of one day (``day`` days after 1970 in UTC), in order of time and id:
+#: ``last_at`` and ``last_id`` are those of the last one. ``is_cleared`` is 0 while rows of the file may
+#: be in the state too.
+decision_files = Table(
+    "decision_files",
+    metadata,
+    Column("sha256", Text, primary_key=True),
+    Column("account_id", Text, ForeignKey("accounts.id"), nullable=False),
+    Column("day", Integer, nullable=False),
+    Column("first_at", Double, nullable=False),
+    Column("last_at", Double, nullable=False, index=True),
+    Column("last_id", Text, nullable=False),
+    Column("least_id", Text, nullable=False),
+    Column("greatest_id", Text, nullable=False),
+    Column("rows", Integer, nullable=False),
+    Column("bytes", Integer, nullable=False),
+    Column("is_cleared", Integer, nullable=False),
+    Index(None, "account_id", "last_at"),
+)
+
+#: The move of an account's day to files, once for ever; ``error`` is JSON.
+decision_archivings = Table(
+    "decision_archivings",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("account_id", Text, ForeignKey("accounts.id"), nullable=False),
+    Column("day", Integer, nullable=False),
+    Column("status", Text, nullable=False, index=True),
+    Column("generation", Integer, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("runner", Text),
+    Column("created_at", Double, nullable=False),
+    Column("updated_at", Double, nullable=False),
+    Column("error", LargeBinary),
+    CheckConstraint(
+        "status IN ('queued', 'running', 'cancelling', 'cancelled', 'succeeded', 'failed')",
+        name="status",
+    ),
+    UniqueConstraint("account_id", "day"),
 )

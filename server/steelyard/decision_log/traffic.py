@@ -120,12 +120,18 @@ def _buckets(
     ]
 
 
+def _place(group: tuple[GroupKey, list[int]]) -> tuple[int, str, str, str]:
+    """Return what groups are ordered by: answers are read in no order."""
+    (model, version, decision), (n, *_) = group
+    return -n, model, version or "", decision
+
+
 def _groups(held: _Columns, keys: list[GroupKey]) -> list[DecisionGroup]:
     """Return the groups with the most decisions, ``MAX_GROUPS`` at most."""
     weights = (None, held.abstained, held.seen, held.right)
     columns = [np.bincount(held.group, of, len(keys)) for of in weights]
     counts = np.stack(columns, axis=1).astype(int).tolist()
-    most = sorted(zip(keys, counts, strict=True), key=lambda item: -item[1][0])
+    most = sorted(zip(keys, counts, strict=True), key=_place)
     return [
         DecisionGroup(
             model=model,

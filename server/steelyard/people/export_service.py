@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import re
+import time
 import zipfile
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from typing import Any, Protocol, TypeVar
@@ -17,9 +18,11 @@ from steelyard.caller import Caller
 from steelyard.datasets.row_service import DatasetRows
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.wire import Dataset, DatasetsQuery
-from steelyard.decision_log.store import ObservedDecision, page_answers
+from steelyard.decision_log.answers import StoredAnswers
+from steelyard.decision_log.store import ObservedDecision
 from steelyard.errors import GoneError, NotFoundError
 from steelyard.families.service import FamilyService
+from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.people.account_service import OwnAccount
 from steelyard.people.member_service import Members
 from steelyard.people.session_service import Sessions
@@ -61,8 +64,12 @@ class AccountExports:
         datasets: DatasetService,
         rows: DatasetRows,
         families: FamilyService,
+        answers: StoredAnswers,
+        retention_days: float,
     ) -> None:
         self._state = state
+        self._stored = answers
+        self._retention_s = retention_days * SECONDS_A_DAY
         self._own = own
         self._accounts = accounts
         self._members = members
@@ -138,13 +145,14 @@ class AccountExports:
             yield f"{folder}/v{n}.jsonl", rows
 
     def _answers(self, caller: Caller) -> Iterator[bytes]:
+        oldest = time.time() - self._retention_s
         after: tuple[float, str] | None = None
         while True:
             page = self._state.read_now(
                 functools.partial(
-                    page_answers,
+                    self._stored.page_answers,
                     account_id=caller.account_id,
-                    since=0.0,
+                    since=oldest,
                     after=after,
                     limit=_ANSWERS,
                 )

@@ -63,12 +63,17 @@ def after_cursor(
             select(table.c[by].label("at"), table.c.id).where(owned, table.c.id == cursor)
         ).first()
     if row is None:
-        raise _refusal(
-            "cursor", "cursor names no item of this list; start without one.", "unknown_cursor"
-        )
+        raise unknown_cursor()
     return or_(
         table.c[by] < row.at,
         and_(table.c[by] == row.at, table.c.id < row.id),
+    )
+
+
+def unknown_cursor() -> InvalidRequestError:
+    """Return what is told of a cursor that names no item."""
+    return _refusal(
+        "cursor", "cursor names no item of this list; start without one.", "unknown_cursor"
     )
 
 

@@ -1,0 +1,241 @@
+"""Parquet files of stored decisions, in groups of rows in the order of the log.
+
+A page of the log reads one group, and of it the columns that it shows: what was asked is the longest
+and is read only where it is wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from steelyard.storage.frame_store import FrameStore
+
+#: Rows, and bytes of what they hold, of a group and of a file, whichever is reached first.
+GROUP_ROWS, GROUP_BYTES = 2_000, 4 * 1024 * 1024
+FILE_ROWS, FILE_BYTES = 100_000, 128 * 1024 * 1024
+
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("created_at", pa.float64(), nullable=False),
+        pa.field("model", pa.string(), nullable=False),
+        pa.field("version", pa.string()),
+        pa.field("total_ms", pa.float64()),
+        pa.field("key_id", pa.string()),
+        pa.field("results", pa.binary(), nullable=False),
+        pa.field("outcome_names", pa.binary(), nullable=False),
+        pa.field("metadata", pa.binary()),
+        pa.field("request", pa.binary(), nullable=False),
+    ]
+)
+_SUFFIX = ".parquet"
+#: Files whose footers are kept at hand.
+_FOOTERS = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which answers of an account; ``after`` is time and id of the one before those wanted."""
+
+    account_id: str
+    since: float = 0.0
+    until: float | None = None
+    model: str | None = None
+    key: str | None = None
+    ids: Collection[str] | None = None
+    after: tuple[float, str] | None = None
+    newest_first: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenFile:
+    """A file as the state names it."""
+
+    sha256: str
+    first_at: float
+    last_at: float
+    last_id: str
+    least_id: str
+    greatest_id: str
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """What the footer says of a group."""
+
+    first_at: float
+    last_at: float
+    least_id: str
+    greatest_id: str
+
+
+class ArchiveFiles:
+    """Files of stored decisions in a store; safe to use from several threads."""
+
+    def __init__(self, store: FrameStore) -> None:
+        self.store = store
+        self._footer = lru_cache(_FOOTERS)(self._read_footer)
+
+    def write(self) -> FileWriter:
+        """Return what writes one file."""
+        return FileWriter(self.store)
+
+    def check(self, sha256: str) -> None:
+        """Raise ``DataDamagedError`` where a file is not what was written."""
+        self.store.check(f"{sha256}{_SUFFIX}")
+
+    def read(self, sha256: str, wanted: Wanted, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield the wanted rows of a file, a table for each group that has some.
+
+        Groups come in the order that is wanted, and rows within one the oldest first.
+        """
+        name = f"{sha256}{_SUFFIX}"
+        footer, groups = self._footer(name)
+        places = [place for place, group in enumerate(groups) if _may_have(group, wanted)]
+        if wanted.newest_first:
+            places.reverse()
+        needed = sorted({*columns, *_asked_of(wanted)}, key=SCHEMA.names.index)
+        for place in places:
+            with self.store.open(name) as file:
+                parquet = pq.ParquetFile(file, metadata=footer, page_checksum_verification=True)
+                table = parquet.read_row_group(place, columns=needed, use_threads=False)
+                # Texts of a damaged file may be no UTF-8, which Arrow itself does not look at.
+                table.validate(full=True)
+                found = table.filter(_mask(table, wanted))
+            if len(found):
+                yield found
+
+    def _read_footer(self, name: str) -> tuple[pq.FileMetaData, list[_Group]]:
+        with self.store.open(name) as file:
+            footer = pq.read_metadata(file)
+        groups = []
+        for place in range(footer.num_row_groups):
+            ids, times = (footer.row_group(place).column(at).statistics for at in (0, 1))
+            groups.append(_Group(times.min, times.max, ids.min, ids.max))
+        return footer, groups
+
+
+class FileWriter:
+    """Writes rows to a draft, from ``with`` to its end; ``adopt`` makes it a file."""
+
+    def __init__(self, store: FrameStore) -> None:
+        self._store = store
+        self._closing = ExitStack()
+        self._draft: Path | None = None
+        self._writer: pq.ParquetWriter | None = None
+        self._first_at = 0.0
+        self._last = (0.0, "")
+        self._least_id = self._greatest_id = ""
+        self.n_rows = self._n_bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the file has as much as one should."""
+        return self.n_rows >= FILE_ROWS or self._n_bytes >= FILE_BYTES
+
+    def __enter__(self) -> FileWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closing.close()
+
+    def add(self, rows: Sequence[Any]) -> None:
+        """Add a group of rows of the state, which come after those before."""
+        if self._writer is None:
+            self._draft = self._closing.enter_context(self._store.draft())
+            self._writer = self._closing.enter_context(
+                pq.ParquetWriter(
+                    str(self._draft),
+                    SCHEMA,
+                    compression="zstd",
+                    compression_level=3,
+                    use_dictionary=["model", "version", "key_id", "outcome_names"],
+                    write_statistics=["id", "created_at"],
+                    write_page_checksum=True,
+                )
+            )
+            self._first_at, self._least_id = rows[0].created_at, rows[0].id
+        columns = {name: [getattr(row, name) for row in rows] for name in SCHEMA.names}
+        table = pa.table(columns, schema=SCHEMA)
+        self._writer.write_table(table, row_group_size=len(rows))
+        self._last = (rows[-1].created_at, rows[-1].id)
+        self._least_id = min(self._least_id, *columns["id"])
+        self._greatest_id = max(self._greatest_id, *columns["id"])
+        self.n_rows += len(rows)
+        self._n_bytes += table.nbytes
+
+    def adopt(self) -> WrittenFile:
+        """Return the file, which is durable."""
+        assert self._writer is not None  # noqa: S101
+        assert self._draft is not None  # noqa: S101
+        self._writer.close()
+        sha256, n_bytes = self._store.adopt(self._draft, _SUFFIX)
+        return WrittenFile(
+            sha256=sha256,
+            first_at=self._first_at,
+            last_at=self._last[0],
+            last_id=self._last[1],
+            least_id=self._least_id,
+            greatest_id=self._greatest_id,
+            rows=self.n_rows,
+            bytes=n_bytes,
+        )
+
+
+def _may_have(group: _Group, wanted: Wanted) -> bool:
+    """Return whether a group may have rows that are wanted."""
+    if group.last_at < wanted.since:
+        return False
+    if wanted.until is not None and group.first_at >= wanted.until:
+        return False
+    if wanted.after is not None:
+        at = wanted.after[0]
+        if group.first_at > at if wanted.newest_first else group.last_at < at:
+            return False
+    return wanted.ids is None or any(
+        group.least_id <= one <= group.greatest_id for one in wanted.ids
+    )
+
+
+def _asked_of(wanted: Wanted) -> list[str]:
+    """Return the columns that say whether a row is wanted, and where it is in the log."""
+    names = ["id", "created_at"]
+    if wanted.model is not None:
+        names += ["model", "version"]
+    if wanted.key is not None:
+        names.append("key_id")
+    return names
+
+
+def _mask(table: pa.Table, wanted: Wanted) -> Any:
+    at, ids = table["created_at"], table["id"]
+    asked = [pc.greater_equal(at, wanted.since)]
+    if wanted.until is not None:
+        asked.append(pc.less(at, wanted.until))
+    if wanted.model is not None:
+        is_version = pc.fill_null(pc.equal(table["version"], wanted.model), fill_value=False)
+        asked.append(pc.or_(pc.equal(table["model"], wanted.model), is_version))
+    if wanted.key is not None:
+        asked.append(pc.fill_null(pc.equal(table["key_id"], wanted.key), fill_value=False))
+    if wanted.ids is not None:
+        asked.append(pc.is_in(ids, value_set=pa.array(list(wanted.ids), pa.string())))
+    if wanted.after is not None:
+        comes = pc.less if wanted.newest_first else pc.greater
+        last_at, last_id = wanted.after
+        same = pc.and_(pc.equal(at, last_at), comes(ids, last_id))
+        asked.append(pc.or_(comes(at, last_at), same))
+    mask = asked[0]
+    for one in asked[1:]:
+        mask = pc.and_(mask, one)
+    return mask
