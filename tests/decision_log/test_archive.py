@@ -237,7 +237,8 @@ def test_a_server_and_its_worker_move_days_that_are_over(tmp_path: Path):
     given = {"archive_after_days": 2.0}
     made = [answer(f"dec_{n}", LOCAL, now - (9 - n) * DAY_S, n) for n in range(10)]
     with closing(open_state(f"sqlite:///{tmp_path / 'state.sqlite'}")) as state:
-        state.write_now(lambda c: [insert_decision(c, one) for one in made] and None)
+        for one in made:
+            state.write_now(partial(insert_decision, decision=one))
     with open_home(tmp_path, **given) as services, open_worker(settings_of(tmp_path, **given)):
         wait_for(lambda: len(ids_in_state(services.state)) <= 3)
         wait_for(lambda: not services.state.read_now(has_unfinished))
