@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.workers import kill, running_worker, start_job_worker, start_worker
+from jobs.workers import kill, running_worker, start_job_worker, start_worker, wait_for
 from steelyard.app.services import ApiServices
 from steelyard.evaluations import predictions
 from steelyard.evaluations import store as rows
@@ -77,6 +77,48 @@ def test_a_killed_evaluation_resumes_and_scores_no_kept_row_again(tmp_path):
     assert ended.completed_rows == N_ROWS
     assert ended.metrics == expected
     assert scored_again == []
+
+
+def results(services: ApiServices, evaluation_id: str) -> tuple[str, str]:
+    """Hashes of the predictions and of everything measured on them."""
+    row = services.state.read_now(lambda c: rows.find_evaluation(c, evaluation_id))
+    return row.predictions_sha256, row.detail_sha256
+
+
+def begun(services: ApiServices, partition_rows: int) -> str:
+    """An evaluation of rows in partitions, which nobody scores yet."""
+    services.evaluations._partition_rows = partition_rows
+    (evaluation,) = submit(services, make_dataset(services, make_rows(N_ROWS)).id).data
+    return evaluation.id
+
+
+def test_two_workers_share_an_evaluation_and_one_that_is_killed_loses_nothing(tmp_path):
+    with open_home(tmp_path / "one") as services:
+        evaluation_id = begun(services, 12)
+        with running_worker(tmp_path / "one", tmp_path / "one.txt"):
+            wait_until(services, evaluation_id)
+        expected = results(services, evaluation_id)
+    home, files = tmp_path / "home", [tmp_path / "first.txt", tmp_path / "second.txt"]
+    with (
+        open_home(home) as services,
+        running_worker(home, files[0], pause_s=0.02) as killed,
+        running_worker(home, files[1], pause_s=0.02),
+    ):
+        evaluation_id = begun(services, 12)
+        at = asyncio.run(services.datasets.dataset_at(ME, get(services, evaluation_id).dataset_id))
+        names = {row.context_sha256: row.context for row in services.datasets.evaluation_rows(at)}
+        # Both are in the middle of one, and have some behind them.
+        wait_for(lambda: all(len(scored_contexts(file)) > 15 for file in files))
+        kill(killed)
+        kept = kept_contexts(services, evaluation_id, names)
+        ended = wait_until(services, evaluation_id)
+        scored = [Counter(scored_contexts(file)) for file in files]
+        assert results(services, evaluation_id) == expected
+    assert (ended.status, ended.completed_rows, ended.generation) == ("succeeded", N_ROWS, 1)
+    assert set(scored[0] | scored[1]) == set(names.values())
+    # Nothing that was kept is scored again, whoever scored it.
+    assert kept
+    assert [context for context in kept if (scored[0] + scored[1])[context] > 1] == []
 
 
 @pytest.mark.slow

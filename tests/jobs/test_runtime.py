@@ -171,6 +171,74 @@ def test_what_a_living_process_runs_is_left_to_it(tmp_path):
             assert second.calls["claim", "a"] == second.calls["claim", "c"] == 0
 
 
+class Listed(CountedWork):
+    """Jobs as they are listed, in partitions of which a process may take one."""
+
+    def __init__(self, *jobs):
+        super().__init__()
+        self.listed = list(jobs)
+
+    def pending(self, connection):
+        return self.listed
+
+    def claim(self, connection, job):
+        self.listed = [job if one.key == job.key else one for one in self.listed]
+
+
+def part(id_, number, account="acct_1", runner=None, **given):
+    return dataclasses.replace(job(id_, account, **given), partition=number, runner=runner)
+
+
+@contextmanager
+def two_processes(tmp_path):
+    url = f"sqlite:///{tmp_path / 'state.sqlite'}"
+    first, second = open_state(url), open_state(url)
+    try:
+        yield first, second
+    finally:
+        first.close()
+        second.close()
+
+
+def claims(state, work, n=1):
+    """What a process takes, one after the other."""
+    runtime = JobRuntime(state, [work])
+    taken = [state.write_now(runtime._claim) for _ in range(n)]
+    return [one and one[1].key for one in taken]
+
+
+def test_a_job_of_partitions_is_run_by_every_process_that_is_free(tmp_path):
+    with two_processes(tmp_path) as (mine, other):
+        held = part("a", 0, runner=other.instance)
+        work = Listed(held, part("a", 1), part("b", 0, created_at=2.0), job("c", created_at=3.0))
+        assert claims(mine, work) == [("a", 1)]
+        # Of an account one job runs at a time: what is left of this one is elsewhere.
+        work.listed.remove(work.listed[1])
+        assert claims(mine, work) == [None]
+
+
+def test_partitions_keep_no_other_account_waiting(tmp_path):
+    with two_processes(tmp_path) as (mine, other):
+        waiting = job("theirs", "acct_2", created_at=9.0)
+        work = Listed(part("a", 0, runner=other.instance), part("a", 1), waiting)
+        assert claims(mine, work) == [("theirs", None)]
+        # Where each account has a process, it goes on with what it began.
+        work = Listed(
+            part("a", 1), part("b", 0, "acct_2", runner=other.instance), part("b", 1, "acct_2")
+        )
+        assert claims(mine, work) == [("a", 1)]
+        # One process takes turns.
+        work = Listed(part("a", 0), part("a", 1), waiting)
+        assert claims(mine, work, 2) == [("a", 0), ("theirs", None)]
+
+
+def test_a_partition_of_a_dead_process_is_taken_up_by_another(tmp_path):
+    with two_processes(tmp_path) as (mine, other):
+        work = Listed(part("a", 0, runner="gone"), part("a", 1, runner=other.instance))
+        assert claims(mine, work) == [("a", 0)]
+        assert (work.listed[0].runner, work.listed[0].attempt) == (mine.instance, 2)
+
+
 def test_a_failure_that_passes_is_waited_out(tmp_path):
     work = CountedWork(job("a"))
     work.failures = [StorageUnavailableError("The disk is full.")]

@@ -289,13 +289,16 @@ class DatasetService:
         row, manifest = await self._read(caller, dataset_id, version, is_new_work=is_new_work)
         return DatasetAt(row.id, row.name, manifest)
 
-    def side_rows(self, at: DatasetAt, side: Side) -> Iterator[LabelledRow]:
-        """Return the rows of a side in the order of the dataset, a group in memory at a time."""
-        return read_side(self._rows, at, side)
+    def side_rows(self, at: DatasetAt, side: Side, start: int = 0) -> Iterator[LabelledRow]:
+        """Return the rows of a side in the order of the dataset, a group in memory at a time.
 
-    def evaluation_rows(self, at: DatasetAt) -> Iterator[LabelledRow]:
+        Those before ``start``, a place among them, are left out and not read.
+        """
+        return read_side(self._rows, at, side, start)
+
+    def evaluation_rows(self, at: DatasetAt, start: int = 0) -> Iterator[LabelledRow]:
         """Return the evaluation rows in the order of the dataset; as ``side_rows``."""
-        return self.side_rows(at, "evaluation")
+        return self.side_rows(at, "evaluation", start)
 
     def sweep(self) -> list[str]:
         """Remove the files that no version needs; it blocks. Give their names."""

@@ -79,9 +79,9 @@ class LabelledRow(StoredExample, frozen=True, kw_only=True, gc=False):
 decode_example = msgspec.json.Decoder(StoredExample).decode
 
 
-def read_side(rows: RowStore, at: DatasetAt, side: Side) -> Iterator[LabelledRow]:
-    """Yield the rows of a side in the order of the dataset."""
-    for row in rows.iterate(at.manifest, side):
+def read_side(rows: RowStore, at: DatasetAt, side: Side, start: int = 0) -> Iterator[LabelledRow]:
+    """Yield the rows of a side in the order of the dataset, from one on."""
+    for row in rows.iterate_side(at.manifest, side, start):
         sent = decode_example(row.json)
         yield LabelledRow(
             index=row.index,

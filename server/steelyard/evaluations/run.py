@@ -25,11 +25,13 @@ from sqlalchemy import Connection, Row, Table
 from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.datasets.service import DatasetService
+from steelyard.evaluations import partitions
 from steelyard.evaluations import predictions as frames
 from steelyard.evaluations import store as rows
 from steelyard.evaluations.measures.records import Supervision, UnmeasurableError
 from steelyard.evaluations.measures.summary import evaluation_detail
 from steelyard.evaluations.models import EvaluatedModels
+from steelyard.evaluations.partitions import Share
 from steelyard.evaluations.prediction_columns import Prediction, effort_of, records_of
 from steelyard.evaluations.rows import ReadyRow, RowRenderer, slices_of
 from steelyard.evaluations.tables import evaluations
@@ -75,9 +77,47 @@ class EvaluationRuns(TableWork):
     window_rows: int = WINDOW_ROWS
     now: Callable[[], float] = time.time
 
+    def pending(self, connection: Connection) -> list[PendingJob]:
+        """Return every evaluation that has not ended, or of a large one what may be taken of it."""
+        return partitions.pending(connection)
+
+    def claim(self, connection: Connection, job: PendingJob) -> None:
+        """Write that an evaluation runs, or a partition of it."""
+        if job.partition is None:
+            TableWork.claim(self, connection, job)
+        else:
+            partitions.claim(connection, job, self.now())
+
     def open(self, job: PendingJob) -> EvaluationRun:
-        """Return the run of an evaluation."""
+        """Return the run of an evaluation, or of a partition of it."""
         return EvaluationRun(job, self)
+
+    def share(self, job: PendingJob) -> Share:
+        """Return what a run is to score.
+
+        Raises
+        ------
+        LostRunError
+            When it is no longer this runner's.
+        """
+        found = self.state.read_now(lambda connection: partitions.find_share(connection, job))
+        if found is None:
+            raise LostRunError
+        return found
+
+    def cancel(self, job: PendingJob) -> None:
+        """End an evaluation that is to stop; of one with partitions, the last that is let go of."""
+        if job.partition is None:
+            TableWork.cancel(self, job)
+            return
+
+        def work(connection: Connection) -> None:
+            if partitions.let_go(connection, job):
+                rows.set_status(
+                    connection, job.id, "cancelled", at=self.now(), only_if=("cancelling",)
+                )
+
+        self.state.write_now(work)
 
     def fail(self, job: PendingJob, error: errors.SteelyardError) -> None:
         """Note why an evaluation cannot be done; its predictions stay."""
@@ -109,14 +149,17 @@ class EvaluationRun(Run):
 
     def advance(self) -> bool:
         """Score a window of rows, or measure them when all are scored."""
-        row = self._work.find(self.job)
-        if row.completed_rows == row.evaluation_rows:
+        share = self._work.share(self.job)
+        if share.done == share.rows:
             self.close()
-            self._finish(row)
+            if self.job.partition is None:
+                self._finish(share.row)
+            else:
+                self._keep(share)
             return False
         try:
-            scoring = self._scoring = self._scoring or self._open(row)
-            self._score(scoring, self._next_window(row, scoring))
+            scoring = self._scoring = self._scoring or self._open(share)
+            self._score(scoring, self._next_window(share, scoring))
         except BaseException:
             self.close()  # what is left is found anew
             raise
@@ -128,7 +171,8 @@ class EvaluationRun(Run):
         if scoring is not None:
             scoring.closing.close()
 
-    def _open(self, row: Row[Any]) -> _Scoring:
+    def _open(self, share: Share) -> _Scoring:
+        row = share.row
         with ExitStack() as closing:
             try:
                 model = closing.enter_context(self._work.models.open(row.account_id, row.model_id))
@@ -142,32 +186,25 @@ class EvaluationRun(Run):
                     f"The model {row.model_label} is another one than when the evaluation was "
                     "asked for; start a new evaluation."
                 )
-            return _Scoring(model, RowRenderer(model.decide), self._left(row), closing.pop_all())
+            return _Scoring(model, RowRenderer(model.decide), self._left(share), closing.pop_all())
 
-    def _left(self, row: Row[Any]) -> Iterator[tuple[int, Any]]:
+    def _left(self, share: Share) -> Iterator[tuple[int, Any]]:
         """Return the rows that are not scored yet, in the order of the dataset."""
-        work = self._work
+        work, row = self._work, share.row
         caller = Caller(row.account_id, None, "full", _WORKER_ADDRESS)
         at = asyncio.run(
             work.datasets.dataset_at(caller, row.dataset_id, row.dataset_version, is_new_work=False)
         )
-        done = frames.scored_rows(work.store, self._parts())
-        return (
-            (place, one)
-            for place, one in enumerate(work.datasets.evaluation_rows(at))
-            if place not in done
-        )
+        done = frames.scored_rows(work.store, share.parts)
+        mine = itertools.islice(work.datasets.evaluation_rows(at, share.first), share.rows)
+        return ((place, one) for place, one in enumerate(mine, share.first) if place not in done)
 
-    def _parts(self) -> list[str]:
-        return self._work.state.read_now(lambda connection: rows.parts_of(connection, self.job.id))
-
-    def _next_window(self, row: Row[Any], scoring: _Scoring) -> list[ReadyRow]:
+    def _next_window(self, share: Share, scoring: _Scoring) -> list[ReadyRow]:
         taken = itertools.islice(scoring.left, self._work.window_rows)
         window = [scoring.renderer.render(one, place) for place, one in taken]
         if not window:
             raise errors.InternalError(
-                f"{row.completed_rows} of {row.evaluation_rows} rows were scored; retry the "
-                "evaluation."
+                f"{share.done} of {share.rows} rows were scored; retry the evaluation."
             )
         return window
 
@@ -213,10 +250,18 @@ class EvaluationRun(Run):
         if not is_ours:
             raise LostRunError
 
+    def _keep(self, share: Share) -> None:
+        """Keep the predictions of a partition in one file, in the order of its rows."""
+        work = self._work
+        sha256 = frames.write_table(work.store, frames.merge(work.store, share.parts))
+        if not work.state.write_now(lambda c: partitions.finish(c, self.job, sha256)):
+            raise LostRunError
+
     def _finish(self, row: Row[Any]) -> None:
         """Measure what was scored, and keep it."""
         work = self._work
-        table = frames.merge(work.store, self._parts())
+        parts = work.state.read_now(lambda connection: rows.parts_of(connection, self.job.id))
+        table = frames.merge(work.store, parts)
         try:
             records = records_of(table, SUPERVISION[row.method])
             effort = effort_of(table)

@@ -20,6 +20,7 @@ from steelyard.datasets.access import require_dataset, unknown_dataset
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.store import find_dataset, mark_dataset_used
 from steelyard.datasets.version_service import DatasetAt
+from steelyard.evaluations import partitions
 from steelyard.evaluations import store as rows
 from steelyard.evaluations.models import EvaluatedModel, EvaluatedModels
 from steelyard.evaluations.queries_wire import CreateEvaluation, EvaluationsQuery
@@ -31,7 +32,7 @@ from steelyard.evaluations.wire import (
     EvaluationSubmission,
 )
 from steelyard.ids import new_id
-from steelyard.jobs.store import UNFINISHED, status_once_stopped
+from steelyard.jobs.store import UNFINISHED
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.storage import State
@@ -58,6 +59,7 @@ class EvaluationService:
         count_decisions: Callable[[DatasetAt], int],
         max_queue: int,
         max_queue_per_account: int,
+        partition_rows: int = partitions.PARTITION_ROWS,
         wake: Callable[[], None] = lambda: None,
         now: Callable[[], float] = time.time,
     ) -> None:
@@ -68,6 +70,7 @@ class EvaluationService:
         self._count_decisions = count_decisions
         self._max_queue = max_queue
         self._max_queue_per_account = max_queue_per_account
+        self._partition_rows = partition_rows
         self._wake = wake
         self._now = now
 
@@ -168,7 +171,7 @@ class EvaluationService:
         def work(connection: Connection) -> Evaluation:
             row = _get(connection, evaluation_id, caller.account_id)
             if row.status in UNFINISHED:
-                status = status_once_stopped(connection, self._state, row)
+                status = partitions.status_once_stopped(connection, self._state, row)
                 rows.set_status(connection, row.id, status, at=self._now(), only_if=UNFINISHED)
             return to_wire(_get(connection, row.id, caller.account_id))
 
@@ -211,6 +214,7 @@ class EvaluationService:
                 runner=None,
             )
             rows.set_generation(connection, row.id, row.generation + 1)
+            partitions.free(connection, row.id)
             mark_dataset_used(connection, row.dataset_id, self._now())
             return to_wire(_get(connection, row.id, caller.account_id))
 
@@ -267,6 +271,7 @@ class EvaluationService:
                 "decisions": n_decisions,
             },
         )
+        partitions.split(connection, evaluation_id, at.split.evaluation, self._partition_rows)
         return _get(connection, evaluation_id, caller.account_id)
 
     def _check_room(self, connection: Connection, account_id: str, n_new: int) -> None:

@@ -1,7 +1,8 @@
 """Rows of evaluations and of the parts of their predictions.
 
 An evaluation that runs belongs to one opening of the state, its runner; only the runner writes
-progress, and only while the generation is the one it claimed. Not here: what a status means for the
+progress, and only while the generation is the one it claimed. Not here: the partitions of a large
+one (``steelyard.evaluations.partitions``), what a status means for the
 caller (``steelyard.evaluations.service``).
 """
 
@@ -16,7 +17,8 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, inser
 
 from steelyard.datasets.store_owner import sweep_owned
 from steelyard.datasets.tables import datasets
-from steelyard.evaluations.tables import evaluation_parts, evaluations
+from steelyard.evaluations import partitions
+from steelyard.evaluations.tables import evaluation_partitions, evaluation_parts, evaluations
 from steelyard.jobs import store as jobs
 from steelyard.jobs.store import UNFINISHED, PendingJob
 from steelyard.outbox.publishing import publish
@@ -231,17 +233,28 @@ def add_part(connection: Connection, job: PendingJob, *, sha256: str, rows: int,
     ).first()
     if known is not None:
         return True
-    is_ours = jobs.set_of_run(
-        connection,
-        evaluations,
-        job,
-        statuses=("running", "cancelling", "cancelled"),
-        completed_rows=evaluations.c.completed_rows + rows,
-        updated_at=at,
-        attempt=1,
-    )
+    progress = {"completed_rows": evaluations.c.completed_rows + rows, "updated_at": at}
+    statuses = ("running", "cancelling", "cancelled")
+    if job.partition is None:
+        is_ours = jobs.set_of_run(
+            connection, evaluations, job, statuses=statuses, attempt=1, **progress
+        )
+    else:
+        counted = connection.execute(
+            update(evaluations)
+            .where(
+                evaluations.c.id == job.id,
+                evaluations.c.generation == job.generation,
+                evaluations.c.status.in_(statuses),
+                partitions.is_held(job),
+            )
+            .values(**progress)
+        )
+        is_ours = counted.rowcount > 0
     if not is_ours:
         return False
+    if job.partition is not None:
+        partitions.note_progress(connection, job)
     last = connection.execute(
         select(func.max(evaluation_parts.c.number)).where(
             evaluation_parts.c.evaluation_id == job.id
@@ -254,6 +267,7 @@ def add_part(connection: Connection, job: PendingJob, *, sha256: str, rows: int,
             "number": 0 if last is None else last + 1,
             "rows": rows,
             "sha256": sha256,
+            "partition": job.partition,
         },
     )
     return True
@@ -267,13 +281,13 @@ def set_generation(connection: Connection, evaluation_id: str, generation: int) 
 
 
 def parts_of(connection: Connection, evaluation_id: str) -> list[str]:
-    """Return the hashes of an evaluation's parts, in the order they were written."""
+    """Return the hashes of an evaluation's parts: those of partitions, then as they were written."""
     rows = connection.execute(
         select(evaluation_parts.c.sha256)
         .where(evaluation_parts.c.evaluation_id == evaluation_id)
         .order_by(evaluation_parts.c.number)
     )
-    return [row.sha256 for row in rows]
+    return [*partitions.finished(connection, evaluation_id), *(row.sha256 for row in rows)]
 
 
 def finish_run(
@@ -301,9 +315,8 @@ def finish_run(
         detail_sha256=detail_sha256,
     )
     if is_ours:
-        connection.execute(
-            delete(evaluation_parts).where(evaluation_parts.c.evaluation_id == job.id)
-        )
+        for table in (evaluation_parts, evaluation_partitions):
+            connection.execute(delete(table).where(table.c.evaluation_id == job.id))
         publish_success(connection, job.id)
     return is_ours
 
@@ -345,6 +358,7 @@ def live_files(connection: Connection) -> set[str]:
         )
     )
     live = {sha256 for row in named for sha256 in row}
-    parts = select(evaluation_parts.c.sha256).join(evaluations).where(is_kept)
-    live.update(connection.execute(parts).scalars())
+    for table in (evaluation_parts, evaluation_partitions):
+        parts = select(table.c.sha256).join(evaluations).where(is_kept)
+        live.update(connection.execute(parts.where(table.c.sha256.is_not(None))).scalars())
     return live

@@ -57,7 +57,8 @@ evaluations = Table(
     Index(None, "account_id", "dataset_id", "created_at"),
 )
 
-#: Files of predictions of an evaluation that has not succeeded; ``rows`` were scored in each.
+#: Files of predictions of an evaluation that has not succeeded; ``rows`` were scored in each, of a
+#: partition where the evaluation has some.
 evaluation_parts = Table(
     "evaluation_parts",
     metadata,
@@ -67,4 +68,22 @@ evaluation_parts = Table(
     Column("number", Integer, primary_key=True),
     Column("rows", Integer, nullable=False),
     Column("sha256", Text, nullable=False),
+    Column("partition", Integer),
+)
+
+#: The rows of a large evaluation in ranges, which any number of workers score beside each other;
+#: one that fits a partition has none. ``runner`` is the opening of the state that scores it, and
+#: ``sha256`` names its predictions once all of its rows are scored.
+evaluation_partitions = Table(
+    "evaluation_partitions",
+    metadata,
+    Column(
+        "evaluation_id", Text, ForeignKey("evaluations.id", ondelete="CASCADE"), primary_key=True
+    ),
+    Column("number", Integer, primary_key=True),
+    Column("first", Integer, nullable=False),
+    Column("rows", Integer, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("runner", Text),
+    Column("sha256", Text),
 )

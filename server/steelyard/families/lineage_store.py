@@ -21,6 +21,7 @@ from sqlalchemy import Connection
 
 from steelyard.billing.store import available
 from steelyard.errors import SteelyardError
+from steelyard.evaluations import partitions as evaluation_partitions
 from steelyard.evaluations import store as evaluation_rows
 from steelyard.families import store as rows
 from steelyard.families.charges import Purse
@@ -52,7 +53,7 @@ from steelyard.families.moving import move_ready, waiting_move
 from steelyard.families.references import record_use
 from steelyard.families.store import StoredLineage
 from steelyard.families.tuned import TunedModels
-from steelyard.jobs.store import UNFINISHED, status_once_stopped
+from steelyard.jobs.store import UNFINISHED
 from steelyard.outbox.publishing import publish
 from steelyard.prompt_tuning import store as prompt_tuning_rows
 from steelyard.storage import State
@@ -399,7 +400,7 @@ class LineageStore:
         row = evaluation_rows.find_evaluation(connection, evaluation_id)
         if row is None:
             return
-        status = status_once_stopped(connection, self._state, row)
+        status = evaluation_partitions.status_once_stopped(connection, self._state, row)
         evaluation_rows.set_status(connection, evaluation_id, status, at=at, only_if=UNFINISHED)
 
 

@@ -42,7 +42,8 @@ class JobRuntime:
     """Runs the jobs of a state in this process, from ``with`` to its end.
 
     A process runs one job at a time, since a job has the whole engine; an account has one running
-    job at most, however many processes there are.
+    job at most, however many processes there are. A job of several partitions is run by every
+    process that no other account's job waits for, each a partition at a time.
     """
 
     def __init__(self, state: State, work: Sequence[Work]) -> None:
@@ -125,15 +126,25 @@ class JobRuntime:
     def _claim(self, connection: Connection) -> _Job | None:
         """Claim the oldest job of the account whose turn it is; ``None`` when none can run here."""
         jobs = self._pending(connection)
-        elsewhere = {job.account_id for _, job in jobs if self._runs_elsewhere(connection, job)}
+        taken = {job.key for _, job in jobs if self._runs_elsewhere(connection, job)}
+        #: The job of each account that other processes run.
+        elsewhere = {job.account_id: job.id for _, job in jobs if job.key in taken}
         waiting = [
             (work, job)
             for work, job in jobs
-            if job.status != "cancelling" and job.account_id not in elsewhere
+            if job.status != "cancelling"
+            and job.key not in taken
+            and elsewhere.get(job.account_id, job.id) == job.id
         ]
         if not waiting:
             return None
-        work, job = min(waiting, key=lambda one: self._claimed_at.get(one[1].account_id, 0.0))
+
+        def turn(one: _Job) -> tuple[bool, float]:
+            # Whose job runs nowhere comes before a partition of one that others run too.
+            account_id = one[1].account_id
+            return account_id in elsewhere, self._claimed_at.get(account_id, 0.0)
+
+        work, job = min(waiting, key=turn)
         # Noted first, so that one that cannot be claimed keeps no other account waiting.
         self._claimed_at[job.account_id] = time.monotonic()
         attempt = job.attempt + (job.runner is not None)
@@ -186,7 +197,7 @@ class JobRuntime:
     def _stop(self, work: Work, job: PendingJob) -> None:
         """Stop a job: what runs here has a moment to keep what it did, what runs nowhere ends."""
         run = self._run
-        if run is not None and run.job.id == job.id:
+        if run is not None and run.job.key == job.key:
             if self._stop_asked_at is None:
                 self._stop_asked_at = time.monotonic()
             run.stop()
@@ -201,8 +212,8 @@ class JobRuntime:
         run = self._run
         if run is None:
             return
-        mine = (run.job.id, run.job.generation, run.job.runner)
-        if all((job.id, job.generation, job.runner) != mine for _, job in jobs):
+        mine = (run.job.key, run.job.generation, run.job.runner)
+        if all((job.key, job.generation, job.runner) != mine for _, job in jobs):
             run.stop()
 
     def _runs_elsewhere(self, connection: Connection, job: PendingJob) -> bool:

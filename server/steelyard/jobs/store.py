@@ -32,9 +32,15 @@ class PendingJob:
     generation: int  # from 1, one more each time that it was taken up again on request
     attempt: int  # how often the generation was begun without getting further
     runner: str | None = None  # the opening of the state that runs it, or ran it until it died
+    partition: int | None = None  # of a job that several processes run, each a partition at a time
+
+    @property
+    def key(self) -> tuple[str, int | None]:
+        """What one process runs at a time: a job, or a partition of one."""
+        return self.id, self.partition
 
 
-_COLUMNS = tuple(PendingJob.__dataclass_fields__)
+_COLUMNS = ("id", "account_id", "status", "created_at", "generation", "attempt", "runner")
 
 
 def unfinished(connection: Connection, table: Table) -> list[PendingJob]:

@@ -93,6 +93,13 @@ class RowStore:
         streams = [self._stream(manifest, manifest.parts_of(side)) for side in sides]
         return heapq.merge(*streams, key=lambda row: row.index)
 
+    def iterate_side(self, manifest: Manifest, side: Side, start: int = 0) -> Iterator[StoredRow]:
+        """Return the rows of a side from one on; what is before it is not read."""
+        for part in manifest.parts_of(side):
+            if start < part.rows:
+                yield from self._stream(manifest, [part], start)
+            start = max(0, start - part.rows)
+
     def download(self, manifest: Manifest, partition: Partition = "all") -> Iterator[bytes]:
         """Yield every row as JSON Lines, in pieces of several rows; the same bytes for ever."""
         piece: list[bytes] = []
@@ -227,13 +234,22 @@ class RowStore:
         inside = pc.and_(pc.greater_equal(index, first), pc.less(index, stop))
         return list(_stored(table.filter(inside), manifest, repeat(part.side)))
 
-    def _stream(self, manifest: Manifest, parts: Sequence[Part]) -> Iterator[StoredRow]:
+    def _stream(
+        self, manifest: Manifest, parts: Sequence[Part], skipped: int = 0
+    ) -> Iterator[StoredRow]:
         for part in parts:
             name = f"{part.sha256}.parquet"
+            footer = self._footer(name)
+            groups = list(range(footer.num_row_groups))
+            while groups and skipped >= footer.row_group(groups[0]).num_rows:
+                skipped -= footer.row_group(groups.pop(0)).num_rows
             with self._store.open(name) as file:
-                parquet = pq.ParquetFile(file, metadata=self._footer(name), buffer_size=_BUFFER)
-                for batch in parquet.iter_batches(_ROWS, columns=_COLUMNS, use_threads=False):
-                    table = pa.Table.from_batches([batch])
+                parquet = pq.ParquetFile(file, metadata=footer, buffer_size=_BUFFER)
+                for batch in parquet.iter_batches(
+                    _ROWS, row_groups=groups, columns=_COLUMNS, use_threads=False
+                ):
+                    table = pa.Table.from_batches([batch.slice(skipped)])
+                    skipped = max(0, skipped - len(batch))
                     yield from _stored(table, manifest, repeat(part.side))
 
 

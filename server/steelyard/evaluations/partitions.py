@@ -1,0 +1,244 @@
+"""Partitions of large evaluations: rows in ranges that any number of workers score at once.
+
+A partition is held by the opening of the state that scores it, its runner, as a whole job is. Only
+the runner writes its progress and, once, its predictions; whoever dies lets go of it, and another
+goes on from its parts. When the last is scored the evaluation itself is a job again: its figures
+are made by one worker.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    and_,
+    delete,
+    exists,
+    func,
+    insert,
+    select,
+    update,
+)
+
+from steelyard.evaluations.tables import evaluation_partitions, evaluation_parts, evaluations
+from steelyard.jobs import store as jobs
+from steelyard.jobs.store import UNFINISHED, PendingJob
+from steelyard.storage import State
+
+#: Rows of a partition: minutes of work of the shipped model, so that workers end at about one time
+#: and no account waits longer for another's. Two groups of rows of a dataset's files.
+PARTITION_ROWS = 8192
+
+_held = evaluation_partitions.c
+_is_open = _held.sha256.is_(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The rows that a run scores: a range of the evaluation's, and the parts that it has of them."""
+
+    row: Row[Any]  # the evaluation's
+    first: int
+    rows: int
+    done: int
+    parts: Sequence[str]
+
+
+def split(connection: Connection, evaluation_id: str, n_rows: int, size: int) -> None:
+    """Split an evaluation that is queued; one that fits a partition is left whole."""
+    if n_rows <= size:
+        return
+    connection.execute(
+        insert(evaluation_partitions),
+        [
+            {
+                "evaluation_id": evaluation_id,
+                "number": number,
+                "first": first,
+                "rows": min(size, n_rows - first),
+                "attempt": 1,
+            }
+            for number, first in enumerate(range(0, n_rows, size))
+        ],
+    )
+
+
+def pending(connection: Connection) -> list[PendingJob]:
+    """Return what is to be run: evaluations that are whole, and of others what a worker may take.
+
+    Those are the partitions that are held and the first that is not, or the evaluation itself when
+    all of them are scored.
+    """
+    found: list[PendingJob] = []
+    is_open = _open_partitions(connection)
+    for job in jobs.unfinished(connection, evaluations):
+        partitions = is_open.get(job.id)
+        if partitions is None:
+            found.append(job)
+            continue
+        found += (
+            dataclasses.replace(job, partition=one.number, attempt=one.attempt, runner=one.runner)
+            for one in partitions
+        )
+    return found
+
+
+def _open_partitions(connection: Connection) -> dict[str, list[Row[Any]]]:
+    """Return by evaluation the partitions that are held, and the first that is not."""
+    unfinished = select(evaluations.c.id).where(evaluations.c.status.in_(UNFINISHED))
+    first_free = (
+        select(_held.evaluation_id, func.min(_held.number).label("number"))
+        .where(_is_open, _held.runner.is_(None), _held.evaluation_id.in_(unfinished))
+        .group_by(_held.evaluation_id)
+    )
+    free = first_free.subquery()
+    of_free = and_(_held.evaluation_id == free.c.evaluation_id, _held.number == free.c.number)
+    is_held = and_(_is_open, _held.runner.is_not(None), _held.evaluation_id.in_(unfinished))
+    found: dict[str, list[Row[Any]]] = {}
+    for query in (
+        select(evaluation_partitions).where(is_held).order_by(_held.number),
+        select(evaluation_partitions).join(free, of_free),
+    ):
+        for row in connection.execute(query):
+            found.setdefault(row.evaluation_id, []).append(row)
+    return found
+
+
+def claim(connection: Connection, job: PendingJob, at: float) -> None:
+    """Write that a partition is scored."""
+    taken = connection.execute(
+        update(evaluations)
+        .where(
+            evaluations.c.id == job.id,
+            evaluations.c.generation == job.generation,
+            evaluations.c.status.in_(("queued", "running")),
+        )
+        .values(status="running", updated_at=at)
+    )
+    if taken.rowcount:
+        connection.execute(
+            update(evaluation_partitions)
+            .where(_is_of(job), _is_open)
+            .values(runner=job.runner, attempt=job.attempt)
+        )
+
+
+def find_share(connection: Connection, job: PendingJob) -> Share | None:
+    """Return what a run is to score; ``None`` where it was taken from it, or ended."""
+    if job.partition is None:
+        row = jobs.find_running(connection, evaluations, job)
+        if row is None:
+            return None
+        parts = [one.sha256 for one in _parts(connection, job)]
+        return Share(row, 0, row.evaluation_rows, row.completed_rows, parts)
+    row = connection.execute(
+        select(evaluations).where(
+            evaluations.c.id == job.id,
+            evaluations.c.status == "running",
+            evaluations.c.generation == job.generation,
+        )
+    ).first()
+    held = connection.execute(select(evaluation_partitions).where(_is_mine(job))).first()
+    if row is None or held is None:
+        return None
+    listed = list(_parts(connection, job))
+    done = sum(one.rows for one in listed)
+    return Share(row, held.first, held.rows, done, [one.sha256 for one in listed])
+
+
+def is_held(job: PendingJob) -> ColumnElement[bool]:
+    """Return what is true of an evaluation while a run has its partition."""
+    return exists().where(_is_mine(job))
+
+
+def note_progress(connection: Connection, job: PendingJob) -> None:
+    """Note that a partition got further, so that it may be begun anew as often as at first."""
+    connection.execute(update(evaluation_partitions).where(_is_of(job)).values(attempt=1))
+
+
+def finish(connection: Connection, job: PendingJob, sha256: str) -> bool:
+    """Keep the predictions of a partition in place of its parts; returns whether the run counted."""
+    is_running = exists().where(
+        evaluations.c.id == job.id,
+        evaluations.c.status == "running",
+        evaluations.c.generation == job.generation,
+    )
+    kept = connection.execute(
+        update(evaluation_partitions)
+        .where(_is_mine(job), is_running)
+        .values(sha256=sha256, runner=None)
+    )
+    if kept.rowcount:
+        connection.execute(delete(evaluation_parts).where(*_of_parts(job)))
+    return kept.rowcount > 0
+
+
+def finished(connection: Connection, evaluation_id: str) -> list[str]:
+    """Return the hashes of the predictions of an evaluation's partitions, in the order of its rows."""
+    found = connection.execute(
+        select(_held.sha256)
+        .where(_held.evaluation_id == evaluation_id, _held.sha256.is_not(None))
+        .order_by(_held.number)
+    )
+    return list(found.scalars())
+
+
+def let_go(connection: Connection, job: PendingJob) -> bool:
+    """Let go of a partition that is to stop; returns whether none of the evaluation's is held."""
+    connection.execute(
+        update(evaluation_partitions).where(_is_mine(job)).values(runner=None, attempt=1)
+    )
+    return not _runners(connection, job.id)
+
+
+def free(connection: Connection, evaluation_id: str) -> None:
+    """Let every partition be claimed anew, as at a retry."""
+    connection.execute(
+        update(evaluation_partitions)
+        .where(_held.evaluation_id == evaluation_id)
+        .values(runner=None, attempt=1)
+    )
+
+
+def status_once_stopped(connection: Connection, state: State, row: Row[Any]) -> str:
+    """Return the status of an unfinished evaluation that is to stop; living runners end it first."""
+    runners = _runners(connection, row.id)
+    if row.status != "queued" and any(state.is_alive(connection, one) for one in runners):
+        return "cancelling"
+    return jobs.status_once_stopped(connection, state, row)
+
+
+def _runners(connection: Connection, evaluation_id: str) -> list[str]:
+    found = connection.execute(
+        select(_held.runner)
+        .where(_held.evaluation_id == evaluation_id, _is_open, _held.runner.is_not(None))
+        .distinct()
+    )
+    return list(found.scalars())
+
+
+def _parts(connection: Connection, job: PendingJob) -> Iterator[Row[Any]]:
+    yield from connection.execute(
+        select(evaluation_parts).where(*_of_parts(job)).order_by(evaluation_parts.c.number)
+    )
+
+
+def _of_parts(job: PendingJob) -> tuple[ColumnElement[bool], ...]:
+    return (
+        evaluation_parts.c.evaluation_id == job.id,
+        evaluation_parts.c.partition == job.partition,  # of a whole one it is null
+    )
+
+
+def _is_of(job: PendingJob) -> ColumnElement[bool]:
+    return and_(_held.evaluation_id == job.id, _held.number == job.partition)
+
+
+def _is_mine(job: PendingJob) -> ColumnElement[bool]:
+    return and_(_is_of(job), _is_open, _held.runner == job.runner)
