@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+
+import msgspec
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from steelyard.evaluations import predictions
+from steelyard.evaluations.measuring import measure_file
 from steelyard.evaluations.prediction_columns import SCHEMA, Prediction, effort_of
 from steelyard.storage.frame_store import open_store
 
@@ -51,3 +56,36 @@ def test_files_of_releases_that_did_not_count_are_read(store):
     assert effort.latencies_ms == [2.0]
     assert effort.input_tokens is None
     assert predictions.scored_rows(store, [sha256, newer]) == {0, 1}
+
+
+def test_of_a_long_file_metrics_are_of_all_and_the_rest_of_whole_contexts(store):
+    rng = np.random.default_rng(0)
+    scored = [
+        msgspec.structs.replace(
+            one,
+            context_sha256=hashlib.sha256(f"{row // 2}".encode()).hexdigest(),
+            probabilities=(p := float(rng.random()), 1 - p),
+            labels=(1.0, 0.0) if rng.random() < p else (0.0, 1.0),
+        )
+        for row in range(400)
+        for one in of_row(row, latency_ms=1.0)
+    ]
+    parts = [
+        predictions.write_predictions(store, scored[at : at + 100]) for at in range(0, 800, 100)
+    ]
+    joined = predictions.join_files(store, parts)
+    assert predictions.read_table(store, [joined]).equals(predictions.merge(store, parts))
+    whole = measure_file(store, joined, "targets")
+    assert (whole.sample, whole.overall.n, whole.metrics.n) == (None, 800, 800)
+    some = measure_file(store, joined, "targets", most=300)
+    assert some.sample == 300 / 800
+    assert 200 < some.overall.n < 400
+    assert some.overall.n == 4 * some.overall.contexts
+    assert some.overall.accuracy.value == pytest.approx(whole.metrics.accuracy, abs=0.1)
+    for name in ("n", "accuracy", "loss", "brier", "ece", "latency_ms"):
+        assert getattr(some.metrics, name) == pytest.approx(getattr(whole.metrics, name), rel=1e-12)
+    assert some.input_tokens == whole.input_tokens == 4000
+    # One context that is not chosen has them all.
+    alone = [msgspec.structs.replace(one, context_sha256="f" * 64) for one in scored]
+    sha256 = predictions.write_predictions(store, alone)
+    assert len(predictions.read_sample(store, sha256, 300).table) == 800

@@ -101,8 +101,8 @@ def test_two_workers_share_an_evaluation_and_one_that_is_killed_loses_nothing(tm
     home, files = tmp_path / "home", [tmp_path / "first.txt", tmp_path / "second.txt"]
     with (
         open_home(home) as services,
-        running_worker(home, files[0], pause_s=0.02) as killed,
-        running_worker(home, files[1], pause_s=0.02),
+        running_worker(home, files[0], pause_s=0.04) as killed,
+        running_worker(home, files[1], pause_s=0.04),
     ):
         evaluation_id = begun(services, 12)
         at = asyncio.run(services.datasets.dataset_at(ME, get(services, evaluation_id).dataset_id))

@@ -49,6 +49,7 @@ from steelyard.evaluations.measures.records import (
     job_records,
     measure_records,
 )
+from steelyard.evaluations.measuring import MAX_MEASURED
 from steelyard.evaluations.prediction_columns import records_of
 from steelyard.evaluations.queries_wire import (
     MAX_RECORD_CONTEXTS,
@@ -294,7 +295,7 @@ class EvaluationFigures:
         return self._load(row.predictions_sha256, "targets" if row.method == "sft" else "rewards")
 
     def _read_scored(self, sha256: str, supervision: Supervision) -> _Scored:
-        table = predictions.read_table(self._store, [sha256])
+        table = predictions.read_sample(self._store, sha256, MAX_MEASURED).table
         with _measured():
             records = records_of(table, supervision)
         slices = {"kind": records.kinds.tolist(), **slices_of(table)}

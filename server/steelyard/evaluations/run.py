@@ -29,11 +29,11 @@ from steelyard.evaluations import partitions
 from steelyard.evaluations import predictions as frames
 from steelyard.evaluations import store as rows
 from steelyard.evaluations.measures.records import Supervision, UnmeasurableError
-from steelyard.evaluations.measures.summary import evaluation_detail
+from steelyard.evaluations.measuring import measure_file
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.evaluations.partitions import Share
-from steelyard.evaluations.prediction_columns import Prediction, effort_of, records_of
-from steelyard.evaluations.rows import ReadyRow, RowRenderer, slices_of
+from steelyard.evaluations.prediction_columns import Prediction
+from steelyard.evaluations.rows import ReadyRow, RowRenderer
 from steelyard.evaluations.tables import evaluations
 from steelyard.evaluations.wire import EvaluationError
 from steelyard.jobs.store import PendingJob
@@ -260,20 +260,21 @@ class EvaluationRun(Run):
     def _finish(self, row: Row[Any]) -> None:
         """Measure what was scored, and keep it."""
         work = self._work
-        parts = work.state.read_now(lambda connection: rows.parts_of(connection, self.job.id))
-        table = frames.merge(work.store, parts)
-        try:
-            records = records_of(table, SUPERVISION[row.method])
-            effort = effort_of(table)
-            detail = evaluation_detail(
-                records,
-                slices=slices_of(table),
-                latencies_ms=effort.latencies_ms,
-                input_tokens=effort.input_tokens,
+        split, parts = work.state.read_now(
+            lambda connection: (
+                partitions.finished(connection, self.job.id),
+                rows.parts_of(connection, self.job.id),
             )
+        )
+        if split:
+            predictions_sha256 = frames.join_files(work.store, split)
+        else:
+            merged = frames.merge(work.store, parts)
+            predictions_sha256 = frames.write_table(work.store, merged)
+        try:
+            detail = measure_file(work.store, predictions_sha256, SUPERVISION[row.method])
         except UnmeasurableError as error:
             raise errors.NotMeasurableError(str(error)) from error
-        predictions_sha256 = frames.write_table(work.store, table)
         detail_sha256 = work.store.put(msgspec.json.encode(detail), ".json")
 
         def end(connection: Connection) -> Callable[[], None] | None:
@@ -282,7 +283,7 @@ class EvaluationRun(Run):
                 self.job,
                 at=work.now(),
                 metrics=msgspec.json.encode(detail.metrics),
-                decisions=len(records),
+                decisions=detail.metrics.n,
                 predictions_sha256=predictions_sha256,
                 detail_sha256=detail_sha256,
             )

@@ -299,6 +299,13 @@ class EvaluationDetail(Framed, Plotted, Struct, frozen=True, kw_only=True):
             "earlier release did not count them."
         ),
     ] = None
+    sample: Annotated[
+        float | None,
+        Meta(
+            description="Share of the contexts, chosen by hash, that all but `metrics` and "
+            "`input_tokens` rest on, where there are over 200,000 decisions; null where on all."
+        ),
+    ] = None
 
 
 class CostPoint(Struct, frozen=True, kw_only=True):

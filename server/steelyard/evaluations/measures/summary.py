@@ -78,10 +78,15 @@ def metrics_of(
     else:
         metrics["expected_reward"] = _mean(measures.values["expected_reward"])
     if latencies_ms:
-        if not all(map(math.isfinite, latencies_ms)):
-            raise UnmeasurableError("A latency is not finite; leave it out.")
-        metrics["latency_ms"] = float(statistics.median(latencies_ms))
+        metrics["latency_ms"] = median_ms(latencies_ms)
     return EvaluationMetrics(n=len(records), **metrics)
+
+
+def median_ms(latencies_ms: Sequence[float]) -> float:
+    """Return the median of server times; raise ``UnmeasurableError`` when one is not finite."""
+    if not all(map(math.isfinite, latencies_ms)):
+        raise UnmeasurableError("A latency is not finite; leave it out.")
+    return float(statistics.median(latencies_ms))
 
 
 def evaluation_detail(

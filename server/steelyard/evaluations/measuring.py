@@ -1,0 +1,58 @@
+"""The figures of an evaluation from its file of predictions, whatever its length.
+
+Metrics are sums, and are those of every decision. Intervals, curves and slices resample decisions,
+and hold some kilobytes of each: of a long file they rest on a sample of its contexts.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from steelyard.evaluations import predictions as frames
+from steelyard.evaluations.measures.records import Supervision
+from steelyard.evaluations.measures.summary import evaluation_detail
+from steelyard.evaluations.measures.totals import RecordTotals
+from steelyard.evaluations.prediction_columns import effort_of, records_of
+from steelyard.evaluations.rows import slices_of
+from steelyard.evaluations.wire import EvaluationDetail
+from steelyard.storage.frame_store import FrameStore
+
+#: Decisions that are resampled at most: of as many on contexts of their own, an interval of a share
+#: is at most 0.5 % wide.
+MAX_MEASURED = 200_000
+
+
+def measure_file(
+    store: FrameStore, sha256: str, supervision: Supervision, most: int = MAX_MEASURED
+) -> EvaluationDetail:
+    """Return everything measured on the decisions of a file, which is in the order of its rows.
+
+    Raises
+    ------
+    steelyard.evaluations.measures.records.UnmeasurableError
+        When no honest figure can be given.
+    """
+    sample = frames.read_sample(store, sha256, most)
+    effort = effort_of(sample.table)
+    detail = evaluation_detail(
+        records_of(sample.table, supervision),
+        slices=slices_of(sample.table),
+        latencies_ms=effort.latencies_ms,
+        input_tokens=effort.input_tokens,
+    )
+    if sample.share is None:
+        return detail
+    totals, tokens = RecordTotals(), 0
+    is_counted = True
+    # Each group has whole rows, since a partition is written together.
+    for table in frames.read_groups(store, sha256):
+        totals.add(records_of(table, supervision))
+        of_group = effort_of(table).input_tokens
+        is_counted = is_counted and of_group is not None
+        tokens += of_group or 0
+    return msgspec.structs.replace(
+        detail,
+        metrics=totals.metrics(latencies_ms=effort.latencies_ms),
+        input_tokens=tokens if is_counted else None,
+        sample=sample.share,
+    )
