@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from types import SimpleNamespace
 
 import msgspec
@@ -19,7 +22,9 @@ from sklearn.utils.estimator_checks import check_estimator
 import steelyard
 from steelyard.app.deployment import open_deployment
 from steelyard.batch import scoring
+from steelyard.batch import workers as batch_workers
 from steelyard.batch.scoring import Questions, decide_file
+from steelyard.batch.workers import Workers
 from steelyard.errors import ContextTooLongError, EngineUnavailableError, InvalidRequestError
 from steelyard.settings import read_settings
 
@@ -183,7 +188,7 @@ def test_a_file_is_scored_into_any_format(deployment, tmp_path, source, target):
         progress=lambda n_done, _: seen.append(n_done),
     )
     assert (done.rows, done.errors, done.resumed) == (10, 0, 0)
-    assert seen == [0, 4, 8, 10]
+    assert seen == [0, 4, 8, 10, 10]
     scored = read(tmp_path / target)
     assert scored.columns == ["id", "text", *ADDED]
     assert scored["text"].to_list() == TEXTS
@@ -266,14 +271,89 @@ def test_the_classifier_passes_the_estimator_checks_and_learns(monkeypatch):
             steelyard.SteelyardClassifier().fit(*wrong)
 
 
+def test_processes_share_a_file_and_one_that_is_killed_loses_nothing(
+    deployment, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("STEELYARD_THREADS", "1")
+    source, alone, shared = (tmp_path / name for name in ("a.csv", "b.parquet", "c.parquet"))
+    write(pl.DataFrame({"text": [f"Order {number} is late." for number in range(400)]}), source)
+    decide_file(source, alone, Questions([TEAM]))
+    folder = tmp_path / "c.parquet.parts"
+    killed, seen = [], []
+
+    def kill_one(n_done, _):
+        seen.append(n_done)
+        running = multiprocessing.active_children()
+        if n_done >= 40 and not killed:
+            assert len(running) == 2
+            killed.append(running[0].pid)
+            os.kill(running[0].pid, signal.SIGKILL)
+
+    workers = Workers(2, "hashing", 1)
+    done = decide_file(source, shared, Questions([TEAM]), workers=workers, progress=kill_one)
+    assert (done.rows, done.errors, done.resumed) == (400, 0, 0)
+    assert killed
+    assert seen == sorted(seen)
+    assert pl.read_parquet(shared).equals(pl.read_parquet(alone))
+    assert not folder.exists()
+    # A run goes on from whatever parts are there.
+    with pytest.raises(RuntimeError, match="enough"):
+        decide_file(source, shared, Questions([TEAM]), overwrite=True, progress=stop_at(80))
+    for number in (3, 7, 11):
+        (folder / f"part-{number:08}.parquet").unlink()
+    done = decide_file(source, shared, Questions([TEAM]), overwrite=True)
+    assert (done.rows, done.resumed) == (400, 68)
+    assert pl.read_parquet(shared).equals(pl.read_parquet(alone))
+
+
+def stop_at(n_rows):
+    def progress(n_done, _):
+        if n_done >= n_rows:
+            raise RuntimeError("enough")
+
+    return progress
+
+
+class DyingPool(ThreadPoolExecutor):
+    """Processes that die with whatever they are given."""
+
+    def __init__(self):
+        super().__init__(1)
+
+    def submit(self, *_):
+        return super().submit(self._die)
+
+    def _die(self):
+        raise BrokenProcessPool
+
+
+def test_processes_that_only_die_end_the_run_with_what_to_do(tmp_path, monkeypatch):
+    write(pl.DataFrame({"text": TEXTS}), tmp_path / "a.csv")
+    files = (tmp_path / "a.csv", tmp_path / "b.parquet")
+    monkeypatch.setattr(batch_workers, "_pool", lambda _: DyingPool())
+    with pytest.raises(EngineUnavailableError, match="died 6 times"):
+        decide_file(*files, Questions([TEAM]), workers=Workers(2))
+
+
 @pytest.mark.slow
-def test_a_killed_command_goes_on(tmp_path):
+@pytest.mark.parametrize("workers", [(), ("--workers", "2")])
+def test_a_killed_command_goes_on(tmp_path, workers):
     n_rows = 20_000
     frame = pl.DataFrame({"text": [f"Order {number}" for number in range(n_rows)]})
     frame.write_csv(tmp_path / "a.csv")
     ask = ("--question", "Which team?", "--outcome", "billing", "--outcome", "other", "--json")
     files = ("--input", str(tmp_path / "a.csv"), "--output", str(tmp_path / "b.parquet"))
-    command = [sys.executable, "-m", "steelyard", "decide", *files, *ask, "--engine", "hashing"]
+    command = [
+        sys.executable,
+        "-m",
+        "steelyard",
+        "decide",
+        *files,
+        *ask,
+        "--engine",
+        "hashing",
+        *workers,
+    ]
     kept = 0
     for _ in range(20):
         before = len(list(tmp_path.glob("b.parquet.parts/part-*.parquet")))

@@ -9,6 +9,7 @@ import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -30,26 +31,41 @@ class Parts:
     def __init__(self, folder: Path, run: str) -> None:
         self.folder = folder
         self.run = run
-        self.paths = sorted(folder.glob("part-*.parquet"))
-        self.n_rows = sum(pq.read_metadata(path).num_rows for path in self.paths)
+        kept = sorted(folder.glob("part-*.parquet"))
+        #: Those that are there. Of a run of several processes that died some may be missing between.
+        self.numbers = {int(path.stem.removeprefix("part-")) for path in kept}
+        self.n_rows = sum(pq.read_metadata(path).num_rows for path in kept)
 
-    def add(self, frame: pl.DataFrame) -> None:
-        """Keep a part for good."""
-        path = self.folder / f"part-{len(self.paths):08}.parquet"
-        content = io.BytesIO()
-        frame.write_parquet(content)
-        write_atomically(path, content.getvalue())
-        flush(self.folder)
-        self.paths.append(path)
-        self.n_rows += frame.height
+    @property
+    def first_missing(self) -> int:
+        """Number of the first part that is not there."""
+        return next(number for number in count() if number not in self.numbers)
+
+    def note(self, number: int, n_rows: int) -> None:
+        """Note that a part of so many rows was written."""
+        self.numbers.add(number)
+        self.n_rows += n_rows
 
     def scan(self) -> pl.LazyFrame:
         """Return all rows, unread; a column that a part lacks is null there."""
-        return pl.concat([pl.scan_parquet(path) for path in self.paths], how="diagonal_relaxed")
+        paths = [_path(self.folder, number) for number in sorted(self.numbers)]
+        return pl.concat([pl.scan_parquet(path) for path in paths], how="diagonal_relaxed")
 
     def remove(self) -> None:
         """Remove the folder."""
         shutil.rmtree(self.folder)
+
+
+def write_part(folder: Path, number: int, frame: pl.DataFrame) -> None:
+    """Write a part for good: whole, or not at all."""
+    content = io.BytesIO()
+    frame.write_parquet(content)
+    write_atomically(_path(folder, number), content.getvalue())
+    flush(folder)
+
+
+def _path(folder: Path, number: int) -> Path:
+    return folder / f"part-{number:08}.parquet"
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,8 @@ import polars as pl
 from steelyard.batch import files
 from steelyard.batch.answering import Answer, by_server, by_this_process
 from steelyard.batch.columns import ERROR, check_columns, schema_of, scored_frame
-from steelyard.batch.parts import Parts, opened_parts
+from steelyard.batch.parts import Parts, opened_parts, write_part
+from steelyard.batch.workers import Part, Workers, answer_parts
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.validation import read_request
 
@@ -47,10 +48,11 @@ class Questions:
 
     def checked(self) -> tuple[Decision, ...]:
         """Return the decisions; raise ``InvalidRequestError`` when they cannot be asked."""
-        return read_request({**self._asked, "context": ""}).decisions
+        return read_request({**self.asked, "context": ""}).decisions
 
     @property
-    def _asked(self) -> dict[str, Any]:
+    def asked(self) -> dict[str, Any]:
+        """What is asked about a row, without its context."""
         options = {"model": self.model, "temperature": self.temperature}
         return {
             "decisions": list(self.decisions),
@@ -59,17 +61,17 @@ class Questions:
 
     def identity(self) -> dict[str, Any]:
         """Return what tells these questions from others."""
-        return {"decisions": self._asked["decisions"], "model": [self.model, self.temperature]}
+        return {"decisions": self.asked["decisions"], "model": [self.model, self.temperature]}
 
     def answer(self) -> Answer:
         """Return what answers them; a model that is not loaded loads now."""
         if self.client is not None:
-            return by_server(self.client, self._asked)
+            return by_server(self.client, self.asked)
         if self.load is not None:
-            return by_this_process(self.load(), self._asked)
+            return by_this_process(self.load(), self.asked)
         from steelyard.app.deployment import default_deployment  # noqa: PLC0415
 
-        return by_this_process(default_deployment().answers, self._asked)
+        return by_this_process(default_deployment().answers, self.asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +107,14 @@ def decide_rows(
         folder = resume or Path(closing.enter_context(tempfile.TemporaryDirectory()), "parts")
         of = {"rows": sha256, **questions.identity()}
         parts = closing.enter_context(opened_parts(folder, of))
-        batches = (
-            (pl.DataFrame(), contexts[start : start + PART_ROWS])
-            for start in range(parts.n_rows, len(contexts), PART_ROWS)
+        missing = (
+            Part(number, pl.DataFrame(), contexts[start : start + PART_ROWS])
+            for number, start in enumerate(range(0, len(contexts), PART_ROWS))
+            if number not in parts.numbers
         )
-        _score(batches, decisions, questions, parts, len(contexts), progress)
+        _score(missing, decisions, questions, parts, len(contexts), progress)
         scored = (
-            parts.scan().collect() if parts.paths else pl.DataFrame(schema=schema_of(decisions))
+            parts.scan().collect() if parts.numbers else pl.DataFrame(schema=schema_of(decisions))
         )
     if is_polars:
         return frame.hstack(scored)
@@ -127,11 +130,13 @@ def decide_file(
     progress: Progress | None = None,
     restart: bool = False,
     overwrite: bool = False,
+    workers: Workers | None = None,
 ) -> Scored:
     """Write the rows of a file with the columns that decisions add, in the format of its ending.
 
     Scored rows are kept beside the output until all are there: a run that died goes on from them.
-    Raise ``ValueError`` when a file, a format or a column cannot be used.
+    With ``workers`` so many processes answer, each with a model of its own, and not this one. Raise
+    ``ValueError`` when a file, a format or a column cannot be used.
     """
     for path in (source, target):
         files.check_format(path)
@@ -151,12 +156,15 @@ def decide_file(
     folder = target.with_name(f"{target.name}.parts")
     with opened_parts(folder, of, restart=restart) as parts:
         resumed = parts.n_rows
-        batches = (
-            (batch.rows, batch.contexts)
-            for batch in files.batches_of(source, context, PART_ROWS, start=resumed)
+        first = parts.first_missing
+        batches = files.batches_of(source, context, PART_ROWS, start=first * PART_ROWS)
+        missing = (
+            Part(number, batch.rows, batch.contexts)
+            for number, batch in enumerate(batches, first)
+            if number not in parts.numbers
         )
-        _score(batches, decisions, questions, parts, files.count_rows(source), progress)
-        if not parts.paths:
+        _score(missing, decisions, questions, parts, files.count_rows(source), progress, workers)
+        if not parts.numbers:
             parts.remove()
             raise ValueError(f"{source} has no rows.")
         rows = parts.scan()
@@ -169,26 +177,54 @@ def decide_file(
 
 
 def _score(
-    batches: Iterable[tuple[pl.DataFrame, Sequence[Any]]],
+    missing: Iterable[Part],
     decisions: Sequence[Decision],
     questions: Questions,
     parts: Parts,
     n_rows: int,
     progress: Progress | None,
+    workers: Workers | None = None,
 ) -> None:
-    """Score batches and keep each as a part."""
-    answer: Answer | None = None
-    for rows, contexts in batches:
-        check_columns([*rows.columns], [], list(schema_of(decisions)))
-        if answer is None:
-            answer = questions.answer()
+    """Score the parts that are missing, and keep each."""
+    added = list(schema_of(decisions))
+
+    def checked() -> Iterator[Part]:
+        for part in missing:
+            check_columns([*part.rows.columns], [], added)
+            yield part
+
+    def note(part: Part) -> None:
+        parts.note(part.number, len(part.contexts))
         if progress is not None:
             progress(parts.n_rows, n_rows)
-        keys = [f"{parts.run}-{parts.n_rows + place}" for place in range(len(contexts))]
-        scored = scored_frame(decisions, answer(contexts, keys))
-        parts.add(rows.hstack(scored) if rows.width else scored)
+
+    if progress is not None:
+        progress(parts.n_rows, n_rows)
+    if workers is not None:
+        answer_parts(checked(), questions.asked, parts.folder, workers, note)
+    else:
+        _score_here(checked(), decisions, questions, parts, note)
     if progress is not None:
         progress(parts.n_rows, parts.n_rows)
+
+
+def _score_here(
+    missing: Iterable[Part],
+    decisions: Sequence[Decision],
+    questions: Questions,
+    parts: Parts,
+    note: Callable[[Part], object],
+) -> None:
+    answer: Answer | None = None
+    for part in missing:
+        answer = answer or questions.answer()
+        first = part.number * PART_ROWS
+        keys = [f"{parts.run}-{first + place}" for place in range(len(part.contexts))]
+        scored = scored_frame(decisions, answer(part.contexts, keys))
+        write_part(
+            parts.folder, part.number, part.rows.hstack(scored) if part.rows.width else scored
+        )
+        note(part)
 
 
 def _pandas_contexts(frame: Any, columns: Sequence[str]) -> list[Any]:

@@ -50,8 +50,8 @@ def command(ctx: click.Context, /, **flags: Any) -> None:
     """Answer decisions about one context, in this process.
 
     The request is a JSON file with the body of POST /v1/decide (- reads it from the input stream),
-    or, for one decision, flags. With --input and --output every row of a file is answered, by a
-    server with --url.
+    or, for one decision, flags. With --input and --output every row of a file is answered, by
+    several processes with --workers, by a server with --url.
     """
     if flags["source"] is not None or flags["target"] is not None:
         decide_rows(ctx, flags)

@@ -40,6 +40,12 @@ _OPTIONS = (
         help="A JSON file with decisions, or with a request that has them; else flags spell one.",
     ),
     click.option("--url", help="Ask this server: for families, routes and connected models."),
+    click.option(
+        "--workers",
+        type=click.IntRange(1, 64),
+        help="Processes of this machine that answer parts of the rows beside each other. [default: "
+        "this one alone]",
+    ),
     click.option("--restart", is_flag=True, help="Answer rows again that an earlier run answered."),
     click.option("--overwrite", is_flag=True, help="Replace an output that is there."),
 )
@@ -56,6 +62,7 @@ def decide_rows(ctx: click.Context, flags: dict[str, Any]) -> None:
     """Answer the rows of a file, and say how it ended; exit status 1 when some have no answer."""
     from steelyard.app.deployment import open_deployment
     from steelyard.batch.scoring import Questions, decide_file
+    from steelyard.batch.workers import Workers
     from steelyard.client.progress import progress_bar
     from steelyard.settings import read_settings
 
@@ -64,8 +71,15 @@ def decide_rows(ctx: click.Context, flags: dict[str, Any]) -> None:
         raise click.UsageError("Give both --input and --output.", ctx)
     if any(flags[name] is not None for name in ("request_file", "context", "context_file")):
         raise click.UsageError("With --input the contexts are a column; name it by --column.", ctx)
+    if flags["workers"] is not None and flags["url"] is not None:
+        raise click.UsageError(
+            "With --url the server answers; leave --workers out, and start it with more.", ctx
+        )
     decisions = _decisions(ctx, flags)
     settings = read_settings({"engine": flags["engine"], "threads": flags["threads"]})
+    workers = None
+    if flags["workers"] is not None:
+        workers = Workers(flags["workers"], settings.engine, settings.threads)
     with ExitStack() as closing:
         client = None
         if flags["url"] is not None:
@@ -88,6 +102,7 @@ def decide_rows(ctx: click.Context, flags: dict[str, Any]) -> None:
                 progress=lambda n_done, n_rows: show(n_done, n_rows, "rows"),
                 restart=flags["restart"],
                 overwrite=flags["overwrite"],
+                workers=workers,
             )
         except ValueError as error:
             raise click.UsageError(str(error), ctx) from None
