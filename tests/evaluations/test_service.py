@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import threading
 from collections import Counter
 from contextlib import contextmanager
 
 import msgspec
+import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import insert
 
@@ -24,6 +26,7 @@ from steelyard.evaluations.queries_wire import (
     ComparisonQuery,
     CostTrial,
     EvaluationsQuery,
+    ExportRecordsQuery,
     RecordsQuery,
 )
 from steelyard.evaluations.run import EvaluationRuns
@@ -444,6 +447,29 @@ def test_partitions_have_the_figures_of_the_whole(services, split):
         for one in (evaluation_id, whole.id)
     ]
     assert pages[0] == pages[1]
+
+
+def test_of_more_than_are_held_in_memory_a_sample_is_shown_and_all_are_exported(
+    services, split, monkeypatch
+):
+    evaluation_id, here, _ = split
+    here.work()
+    figures = services.evaluation_figures
+
+    def exported(**query):
+        asked = ExportRecordsQuery(format="parquet", **query)
+        pieces = asyncio.run(figures.export(ME, evaluation_id, asked))
+        return pq.read_table(io.BytesIO(b"".join(pieces))).to_pylist()
+
+    whole = exported(wrong=True)
+    monkeypatch.setattr("steelyard.evaluations.figures.MAX_MEASURED", 20)
+    figures._load.cache_clear()
+    page = asyncio.run(figures.records(ME, evaluation_id, RecordsQuery(limit=100)))
+    assert 0 < page.total < 50
+    assert exported(wrong=True) == whole
+    assert len(exported()) == 50
+    with pytest.raises(errors.InvalidRequestError, match="20 decisions"):
+        exported(order="loss")
 
 
 def test_a_partition_that_cannot_be_done_fails_the_evaluation_and_a_retry_keeps_the_others(

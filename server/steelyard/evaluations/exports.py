@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -10,7 +11,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from steelyard.evaluations.measures.records import IndexArray, RecordMeasures, Records
+from steelyard.evaluations.measures.records import (
+    IndexArray,
+    RecordMeasures,
+    Records,
+    Supervision,
+)
 from steelyard.exports import Column, ExportTable
 
 #: Decisions that are made rows of at a time, with their contexts.
@@ -30,22 +36,39 @@ _MEASURES = {
 ReadContexts = Callable[[Collection[int]], Mapping[int, Any]]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """Some records, the places of their rows among the evaluation rows, and which are exported."""
+
+    records: Records
+    measures: RecordMeasures
+    rows: NDArray[np.int64]
+    indexes: IndexArray
+
+    def outcomes(self) -> tuple[str, ...] | None:
+        """Return the outcomes that its records offer; ``None`` of no records."""
+        lists = [
+            self.records.outcome_lists[code]
+            for code in np.unique(self.records.outcome_codes[self.indexes])
+        ]
+        return tuple(dict.fromkeys(name for names in lists for name in names)) or None
+
+
 def export_table(
-    records: Records,
-    measures: RecordMeasures,
-    rows: NDArray[np.int64],
-    indexes: IndexArray,
+    pieces: Callable[[], Iterator[Piece]],
     read_contexts: ReadContexts,
     *,
+    supervision: Supervision,
+    measured: Collection[str],
+    outcomes: tuple[str, ...] | None,
     title: str,
+    about: str,
 ) -> ExportTable:
-    """Return the records at some places, in their order, as a table to export.
+    """Return the records of pieces, in their order, as a table to export.
 
-    ``rows`` has for each record the place of its row among the evaluation rows.
+    ``measured`` names what each record has a measure of. Without ``outcomes`` outcomes are texts,
+    and no classes.
     """
-    lists = [records.outcome_lists[code] for code in np.unique(records.outcome_codes[indexes])]
-    # A class of no names is none: of no records they are texts.
-    outcomes = tuple(dict.fromkeys(name for names in lists for name in names)) or None
     columns = (
         Column("row", pa.int64(), "place of the row among the evaluation rows, from 0"),
         Column("context_sha256", _TEXT, "hash of the context and its images"),
@@ -53,31 +76,29 @@ def export_table(
         Column("is_text", pa.bool_(), "which of the two"),
         Column("decision_id", _TEXT, "which decision"),
         Column("kind", _TEXT, "single, binary or ordinal"),
-        Column("target", _TEXT, f"the right outcome, of {records.supervision}", outcomes),
+        Column("target", _TEXT, f"the right outcome, of {supervision}", outcomes),
         Column("top", _TEXT, "the outcome with the largest probability", outcomes),
         Column("p_top", _NUMBER, "its probability"),
         Column("probabilities", _NUMBERS, "of each outcome"),
-        Column(records.supervision, _NUMBERS, "of each outcome"),
-        *(Column(name, _NUMBER, _MEASURES[name]) for name in measures.values),
+        Column(supervision, _NUMBERS, "of each outcome"),
+        *(Column(name, _NUMBER, _MEASURES[name]) for name in measured),
     )
     schema = pa.schema([pa.field(one.name, one.type) for one in columns])
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for start in range(0, len(indexes), _AT_A_TIME):
-            chosen = indexes[start : start + _AT_A_TIME].tolist()
-            contexts = read_contexts({int(rows[index]) for index in chosen})
-            made = [
-                _row(records, measures, index, int(rows[index]), contexts.get(int(rows[index])))
-                for index in chosen
-            ]
-            yield pa.RecordBatch.from_pylist(made, schema=schema)
+        for piece in pieces():
+            for start in range(0, len(piece.indexes), _AT_A_TIME):
+                chosen = piece.indexes[start : start + _AT_A_TIME].tolist()
+                places = [int(piece.rows[index]) for index in chosen]
+                contexts = read_contexts(set(places))
+                made = [
+                    _row(piece.records, piece.measures, index, place, contexts.get(place))
+                    for index, place in zip(chosen, places, strict=True)
+                ]
+                yield pa.RecordBatch.from_pylist(made, schema=schema)
 
     return ExportTable(
-        title=title,
-        about=f"{len(indexes)} decisions that an evaluation of Steelyard scored.",
-        columns=columns,
-        rows=batches,
-        splits={"test": batches},
+        title=title, about=about, columns=columns, rows=batches, splits={"test": batches}
     )
 
 

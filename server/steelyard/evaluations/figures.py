@@ -8,12 +8,13 @@ they go with the dataset, and its evaluations keep their metrics alone.
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -28,7 +29,7 @@ from steelyard.datasets.service import DatasetService
 from steelyard.datasets.version_service import decode_example
 from steelyard.datasets.versions import Manifest
 from steelyard.evaluations import predictions
-from steelyard.evaluations.exports import export_table
+from steelyard.evaluations.exports import Piece, export_table
 from steelyard.evaluations.measures.comparison import compare_evaluations
 from steelyard.evaluations.measures.curves import binary_cost_curve
 from steelyard.evaluations.measures.outcomes import outcome_table
@@ -49,7 +50,7 @@ from steelyard.evaluations.measures.records import (
     job_records,
     measure_records,
 )
-from steelyard.evaluations.measuring import MAX_MEASURED
+from steelyard.evaluations.measuring import MAX_MEASURED, SUPERVISION
 from steelyard.evaluations.prediction_columns import records_of
 from steelyard.evaluations.queries_wire import (
     MAX_RECORD_CONTEXTS,
@@ -77,6 +78,9 @@ from steelyard.storage.frame_store import FrameStore
 from steelyard.wire.measures import Measure
 from steelyard.wire.violations import BODY, Path, Violations, show
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 #: Evaluations kept in memory: 10,000 records take about 5 MB.
 _KEPT = 4
 
@@ -103,6 +107,7 @@ class _Scored:
     measures: RecordMeasures
     slices: dict[str, list[str | None]]
     rows: NDArray[np.int64]
+    is_sample: bool
 
 
 class EvaluationFigures:
@@ -155,19 +160,35 @@ class EvaluationFigures:
         _check_query(query)
         row = await self._succeeded(caller, evaluation_id)
         scored = await asyncio.to_thread(self._scored, row)
-        indexes = _ordered(scored, np.flatnonzero(_chosen(scored, query)), query.order)
         at = await self._datasets.dataset_at(
             caller, row.dataset_id, row.dataset_version, is_new_work=False
         )
+        about, outcomes = "Decisions that an evaluation of Steelyard scored.", None
+        if scored.is_sample:
+            _check_streamed(query)
+            pieces = functools.partial(self._pieces, row, query)
+        else:
+            indexes = _ordered(scored, np.flatnonzero(_chosen(scored, query)), query.order)
+            piece = Piece(scored.records, scored.measures, scored.rows, indexes)
+            pieces = functools.partial(iter, [piece])
+            about, outcomes = f"{len(indexes)} d{about[1:]}", piece.outcomes()
         table = export_table(
-            scored.records,
-            scored.measures,
-            scored.rows,
-            indexes,
+            pieces,
             lambda places: self._read_contexts(at.manifest, places),
+            supervision=scored.records.supervision,
+            measured=list(scored.measures.values),
+            outcomes=outcomes,
             title=f"{row.model_label} on {at.name}",
+            about=about,
         )
         return export_pieces(table, query.format)
+
+    def _pieces(self, row: Row[Any], query: RecordFilter) -> Iterator[Piece]:
+        """Yield the decisions that a query asks for, a partition in memory at a time."""
+        for table in predictions.read_groups(self._store, row.predictions_sha256):
+            scored = _scored_of(table, SUPERVISION[row.method])
+            chosen = np.flatnonzero(_chosen(scored, query))
+            yield Piece(scored.records, scored.measures, scored.rows, chosen)
 
     async def compare(self, caller: Caller, query: ComparisonQuery) -> EvaluationComparison:
         """Compare two evaluations on the decisions that both scored."""
@@ -292,14 +313,19 @@ class EvaluationFigures:
             )
 
     def _scored(self, row: Row[Any]) -> _Scored:
-        return self._load(row.predictions_sha256, "targets" if row.method == "sft" else "rewards")
+        return self._load(row.predictions_sha256, SUPERVISION[row.method])
 
     def _read_scored(self, sha256: str, supervision: Supervision) -> _Scored:
-        table = predictions.read_sample(self._store, sha256, MAX_MEASURED).table
-        with _measured():
-            records = records_of(table, supervision)
-        slices = {"kind": records.kinds.tolist(), **slices_of(table)}
-        return _Scored(records, measure_records(records), slices, table["row"].to_numpy())
+        sample = predictions.read_sample(self._store, sha256, MAX_MEASURED)
+        return _scored_of(sample.table, supervision, is_sample=sample.share is not None)
+
+
+def _scored_of(table: pa.Table, supervision: Supervision, *, is_sample: bool = False) -> _Scored:
+    with _measured():
+        records = records_of(table, supervision)
+    slices = {"kind": records.kinds.tolist(), **slices_of(table)}
+    rows = table["row"].to_numpy()
+    return _Scored(records, measure_records(records), slices, rows, is_sample)
 
 
 def _near_runs(places: list[int]) -> Iterator[tuple[int, int]]:
@@ -322,6 +348,19 @@ def _check_query(query: RecordFilter) -> None:
             f"is given {len(query.context_sha256)} times; give at most {MAX_RECORD_CONTEXTS}.",
             "too_many",
         )
+    found.raise_if_any()
+
+
+def _check_streamed(query: RecordFilter) -> None:
+    """Refuse what needs every decision in memory, of more than are held there."""
+    found = Violations()
+    refused = {"order": query.order != "row", "slice_by": query.slice_by is not None}
+    for name in [name for name, is_asked in refused.items() if is_asked]:
+        message = (
+            f"cannot be had of over {MAX_MEASURED:,} decisions, which are exported as the dataset "
+            "has them; leave it out."
+        )
+        found.add(("query", name), message, "too_many")
     found.raise_if_any()
 
 

@@ -21,6 +21,9 @@ from steelyard.storage.frame_store import FrameStore
 #: is at most 0.5 % wide.
 MAX_MEASURED = 200_000
 
+#: What the rows of a method are labelled with.
+SUPERVISION: dict[str, Supervision] = {"sft": "targets", "reward": "rewards"}
+
 
 def measure_file(
     store: FrameStore, sha256: str, supervision: Supervision, most: int = MAX_MEASURED

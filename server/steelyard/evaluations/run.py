@@ -28,8 +28,8 @@ from steelyard.datasets.service import DatasetService
 from steelyard.evaluations import partitions
 from steelyard.evaluations import predictions as frames
 from steelyard.evaluations import store as rows
-from steelyard.evaluations.measures.records import Supervision, UnmeasurableError
-from steelyard.evaluations.measuring import measure_file
+from steelyard.evaluations.measures.records import UnmeasurableError
+from steelyard.evaluations.measuring import SUPERVISION, measure_file
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.evaluations.partitions import Share
 from steelyard.evaluations.prediction_columns import Prediction
@@ -53,8 +53,6 @@ COMMIT_S = 1.0
 _LOOK_S = 0.1
 #: What was scored for nobody in particular.
 _WORKER_ADDRESS = "worker"
-
-SUPERVISION: dict[str, Supervision] = {"sft": "targets", "reward": "rewards"}
 
 #: A row, its scores, and when they came.
 _Finished = tuple[ReadyRow, "Future[list[ScoredDecision]]", float]

@@ -303,7 +303,8 @@ class EvaluationDetail(Framed, Plotted, Struct, frozen=True, kw_only=True):
         float | None,
         Meta(
             description="Share of the contexts, chosen by hash, that all but `metrics` and "
-            "`input_tokens` rest on, where there are over 200,000 decisions; null where on all."
+            "`input_tokens` rest on, as do records, comparisons and trials, where there are over "
+            "200,000 decisions; null where on all."
         ),
     ] = None
 
