@@ -10,13 +10,25 @@ SHARES = (0.55, 0.3, 0.1, 0.05)
 
 
 def test_few_runs_without_drift_raise_and_a_share_that_rises_is_found(script):
-    alarms, rng = script("alarms"), np.random.default_rng(7)
-    runs = {"runs": 150, "n_reference": 2000}
-    quiet = alarms.evidence(SHARES, SHARES, rng, n=10_000, **runs)
+    alarms, rng, runs = script("alarms"), np.random.default_rng(7), 150
+    reference = rng.multinomial(2_000, SHARES, size=runs)
     moved = alarms.shifted(SHARES, 3, 0.1)
-    later = alarms.evidence(SHARES, moved, rng, n=1_500, begins=1_000, **runs)
+    quiet = alarms.counted(SHARES, SHARES, rng, runs=runs, n=10_000)
+    later = alarms.counted(SHARES, moved, rng, runs=runs, n=1_500, begins=1_000)
     bound = threshold("shares")
-    assert (quiet.max(axis=1) >= bound).mean() <= 0.02
-    assert (later[:, 20:].max(axis=1) >= bound).mean() >= 0.9
-    # Evidence is fair: on average the capital does not grow.
-    assert np.exp(quiet[:, -1]).mean() < 1.2
+    false, _ = alarms.evidence(quiet, reference, 2_000)
+    assert (false.max(axis=1) >= bound).mean() <= 0.02
+    found, _ = alarms.evidence(later, reference, 2_000)
+    assert (found[:, 20:].max(axis=1) >= bound).mean() >= 0.9
+
+
+def test_a_common_share_that_rises_at_the_start_is_found_by_the_first_window(script):
+    alarms, rng, runs = script("alarms"), np.random.default_rng(8), 300
+    reference = rng.multinomial(5_000, (0.5, 0.5), size=runs)
+    sums = alarms.counted((0.5, 0.5), (0.6, 0.4), rng, runs=runs, n=500)
+    bound, most = threshold("shares"), alarms.most_power(sums[:, -1, 0], 500, 0.5, 0.6, 0.01)
+    found, by_bets = (
+        (one.max(axis=1) >= bound).mean() for one in alarms.evidence(sums, reference, 5_000)
+    )
+    assert by_bets < found <= most
+    assert found >= 0.86

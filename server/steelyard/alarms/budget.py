@@ -22,21 +22,16 @@ WATCHES: tuple[Watch, ...] = get_args(Watch)
 FALSE_ALARMS = 0.01
 #: The part of it that each watch has; most where drift is to be found soonest.
 _PARTS: dict[Watch, float] = {
-    "shares": 0.7,
-    "top_probability": 0.1,
-    "accuracy": 0.05,
-    "log_loss": 0.025,
-    "calibration": 0.025,
-    "contexts": 0.05,
-    "latency": 0.02,
-    "errors": 0.02,
+    "shares": 0.8,
+    "top_probability": 0.05,
+    "accuracy": 0.04,
+    "log_loss": 0.015,
+    "calibration": 0.015,
+    "contexts": 0.04,
+    "latency": 0.015,
+    "errors": 0.015,
     "escalations": 0.01,
 }
-#: By how much the evidence on shares falls short of what its chance of a false alarm allows: bets are
-#: begun every ``sequences.BUCKET`` decisions and not all in use, and they overlap. Without it fewer
-#: than half of the false alarms allowed are raised (``tests/benchmarks/alarms.py``); with it Ville's
-#: inequality alone holds for e times as many.
-SLACK = 1.0
 
 
 def alpha(watch: Watch, *, decisions: int = 1, false_alarms: float = FALSE_ALARMS) -> float:
@@ -50,5 +45,4 @@ def alpha(watch: Watch, *, decisions: int = 1, false_alarms: float = FALSE_ALARM
 
 def threshold(watch: Watch, *, decisions: int = 1, false_alarms: float = FALSE_ALARMS) -> float:
     """Return the log of the evidence from which a watch raises its alarm."""
-    least = -math.log(alpha(watch, decisions=decisions, false_alarms=false_alarms))
-    return least - SLACK if watch == "shares" else least
+    return -math.log(alpha(watch, decisions=decisions, false_alarms=false_alarms))

@@ -11,6 +11,10 @@ against an interval of the reference's mean, by bets of fixed stakes (Waudby-Smi
 Drift may begin at any time, so a bet is begun at the start of a run of ``RUN`` decisions and another
 at every ``BUCKET`` of it (e-detectors; Shin, Ramdas and Rinaldo 2024). The first has half of the
 capital, and the others share the rest. Everything is a function of sums over buckets.
+
+Bets find what is large at once and what is small at last. What is to be found within ``WINDOW``
+decisions is found most often by a test of just these, by the lemma of Neyman and Pearson: so the first
+of a run and the latest at every look are tested too, each at its part of the chance (Bonferroni).
 """
 
 from __future__ import annotations
@@ -27,6 +31,13 @@ FloatArray = NDArray[np.float64]
 RUN, BUCKET = 10_000, 50
 #: Buckets that bets which were begun later than the run go back at most.
 KEPT = 40
+#: Decisions within which a share that moved by 10 points is to be found, and which are tested together.
+WINDOW = 500
+#: Parts of the chance of a false alarm that a decision's shares give to bets, to the first window of a
+#: run, and to the latest one at every look. Bets are not all in use, and windows overlap, so that
+#: these raise under half of what the bound allows: the parts are taken larger, to 1.55 in all, and
+#: raise about what they may (``tests/benchmarks/alarms.py``).
+BETS, FIRST, LATEST = 0.35, 0.6, 0.6
 #: What a share is bet to have moved by, with the capital on each: most on what is to be found soon.
 _SHIFTS = np.array([0.05, 0.1, 0.2])
 _CAPITAL = np.array([0.2, 0.6, 0.2])
@@ -95,6 +106,43 @@ def mean_evidence(log_bets: ArrayLike, *, side: int = 0) -> FloatArray:
     return found
 
 
+def capital_of(reference_hits: ArrayLike, reference_n: ArrayLike) -> FloatArray:
+    """Return the part of a decision's capital that each of its shares has, of shape (..., shares).
+
+    Most have those of which it takes most decisions to see that they moved by 10 points: shares near
+    a half. A tenth is spread evenly.
+
+    >>> capital_of([500, 490, 10], 1000).round(2).tolist()
+    [0.48, 0.48, 0.03]
+    """
+    hits, n = np.broadcast_arrays(
+        *(np.asarray(one, dtype=np.float64) for one in (reference_hits, reference_n))
+    )
+    share = (hits + 0.5) / (n + 1)
+    variance = (share * (1 - share)) ** 3
+    capital: FloatArray = 0.1 / share.shape[-1] + 0.9 * variance / variance.sum(-1, keepdims=True)
+    return capital
+
+
+def window_evidence(n: int, reference_hits: ArrayLike, reference_n: ArrayLike) -> FloatArray:
+    """Return the log of one over the p-value of each number of hits among n, 0 to n, on a last axis.
+
+    The p-value is the exact one, of both sides, by the reference's prediction.
+    """
+    from scipy.special import betaln, gammaln  # noqa: PLC0415
+
+    of_hits, of_n = np.broadcast_arrays(
+        *(np.asarray(one, dtype=np.float64) for one in (reference_hits, reference_n))
+    )
+    yes, no = (of_hits + 0.5)[..., None], (of_n - of_hits + 0.5)[..., None]
+    hits = np.arange(n + 1)
+    ways = gammaln(n + 1) - gammaln(hits + 1) - gammaln(n - hits + 1)
+    chance = np.exp(ways + betaln(yes + hits, no + n - hits) - betaln(yes, no))
+    lower, higher = chance.cumsum(-1), chance[..., ::-1].cumsum(-1)[..., ::-1]
+    found: FloatArray = -np.log(np.clip(2 * np.minimum(lower, higher), 1e-300, 1))
+    return found
+
+
 def run_evidence(since_start: ArrayLike, since_later: ArrayLike) -> FloatArray:
     """Return the log of a run's evidence.
 
@@ -113,12 +161,24 @@ def run_evidence(since_start: ArrayLike, since_later: ArrayLike) -> FloatArray:
     return found
 
 
-def average_evidence(parts: ArrayLike) -> FloatArray:
-    """Return the log of evidence averaged over the last axis."""
+def average_evidence(parts: ArrayLike, capital: ArrayLike | None = None) -> FloatArray:
+    """Return the log of evidence averaged over the last axis, evenly or by the capital of each."""
     from scipy.special import logsumexp  # noqa: PLC0415
 
     array = np.asarray(parts, dtype=np.float64)
-    found: FloatArray = logsumexp(array, axis=-1) - math.log(array.shape[-1])
+    share = 1 / array.shape[-1] if capital is None else np.asarray(capital, dtype=np.float64)
+    found: FloatArray = logsumexp(array, axis=-1, b=share)
+    return found
+
+
+def tested_evidence(windows: ArrayLike, capital: ArrayLike, *, is_first: bool) -> FloatArray:
+    """Return what the tests of a window's shares are worth, each at its part of the chance.
+
+    It is on the scale of evidence: it reaches ``-log(alpha)`` where a p-value is under its part of
+    ``alpha``.
+    """
+    part = FIRST if is_first else LATEST / (RUN // BUCKET)
+    found: FloatArray = np.asarray(windows) + np.log(capital) + math.log(part)
     return found
 
 

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from steelyard.alarms import sequences
 from steelyard.alarms.budget import Watch, threshold
-from steelyard.alarms.sequences import BUCKET, KEPT, N_BETS, RUN, FloatArray
+from steelyard.alarms.sequences import BUCKET, KEPT, N_BETS, RUN, WINDOW, FloatArray
 
 #: Values of one decision or answer, by figure; a share's that are 0 may be left out.
 Values = Mapping[str, float]
@@ -230,7 +230,36 @@ def evidence(stream: Stream, watch: Watch) -> tuple[float, str, int | None]:
         place = int(of.argmax())
         if of[place] > best[0]:
             best = (float(of[place]), name, place - 1 if place else None)  # type: ignore[assignment]
-    return float(sequences.average_evidence(by_figure)), best[1], best[2]
+    if watch != "shares":
+        return float(sequences.average_evidence(by_figure)), best[1], best[2]
+    capital = sequences.capital_of(*_references(stream, names))
+    found = float(sequences.average_evidence(by_figure, capital)) + math.log(sequences.BETS)
+    tested = _tested(stream, names, capital)
+    return (found, best[1], best[2]) if tested is None or tested[0] < found else tested
+
+
+def _tested(
+    stream: Stream, names: Sequence[str], capital: FloatArray
+) -> tuple[float, str, int] | None:
+    """Return the most evidence of a test of the latest window; ``None`` before there is a whole one."""
+    first = len(stream.latest) - WINDOW // BUCKET
+    if first < 0:
+        return None
+    window = Bucket()
+    for bucket in stream.latest[first:]:
+        window.add(bucket)
+    hits = np.array([int(window.sums.get(name, [0.0])[0]) for name in names])
+    p_values = sequences.window_evidence(window.n, *_references(stream, names))
+    found = sequences.tested_evidence(
+        p_values[np.arange(len(names)), hits], capital, is_first=stream.run.n == window.n
+    )
+    place = int(found.argmax())
+    return float(found[place]), names[place], first
+
+
+def _references(stream: Stream, names: Sequence[str]) -> tuple[list[float], list[float]]:
+    figures = [stream.figures[name] for name in names]
+    return [one.total for one in figures], [one.n for one in figures]
 
 
 def recent_evidence(stream: Stream, watch: Watch) -> float:

@@ -140,7 +140,11 @@ class AlarmEvidence(Struct, frozen=True, kw_only=True):
         Meta(description="How far the outcomes' shares are from the reference's, 0 to 1."),
     ] = None
     log_evidence: Annotated[
-        float | None, Meta(description="Log of the odds won against the reference.")
+        float | None,
+        Meta(
+            description="Log of the odds won against the reference, or of one over the p-value of a "
+            "window's share, less what looking at several costs."
+        ),
     ] = None
     log_threshold: float | None = None
     p_value: Annotated[float | None, Meta(description="Of contexts, whose test it is.")] = None
