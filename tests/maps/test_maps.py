@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
 import httpx
+import polars as pl
 import pytest
+from click.testing import CliRunner
 
 import steelyard
 from jobs.workers import kill, start_job_worker
 from steelyard.app.foundation import open_frames
 from steelyard.app.job_runtime import open_worker
+from steelyard.cli.main import main
 from steelyard.errors import ModelUnavailableError
 from steelyard.jobs.work import LostRunError
 from steelyard.maps import progress as progress_of_maps
@@ -291,3 +296,56 @@ def test_the_client_waits_for_a_map_and_reads_it():
         assert [one.id for one in client.maps.list(dataset_id=dataset.id)] == [found.id]
         assert len(client.maps.points(found.id).x) == 24
         assert set(client.maps.values(found.id, "team").expected) == {0, 1}
+        with pytest.raises(ValueError, match="needs decision"):
+            client.maps.export_to(found.id, "points.csv", evaluation="eval_1")
+
+
+def test_the_command_lays_rows_out_follows_stops_and_exports(served, http, tmp_path):
+    services, _ = served
+
+    def ask(command, *arguments, status=0):
+        given = ["map", command, *map(str, arguments), "--url", str(http.base_url)]
+        done = CliRunner().invoke(main, given)
+        assert done.exit_code == status, done.output
+        return done
+
+    dataset_id = upload(http, 20, 10)
+    waits = json.loads(ask("start", dataset_id, "--json").stdout)
+    assert waits["status"] == "queued"
+    assert ask("export", waits["id"], status=2).stderr.count("it has succeeded") == 1
+    assert "cancelled" in ask("cancel", waits["id"]).stdout
+    ask("follow", waits["id"], status=1)
+    with open_worker(services.settings):
+        followed = ask("start", dataset_id, "--follow")
+    assert waits["id"] in followed.stderr
+    assert "succeeded" in followed.stdout
+    assert waits["id"] in ask("list", "--dataset", dataset_id).stdout
+    assert "succeeded" in ask("show", waits["id"]).stdout
+    asked = {"dataset_id": dataset_id, "models": ["hashing"]}
+    evaluation = http.post("/v1/evaluations", json=asked).json()["data"][0]
+    with open_worker(services.settings):
+        wait_until(lambda: is_over(http, evaluation), 60)
+    points = http.get(f"/v1/maps/{waits['id']}/points").json()
+    for path in (tmp_path / "points.csv", tmp_path / "points.parquet"):
+        ask(
+            "export",
+            waits["id"],
+            "--decision",
+            "team",
+            "--evaluation",
+            evaluation["id"],
+            "-o",
+            path,
+        )
+        read = pl.read_csv if path.suffix == ".csv" else pl.read_parquet
+        table = read(path)
+        assert table["index"].to_list() == points["index"]
+        assert table["x"].to_list() == pytest.approx(points["x"])
+        assert table["side"].value_counts().sort("side")["count"].to_list() == [10, 20]
+        assert table["expected"].value_counts().sort("expected")["count"].to_list() == [15, 15]
+        assert table["confidence"].null_count() == table["is_right"].null_count() == 20
+        assert set(table["answered"].drop_nulls()) <= set(SAID)
+    ask("export", waits["id"], "-o", path, status=2)
+    ask("export", waits["id"], "-o", path, "--force")
+    assert pl.read_parquet(path).columns == ["index", "side", "x", "y", "text"]
+    ask("export", waits["id"], "--evaluation", "eval_1", "-o", tmp_path / "none.csv", status=2)

@@ -11,6 +11,7 @@ from steelyard.datasets.wire import Dataset
 from steelyard.evaluations.wire import Evaluation, JobRecord
 from steelyard.families.fine_tuning.wire import FineTuneEstimate, Job, JobEvents
 from steelyard.families.wire import Family, FamilyList
+from steelyard.maps.wire import DatasetMap
 from support.family_data import family, job
 
 ESTIMATE = {
@@ -166,6 +167,27 @@ def told_evaluation(**fields: Any) -> Evaluation:
     )
 
 
+def told_map(**fields: Any) -> DatasetMap:
+    """A map that is laid out."""
+    return msgspec.convert(
+        {
+            "id": "map_1",
+            "object": "dataset.map",
+            "status": "running",
+            "dataset_id": "ds_1",
+            "dataset_version": 2,
+            "model": "hashing",
+            "rows": 100,
+            "points": 100,
+            "progress": {"phase": "laying_out", "step": 90, "steps": 450},
+            "created_at": 1_790_000_200.0,
+            "updated_at": 1_790_000_200.0,
+            **fields,
+        },
+        DatasetMap,
+    )
+
+
 def record(context: str, right: str, p: float, **fields: Any) -> JobRecord:
     """A held-out decision between ``billing`` and ``shipping``; ``p`` is that of the right one."""
     other = "shipping" if right == "billing" else "billing"
@@ -216,6 +238,11 @@ def make_client(**answers: Any) -> Any:
             "get": lambda one: told_evaluation(id=one),
             "cancel": lambda one: told_evaluation(id=one),
             "records": lambda *a, **k: [],
+        },
+        "maps": {
+            "list": lambda **k: iter([]),
+            "get": lambda one: told_map(id=one),
+            "cancel": lambda one: told_map(id=one, status="cancelling"),
         },
     }
     for name, answer in answers.items():

@@ -18,7 +18,7 @@ from steelyard_workbench.pages.jobs import JobsPage
 from steelyard_workbench.session import Session
 from support.held_calls import HeldCall, until_done
 from support.shown_parts import buttons, texts
-from support.told_families import in_turn, make_client, told_evaluation, told_job
+from support.told_families import in_turn, make_client, told_evaluation, told_job, told_map
 
 
 def running(step: int, **fields: Any) -> Any:
@@ -115,6 +115,35 @@ def test_cancelling_asks_first():
     assert "its fee is given back" in texts(page.dialog.dialog)
     run(page.dialog.confirm())
     assert client.jobs.of("cancel") == [(("ftj_4",), {})]
+
+
+def test_a_map_comes_with_its_progress_is_cancelled_and_opened():
+    steps = iter((90, 180))
+
+    def get(map_id):
+        now = {"phase": "laying_out", "step": next(steps), "steps": 450}
+        return told_map(id=map_id, progress=now)
+
+    client = make_client(
+        maps_list=lambda: iter([told_map(), told_map(id="map_0", status="failed", progress=None,
+                                                     error="No model.", error_code="gone")]),
+        maps_get=get,
+    )  # fmt: skip
+    page = open_page(client)
+    said = texts(page._box)
+    assert "running, laying out: 90 of 450 iterations" in said
+    assert "failed: No model." in said
+    run(page.look())
+    run(page.look())
+    assert "180 of 450 iterations" in page._rows["map_1"].said
+    page._kind.value = "map"
+    buttons(page._box)["Cancel…"].clicks += 1
+    assert "kept for a day" in texts(page.dialog.dialog)
+    run(page.dialog.confirm())
+    assert client.maps.of("cancel") == [(("map_1",), {})]
+    buttons(page._box)["map of tickets, version 2"].clicks += 1
+    opened = page.session
+    assert (opened.page, opened.dataset, opened.version) == ("map", "ds_1", 2)
 
 
 def test_a_key_that_may_only_read_disables_cancelling():

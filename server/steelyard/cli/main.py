@@ -34,6 +34,7 @@ COMMANDS = {
     "key": "Make, list and revoke API keys.",
     "labeling": "Ask other models to label rows, and make datasets of them.",
     "lint": "Show what about a request makes its answers worse.",
+    "map": "Lay out the rows of datasets as points: those that are alike lie near.",
     "mcp": "Offer a server's API to agents, as tools of the Model Context Protocol.",
     "model": "Show the model that ships, and connect others.",
     "restore": "Put a copy in the place of a home.",

@@ -1,1 +1,1 @@
-"""Fine-tunes and evaluations that wait, run or have ended."""
+"""Fine-tunes, evaluations and maps that wait, run or have ended."""

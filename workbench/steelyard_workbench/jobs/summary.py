@@ -1,4 +1,4 @@
-"""A fine-tune or an evaluation as a line of a list, with how far it is."""
+"""A fine-tune, an evaluation or a map as a line of a list, with how far it is."""
 
 from __future__ import annotations
 
@@ -7,19 +7,24 @@ from typing import Any, Literal
 
 from steelyard.evaluations.wire import ENDED, Evaluation
 from steelyard.families.fine_tuning.wire import Job
+from steelyard.maps.wire import DatasetMap
 from steelyard_workbench.families.labels import ACTIVE
 from steelyard_workbench.jobs.progress import Track
 
-Kind = Literal["fine-tune", "evaluation"]
+Kind = Literal["fine-tune", "evaluation", "map"]
+#: The phase of a map whose steps are no rows.
+_LAYING_OUT = "laying out"
 
 
 @dataclass(frozen=True, slots=True)
 class JobSummary:
-    """A fine-tune or an evaluation, as the list shows it.
+    """A fine-tune, an evaluation or a map, as the list shows it.
 
     Parameters
     ----------
-    kind : {"fine-tune", "evaluation"}
+    kind : {"fine-tune", "evaluation", "map"}
+    dataset_version : int
+        Of what opens at a version; 0 elsewhere.
     ended : str
         How it ended, in words; empty while it has not.
     """
@@ -30,6 +35,7 @@ class JobSummary:
     status: str
     dataset_id: str
     created_at: float
+    dataset_version: int = 0
     ended: str = ""
     phase: str = ""
     step: int = 0
@@ -44,6 +50,8 @@ class JobSummary:
     @property
     def unit(self) -> str:
         """What its steps are."""
+        if self.kind == "map" and self.phase == _LAYING_OUT:
+            return "iterations"
         return "steps" if self.kind == "fine-tune" else "rows"
 
 
@@ -83,6 +91,25 @@ def summary_of_evaluation(one: Evaluation) -> JobSummary:
     )
 
 
+def summary_of_map(one: DatasetMap, dataset: str) -> JobSummary:
+    """Return a map as the list shows it, by the name of its dataset."""
+    now = one.progress
+    ended: str = "" if one.status in ACTIVE else one.status
+    if one.error is not None:
+        ended = f"{ended}: {one.error}"
+    return JobSummary(
+        "map",
+        one.id,
+        f"{dataset}, version {one.dataset_version}",
+        one.status,
+        one.dataset_id,
+        one.created_at,
+        dataset_version=one.dataset_version,
+        ended=ended,
+        **({} if now is None else _progress(_phase(now.phase), now.step, now.steps, None)),
+    )
+
+
 def progress_text(work: JobSummary, track: Track) -> str:
     """Return in words how far work is, how fast it goes and when it is done."""
     said = [work.status]
@@ -93,6 +120,10 @@ def progress_text(work: JobSummary, track: Track) -> str:
     if work.status == "running" and work.steps:
         said.append(track.text(work.unit) or "estimating how long it takes")
     return ", ".join(said)
+
+
+def _phase(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _progress(phase: str, step: int, steps: int, loss: float | None) -> dict[str, Any]:

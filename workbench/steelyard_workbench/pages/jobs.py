@@ -1,11 +1,11 @@
-"""Jobs: fine-tunes and evaluations that wait, run or have ended, of every dataset."""
+"""Jobs: fine-tunes, evaluations and maps that wait, run or have ended, of every dataset."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from textwrap import shorten
 from typing import Any
@@ -14,6 +14,7 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
+from steelyard.datasets.wire import Dataset
 from steelyard.errors import KeyScopeError, SteelyardError
 from steelyard.evaluations.wire import Evaluation
 from steelyard.families.fine_tuning.wire import Job, JobEvent
@@ -25,7 +26,13 @@ from steelyard_workbench.families.labels import ACTIVE
 from steelyard_workbench.jobs.active_row import ActiveRow
 from steelyard_workbench.jobs.detail import JobDetail
 from steelyard_workbench.jobs.progress import Track
-from steelyard_workbench.jobs.summary import JobSummary, summary_of_evaluation, summary_of_job
+from steelyard_workbench.jobs.summary import (
+    JobSummary,
+    Kind,
+    summary_of_evaluation,
+    summary_of_job,
+    summary_of_map,
+)
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
 from steelyard_workbench.problems import Problem, leave_to_banner, not_loaded, problem_of
@@ -38,12 +45,24 @@ from steelyard_workbench.tasks import Task
 _LOOKS_A_LIST = 5
 _MOST_JOBS = 100
 _MOST_EVALUATIONS = 20
+_MOST_MAPS = 50
 #: Datasets whose evaluations are listed, the most recently used.
 _MOST_DATASETS = 10
 _SHOWN_ENDED = 20
 #: Characters of a reason in the list; the fine-tune's own part has all of it.
 _MOST_REASON = 140
-_KINDS = {"fine-tunes and evaluations": "", "fine-tunes": "fine-tune", "evaluations": "evaluation"}
+_KINDS = {
+    "fine-tunes, evaluations and maps": "",
+    "fine-tunes": "fine-tune",
+    "evaluations": "evaluation",
+    "maps": "map",
+}
+#: What is lost by cancelling.
+_LOST: dict[Kind, str] = {
+    "fine-tune": "What it trained is lost, its family stays as it is, and its fee is given back.",
+    "evaluation": "What it scored is lost; it can be tried again.",
+    "map": "What it has is kept for a day: asked for again until then, it goes on from there.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +149,9 @@ class JobsPage(Page):
 
     async def ask_cancel(self, work: JobSummary) -> None:
         """Ask whether something is to be cancelled."""
-        lost = (
-            "What it trained is lost, its family stays as it is, and its fee is given back."
-            if work.kind == "fine-tune"
-            else "What it scored is lost; it can be tried again."
-        )
         self.dialog = Confirmation(
             f"Cancel the {work.kind} of {work.name}?",
-            pmui.Markdown(lost),
+            pmui.Markdown(_LOST[work.kind]),
             action=f"Cancel the {work.kind}",
             act=lambda: self._cancel(work),
             is_harmful=True,
@@ -147,18 +161,28 @@ class JobsPage(Page):
     def _fetch(self) -> Listed:
         work: list[JobSummary] = []
         problems: list[Problem] = []
+        datasets: list[Dataset] = []
         try:
             work += map(summary_of_job, islice(self.client.jobs.list(), _MOST_JOBS))
         except SteelyardError as error:
             problems.append(_of_a_part(error, "Fine-tunes"))
         try:
-            work += map(summary_of_evaluation, self._evaluations())
+            datasets = self.client.datasets.list(limit=_MOST_DATASETS).data
+            work += map(summary_of_evaluation, self._evaluations(datasets))
         except SteelyardError as error:
             problems.append(_of_a_part(error, "Evaluations"))
+        names = {one.id: one.name for one in datasets}
+        try:
+            work += [
+                summary_of_map(one, names.get(one.dataset_id, one.dataset_id))
+                for one in islice(self.client.maps.list(), _MOST_MAPS)
+            ]
+        except SteelyardError as error:
+            problems.append(_of_a_part(error, "Maps"))
         return Listed(tuple(sorted(work, key=lambda one: -one.created_at)), tuple(problems))
 
-    def _evaluations(self) -> Iterable[Evaluation]:
-        for dataset in self.client.datasets.list(limit=_MOST_DATASETS).data:
+    def _evaluations(self, datasets: Iterable[Dataset]) -> Iterable[Evaluation]:
+        for dataset in datasets:
             yield from islice(self.client.evaluations.list(dataset.id), _MOST_EVALUATIONS)
 
     def _show(self, listed: Listed) -> Viewable:
@@ -204,7 +228,8 @@ class JobsPage(Page):
         start = pmui.Button(label="Start a family", variant="contained")
         start.on_click(lambda _: self.session.open("families", family=""))
         return empty(
-            "No jobs yet. A job is a fine-tune of a family or an evaluation of models on a dataset.",
+            "No jobs yet. A job is a fine-tune of a family, an evaluation of models on a dataset, or "
+            "a map of one.",
             start,
         )
 
@@ -241,6 +266,8 @@ class JobsPage(Page):
     def _open(self, work: JobSummary) -> None:
         if work.kind == "evaluation":
             self.session.open("evaluations", evaluation=work.id, dataset=work.dataset_id)
+        elif work.kind == "map":
+            self.session.open("map", dataset=work.dataset_id, version=work.dataset_version)
         else:
             self.session.job = work.id
 
@@ -248,9 +275,13 @@ class JobsPage(Page):
         schedule(lambda: self.ask_cancel(work))
 
     async def _cancel(self, work: JobSummary) -> bool:
-        calls = self.client.jobs if work.kind == "fine-tune" else self.client.evaluations
+        cancel = {
+            "fine-tune": self.client.jobs.cancel,
+            "evaluation": self.client.evaluations.cancel,
+            "map": self.client.maps.cancel,
+        }[work.kind]
         try:
-            await asyncio.to_thread(calls.cancel, work.id)
+            await asyncio.to_thread(cancel, work.id)
         except KeyScopeError as error:
             self.forbidden = error.message
             self._refill()
@@ -274,7 +305,7 @@ class JobsPage(Page):
         self._update(found)
 
     def _again(self, active: list[JobSummary]) -> list[JobSummary]:
-        """Ask for what ran again: fine-tunes in one call, an evaluation each."""
+        """Ask for what ran again: fine-tunes in one call, the others each."""
         found: list[JobSummary] = []
         if any(work.kind == "fine-tune" for work in active):
             jobs = self.client.jobs.list(status=sorted(ACTIVE))
@@ -283,6 +314,11 @@ class JobsPage(Page):
             summary_of_evaluation(self.client.evaluations.get(work.id))
             for work in active
             if work.kind == "evaluation"
+        ]
+        found += [
+            replace(summary_of_map(self.client.maps.get(work.id), ""), name=work.name)
+            for work in active
+            if work.kind == "map"
         ]
         return found
 

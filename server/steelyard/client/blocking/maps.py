@@ -5,13 +5,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from steelyard.client import map_calls as calls
 from steelyard.client.blocking.resource import Resource
 from steelyard.client.calls import blocking_method as _method
+from steelyard.client.map_table import write_points
 from steelyard.client.progress import progress_bar
+from steelyard.client.saving import check_free, format_of
 from steelyard.client.waiting import Looking, MapFollowing
 from steelyard.maps.wire import DatasetMap
+from steelyard.wire.queries import ExportFormat
 
 
 class Maps(Resource):
@@ -28,6 +32,46 @@ class Maps(Resource):
         return self._iterate(
             lambda cursor: calls.page(dataset_id=dataset_id, limit=page_size, cursor=cursor)
         )
+
+    def export_to(
+        self,
+        map_id: str,
+        path: str | Path,
+        *,
+        decision: str | None = None,
+        evaluation: str | None = None,
+        format: ExportFormat | None = None,  # noqa: A002
+        force: bool = False,
+    ) -> Path:
+        """Write a map's points to a file, or to a folder that Hugging Face ``datasets`` loads.
+
+        Parameters
+        ----------
+        path : path
+            A file, or a folder where the format is ``hf`` and the path does not end with ``.zip``.
+        decision : str, optional
+            Whose labels stand beside the points.
+        evaluation : str, optional
+            Id of an evaluation of the dataset, whose model's answers to the decision are there too.
+        format : {"csv", "parquet", "hf"}, optional
+            That of the path's ending when left out; a path without one of them is a folder.
+        force : bool, default False
+            Whether to replace what is there.
+
+        Raises
+        ------
+        ValueError
+            When an evaluation is named without a decision.
+        """
+        if evaluation is not None and decision is None:
+            raise ValueError("evaluation needs decision: name the decision that it answered.")
+        path = Path(path)
+        check_free(path, force=force)
+        points = self.send(calls.points(map_id))
+        values = None
+        if decision is not None:
+            values = self.send(calls.values(map_id, decision, evaluation=evaluation))
+        return write_points(points, values, path, format_of(path, format), force=force)
 
     def wait(
         self,

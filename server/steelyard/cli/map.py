@@ -1,0 +1,168 @@
+"""``steelyard map``: the rows of datasets laid out as points, followed, stopped and exported."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import click
+
+from steelyard.cli.connecting import Server, server_options
+from steelyard.cli.exporting import ExportAs, export_options
+from steelyard.cli.failures import FAILED
+from steelyard.cli.local_state import show_table, show_time
+from steelyard.cli.terminal import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from steelyard.client import Client
+    from steelyard.maps.wire import DatasetMap
+
+_EPILOG = """\b
+Examples:
+  steelyard map start ds_01k… --follow
+  steelyard map list --dataset ds_01k…
+  steelyard map export map_01k… --decision team --output points.csv
+"""
+
+
+@click.group("map", epilog=_EPILOG)
+def command() -> None:
+    """Lay out the rows of datasets as points: rows whose contexts are alike lie near each other.
+
+    Exit status: 1 when a map that is followed has no points; 3 when it has not ended in time.
+    """
+
+
+@command.command("start", epilog=_EPILOG)
+@click.argument("dataset")
+@click.option("--version", type=click.IntRange(min=1), help="A version. [default: the latest]")
+@click.option("--model", help="Whose vectors are compared. [default: the default base model]")
+@click.option("--follow", is_flag=True, help="Wait until it has its points.")
+@server_options
+def start(
+    *, dataset: str, version: int | None, model: str | None, follow: bool, server: Server
+) -> None:
+    """Lay out the rows of DATASET, or show the map that is there.
+
+    One that was cancelled goes on from what it has, and one that failed begins anew.
+    """
+    with server.connected() as client:
+        found = client.maps.create(dataset, version=version, model=model)
+        if follow:
+            click.echo(f"Following {printable(found.id)}", err=True)
+            _follow(client, found, server, timeout_s=None)
+        else:
+            server.show(found, _show)
+
+
+@command.command("follow", epilog=_EPILOG)
+@click.argument("map_", metavar="MAP")
+@click.option("--timeout", "timeout_s", type=float, help="Seconds to wait. [default: no end]")
+@server_options
+def follow(*, map_: str, timeout_s: float | None, server: Server) -> None:
+    """Wait until MAP has its points, with a live bar."""
+    with server.connected() as client:
+        _follow(client, map_, server, timeout_s=timeout_s)
+
+
+@command.command("list", epilog=_EPILOG)
+@click.option("--dataset", "dataset_id", help="Only those of this dataset.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Maps at most."
+)
+@server_options
+def list_maps(*, dataset_id: str | None, limit: int, server: Server) -> None:
+    """List maps, the newest first."""
+    with server.connected() as client:
+        found = list(islice(client.maps.list(dataset_id=dataset_id), limit))
+    server.show(found, _show_maps)
+
+
+@command.command("show", epilog=_EPILOG)
+@click.argument("map_", metavar="MAP")
+@server_options
+def show(*, map_: str, server: Server) -> None:
+    """Show MAP: how far it is."""
+    with server.connected() as client:
+        found = client.maps.get(map_)
+    server.show(found, _show)
+
+
+@command.command("cancel", epilog=_EPILOG)
+@click.argument("map_", metavar="MAP")
+@server_options
+def cancel(*, map_: str, server: Server) -> None:
+    """Stop MAP; what it has is kept for a day, and it goes on when it is started again."""
+    with server.connected() as client:
+        found = client.maps.cancel(map_)
+    server.show(found, _show)
+
+
+@command.command("export", epilog=_EPILOG)
+@click.argument("map_", metavar="MAP")
+@click.option("--decision", help="Write the labels of this decision too.")
+@click.option(
+    "--evaluation", help="Write what this evaluation's model answered to the decision too."
+)
+@export_options
+@server_options
+def export(
+    *,
+    map_: str,
+    decision: str | None,
+    evaluation: str | None,
+    export_as: ExportAs,
+    server: Server,
+) -> None:
+    """Write the points of MAP, a row each: its place in the dataset, side, x, y and text."""
+    if evaluation is not None and decision is None:
+        raise click.UsageError("--evaluation needs --decision: name the decision that it answered.")
+    with server.connected() as client:
+        export_as.save(
+            server,
+            map_,
+            lambda *, progress, **given: client.maps.export_to(  # noqa: ARG005
+                map_, decision=decision, evaluation=evaluation, **given
+            ),
+        )
+
+
+def _follow(
+    client: Client, map_: str | DatasetMap, server: Server, *, timeout_s: float | None
+) -> None:
+    found = client.maps.wait(map_, timeout_s=timeout_s)
+    server.show(found, _show)
+    if found.status != "succeeded":
+        raise click.exceptions.Exit(FAILED)
+
+
+def _show(found: DatasetMap) -> None:
+    _show_maps([found])
+    if found.error is not None:
+        click.echo(printable(f"{found.error} ({found.error_code})"))
+
+
+def _show_maps(found: Sequence[DatasetMap]) -> None:
+    show_table(
+        ("ID", "DATASET", "VERSION", "MODEL", "STATUS", "POINTS", "DONE", "ASKED FOR"),
+        [
+            (
+                one.id,
+                one.dataset_id,
+                one.dataset_version,
+                one.model,
+                one.status,
+                one.points,
+                _done(one),
+                show_time(one.created_at),
+            )
+            for one in found
+        ],
+    )
+
+
+def _done(one: DatasetMap) -> str:
+    now = one.progress
+    return "" if now is None else f"{now.phase.replace('_', ' ')}: {now.step} of {now.steps}"
