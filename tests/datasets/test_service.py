@@ -207,7 +207,11 @@ def check_whole(url: str, acknowledged: dict[str, int], *, newest: int = 10_000)
 
 
 @pytest.mark.parametrize(
-    "n_kills", [3, pytest.param(100, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])]
+    "n_kills",
+    [
+        pytest.param(3, marks=pytest.mark.timeout(300)),
+        pytest.param(100, marks=[pytest.mark.slow, pytest.mark.timeout(3600)]),
+    ],
 )
 def test_kill_9_while_rows_are_uploaded_and_committed(tmp_path, n_kills):
     chance = random.Random(f"kill {n_kills}")

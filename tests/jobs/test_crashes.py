@@ -68,6 +68,7 @@ def crash_and_resume(home: Path, file: Path, rng: random.Random, n_kills: int):
     return ended, scored_again
 
 
+@pytest.mark.timeout(300)
 def test_a_killed_evaluation_resumes_and_scores_no_kept_row_again(tmp_path):
     expected = unbroken_metrics(tmp_path / "whole", tmp_path / "whole.txt", make_rows(N_ROWS))
     ended, scored_again = crash_and_resume(
