@@ -206,7 +206,7 @@ def check(path: Path) -> dict[str, list[dict[str, Any]]]:
             books[entry["book"]] = books.get(entry["book"], 0) + entry["amount_nano"]
     expected = {
         "pending": ("purchases_pending",),
-        "paid": ("paid",),
+        "paid": ("wallet",),  # as the book ``paid`` is stored
         "refunded": ("refunds",),
         "disputed": ("refunds",),
     }

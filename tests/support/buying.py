@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import func, select, text
 
 from steelyard.accounts.service import AccountService
 from steelyard.billing.money import NANO
 from steelyard.billing.store import balances_of
+from steelyard.billing.tables import ledger_entries
 from steelyard.caller import Caller
 from steelyard.errors import PaymentProviderError
 from steelyard.operations.write import Write
@@ -106,10 +107,10 @@ class Till:
     def books(self, account_id: str = "local") -> dict[str, int]:
         """Return the books, whose sums are checked against the ledger's."""
         books = self.state.read_now(lambda connection: balances_of(connection, account_id))
-        entries = self.query(
-            "SELECT book, SUM(amount_nano) FROM ledger_entries "
-            f"WHERE account_id = '{account_id}' GROUP BY book"
-        )
+        of_account = ledger_entries.c.account_id == account_id
+        sums = select(ledger_entries.c.book, func.sum(ledger_entries.c.amount_nano))
+        sums = sums.where(of_account).group_by(ledger_entries.c.book)
+        entries = self.state.read_now(lambda connection: list(connection.execute(sums).all()))
         assert {book: amount for book, amount in books.items() if amount} == {
             book: int(amount) for book, amount in entries if amount
         }
