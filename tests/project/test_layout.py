@@ -116,6 +116,7 @@ WORLDLY = {
     "training",
     "triton",
     "version",
+    "waiting",
 }
 #: Names of the modules by which a room meets the world; the trainer has a contract of its own.
 AT_THE_EDGE = re.compile(r"(^|_)(routes|run|service|store|tables)$")

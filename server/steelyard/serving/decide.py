@@ -46,6 +46,7 @@ from steelyard.errors.kinds import UnprocessableError
 from steelyard.ids import new_id
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.scoring.shares import Share
+from steelyard.waiting import wait_for_end
 
 #: The calibration of what is calibrated already: a temperature of 1.
 _UNTEMPERED = TemperatureTable()
@@ -402,9 +403,12 @@ async def wait_for_scores(
     future: concurrent.futures.Future[list[ScoredDecision]], wait_s: float
 ) -> list[ScoredDecision]:
     """Wait for what a queue was given, without blocking the event loop."""
+    if not await wait_for_end(future, wait_s):
+        raise _late(future, wait_s)
     try:
-        async with asyncio.timeout(wait_s):
-            return await asyncio.wrap_future(future)
+        return future.result()
+    except concurrent.futures.CancelledError:  # what it was queued for was given up
+        raise asyncio.CancelledError from None
     except SteelyardError:  # one of them is a TimeoutError too
         raise
     except TimeoutError:

@@ -42,6 +42,7 @@ from steelyard.storage.locks import (
 )
 from steelyard.storage.migrate import bring_to_head
 from steelyard.storage.writer import Writer
+from steelyard.waiting import wait_for_end
 
 T = TypeVar("T")
 
@@ -86,35 +87,26 @@ class State:
         self._is_closed = False
         _opened.add(self)
 
-    def submit(self, work: Callable[[Connection], T]) -> Future[T]:
+    def submit(self, work: Callable[[Connection], T], *, is_synced: bool = True) -> Future[T]:
         """Queue a write and give its future; see ``write``."""
         self._check_process()
-        future = self._writer.submit(work)
+        future = self._writer.submit(work, is_synced=is_synced)
         if self._damage is not None:
             future.add_done_callback(self._note_damage)
         return future
 
-    async def write(self, work: Callable[[Connection], T]) -> T:
+    async def write(self, work: Callable[[Connection], T], *, is_synced: bool = True) -> T:
         """Run a write in a transaction; what it wrote is durable when this returns.
 
         The work runs on the writer's thread, maybe beside other writes in one transaction, and maybe again
         after a lost connection: it must touch only the database. An exception of it undoes what it wrote
         and is raised here. A cancelled call is not written if its turn has not come; otherwise it may be.
+
+        What is not synced survives the process, however it ends, but maybe not the machine's power: it
+        is for what nobody was told of yet, and what its process would have to end.
         """
-        future = self.submit(work)
-        loop = asyncio.get_running_loop()
-        # Every paid request waits here twice: asyncio's own ways cost several times as much.
-        ended: asyncio.Future[None] = loop.create_future()
-        future.add_done_callback(functools.partial(_tell, loop, ended))
-        timer = loop.call_later(WAIT_S, _end, ended)
-        try:
-            await ended
-        except asyncio.CancelledError:
-            future.cancel()
-            raise
-        finally:
-            timer.cancel()
-        if future.done():
+        future = self.submit(work, is_synced=is_synced)
+        if await wait_for_end(future, WAIT_S):
             return future.result()
         if future.cancel():
             raise StorageUnavailableError(_LATE)
@@ -238,17 +230,6 @@ class State:
 
     def _inherited(self) -> None:
         self._liveness.forget()
-
-
-def _tell(loop: asyncio.AbstractEventLoop, ended: asyncio.Future[None], _: Future[Any]) -> None:
-    """End a wait of an event loop from the writer's thread; the loop may be closed by now."""
-    with contextlib.suppress(RuntimeError):
-        loop.call_soon_threadsafe(_end, ended)
-
-
-def _end(waiting: asyncio.Future[None]) -> None:
-    if not waiting.done():
-        waiting.set_result(None)
 
 
 def _read_once(engine: Engine, work: Callable[[Connection], T]) -> T:
