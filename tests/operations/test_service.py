@@ -331,9 +331,9 @@ class Broken:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, state: State, *, after: bool) -> None:
         write = state.write
 
-        async def broken(work):
+        async def broken(work, *, is_synced=True):
             if after:
-                await write(work)
+                await write(work, is_synced=is_synced)
             raise errors.StorageUnavailableError("The connection was lost.")
 
         self._patch = monkeypatch

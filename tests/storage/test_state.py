@@ -199,6 +199,29 @@ def test_a_lookup_that_would_have_to_wait_is_left_to_a_thread(
     assert threads[1] == threading.current_thread().name
 
 
+def test_only_what_must_outlive_the_power_is_synced(tmp_path: Path):
+    state = open_state(f"sqlite:///{tmp_path / 'state.sqlite'}")
+
+    def level(connection: Connection) -> int:
+        return connection.exec_driver_sql("PRAGMA synchronous").scalar_one()
+
+    def fail(connection: Connection) -> None:
+        raise ValueError
+
+    normal, full = 1, 2
+    assert state.write_now(level) == full
+    assert state.submit(level, is_synced=False).result(60) == normal
+    assert state.submit(level, is_synced=False).result(60) == normal
+    assert state.write_now(level) == full
+    may_go_on = blocked(state)
+    together = [state.submit(level, is_synced=is_synced) for is_synced in (False, True, False)]
+    with_one_that_fails = state.submit(fail)
+    may_go_on.set()
+    assert [one.result(60) for one in together] == [full] * 3
+    assert isinstance(with_one_that_fails.exception(60), ValueError)
+    state.close()
+
+
 def test_a_lookup_sees_each_commit_at_once(state: State):
     def count(connection: Connection) -> int:
         return connection.execute(select(func.count()).select_from(accounts)).scalar_one()

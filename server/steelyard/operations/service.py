@@ -165,7 +165,10 @@ class OperationLog:
     ) -> Accepted | Replay | Pending | errors.SteelyardError:
         self._running[accepted.operation_id] = Future()
         try:
-            outcome = await self._state.write(functools.partial(self._writes.accept, accepted))
+            # Without power nobody would end it: lost, it leaves key and credit as a dead one does.
+            outcome = await self._state.write(
+                functools.partial(self._writes.accept, accepted), is_synced=False
+            )
         except BaseException:
             # It may have been written all the same, or be yet: nothing runs it.
             self._end(accepted.operation_id)

@@ -51,6 +51,7 @@ class Turns(Protocol):
 @dataclass(slots=True)
 class _Write:
     work: Callable[[Connection], Any]
+    is_synced: bool = True
     future: Future[Any] = field(default_factory=Future)
     outcome: Any = None
     error: BaseException | None = None
@@ -87,12 +88,17 @@ class Writer:
         self._closing = threading.Lock()
         self._is_closed = False
         self._connection: Connection | None = None
+        self._is_syncing = True
         self._thread = threading.Thread(target=self._run, name="steelyard-state", daemon=True)
         self._thread.start()
 
-    def submit(self, work: Callable[[Connection], T]) -> Future[T]:
-        """Queue a write; the future ends when it is durable or will never be."""
-        write = _Write(work)
+    def submit(self, work: Callable[[Connection], T], *, is_synced: bool = True) -> Future[T]:
+        """Queue a write; the future ends when it is durable or will never be.
+
+        One that need not be synced may be lost with the machine's power, and by nothing less; what is
+        written after it and synced keeps it too. On PostgreSQL all are.
+        """
+        write = _Write(work, is_synced)
         with self._closing:
             if self._is_closed:
                 raise StorageUnavailableError("The state is closed: the server is stopping.")
@@ -129,7 +135,12 @@ class Writer:
         for is_last_try in (False, True):
             connection = self._connected()
             is_committing = False
+            if self._file is not None and not is_gathered:
+                # The turn was waited for: nothing more comes in while the transaction begins.
+                is_gathered = True
+                batch += self._gather(first)
             try:
+                self._choose_sync(connection, batch)
                 with connection.begin() as transaction:
                     self._turns.begin(connection)
                     if not is_gathered:
@@ -154,6 +165,16 @@ class Writer:
             else:
                 self._check_written()
                 return
+
+    def _choose_sync(self, connection: Connection, batch: list[_Write]) -> None:
+        """Make SQLite sync the commit of a batch if one of its writes is to be; not in a transaction."""
+        is_synced = any(write.is_synced for write in batch)
+        if self._file is None or is_synced is self._is_syncing:
+            return
+        driver = connection.connection.dbapi_connection
+        assert driver is not None  # noqa: S101  it is open
+        driver.execute(f"PRAGMA synchronous = {'FULL' if is_synced else 'NORMAL'}").close()
+        self._is_syncing = is_synced
 
     def _gather(self, first: _Write) -> list[_Write]:
         """Take what has come in by now, but not what its callers gave up."""
@@ -193,6 +214,7 @@ class Writer:
             if self._file is not None:
                 self._file.forget_log()
             self._connection = self._engine.connect()
+            self._is_syncing = True
         return self._connection
 
     def _drop_connection(self) -> None:
