@@ -8,6 +8,7 @@ Also what of Sanic is ours: its signals and its connection.
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import socket
 from collections.abc import Callable
@@ -29,6 +30,8 @@ _BACKLOG = 1024
 #: Seconds that answers already made have to leave.
 _FLUSH_S = 2.0
 _POLL_S = 0.02
+#: New objects after which cycles among them are looked for.
+_COLLECTED_OBJECTS = 10_000
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -125,8 +128,13 @@ def run_server(
 
         for number in _SIGNALS:
             loop.add_signal_handler(number, hear)
+
+        def ready() -> None:
+            on_ready()
+            _spare_collector()
+
         try:
-            await serve_app(app, listener, stop, on_ready=on_ready)
+            await serve_app(app, listener, stop, on_ready=ready)
         finally:
             for number in _SIGNALS:
                 loop.remove_signal_handler(number)
@@ -134,6 +142,16 @@ def run_server(
     keep_memory_whole()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(main())
+
+
+def _spare_collector() -> None:
+    """Keep Python's collector of cycles from what lives as long as the process, and call it less.
+
+    A request makes thousands of objects, hardly any in a cycle: at the interpreter's own threshold the
+    collector takes a twentieth of what it costs.
+    """
+    gc.freeze()
+    gc.set_threshold(_COLLECTED_OBJECTS, 10, 10)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
