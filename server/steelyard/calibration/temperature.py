@@ -153,11 +153,12 @@ class TemperatureTable:
             When the logits are not one row of finite numbers.
         """
         row = np.asarray(logits, dtype=np.float64)
-        if row.ndim != 1 or not np.isfinite(row).all():
+        # A row is short: what NumPy's methods put around their ufuncs costs more than these do.
+        if row.ndim != 1 or not np.logical_and.reduce(np.isfinite(row)):
             raise ValueError("The logits of a decision must be one row of finite numbers.")
         scaled = row / self.temperature(kind, row.size)
-        scaled -= scaled.max()
-        normalised: NDArray[np.float64] = scaled - np.log(np.exp(scaled).sum())
+        scaled -= np.maximum.reduce(scaled)
+        normalised: NDArray[np.float64] = scaled - np.log(np.add.reduce(np.exp(scaled)))
         return normalised
 
     def probabilities(self, logits: ArrayLike, kind: str) -> NDArray[np.float64]:
@@ -171,8 +172,8 @@ class TemperatureTable:
             In outcome order; each in 0 to 1, and their sum 1 within 1e-12.
         """
         weights = np.exp(self.log_probabilities(logits, kind))
-        probabilities: NDArray[np.float64] = weights / weights.sum()
-        return probabilities
+        weights /= np.add.reduce(weights)
+        return weights
 
 
 def softmax(logits: ArrayLike) -> NDArray[np.float64]:
