@@ -38,6 +38,8 @@ RETENTION_DAYS = 30.0
 LOCAL, ACME = "local", "acc_acme"
 #: Answers of an account's day, and its days; the last one is today.
 N_A_DAY, DAYS = 36, (0, 1, 5)
+#: All of them, by day.
+WINDOW: dict[str, Any] = {"since": FIRST_DAY * DAY_S, "until": NOW, "bucket_s": 86_400}
 
 QUERIES: tuple[dict[str, Any], ...] = (
     {},
@@ -140,7 +142,7 @@ async def _ask(state: State, files: ArchiveFiles | None, me: Caller) -> dict[str
     for asked in QUERIES:
         cursor, pages = None, []
         while True:
-            page = await log.page(me, DecisionLogQuery(**asked, limit=25, cursor=cursor))
+            page = await log.page(me, DecisionLogQuery(**asked, limit=40, cursor=cursor))
             pages.append(msgspec.to_builtins(page))
             cursor = page.next_cursor
             if cursor is None:
@@ -156,10 +158,9 @@ async def _ask(state: State, files: ArchiveFiles | None, me: Caller) -> dict[str
     told["some"] = b"".join(
         await log.export(me, ExportDecisionsQuery(format="csv", key="key_1", abstained=False))
     )
-    window: dict[str, Any] = {"since": FIRST_DAY * DAY_S, "until": NOW, "bucket_s": 86_400}
     for model in (None, "router@1"):
-        summary = await log.summary(me, DecisionSummaryQuery(**window, model=model))
-        series = await log.series(me, DecisionSeriesQuery(**window, model=model))
+        summary = await log.summary(me, DecisionSummaryQuery(**WINDOW, model=model))
+        series = await log.series(me, DecisionSeriesQuery(**WINDOW, model=model))
         told[f"summary {model}"] = msgspec.to_builtins(summary)
         told[f"series {model}"] = msgspec.to_builtins(series)
 

@@ -24,7 +24,7 @@ from support.archived import move_all
 
 
 def main(url: str, folder: str, moment: int) -> None:
-    archive_files.FILE_ROWS, run.GROUP_ROWS, run._AT_ONCE = 20, 8, 10
+    archive_files.FILE_ROWS, run.GROUP_ROWS, run._AT_ONCE = 24, 12, 10
     moments = count()
 
     def pass_moment() -> None:
