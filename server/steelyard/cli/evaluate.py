@@ -187,6 +187,10 @@ def _show_detail(detail: EvaluationDetail) -> None:
             for name, measures in lines
         ],
     )
+    if detail.sample is not None:
+        click.echo(
+            f"These rest on {detail.sample:.2%} of the contexts; the evaluation's metrics are of all."
+        )
     if detail.reliability is UNSET:
         return
     click.echo()
