@@ -69,7 +69,7 @@ def answer_parts(
     workers: Workers,
     note: Callable[[Part], object],
 ) -> None:
-    """Have processes answer parts and keep them in a folder; ``note`` takes each that is kept.
+    """Answer parts in processes that keep them in a folder; ``note`` takes each that is kept.
 
     Raises
     ------

@@ -190,7 +190,7 @@ def finished(connection: Connection, evaluation_id: str) -> list[str]:
 
 
 def let_go(connection: Connection, job: PendingJob) -> bool:
-    """Let go of a partition that is to stop; returns whether none of the evaluation's is held."""
+    """Release a partition that is to stop; returns whether none of the evaluation's is held."""
     connection.execute(
         update(evaluation_partitions).where(_is_mine(job)).values(runner=None, attempt=1)
     )
@@ -198,7 +198,7 @@ def let_go(connection: Connection, job: PendingJob) -> bool:
 
 
 def free(connection: Connection, evaluation_id: str) -> None:
-    """Let every partition be claimed anew, as at a retry."""
+    """Release every partition, to be claimed anew at a retry."""
     connection.execute(
         update(evaluation_partitions)
         .where(_held.evaluation_id == evaluation_id)
