@@ -29,6 +29,19 @@ _LEAST, _MOST = 3.0, 9.0
 #: Points that are drawn while the figure is moved: drawing more takes a processor, where there is
 #: no graphics card, longer than a frame.
 _MOVING = 4_000
+#: Draws a few points in the place of all, or all again. Without a graphics card, copying WebGL's canvas
+#: into the figure's takes longer than a frame, and BokehJS copies it for hidden glyphs too: the few
+#: are of a glyph that it draws without WebGL, and that of all is told to need no copy while hidden.
+_SWITCH = """
+const view = Bokeh.index.find_one(every);
+if (view != null && !Object.hasOwn(view, "has_webgl")) {
+  Object.defineProperty(view, "has_webgl", {
+    get() { return this.model.visible && this.glyph.has_webgl(); },
+  });
+}
+every.visible = !moving;
+few.visible = moving;
+"""
 #: Room around the points, which are within -1 to 1.
 _RANGE = (-1.05, 1.05)
 
@@ -62,8 +75,11 @@ class MapChart(Viewer):
         )
         made = figures.plot(
             TITLE, "", "", height=_HEIGHT, x_range=_RANGE, y_range=_RANGE,
-            output_backend="webgl", active_scroll="wheel_zoom",
+            output_backend="webgl" if len(points.x) > _MOVING else "canvas",
+            active_scroll="wheel_zoom",
         )  # fmt: skip
+        # BokehJS would draw a tenth of the points while the figure is moved, in grey.
+        made.lod_threshold = None
         # The axes have no meaning: only what is near what has.
         made.axis.visible = made.grid.visible = False
         size = float(np.clip(600 / np.sqrt(max(len(points.x), 1)), _LEAST, _MOST))
@@ -116,10 +132,12 @@ def _thin_while_moving(
     if n_points <= _MOVING:
         return
     some = [place * n_points // _MOVING for place in range(_MOVING)]
-    few = made.scatter(
-        "x", "y", source=source, view=CDSView(filter=IndexFilter(some)), visible=False, **marks
-    )
-    switch = "every.visible = !moving; few.visible = moving;"
+    across = {"value": marks["size"], "units": "screen"}
+    few = made.ellipse(
+        "x", "y", source=source, view=CDSView(filter=IndexFilter(some)), visible=False,
+        width=across, height=across,
+        **{name: value for name, value in marks.items() if name != "size"},
+    )  # fmt: skip
     for event, moving in (("lodstart", True), ("lodend", False)):
         args = {"every": every, "few": few, "moving": moving}
-        made.js_on_event(event, CustomJS(args=args, code=switch))
+        made.js_on_event(event, CustomJS(args=args, code=_SWITCH))
