@@ -118,11 +118,9 @@ def checkpoint_answerer(path: Path, tokenizer) -> Callable[[RenderedRequest], li
 
     from steelyard.training.base.augment import WordedDecision
     from steelyard.training.base.batches import make_batches, make_item
-    from steelyard.training.base.checkpoints import read_weights
-    from steelyard.training.base.model import PackedScorer
+    from steelyard.training.base.checkpoints import read_scorer
 
-    model = PackedScorer().eval()
-    model.load_state_dict(read_weights(path))
+    model = read_scorer(path)
 
     def ask(request: RenderedRequest) -> list[Answer]:
         answers = []

@@ -5,14 +5,22 @@ import pytest
 
 pytest.importorskip("torch", reason="training needs the train extra: pip install steelyard[train]")
 
+import torch
+
 from scoring.reference import visibility
 from steelyard.decisions.rendering import RenderedDecision
-from steelyard.scoring.packing import Layout, alone_texts, lay_out_text, level_features
+from steelyard.scoring.packing import (
+    ROLE_CONTEXT,
+    Layout,
+    alone_texts,
+    lay_out_text,
+    level_features,
+)
 from steelyard.scoring.passes import KINDS
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base.augment import WordedDecision
 from steelyard.training.base.batches import ROW_LENGTHS, Item, make_batches, make_item
-from steelyard.training.base.model import Batch
+from steelyard.training.base.model import Batch, without_context
 from support.random_model import make_words
 
 
@@ -171,6 +179,19 @@ def test_full_attention_lets_a_request_see_all_of_itself_and_no_other(items, tok
             assert mask[start:stop, start:stop].all()
             assert not mask[start:stop, :start].any()
             assert not mask[start:stop, stop:].any()
+
+
+def test_without_the_context_a_question_sees_itself_and_outcomes_their_question(batches) -> None:
+    for batch in batches:
+        is_context = batch.roles == ROLE_CONTEXT
+        lower = without_context(batch.mask, batch.roles)
+        for row in range(len(batch.ids)):
+            full, seen, context = batch.mask[row, 0], lower[row, 0], is_context[row]
+            assert torch.equal(seen[context], full[context])
+            asked = seen[~context]
+            assert not asked[:, context].any()
+            assert torch.equal(asked[:, ~context], full[~context][:, ~context])
+            assert asked.any(1).all(), "a token sees itself"
 
 
 def test_a_context_that_does_not_fit_is_cut_to_the_longest_row(tokenizer) -> None:

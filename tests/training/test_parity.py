@@ -16,7 +16,12 @@ from steelyard.scoring.onnx import OnnxScorer
 from steelyard.training.base import quantize
 from steelyard.training.base.augment import WordedDecision
 from steelyard.training.base.batches import make_batches, make_item
-from steelyard.training.base.checkpoints import mean_weights, read_details, read_weights
+from steelyard.training.base.checkpoints import (
+    mean_weights,
+    read_details,
+    read_scorer,
+    read_weights,
+)
 from steelyard.training.base.export import write_model
 from steelyard.training.base.model import PackedScorer
 from steelyard.training.graph import Shape, build
@@ -76,9 +81,11 @@ def test_the_state_has_the_models_names_and_shapes(state) -> None:
     assert {name: value.shape for name, value in state.items()} == expected
 
 
-def test_the_graph_gives_the_logits_of_the_trained_model(state, trained, tokenizer) -> None:
+@pytest.mark.parametrize("apart", [0, 3])
+def test_the_graph_gives_the_logits_of_the_trained_model(state, trained, tokenizer, apart) -> None:
     words, rest = pack_weights(state, Shape())
-    engine = Engine(build(Shape.of(rest)).SerializeToString(), {**words, **rest}, precision=FLOAT32)
+    graph = build(Shape.of(rest, apart)).SerializeToString()
+    engine = Engine(graph, {**words, **rest}, precision=FLOAT32)
     scorer = OnnxScorer(engine, tokenizer, name="parity", engine_name="parity")
     for request in requests():
         examples = [
@@ -86,7 +93,8 @@ def test_the_graph_gives_the_logits_of_the_trained_model(state, trained, tokeniz
         ]
         item = make_item(request.context, examples, tokenizer)
         (batch,) = make_batches([item])
-        with torch.no_grad():
+        with torch.no_grad(), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(trained, "apart", apart)
             logits = trained(batch)[0].numpy()
         for index, served in enumerate(scorer.score([request])[0]):
             n = len(served.logits)
@@ -96,15 +104,19 @@ def test_the_graph_gives_the_logits_of_the_trained_model(state, trained, tokeniz
 
 
 def test_a_checkpoint_becomes_a_folder_that_loads(state, trained, tmp_path) -> None:
-    content = {"model": trained.state_dict(), "state": {"step": 3}, "recipe": {"seed": 1}}
+    recipe = {"seed": 1, "apart": 3}
+    content = {"model": trained.state_dict(), "state": {"step": 3}, "recipe": recipe}
     torch.save(content, tmp_path / "checkpoint.pt")
     checkpoint = tmp_path / "checkpoint.pt"
-    assert read_details(checkpoint) == {"state": {"step": 3}, "recipe": {"seed": 1}}
+    assert read_details(checkpoint) == {"state": {"step": 3}, "recipe": recipe}
+    assert read_scorer(checkpoint).apart == 3
     read = {name: value.numpy() for name, value in read_weights(checkpoint).items()}
     assert all(np.array_equal(read[name], value) for name, value in state.items())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(quantize, "SAMPLE", 2_000)
-        write_model(read, make_tokenizer_json(), sample_requests()[:4], tmp_path / "out", "trial")
+        sample = sample_requests()[:4]
+        write_model(read, make_tokenizer_json(), sample, tmp_path / "out", "trial", apart=3)
+    assert read_scorer(tmp_path / "out").apart == 3
     for engine in ("onnxruntime-float32", "onnxruntime-int8"):
         model = load_base_model(engine, folder=tmp_path / "out")
         assert model.scorer.name == "trial"

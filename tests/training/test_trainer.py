@@ -16,7 +16,7 @@ from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base import anchor as anchor_module
 from steelyard.training.base import model as model_module
 from steelyard.training.base import trainer as trainer_module
-from steelyard.training.base.checkpoints import CHECKPOINT
+from steelyard.training.base.checkpoints import CHECKPOINT, read_scorer
 from steelyard.training.base.mixture import Mixture
 from steelyard.training.base.model import PackedScorer
 from steelyard.training.base.trainer import LOG, Recipe, Trainer
@@ -45,9 +45,9 @@ def one_thread():
     torch.set_num_threads(n_threads)
 
 
-def make_model() -> PackedScorer:
+def make_model(apart: int = 0) -> PackedScorer:
     torch.manual_seed(0)
-    return PackedScorer()
+    return PackedScorer(apart=apart)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def make_trainer(mixture: Mixture, tokenizer: Tokenizer, tmp_path: Path):
             }
         )
         return Trainer(
-            make_model(),
+            make_model(recipe.apart),
             mixture,
             # The tasks trained on: what is tested here is whether anything is learned.
             {source: rows[:8] for source, rows in mixture.rows.items()},
@@ -174,6 +174,25 @@ def test_the_log_has_losses_against_tokens(make_trainer) -> None:
     for line in validations:
         assert set(line["validation"]) == {"tickets", "labels", "mean"}
         assert line["validation"]["mean"]["log_loss"] > 0
+
+
+def test_a_run_is_resumed_with_the_layers_apart_that_it_has(make_trainer, monkeypatch) -> None:
+    for module in (model_module, trainer_module):
+        monkeypatch.setattr(module, "N_LAYERS", 2)
+    trainer = make_trainer(apart=1, tokens=2 * STEP)
+    assert trainer.model.apart == 1
+    before = weights_of(trainer)
+    trainer.run()
+    assert not torch.equal(trainer.model.layers[0].query.weight, before["layers.0.query.weight"])
+    assert read_scorer(trainer.folder / CHECKPOINT).apart == 1
+    with pytest.raises(ValueError, match=r"has apart 1, and 0 is asked for; .*--apart 1"):
+        make_trainer(tokens=2 * STEP)
+    assert make_trainer(apart=1).state.tokens >= 2 * STEP
+
+
+def test_layers_apart_leave_one_that_joins() -> None:
+    with pytest.raises(ValueError, match="apart is 1; expected 0 to 0"):
+        PackedScorer(apart=1)
 
 
 def test_another_seed_is_another_run(make_trainer) -> None:

@@ -76,6 +76,11 @@ class BaseFiles:
         """How the model reads requests: see ``steelyard.scoring.reading``."""
         return int(self.manifest.get("reading", FIRST_READING))
 
+    @property
+    def apart(self) -> int:
+        """In how many of the lowest layers its questions do not see the context."""
+        return apart_of(self.manifest)
+
     def scorer(
         self,
         weights: Mapping[str, NDArray[np.generic]],
@@ -164,6 +169,11 @@ def read_base_files(engine: str = AUTO, folder: Path | None = None) -> BaseFiles
         manifest=manifest,
         folder=folder,
     )
+
+
+def apart_of(manifest: Mapping[str, Any]) -> int:
+    """Return in how many of the lowest layers a model's questions do not see the context."""
+    return int(manifest.get("apart", 0))
 
 
 def earlier_temperatures(

@@ -30,6 +30,8 @@ FLOAT, DOUBLE, INT32, INT8 = (
     TensorProto.INT8,
 )
 MASKED = -1e4
+#: Columns of ``blocks`` that name the channels a token listens to; those of no context.
+LISTENS, LISTENS_APART = (2, 3, 4), (3, 4)
 #: What neither a block nor a channel is nor a token listens to.
 NO_BLOCK = -2
 #: Inputs that name the keys of each row, in the order in which what they hold is summed.
@@ -56,11 +58,13 @@ class Shape:
     layer_norm_eps: float = 1e-12
     #: Whether what an outcome's marker has read turns its similarity down, off or round.
     is_gated: bool = False
+    #: In how many of the lowest layers a question and its outcomes do not see the context.
+    apart: int = 0
 
     @classmethod
-    def of(cls, names: Iterable[str]) -> Shape:
+    def of(cls, names: Iterable[str], apart: int = 0) -> Shape:
         """Return the shape of the model whose stored weights have these names."""
-        return cls(is_gated="similarity_gate.weight" in names)
+        return cls(is_gated="similarity_gate.weight" in names, apart=apart)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,13 +195,17 @@ class GraphBuilder:
         total = self.op("Add", [total, self.op("Gather", [roles, "role_ids"])])
         return self.norm(total, "embedding_norm")
 
-    def attention_biases(self) -> list[str]:
-        """Build the block mask: 0 where a token attends, ``MASKED`` where it does not."""
+    def attention_biases(self, columns: Sequence[int] = LISTENS) -> list[str]:
+        """Build the block mask: 0 where a token attends, ``MASKED`` where it does not.
+
+        ``columns`` of the blocks name the channels that a token listens to.
+        """
         zero = self.constant(np.asarray(0, np.int32))
         nothing = self.constant(np.asarray(NO_BLOCK, np.int32))
         block = self.unsqueeze(self.column("blocks", 0), 2)
-        listens = [self.unsqueeze(self.column("blocks", index), 2) for index in (2, 3, 4)]
+        listens = [self.unsqueeze(self.column("blocks", index), 2) for index in columns]
         visible = [self.any_equal(listens, self.unsqueeze("past_channels", 0, 1))]
+        self.keys = []
         for name in KEY_INPUTS:
             index = self.op("Max", [name, zero])
             none = self.op("Less", [name, zero])
@@ -403,8 +411,10 @@ def build(
     """Build the graph; float32 without static scales of the activations."""
     builder = GraphBuilder(shape, activations, probes)
     hidden, biases = builder.embed(), builder.attention_biases()
+    lower = builder.attention_biases(LISTENS_APART) if shape.apart else biases
     for index in range(shape.n_layers):
-        hidden = builder.layer(hidden, f"layers.{index}", biases, index)
+        seen = lower if index < shape.apart else biases
+        hidden = builder.layer(hidden, f"layers.{index}", seen, index)
     builder.decide(hidden)
     graph = helper.make_graph(
         builder.nodes, "packed_scorer", builder.inputs(), builder.outputs(), builder.initializers

@@ -314,7 +314,7 @@ def resized(pair: Pair, rank: int, fresh: Pair) -> Pair:
 
 def _adapted(files: BaseFiles, rank: int, started_from: dict[str, Pair] | None) -> PackedScorer:
     """Make the base's scorer with a trainable adapter, everything else frozen."""
-    model = PackedScorer()
+    model = PackedScorer(apart=files.apart)
     state = unpack_weights(files.weights, Shape())
     model.load_state_dict({name: torch.from_numpy(value) for name, value in state.items()})
     model.requires_grad_(requires_grad=False)

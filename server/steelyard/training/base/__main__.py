@@ -13,7 +13,7 @@ import torch
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base.checkpoints import read_weights
 from steelyard.training.base.mixture import load_mixture
-from steelyard.training.base.model import PackedScorer, load_encoder
+from steelyard.training.base.model import N_LAYERS, PackedScorer, load_encoder
 from steelyard.training.base.options import (
     NEW_FOLDER,
     PLACE,
@@ -63,6 +63,12 @@ def _option(name: str, help_text: str) -> Any:
 @_option("layer_decay", "Factor on the rate from each encoder layer to the one below.")
 @_option("seed", "Seed of the sampling and of the new layers.")
 @_option("full_attention", "Ablation: no block mask.")
+@click.option(
+    "--apart",
+    type=click.IntRange(0, N_LAYERS - 1),
+    default=_DEFAULTS["apart"],
+    help="Lowest layers in which a question and its outcomes do not see the context.",
+)
 @_option("validate_every", "Tokens between validations.")
 @_option("validation_rows", "Rows of each validation source.")
 @click.option(
@@ -90,7 +96,7 @@ def main(
     torch.manual_seed(recipe.seed)
     start = find_encoder(encoder)
     tokenizer = Tokenizer((start / "tokenizer.json").read_bytes(), name="start", revision="start")
-    model, first = PackedScorer(), PackedScorer()
+    model, first = PackedScorer(apart=recipe.apart), PackedScorer()
     for each in (first, model):
         load_encoder(each, start / "model.safetensors")
     if weights is not None:

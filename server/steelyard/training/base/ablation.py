@@ -15,6 +15,7 @@ import torch
 from steelyard.calibration.intervals import wilson_interval
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base.batches import Item, make_batches
+from steelyard.training.base.checkpoints import read_details, read_scorer
 from steelyard.training.base.mixture import read_rows
 from steelyard.training.base.model import PackedScorer
 from steelyard.training.base.options import FOLDER, PLACE, encoder_option
@@ -52,10 +53,8 @@ def main(data: Path, block: Path, full: Path, rows: int, encoder: Path | None) -
     tokenizer = Tokenizer(content, name="start", revision="start")
     models = {}
     for name, path in (("block mask", block), ("full attention", full)):
-        models[name] = PackedScorer().eval()
-        saved = torch.load(path, map_location="cpu", weights_only=True)
-        models[name].load_state_dict(saved["model"])
-        click.echo(f"{name}: {saved['state']['tokens']:,} tokens")
+        models[name] = read_scorer(path)
+        click.echo(f"{name}: {read_details(path)['state']['tokens']:,} tokens")
     click.echo(
         "\n| task | n | block mask | full attention | difference, points |\n|---|---|---|---|---|"
     )

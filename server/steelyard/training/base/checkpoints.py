@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from safetensors.numpy import load_file
 
-from steelyard.scoring.assets import WEIGHTS
+from steelyard.scoring.assets import WEIGHTS, apart_of, read_manifest
+from steelyard.training.base.model import PackedScorer
 from steelyard.training.graph import Shape
 from steelyard.training.weights import unpack_weights
 
@@ -30,6 +31,20 @@ def read_details(path: Path) -> dict[str, Any]:
     """Read a checkpoint's training state and recipe, as far as it has them."""
     content = _load(path)
     return {key: content[key] for key in ("state", "recipe") if key in content}
+
+
+def read_apart(path: Path) -> int:
+    """Return in how many of the lowest layers the questions of such weights see no context."""
+    if path.is_dir():
+        return apart_of(read_manifest(path))
+    return int(read_details(path).get("recipe", {}).get("apart", 0))
+
+
+def read_scorer(path: Path) -> PackedScorer:
+    """Return the scorer that a checkpoint or a base model's folder holds, to ask it."""
+    model = PackedScorer(apart=read_apart(path)).eval()
+    model.load_state_dict(read_weights(path))
+    return model
 
 
 def mean_weights(paths: Sequence[Path]) -> dict[str, torch.Tensor]:

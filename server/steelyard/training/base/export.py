@@ -34,7 +34,7 @@ from steelyard.training.base.calibrate import (
     fit_similarity,
     fit_temperatures,
 )
-from steelyard.training.base.checkpoints import CHECKPOINT, mean_weights, read_details
+from steelyard.training.base.checkpoints import CHECKPOINT, mean_weights, read_apart, read_details
 from steelyard.training.base.mixture import Mixture, load_mixture
 from steelyard.training.base.options import (
     FOLDER,
@@ -62,11 +62,16 @@ def write_model(
     folder: Path,
     name: str,
     chosen: CalibrationSet | None = None,
+    *,
+    apart: int = 0,
 ) -> dict[str, Any]:
-    """Write weights, graphs and tokenizer; return a manifest with temperatures of 1."""
+    """Write weights, graphs and tokenizer; return a manifest with temperatures of 1.
+
+    In the lowest ``apart`` layers a question and its outcomes do not see the context.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     words, rest = pack_weights(state, Shape())
-    shape = Shape.of(rest)
+    shape = Shape.of(rest, apart)
     tokenizer_json = _without_padding(tokenizer_json)
     tokenizer = Tokenizer(tokenizer_json, name="bert-base-uncased", revision=WEIGHTS_SHA256[:12])
     similarity: dict[str, Any] = {}
@@ -92,6 +97,7 @@ def write_model(
         "name": name,
         "engine": "onnxruntime-float32",
         "reading": READING,
+        **({"apart": apart} if apart else {}),
         "files": {file: hashlib.sha256(files[file]).hexdigest() for file in sorted(files)},
         "tokenizer": {"name": tokenizer.name, "revision": tokenizer.revision},
         "started_from": {"name": "all-MiniLM-L6-v2", "sha256": WEIGHTS_SHA256},
@@ -162,7 +168,9 @@ def main(
     mixture, validation = load_mixture(data, tuple(status.split(",")))
     chosen = calibration_set(validation, mixture)
     tokenizer_json = (find_encoder(encoder) / "tokenizer.json").read_bytes()
-    manifest = write_model(state, tokenizer_json, sample_requests(mixture), out, name, chosen)
+    apart = read_apart(run / checkpoint)
+    sample = sample_requests(mixture)
+    manifest = write_model(state, tokenizer_json, sample, out, name, chosen, apart=apart)
     click.echo(f"similarity: {manifest['similarity']}")
     manifest["training"] = {**read_details(run / checkpoint), "averaged": 1 + len(average)}
     manifest["calibration_decisions"] = chosen.counts()

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from steelyard.scoring.packing import N_ROLES
+from steelyard.scoring.packing import N_ROLES, ROLE_CONTEXT
 from steelyard.training.graph import GATE_SPAN
 
 WIDTH, N_LAYERS, N_HEADS, FEED_FORWARD = 384, 6, 12, 1536
@@ -105,11 +105,19 @@ class EncoderLayer(nn.Module):
 
 
 class PackedScorer(nn.Module):
-    """Logits for every outcome of every decision of a batch of packed requests."""
+    """Logits for every outcome of every decision of a batch of packed requests.
 
-    def __init__(self, dropout: float = 0.0) -> None:
+    In the lowest ``apart`` layers a question and its outcomes do not see the context: their states
+    there are the same in every request, and serving keeps them (Cao et al. 2020; MacAvaney et al.
+    2020).
+    """
+
+    def __init__(self, dropout: float = 0.0, apart: int = 0) -> None:
         super().__init__()
-        self.dropout = dropout
+        if not 0 <= apart < N_LAYERS:
+            msg = f"apart is {apart}; expected 0 to {N_LAYERS - 1}, a number of the lowest layers."
+            raise ValueError(msg)
+        self.dropout, self.apart = dropout, apart
         self.word_embeddings = nn.Embedding(VOCABULARY, WIDTH)
         self.position_embeddings = nn.Embedding(N_POSITIONS, WIDTH)
         self.role_embeddings = nn.Embedding(N_ROLES, WIDTH)
@@ -151,8 +159,9 @@ class PackedScorer(nn.Module):
             + self.role_embeddings(roles)
         )
         hidden = functional.dropout(self.embedding_norm(hidden), self.dropout, self.training)
-        for layer in self.layers:
-            hidden = layer(hidden, mask, self.dropout)
+        lower = without_context(mask, roles) if self.apart else mask
+        for index, layer in enumerate(self.layers):
+            hidden = layer(hidden, lower if index < self.apart else mask, self.dropout)
         return hidden
 
     def _decide(self, markers: Tensor, similarity: Tensor, batch: Batch) -> Tensor:
@@ -169,6 +178,12 @@ class PackedScorer(nn.Module):
         logits: Tensor = self.logit(state).squeeze(-1).float()
         logits = logits + self.similarity_weight[batch.kinds].unsqueeze(-1) * similarity
         return logits.masked_fill(~batch.outcome_mask, float("-inf"))
+
+
+def without_context(mask: Tensor, roles: Tensor) -> Tensor:
+    """Return a mask in which only tokens of a context attend to tokens of a context."""
+    is_context = roles == ROLE_CONTEXT
+    return mask & (is_context[:, None, :, None] | ~is_context[:, None, None, :])
 
 
 def soft_cross_entropy(logits: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:

@@ -42,7 +42,7 @@ def main(model: Path, data: Path, status: str, kinds: tuple[str, ...], *, simila
     if similarity:
         files = read_base_files(next(name for name in ENGINES if ENGINES[name] == FLOAT32), model)
         fitted, losses = fit_similarity(
-            files.weights, Shape.of(files.weights), files.tokenizer, chosen
+            files.weights, Shape.of(files.weights, files.apart), files.tokenizer, chosen
         )
         stored = files.weights["similarity_weight"].tolist()
         click.echo(f"similarity: stored {stored}, best {fitted.tolist()}, log loss {losses}")

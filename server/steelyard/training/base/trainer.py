@@ -43,6 +43,8 @@ class Recipe:
     keep_at : int
         Also keep the weights of every validation at or past this many tokens, as
         ``weights-TOKENS.pt``; 0 for none.
+    apart : int
+        In how many of the lowest layers a question and its outcomes do not see the context.
     precision : str
         Of the matrix products, ``bfloat16`` or ``float32``. On a processor without bfloat16 matrix
         units float32 is the faster.
@@ -65,6 +67,7 @@ class Recipe:
     layer_decay: float = 0.9
     seed: int = 1
     full_attention: bool = False
+    apart: int = 0
     validate_every: int = 750_000
     validation_rows: int = 40
     save_every_s: float = 600.0
@@ -259,6 +262,13 @@ class Trainer:
         path = self.folder / CHECKPOINT
         if path.exists():
             content = torch.load(path, map_location=self.device, weights_only=True)
+            apart = int(content["recipe"].get("apart", 0))
+            if apart != self.recipe.apart:
+                msg = (
+                    f"The run in {self.folder} has apart {apart}, and {self.recipe.apart} is asked "
+                    f"for; resume it with --apart {apart}, or choose another folder."
+                )
+                raise ValueError(msg)
             self.model.load_state_dict(content["model"])
             peaks = [group["peak"] for group in self.optimizer.param_groups]
             self.optimizer.load_state_dict(content["optimizer"])
