@@ -276,6 +276,12 @@ class Settings:
         choices=("auto", "onnxruntime-float32", "onnxruntime-int8", "hashing"),
     )
     threads: int = _setting(0, "Threads of the engine; 0 leaves it to the engine.", minimum=0)
+    question_cache_bytes: int = _setting(
+        64 * 1024 * 1024,
+        "Most bytes, in each process, for what base models trained with `--apart` made of questions "
+        "and outcomes, which is then not computed again; 0 keeps nothing.",
+        minimum=0,
+    )
     scorer: str = _setting(
         "",
         "Where passes of the models run: empty for this process; `triton://HOST:PORT`, or "

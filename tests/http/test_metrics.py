@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import httpx
 import msgspec
+import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from steelyard.errors import InsufficientCreditError
 from steelyard.operations.write import Replay
+from steelyard.scoring.kept_states import KEPT
 from support.stand_ins import ANSWER, REQUEST, stand_in_server
+
+RESULTS = ("hit", "miss")
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 
@@ -45,6 +49,24 @@ def test_requests_decisions_and_tokens_are_counted(client):
     assert found["steelyard_decisions_total",] == 6
     assert found["steelyard_input_tokens_total",] == 14
     assert found["steelyard_queue_waiting", "stand-in"] == 0
+
+
+def test_what_is_kept_of_questions_is_counted(client):
+    before = figures(client)
+    model, states = -1, np.ones((2, 384), np.float32)
+    try:
+        KEPT.put(model, {b"known": states})
+        KEPT.get(model, [b"known", b"unknown", b"other"])
+        found = figures(client)
+    finally:
+        KEPT.forget(model)
+    name = "steelyard_question_cache"
+    counted = [
+        found[f"{name}_lookups_total", r] - before[f"{name}_lookups_total", r] for r in RESULTS
+    ]
+    assert counted == [1, 2]
+    assert found[f"{name}_evictions_total",] == before[f"{name}_evictions_total",]
+    assert found[f"{name}_bytes",] >= before[f"{name}_bytes",] + states.nbytes
 
 
 def test_a_replay_is_counted_as_that_alone(client, server):

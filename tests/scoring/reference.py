@@ -16,7 +16,7 @@ from safetensors.numpy import load_file
 
 from steelyard.decisions.rendering import RenderedRequest
 from steelyard.scoring.assets import WEIGHTS
-from steelyard.scoring.packing import Layout, TokenizedRequest, lay_out
+from steelyard.scoring.packing import ROLE_CONTEXT, Layout, TokenizedRequest, lay_out
 from steelyard.scoring.reading import READING, read_request
 from steelyard.scoring.tokenizer import Tokenizer
 
@@ -73,7 +73,8 @@ class ReferenceDecision:
 class Reference:
     """Scores tokenised requests with stored weights, dequantised to float64."""
 
-    def __init__(self, stored: Mapping[str, Array]) -> None:
+    def __init__(self, stored: Mapping[str, Array], apart: int = 0) -> None:
+        self._apart = apart
         self._alone: dict[tuple[int, ...], Array] = {}
         self._weights: dict[str, Array] = {}
         for name, value in stored.items():
@@ -144,8 +145,11 @@ class Reference:
             "embedding_norm",
         )
         sees = visibility(layout)
+        is_context = layout.roles == ROLE_CONTEXT
+        below = sees & (is_context[:, None] | ~is_context[None, :])
         for index in range(N_LAYERS):
-            hidden = self._layer(hidden, f"layers.{index}", N_HEADS, sees)
+            seen = below if index < self._apart else sees
+            hidden = self._layer(hidden, f"layers.{index}", N_HEADS, seen)
         return hidden
 
     def _pool(self, layout: Layout, hidden: Array) -> Array:

@@ -13,7 +13,18 @@ from steelyard.scoring.packing import (
     TokenizedRequest,
     lay_out,
 )
-from steelyard.scoring.rows import MAX_KEYS, NO_KEY, ROW_LENGTH, Tokens, fill_rows
+from steelyard.scoring.rows import (
+    APART_ROW_LENGTH,
+    MAX_KEYS,
+    NO_KEY,
+    ROW_LENGTH,
+    SUMMED,
+    KeptRows,
+    Rows,
+    Tokens,
+    fill_rows,
+    keep_tokens,
+)
 from steelyard.scoring.similarity import tokens_of
 from support.strategies import few
 
@@ -30,6 +41,16 @@ def make_units(sizes: list[int]) -> list[Tokens]:
         units.append(Tokens(counted, counted + 1, counted + 2, blocks))
         first += size
     return units
+
+
+def expected_keys(rows: Rows, tokens: list[list[int]]) -> set[int]:
+    """Return the keys that any of some tokens, given by their blocks, may see."""
+    return {
+        key
+        for key, (block, channel) in enumerate(rows.blocks.reshape(-1, 5)[:, :2].tolist())
+        for token in tokens
+        if (block == token[0] != 0) or (channel in token[2:] and channel != NOTHING)
+    }
 
 
 @given(lengths, st.sampled_from([1, 64, ROW_LENGTH]))
@@ -71,19 +92,65 @@ def test_a_row_has_the_keys_that_its_tokens_may_see_and_no_others(contexts, n_qu
         units.append(tokens_of(layout, offset))
         offset += layout.n_ids
     rows = fill_rows(units)
-    blocks, roles = rows.blocks.reshape(-1, 5), rows.roles.reshape(-1)
+    roles = rows.roles.reshape(-1)
     for row in range(len(rows.ids)):
-        expected = {
-            key
-            for key, (block, channel) in enumerate(blocks[:, :2].tolist())
-            for token in rows.blocks[row].tolist()
-            if (block == token[0] != 0) or (channel in token[2:] and channel != NOTHING)
-        }
+        expected = expected_keys(rows, rows.blocks[row].tolist())
         found = [keys[row][keys[row] != NO_KEY] for keys in (rows.context_keys, rows.keys)]
         assert set(np.concatenate(found).tolist()) == expected
         assert all((np.diff(keys) > 0).all() for keys in found)
         assert (roles[found[0]] == ROLE_CONTEXT).all()
         assert (roles[found[1]] != ROLE_CONTEXT).all()
+
+
+def assert_kept(rows: Rows, kept: KeptRows, indices: np.ndarray) -> None:
+    blocks, roles = rows.blocks.reshape(-1, 5), rows.roles.reshape(-1)
+    assert kept.index.shape[1] <= APART_ROW_LENGTH
+    assert kept.index.reshape(-1)[kept.places].tolist() == indices.tolist()
+    mine = kept.blocks.reshape(-1, 5)
+    assert np.array_equal(mine[kept.places], blocks[indices])
+    padding = np.delete(mine, kept.places, axis=0)
+    assert (padding == [0, NO_CHANNEL, NOTHING, NOTHING, NOTHING]).all()
+    for row in range(len(kept.index)):
+        found = [keys[row][keys[row] != NO_KEY] for keys in (kept.context_keys, kept.keys)]
+        seen = expected_keys(rows, kept.blocks[row].tolist())
+        assert set(np.concatenate(found).tolist()) == seen
+        assert (roles[found[0]] == ROLE_CONTEXT).all()
+        assert (roles[found[1]] != ROLE_CONTEXT).all()
+
+
+@few
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=3), st.randoms())
+def test_kept_tokens_attend_as_they_do_in_the_rows_of_all(contexts, random):
+    decision = TokenizedDecision("single", list(range(9)), [[1], [2, 3]])
+    units, offset = [], 0
+    for n_context in contexts:
+        layout = lay_out(TokenizedRequest(list(range(n_context)), [decision, decision]))
+        units.append(tokens_of(layout, offset))
+        offset += layout.n_ids
+    rows = fill_rows(units)
+    real = np.flatnonzero(rows.blocks[:, :, 0].reshape(-1))
+    drawn = sorted(random.sample(real.tolist(), random.randint(1, len(real))))
+    assert_kept(rows, keep_tokens(rows, np.array(drawn)), np.array(drawn))
+
+
+def test_kept_tokens_that_see_much_begin_rows_of_their_own():
+    decision = TokenizedDecision("single", [7], [[1], [2, 3]])
+    layout = lay_out(TokenizedRequest(list(range(400)), [decision]))
+    rows = fill_rows([tokens_of(layout, n * layout.n_ids) for n in range(3)])
+    indices = np.array([start + marker for start in rows.starts for marker in layout.markers[0]])
+    kept = keep_tokens(rows, indices)
+    assert_kept(rows, kept, indices)
+    assert kept.index.shape == (3, 2)
+    assert kept.context_keys.shape[1] <= MAX_KEYS
+
+
+@given(st.lists(st.integers(1, SUMMED), min_size=1, max_size=20))
+def test_a_unit_that_is_summed_lies_between_two_places_where_sums_begin(sizes):
+    units = make_units(sizes)
+    rows = fill_rows(units, is_summed=True)
+    for unit, start in zip(units, rows.starts, strict=True):
+        assert start // SUMMED == (start + len(unit) - 1) // SUMMED
+        assert np.array_equal(rows.ids.reshape(-1)[start : start + len(unit)], unit.ids)
 
 
 def test_units_that_see_much_begin_rows_of_their_own():

@@ -19,14 +19,14 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import models, normalizers, pre_tokenizers
 
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
-from steelyard.scoring.assets import CARD, GRAPHS, MANIFEST, TOKENIZER, WEIGHTS
+from steelyard.scoring.assets import CARD, MANIFEST, TOKENIZER, WEIGHTS
 from steelyard.scoring.engine import FLOAT32, INT8
 from steelyard.scoring.packing import CLS, SEP
 from steelyard.scoring.reading import READING
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base import quantize
 from steelyard.training.base.quantize import activation_scales
-from steelyard.training.graph import Shape, build
+from steelyard.training.graph import Shape, graph_files
 from steelyard.training.weights import pack_weights
 
 NAME = "random"
@@ -119,11 +119,13 @@ def sample_requests() -> list[RenderedRequest]:
     ]
 
 
-def write_random_model(folder: Path, state: dict[str, np.ndarray] | None = None) -> None:
-    """Write a model folder as an export does."""
+def write_random_model(
+    folder: Path, state: dict[str, np.ndarray] | None = None, *, apart: int = 0
+) -> None:
+    """Write a model folder as an export does, with some layers that read questions apart."""
     folder.mkdir(parents=True, exist_ok=True)
     words, rest = pack_weights(make_state() if state is None else state, Shape())
-    shape = Shape.of(rest)
+    shape = Shape.of(rest, apart)
     content = make_tokenizer_json()
     tokenizer = Tokenizer(content, name="words", revision="1")
     with pytest.MonkeyPatch.context() as patch:
@@ -133,8 +135,7 @@ def write_random_model(folder: Path, state: dict[str, np.ndarray] | None = None)
         TOKENIZER: content,
         WEIGHTS[0]: save(words),
         WEIGHTS[1]: save(rest),
-        GRAPHS[FLOAT32]: build(shape).SerializeToString(deterministic=True),
-        GRAPHS[INT8]: build(shape, scales).SerializeToString(deterministic=True),
+        **graph_files(shape, scales),
     }
     for file, value in files.items():
         (folder / file).write_bytes(value)
@@ -142,6 +143,7 @@ def write_random_model(folder: Path, state: dict[str, np.ndarray] | None = None)
         "name": NAME,
         "engine": "onnxruntime-float32",
         "reading": READING,
+        **({"apart": apart} if apart else {}),
         "files": {file: hashlib.sha256(value).hexdigest() for file, value in files.items()},
         "tokenizer": {"name": tokenizer.name, "revision": tokenizer.revision},
         "temperatures": {

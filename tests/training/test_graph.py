@@ -4,10 +4,18 @@ import numpy as np
 import onnx
 import pytest
 
+from steelyard.scoring.assets import GRAPHS, LOWER_GRAPHS, UPPER_GRAPHS, parts_of
 from steelyard.scoring.engine import FLOAT32, INT8, graph_weights
 from steelyard.scoring.passes import PAST_OUTPUTS
 from steelyard.training.base.quantize import LINEARS
-from steelyard.training.graph import ActivationScale, Shape, build
+from steelyard.training.graph import (
+    ActivationScale,
+    Shape,
+    build,
+    build_lower,
+    build_upper,
+    graph_files,
+)
 from steelyard.training.weights import pack_weights
 from support.random_model import make_state
 
@@ -44,6 +52,25 @@ def test_the_tensors_that_the_graph_takes_are_those_given_at_load(
     for name, tensor in declared.items():
         assert tuple(tensor.dims) == given[name].shape, name
         assert TYPES[tensor.data_type] == given[name].dtype, name
+
+
+@pytest.mark.parametrize("apart", [1, 3, 5])
+def test_the_lowest_layers_and_those_above_are_the_whole_graph(stored, apart) -> None:
+    shape = Shape(is_gated=True, apart=apart)
+    parts = [external(build_lower(shape, SCALES)), external(build_upper(shape, SCALES))]
+    assert set().union(*parts) == set(external(build(shape, SCALES)))
+    assert not set(parts[0]) & set(parts[1])
+    given = [set(graph_weights(part, INT8)) for part in parts_of(stored, apart)]
+    assert [set(part) for part in parts] == given
+
+
+def test_a_model_has_graphs_in_two_where_layers_are_apart() -> None:
+    assert set(graph_files(SHAPE, SCALES)) == set(GRAPHS.values())
+    files = graph_files(Shape(apart=2), SCALES)
+    assert set(files) == {*GRAPHS.values(), *LOWER_GRAPHS.values(), *UPPER_GRAPHS.values()}
+    for names, graph in ((LOWER_GRAPHS, "lower_layers"), (UPPER_GRAPHS, "upper_layers")):
+        for name in names.values():
+            assert onnx.load_model_from_string(files[name]).graph.name == graph
 
 
 def test_the_graphs_are_small_files_without_weights() -> None:

@@ -13,6 +13,7 @@ from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.scoring.assets import load_base_model
 from steelyard.scoring.engine import FLOAT32, Engine
 from steelyard.scoring.onnx import OnnxScorer
+from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base import quantize
 from steelyard.training.base.augment import WordedDecision
 from steelyard.training.base.batches import make_batches, make_item
@@ -76,6 +77,19 @@ def requests() -> list[RenderedRequest]:
     return [*short, long, outcome, sentences]
 
 
+def logits_of(
+    model: PackedScorer, request: RenderedRequest, *, apart: int, tokenizer: Tokenizer
+) -> np.ndarray:
+    """Return the trained model's logits of a request, its lowest layers apart."""
+    examples = [
+        WordedDecision(d, (1.0,) + (0.0,) * (len(d.outcomes) - 1)) for d in request.decisions
+    ]
+    (batch,) = make_batches([make_item(request.context, examples, tokenizer)])
+    with torch.no_grad(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(model, "apart", apart)
+        return model(batch)[0].numpy()
+
+
 def test_the_state_has_the_models_names_and_shapes(state) -> None:
     expected = {name: tuple(value.shape) for name, value in PackedScorer().state_dict().items()}
     assert {name: value.shape for name, value in state.items()} == expected
@@ -88,14 +102,7 @@ def test_the_graph_gives_the_logits_of_the_trained_model(state, trained, tokeniz
     engine = Engine(graph, {**words, **rest}, precision=FLOAT32)
     scorer = OnnxScorer(engine, tokenizer, name="parity", engine_name="parity")
     for request in requests():
-        examples = [
-            WordedDecision(d, (1.0,) + (0.0,) * (len(d.outcomes) - 1)) for d in request.decisions
-        ]
-        item = make_item(request.context, examples, tokenizer)
-        (batch,) = make_batches([item])
-        with torch.no_grad(), pytest.MonkeyPatch.context() as patch:
-            patch.setattr(trained, "apart", apart)
-            logits = trained(batch)[0].numpy()
+        logits = logits_of(trained, request, apart=apart, tokenizer=tokenizer)
         for index, served in enumerate(scorer.score([request])[0]):
             n = len(served.logits)
             # Training cuts a text alone to a row less two; longer ones are not in this test.
@@ -103,7 +110,7 @@ def test_the_graph_gives_the_logits_of_the_trained_model(state, trained, tokeniz
             assert (logits[index, n:] == -np.inf).all()
 
 
-def test_a_checkpoint_becomes_a_folder_that_loads(state, trained, tmp_path) -> None:
+def test_a_checkpoint_becomes_a_folder_that_loads(state, trained, tokenizer, tmp_path) -> None:
     recipe = {"seed": 1, "apart": 3}
     content = {"model": trained.state_dict(), "state": {"step": 3}, "recipe": recipe}
     torch.save(content, tmp_path / "checkpoint.pt")
@@ -117,11 +124,18 @@ def test_a_checkpoint_becomes_a_folder_that_loads(state, trained, tmp_path) -> N
         sample = sample_requests()[:4]
         write_model(read, make_tokenizer_json(), sample, tmp_path / "out", "trial", apart=3)
     assert read_scorer(tmp_path / "out").apart == 3
-    for engine in ("onnxruntime-float32", "onnxruntime-int8"):
+    asked = sample_requests()[0]
+    logits = logits_of(trained, asked, apart=3, tokenizer=tokenizer)
+    for engine, tolerance in (("onnxruntime-float32", 1e-3), ("onnxruntime-int8", np.inf)):
         model = load_base_model(engine, folder=tmp_path / "out")
         assert model.scorer.name == "trial"
-        (scored,) = model.scorer.score([sample_requests()[0]])
-        assert np.isfinite(scored[0].logits).all()
+        for _ in range(2):  # its questions unknown, then known
+            (scored,) = model.scorer.score([asked])
+            for mine, trained_logits in zip(scored, logits, strict=True):
+                assert np.isfinite(mine.logits).all()
+                n = len(mine.logits)
+                assert abs(mine.logits - trained_logits[:n]).max() <= tolerance
+                assert (trained_logits[n:] == -np.inf).all()
 
 
 def test_a_mean_of_weights_counts_each_as_often_as_it_is_named(trained, tmp_path) -> None:

@@ -16,6 +16,7 @@ from safetensors.numpy import load
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.engine import FLOAT32, INT8, Engine, PassEngine
+from steelyard.scoring.lower import LowerLayers
 from steelyard.scoring.onnx import OnnxScorer
 from steelyard.scoring.reading import FIRST_READING
 from steelyard.scoring.remote.engine_host import RemoteHost
@@ -28,6 +29,9 @@ TOKENIZER = "tokenizer.json"
 CARD = "MODEL_CARD.md"
 WEIGHTS = ("word_embeddings.safetensors", "encoder.safetensors")
 GRAPHS = {FLOAT32: "graph.float32.onnx", INT8: "graph.int8.onnx"}
+#: The same graphs in two, of models whose lowest layers read questions apart from the context.
+LOWER_GRAPHS = {FLOAT32: "lower.float32.onnx", INT8: "lower.int8.onnx"}
+UPPER_GRAPHS = {FLOAT32: "upper.float32.onnx", INT8: "upper.int8.onnx"}
 #: Engine names, and the precision of each.
 ENGINES = {"onnxruntime-float32": FLOAT32, "onnxruntime-int8": INT8}
 AUTO = "auto"
@@ -65,6 +69,8 @@ class BaseFiles:
     tokenizer: Tokenizer
     manifest: dict[str, Any]
     folder: Path
+    #: The graph in two: the lowest layers, that read questions apart, and those above.
+    apart_graphs: tuple[bytes, bytes] | None = None
 
     @property
     def sha256(self) -> str:
@@ -90,8 +96,11 @@ class BaseFiles:
         reading: int | None = None,
     ) -> OnnxScorer:
         """Make a scorer of these weights; by default run in this process, with its own reading."""
+        lower = None
+        if engine is None:
+            engine, lower = self._engines(weights, threads)
         return OnnxScorer(
-            engine or Engine(self.graph, weights, precision=self.precision, threads=threads),
+            engine,
             self.tokenizer,
             name=self.manifest["name"],
             engine_name=self.engine,
@@ -99,7 +108,20 @@ class BaseFiles:
             sha256=self.sha256 if weights is self.weights else "",
             folder=self.folder if weights is self.weights else None,
             reading=self.reading if reading is None else reading,
+            lower=lower,
         )
+
+    def _engines(
+        self, weights: Mapping[str, NDArray[np.generic]], threads: int
+    ) -> tuple[Engine, LowerLayers | None]:
+        """Return what runs passes in this process, and the lowest layers where they are apart."""
+        if self.apart_graphs is None:
+            return Engine(self.graph, weights, precision=self.precision, threads=threads), None
+        below, above = (
+            Engine(graph, part, precision=self.precision, threads=threads)
+            for graph, part in zip(self.apart_graphs, parts_of(weights, self.apart), strict=True)
+        )
+        return above, LowerLayers(below, self.apart)
 
 
 def load_base_model(
@@ -151,7 +173,10 @@ def read_base_files(engine: str = AUTO, folder: Path | None = None) -> BaseFiles
         message = f"There is no engine {engine!r}; set STEELYARD_ENGINE to one of {known}."
         raise EngineUnavailableError(message)
     precision = ENGINES[name]
-    wanted = (TOKENIZER, GRAPHS[precision], *WEIGHTS)
+    wanted = [TOKENIZER, GRAPHS[precision], *WEIGHTS]
+    apart_graphs = (LOWER_GRAPHS[precision], UPPER_GRAPHS[precision])
+    if apart_of(manifest):
+        wanted += apart_graphs
     contents = {file: _checked(folder, file, manifest["files"]) for file in wanted}
     weights: dict[str, NDArray[np.generic]] = {}
     for file in WEIGHTS:
@@ -168,6 +193,9 @@ def read_base_files(engine: str = AUTO, folder: Path | None = None) -> BaseFiles
         ),
         manifest=manifest,
         folder=folder,
+        apart_graphs=(contents[apart_graphs[0]], contents[apart_graphs[1]])
+        if apart_of(manifest)
+        else None,
     )
 
 
@@ -199,7 +227,18 @@ def read_manifest(folder: Path | None = None) -> dict[str, Any]:
 def _files_sha256(hashes: Mapping[str, str]) -> str:
     """Name the files, whichever engine runs them."""
     decisive = {file: hashes.get(file) for file in (TOKENIZER, *WEIGHTS, *GRAPHS.values())}
+    of_parts = (*LOWER_GRAPHS.values(), *UPPER_GRAPHS.values())
+    decisive |= {file: hashes[file] for file in of_parts if file in hashes}
     return hashlib.sha256(msgspec.json.encode(decisive, order="deterministic")).hexdigest()
+
+
+def parts_of(
+    weights: Mapping[str, NDArray[np.generic]], apart: int
+) -> tuple[dict[str, NDArray[np.generic]], dict[str, NDArray[np.generic]]]:
+    """Return the weights of the lowest layers with the embeddings, and those of the layers above."""
+    below = ("word_", "position_", "role_", "embedding_", *(f"layers.{i}." for i in range(apart)))
+    lower = {name: value for name, value in weights.items() if name.startswith(below)}
+    return lower, {name: value for name, value in weights.items() if name not in lower}
 
 
 def _checked(folder: Path, file: str, hashes: Mapping[str, str]) -> bytes:

@@ -78,7 +78,9 @@ class Engine:
             message = "The scoring engine is closed; start the service again."
             raise EngineUnavailableError(message, retry_after_s=1.0)
         now = time.monotonic()
-        gives_back = inputs["past_channels"].size > _LARGE_PAST or now >= self._gives_back_at
+        past = inputs.get("past_channels")
+        is_large = past is not None and past.size > _LARGE_PAST
+        gives_back = is_large or now >= self._gives_back_at
         if gives_back:
             self._gives_back_at = now + _GIVE_BACK_S
         try:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from steelyard.decisions.rendering import RenderedRequest, render_context
 from steelyard.scoring.engine import PassEngine, Tensors
+from steelyard.scoring.lower import LowerLayers
 from steelyard.scoring.packing import (
     STAGE_CONTEXT,
     STAGE_CONTINUATION,
@@ -24,15 +25,15 @@ from steelyard.scoring.packing import (
 from steelyard.scoring.passes import (
     GIVEN,
     NO_DECISION,
-    NO_PAST,
     NO_POOL,
-    PAST_OUTPUTS,
     WIDTH,
     PassDecision,
     Past,
     ReadTokens,
     extend_past,
+    no_past,
     pass_inputs,
+    past_outputs,
     tokens_read,
 )
 from steelyard.scoring.protocol import EngineStatus, ScoredDecision
@@ -68,6 +69,8 @@ class LaidOut:
     tokenized: TokenizedRequest
     #: Similarity of the outcomes of decisions that are compared with sentences, by their index.
     similarities: Mapping[int, NDArray[np.float32]] = field(default_factory=dict)
+    #: What the lowest layers made of its tokens, where those are read apart.
+    states: NDArray[np.float32] | None = None
 
 
 class OnnxScorer:
@@ -89,10 +92,12 @@ class OnnxScorer:
         sha256: str = "",
         folder: Path | None = None,
         reading: int = READING,
+        lower: LowerLayers | None = None,
     ) -> None:
-        self._engine = engine
+        self._engine, self._lower = engine, lower
         self._tokenizer = tokenizer
-        self._vectors = OutcomeVectors(engine)
+        self._vectors = OutcomeVectors(engine, lower=lower)
+        self._past = no_past(lower.apart if lower else 0)
         self._sha256 = sha256
         self.name, self.engine = name, engine_name
         self.reading = reading
@@ -114,6 +119,7 @@ class OnnxScorer:
             sha256=self._sha256,
             folder=self.folder,
             reading=reading,
+            lower=self._lower,
         )
         earlier._vectors = self._vectors  # the same texts have the same vectors
         return earlier
@@ -126,10 +132,12 @@ class OnnxScorer:
     def close(self) -> None:
         """Release the engine."""
         self._engine.close()
+        if self._lower is not None:
+            self._lower.close()
 
     def score(self, requests: Sequence[RenderedRequest]) -> list[list[ScoredDecision]]:
         """Score every decision of every request, in the order given."""
-        laid = [self.lay_out(request) for request in requests]
+        laid = self._read_apart([self.lay_out(request) for request in requests])
         vectors = self._vectors.get(
             [
                 tuple(text)
@@ -176,7 +184,7 @@ class OnnxScorer:
         units, channels, decisions = [], [], []
         offset = 0
         for item in items:
-            units.append(tokens_of(item.layout, offset))
+            units.append(tokens_of(item.layout, offset, item.states))
             channels.append(offset + item.layout.context_channel)
             offset += item.layout.n_ids
         rows = fill_rows(units)
@@ -184,7 +192,14 @@ class OnnxScorer:
             for index, markers in enumerate(item.layout.markers):
                 moved = markers + np.int32(start)
                 decisions.append(_decision(item, index, moved, vectors, pool))
-        return pass_inputs(rows, decisions, channels)
+        return pass_inputs(rows, decisions, channels, past=self._past)
+
+    def _read_apart(self, laid: list[LaidOut]) -> list[LaidOut]:
+        """Read requests in the layers below the context, where the engine is of those above."""
+        if self._lower is None:
+            return laid
+        states = self._lower.read_requests([(item.layout, item.tokenized) for item in laid])
+        return [replace(item, states=one) for item, one in zip(laid, states, strict=True)]
 
     def _compare(self, laid: Sequence[LaidOut], vectors: Vectors) -> list[LaidOut]:
         """Compare the outcomes of choices with every sentence of their contexts."""
@@ -196,7 +211,7 @@ class OnnxScorer:
         ]
 
     def _score_long(self, item: LaidOut, vectors: Vectors) -> list[ScoredDecision]:
-        reader = _LongReader(self._engine, item, vectors)
+        reader = _LongReader(self._engine, item, vectors, self._past)
         spans = item.layout.spans
         whole = [
             i for i, (start, stop) in enumerate(spans) if stop - start <= WHOLE_DECISION_TOKENS
@@ -231,13 +246,14 @@ class _Placed:
 class _LongReader:
     """One request read in stages; reads the context when made."""
 
-    def __init__(self, engine: PassEngine, item: LaidOut, vectors: Vectors) -> None:
+    def __init__(self, engine: PassEngine, item: LaidOut, vectors: Vectors, no_past: Past) -> None:
         self._engine, self._item, self._vectors = engine, item, vectors
-        self._tokens = tokens_of(item.layout)
+        self._no_past = no_past
+        self._tokens = tokens_of(item.layout, states=item.states)
         self._bounds = block_bounds(item.layout)
         self._channels = [item.layout.context_channel]
         self._pooled = np.zeros((1, WIDTH), np.float32)
-        self._past = self._read(NO_PAST, 0, len(item.layout), STAGE_CONTEXT)
+        self._past = self._read(no_past, 0, len(item.layout), STAGE_CONTEXT)
 
     def whole_decisions(self, indices: Sequence[int]) -> Iterator[tuple[int, ScoredDecision]]:
         """Score decisions that fit a row, several to a pass."""
@@ -294,6 +310,7 @@ class _LongReader:
             # The one token that the pass must have is the context's: its channel must not pool it
             # again.
             [NO_POOL],
+            past=self._no_past,
             pooled_past=self._pooled,
         )
         return next(_split(inputs, self._engine.run(inputs, DECISION_OUTPUTS)))
@@ -327,7 +344,9 @@ class _LongReader:
         parts = []
         for group in groups_of(self._blocks(start, stop, stage), self._room(past)):
             # Windows of a context attend to themselves alone: they need no past.
-            rows, outputs = self._read_pass(group, NO_PAST if stage == STAGE_CONTEXT else past)
+            rows, outputs = self._read_pass(
+                group, self._no_past if stage == STAGE_CONTEXT else past
+            )
             self._pooled = np.asarray(outputs["pooled"], np.float32)
             parts.append(tokens_read(rows, outputs))
         return extend_past(past, parts) if parts else past
@@ -337,7 +356,7 @@ class _LongReader:
         inputs = pass_inputs(
             rows, [NO_DECISION], self._channels, past=past, pooled_past=self._pooled
         )
-        return rows, self._engine.run(inputs, ("pooled", *PAST_OUTPUTS))
+        return rows, self._engine.run(inputs, ("pooled", *past_outputs(past)))
 
     def _blocks(self, start: int, stop: int, stage: int) -> list[Tokens]:
         return [

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from steelyard.scoring.engine import Tensors
 from steelyard.scoring.packing import level_features
-from steelyard.scoring.rows import Rows
+from steelyard.scoring.rows import Rows, keep_tokens
 
 #: Sizes that a pass's inputs need besides its rows.
 WIDTH, N_LAYERS, N_HEADS = 384, 6, 12
@@ -28,19 +28,24 @@ class Past:
     """Keys and values of earlier passes, per layer, and the channels of their tokens.
 
     ``channels`` is int32 of shape (n_past,); keys and values are float32 of (n_heads, n_past,
-    head).
+    head), of all layers or of the highest.
     """
 
     channels: NDArray[np.int32]
     keys: tuple[NDArray[np.float32], ...]
     values: tuple[NDArray[np.float32], ...]
 
+    @property
+    def layers(self) -> range:
+        """The layers that keys and values are of."""
+        return range(N_LAYERS - len(self.keys), N_LAYERS)
+
     def tensors(self) -> Tensors:
         """Return the graph's inputs."""
         tensors: Tensors = {"past_channels": self.channels}
-        for i in range(N_LAYERS):
-            tensors[f"past_key_{i}"] = self.keys[i]
-            tensors[f"past_value_{i}"] = self.values[i]
+        for i, key, value in zip(self.layers, self.keys, self.values, strict=True):
+            tensors[f"past_key_{i}"] = key
+            tensors[f"past_value_{i}"] = value
         return tensors
 
 
@@ -53,9 +58,19 @@ NO_PAST = Past(
 PAST_OUTPUTS = tuple(f"{part}_{i}" for i in range(N_LAYERS) for part in ("key", "value"))
 
 
+def no_past(apart: int) -> Past:
+    """Return no past of the layers above the lowest ``apart``."""
+    return Past(NO_PAST.channels, NO_PAST.keys[apart:], NO_PAST.values[apart:])
+
+
+def past_outputs(past: Past) -> tuple[str, ...]:
+    """Return what a pass gives for tokens that are to join a past."""
+    return PAST_OUTPUTS[2 * past.layers.start :]
+
+
 @dataclass(frozen=True, slots=True)
 class ReadTokens:
-    """Tokens that a pass has read: the channel of each, and its ``PAST_OUTPUTS`` (n_tokens, width)."""
+    """Tokens that a pass has read: the channel of each, and its past outputs (n_tokens, width)."""
 
     channels: NDArray[np.int32]
     tensors: Tensors
@@ -70,7 +85,7 @@ def tokens_read(rows: Rows, outputs: Tensors) -> ReadTokens:
     """Return the tokens of a pass, row after row, with what it gave for them."""
     return ReadTokens(
         rows.blocks[:, :, 1].reshape(-1),
-        {name: outputs[name].reshape(-1, WIDTH) for name in PAST_OUTPUTS},
+        {name: outputs[name].reshape(-1, WIDTH) for name in PAST_OUTPUTS if name in outputs},
     )
 
 
@@ -83,8 +98,8 @@ def extend_past(past: Past, parts: Sequence[ReadTokens]) -> Past:
 
     return Past(
         np.concatenate([past.channels, *(part.channels for part in parts)]),
-        tuple(joined(past.keys[i], f"key_{i}") for i in range(N_LAYERS)),
-        tuple(joined(past.values[i], f"value_{i}") for i in range(N_LAYERS)),
+        tuple(joined(past.keys[n], f"key_{i}") for n, i in enumerate(past.layers)),
+        tuple(joined(past.values[n], f"value_{i}") for n, i in enumerate(past.layers)),
     )
 
 
@@ -121,7 +136,8 @@ def pass_inputs(
     """Return the graph's inputs for a pass.
 
     ``pool_channels`` is the channel of the tokens of each pooled context, at least one, and
-    ``pooled_past``, (n_pools, width), has their sums over tokens of earlier passes.
+    ``pooled_past``, (n_pools, width), has their sums over tokens of earlier passes. Rows with
+    states are for the graph of the upper layers.
     """
     n_outcomes = max(len(decision.markers) for decision in decisions)
     shape = (len(decisions), n_outcomes)
@@ -150,10 +166,12 @@ def pass_inputs(
         ]
         pool_channels = [*pool_channels, NO_POOL]
         pooled_past = np.concatenate([pooled_past, np.eye(1, WIDTH, dtype=np.float32)])
+    if rows.states is None:
+        tokens = token_inputs(rows)
+    else:
+        tokens, markers = _upper_inputs(rows, rows.states, markers, pool_channels)
     return {
-        "input_ids": rows.ids,
-        "position_ids": rows.positions,
-        "role_ids": rows.roles,
+        **tokens,
         "blocks": rows.blocks,
         "context_index": rows.context_keys,
         "key_index": rows.keys,
@@ -167,3 +185,42 @@ def pass_inputs(
         "context_pool": np.asarray(pools, np.int32),
         **past.tensors(),
     }
+
+
+def token_inputs(rows: Rows) -> Tensors:
+    """Return what the tokens of a pass are embedded of."""
+    return {"input_ids": rows.ids, "position_ids": rows.positions, "role_ids": rows.roles}
+
+
+def lower_inputs(rows: Rows) -> Tensors:
+    """Return the inputs of the graph of the lowest layers; the rows' keys are joint."""
+    return {**token_inputs(rows), "blocks": rows.blocks, "key_index": rows.keys}
+
+
+def _upper_inputs(
+    rows: Rows,
+    states: NDArray[np.float32],
+    markers: NDArray[np.int32],
+    pool_channels: Sequence[int],
+) -> tuple[Tensors, NDArray[np.int32]]:
+    """Return what the upper layers take instead of token ids, and the markers' places.
+
+    The last layer is for pooled tokens and markers alone, at least one; places are among those.
+    """
+    is_kept = np.isin(rows.blocks[:, :, 1].reshape(-1), pool_channels)
+    if is_kept.any() and (markers < 0).all():
+        is_kept[:] = True  # texts alone: each is summed where it lies
+    is_kept[markers[markers >= 0]] = True
+    is_kept[0] |= not is_kept.any()
+    indices = np.flatnonzero(is_kept)
+    kept = keep_tokens(rows, indices)
+    places = np.zeros(len(is_kept), np.int32)
+    places[indices] = kept.places
+    tokens: Tensors = {
+        "states": states,
+        "kept": kept.index,
+        "kept_blocks": kept.blocks,
+        "kept_context_index": kept.context_keys,
+        "kept_key_index": kept.keys,
+    }
+    return tokens, np.where(markers >= 0, places[markers], markers)

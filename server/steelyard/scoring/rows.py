@@ -10,6 +10,7 @@ itself, as it is when the context was read by an earlier pass.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -21,24 +22,30 @@ from steelyard.scoring.packing import NO_CHANNEL, NOTHING, ROLE_CONTEXT
 
 #: Tokens of a row at most. Shorter rows see fewer tokens that are not for them, and gather more.
 ROW_LENGTH = 96
+#: The same where questions are read apart: in most passes few tokens are for many.
+APART_ROW_LENGTH = 32
 #: A key that is none: rows see different numbers of tokens.
 NO_KEY = -1
 #: Keys of a row up to which a matrix product adds up its terms in one go. Beyond, where a partial
 #: sum ends would depend on what else the row sees.
 MAX_KEYS = 512
+#: Tokens whose sum a matrix product makes in one go: it begins anew at every multiple of them.
+SUMMED = 128
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
     """Some tokens of one or several layouts, ids already told apart.
 
-    Each array is int32 of shape (n_tokens,), ``blocks`` of (n_tokens, 5).
+    Each array is int32 of shape (n_tokens,), ``blocks`` of (n_tokens, 5). ``states`` is what the
+    lowest layers made of them, float32 of (n_tokens, width), where they have been read.
     """
 
     ids: NDArray[np.int32]
     positions: NDArray[np.int32]
     roles: NDArray[np.int32]
     blocks: NDArray[np.int32]
+    states: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         return int(self.ids.shape[0])
@@ -50,6 +57,7 @@ class Tokens:
             self.positions[start:stop],
             self.roles[start:stop],
             self.blocks[start:stop],
+            None if self.states is None else self.states[start:stop],
         )
 
 
@@ -58,7 +66,8 @@ class Rows:
     """Rows of a pass, (n_rows, length), and where each unit of tokens starts.
 
     ``context_keys`` and ``keys`` have for each row the flat indices (row * length + column) of the
-    tokens that it attends to, of contexts and the others, rising, then ``NO_KEY``.
+    tokens that it attends to, of contexts and the others, rising, then ``NO_KEY``. ``states``,
+    (n_rows, length, width), are there when the units have them.
     """
 
     ids: NDArray[np.int32]
@@ -68,39 +77,59 @@ class Rows:
     context_keys: NDArray[np.int32]
     keys: NDArray[np.int32]
     starts: tuple[int, ...]
+    states: NDArray[np.float32] | None = None
 
 
-def fill_rows(units: Sequence[Tokens], row_length: int = ROW_LENGTH) -> Rows:
-    """Lay one unit or more after another and cut them into rows of at most ``row_length`` tokens."""
-    rows = _cut(units, row_length)
+def fill_rows(
+    units: Sequence[Tokens],
+    row_length: int | None = None,
+    *,
+    is_joint: bool = False,
+    is_summed: bool = False,
+) -> Rows:
+    """Lay one unit or more after another and cut them into rows of at most ``row_length`` tokens.
+
+    Where ``is_joint``, all keys are in ``keys``, contexts' too. Where ``is_summed``, units of up to
+    ``SUMMED`` tokens lie so that the sum of one does not depend on what lies before it.
+    """
+    if row_length is None:
+        is_apart = is_joint or units[0].states is not None
+        row_length = APART_ROW_LENGTH if is_apart else ROW_LENGTH
+    rows = _cut(units, row_length, is_joint=is_joint, is_summed=is_summed)
     if len(units) > 1 and max(rows.context_keys.shape[1], rows.keys.shape[1]) > MAX_KEYS:
         # Each unit from a row of its own on: then what a row sees is of one unit.
-        return _cut(units, row_length, is_apart=True)
+        return _cut(units, row_length, is_joint=is_joint, is_summed=is_summed, is_apart=True)
     return rows
 
 
-def _cut(units: Sequence[Tokens], row_length: int, *, is_apart: bool = False) -> Rows:
+def _cut(
+    units: Sequence[Tokens],
+    row_length: int,
+    *,
+    is_joint: bool,
+    is_summed: bool,
+    is_apart: bool = False,
+) -> Rows:
     lengths = [len(unit) for unit in units]
     if is_apart:
         length = min(max(lengths), row_length)
         room = [-(-n // length) * length for n in lengths]
+        starts = list(accumulate(room[:-1], initial=0))
         n_rows = sum(room) // length
     else:
-        n_rows = -(-sum(lengths) // row_length)
-        length = -(-sum(lengths) // n_rows)
-        room = [*lengths[:-1], n_rows * length - sum(lengths[:-1])]
-    starts = list(accumulate(room[:-1], initial=0))
+        starts = _summed_starts(lengths) if is_summed else list(accumulate(lengths[:-1], initial=0))
+        end = starts[-1] + lengths[-1]
+        n_rows = -(-end // row_length)
+        length = -(-end // n_rows)
     n_tokens = n_rows * length
     ids, positions, roles = (np.zeros(n_tokens, np.int32) for _ in range(3))
-    # Padding is a block of its own that nobody listens to.
-    blocks = np.full((n_tokens, 5), NOTHING, np.int32)
-    blocks[:, :2] = 0, NO_CHANNEL
+    blocks = _padding(n_tokens)
     for unit, start in zip(units, starts, strict=True):
         part = slice(start, start + len(unit))
         ids[part], positions[part], roles[part] = unit.ids, unit.positions, unit.roles
         blocks[part] = unit.blocks
     visible = visible_tokens(blocks, n_rows)
-    is_context = roles == ROLE_CONTEXT
+    is_context = (roles == ROLE_CONTEXT) & (not is_joint)
     shape = (n_rows, length)
     return Rows(
         ids.reshape(shape),
@@ -110,24 +139,110 @@ def _cut(units: Sequence[Tokens], row_length: int, *, is_apart: bool = False) ->
         indices_of(visible & is_context),
         indices_of(visible & ~is_context),
         tuple(starts),
+        _states_of(units, starts, shape),
     )
 
 
-def visible_tokens(blocks: NDArray[np.int32], n_rows: int) -> NDArray[np.bool_]:
+def _states_of(
+    units: Sequence[Tokens], starts: Sequence[int], shape: tuple[int, int]
+) -> NDArray[np.float32] | None:
+    """Return the units' states in rows, zeros for padding, where the units have them."""
+    if units[0].states is None:
+        return None
+    n_rows, length = shape
+    states = np.zeros((n_rows * length, units[0].states.shape[1]), np.float32)
+    for unit, start in zip(units, starts, strict=True):
+        states[start : start + len(unit)] = unit.states
+    return states.reshape(n_rows, length, -1)
+
+
+def _summed_starts(lengths: Sequence[int]) -> list[int]:
+    """Return where units start of which no short one lies across a multiple of ``SUMMED``."""
+    starts, end = [], 0
+    for length in lengths:
+        if length <= SUMMED < end % SUMMED + length:
+            end += -end % SUMMED
+        starts.append(end)
+        end += length
+    return starts
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRows:
+    """Some tokens of a pass in rows of their own, (n_rows, length), as in ``Rows``.
+
+    ``index`` has the flat index of each, and ``places`` the places here of the tokens kept, flat.
+    """
+
+    index: NDArray[np.int32]
+    blocks: NDArray[np.int32]
+    context_keys: NDArray[np.int32]
+    keys: NDArray[np.int32]
+    places: NDArray[np.int32]
+
+
+def keep_tokens(rows: Rows, kept: NDArray[np.intp]) -> KeptRows:
+    """Cut the tokens of some rising flat indices into rows that attend to all of a pass."""
+    found = _cut_kept(rows, kept, [0, len(kept)])
+    if max(found.context_keys.shape[1], found.keys.shape[1]) > MAX_KEYS:
+        # Each unit's from a row of its own on, as in ``fill_rows``.
+        edges = np.searchsorted(kept, rows.starts).tolist()
+        return _cut_kept(rows, kept, [*edges, len(kept)])
+    return found
+
+
+def _cut_kept(rows: Rows, kept: NDArray[np.intp], edges: Sequence[int]) -> KeptRows:
+    """Cut tokens into rows, those between two edges from a row of their own on."""
+    lengths = [stop - start for start, stop in itertools.pairwise(edges)]
+    most = max(lengths)
+    length = -(-most // -(-most // APART_ROW_LENGTH))
+    room = [-(-n // length) * length for n in lengths]
+    n_rows = sum(room) // length
+    begins = accumulate(room[:-1], initial=0)
+    places = np.concatenate(
+        [np.arange(begin, begin + n) for begin, n in zip(begins, lengths, strict=True)]
+    )
+    index = np.zeros(n_rows * length, np.int32)
+    index[places] = kept
+    every = rows.blocks.reshape(-1, 5)
+    blocks = _padding(n_rows * length)
+    blocks[places] = every[kept]
+    visible = visible_tokens(every, n_rows, blocks)
+    is_context = rows.roles.reshape(-1) == ROLE_CONTEXT
+    return KeptRows(
+        index.reshape(n_rows, length),
+        blocks.reshape(n_rows, length, 5),
+        indices_of(visible & is_context),
+        indices_of(visible & ~is_context),
+        places.astype(np.int32),
+    )
+
+
+def _padding(n_tokens: int) -> NDArray[np.int32]:
+    """Return the blocks of padding: a block of its own that nobody listens to."""
+    blocks = np.full((n_tokens, 5), NOTHING, np.int32)
+    blocks[:, :2] = 0, NO_CHANNEL
+    return blocks
+
+
+def visible_tokens(
+    blocks: NDArray[np.int32], n_rows: int, asking: NDArray[np.int32] | None = None
+) -> NDArray[np.bool_]:
     """Return which tokens any token of a row may see, (n_rows, n_tokens).
 
     ``blocks``, (n_tokens, 5): each token's block, channel, and up to three channels it listens to.
-    ``n_rows`` divides n_tokens.
+    The rows are of the tokens ``asking``, by default of all; ``n_rows`` divides their number.
     """
-    row = np.repeat(np.arange(n_rows), len(blocks) // n_rows)
+    asking = blocks if asking is None else asking
+    row = np.repeat(np.arange(n_rows), len(asking) // n_rows)
     n_ids = int(blocks.max()) + 1
     in_row = np.zeros((n_rows, n_ids), bool)
     # One column more takes what listens to nothing.
     heard = np.zeros((n_rows, n_ids + 1), bool)
-    in_row[row, blocks[:, 0]] = True
+    in_row[row, asking[:, 0]] = True
     in_row[:, 0] = False  # padding: what it sees is nobody's
     for column in (2, 3, 4):
-        heard[row, blocks[:, column]] = True
+        heard[row, asking[:, column]] = True
     visible: NDArray[np.bool_] = in_row[:, blocks[:, 0]] | heard[:, blocks[:, 1]]
     return visible
 

@@ -7,21 +7,25 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence, Sized
 from itertools import chain
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.scoring.engine import PassEngine
 from steelyard.scoring.packing import Layout, lay_out_text, shift_ids
-from steelyard.scoring.passes import NO_DECISION, WIDTH, pass_inputs
-from steelyard.scoring.rows import Tokens, fill_rows
+from steelyard.scoring.passes import NO_DECISION, NO_POOL, WIDTH, no_past, pass_inputs
+from steelyard.scoring.rows import SUMMED, Tokens, fill_rows
+
+if TYPE_CHECKING:
+    from steelyard.scoring.lower import LowerLayers
 
 T = TypeVar("T", bound=Sized)
 
 #: Vectors kept, 1.5 kB each, and the tokens of a text, at most, for its vector to be: a long one,
-#: four bytes a token, is asked once as a rule.
-MAX_VECTORS, MAX_KEPT_TOKENS = 65_536, 128
+#: four bytes a token, is asked once as a rule. With its two special tokens such a text's sum is made
+#: in one go, so that the vector has the same bits whatever text shares its pass.
+MAX_VECTORS, MAX_KEPT_TOKENS = 65_536, SUMMED - 2
 #: Tokens of a pass: what they need then stays in the cache of a core. Passes of 4,096 take a third
 #: more time a token, and several times the memory.
 PASS_TOKENS = 512
@@ -33,8 +37,14 @@ class OutcomeVectors:
     A text's vector depends on the text alone.
     """
 
-    def __init__(self, engine: PassEngine, max_vectors: int = MAX_VECTORS) -> None:
-        self._engine = engine
+    def __init__(
+        self,
+        engine: PassEngine,
+        max_vectors: int = MAX_VECTORS,
+        lower: LowerLayers | None = None,
+    ) -> None:
+        self._engine, self._lower = engine, lower
+        self._past = no_past(lower.apart if lower else 0)
         self._max = max_vectors
         self._vectors: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
         self._lock = threading.Lock()
@@ -75,10 +85,15 @@ class OutcomeVectors:
             channels.append(offset + layout.context_channel)
             units.extend(windows_of(layout, offset))
             offset += layout.n_ids
-        pooled = np.zeros((len(texts), WIDTH), np.float32)
+        # One pool more: a matrix of one row is not multiplied as others are.
+        channels.append(NO_POOL)
+        pooled = np.zeros((len(channels), WIDTH), np.float32)
         for group in groups_of(units, PASS_TOKENS):
-            inputs = pass_inputs(fill_rows(group), [NO_DECISION], channels, pooled_past=pooled)
+            read = self._lower.read(group) if self._lower else group
+            rows = fill_rows(read, is_summed=True)
+            inputs = pass_inputs(rows, [NO_DECISION], channels, past=self._past, pooled_past=pooled)
             pooled = np.asarray(self._engine.run(inputs, ["pooled"])["pooled"], np.float32)
+        pooled = pooled[:-1]
         lengths = np.linalg.norm(pooled, axis=1, keepdims=True)
         unit: NDArray[np.float32] = np.divide(pooled, np.maximum(lengths, 1e-12), dtype=np.float32)
         return unit
@@ -88,9 +103,10 @@ def _key(text: tuple[int, ...]) -> bytes:
     return array("I", text).tobytes()
 
 
-def tokens_of(layout: Layout, offset: int = 0) -> Tokens:
+def tokens_of(layout: Layout, offset: int = 0, states: NDArray[np.float32] | None = None) -> Tokens:
     """Return all tokens of a layout, its ids moved by ``offset``."""
-    return Tokens(layout.ids, layout.positions, layout.roles, shift_ids(layout.blocks, offset))
+    blocks = shift_ids(layout.blocks, offset)
+    return Tokens(layout.ids, layout.positions, layout.roles, blocks, states)
 
 
 def block_bounds(layout: Layout) -> list[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Figures of engines that may be in another process: where passes go, and how that goes."""
+"""Figures of engines: where their passes go, how that goes, and what they keep of questions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections import Counter as Counts
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from steelyard.scoring.kept_states import KEPT
 
 if TYPE_CHECKING:
     from steelyard.scoring.protocol import EngineStatus
@@ -15,7 +17,7 @@ _PLACES: Final = ("triton", "in-process", "none")
 
 
 class ScorerFigures:
-    """Where passes go, for Prometheus; nothing where they run in this process alone."""
+    """Where passes go and what is kept, for Prometheus; of places, only those of remote engines."""
 
     def __init__(self, models: ModelRegistry, registry: CollectorRegistry) -> None:
         self._models = models
@@ -51,11 +53,30 @@ class ScorerFigures:
             registry=registry,
         )
         self._counted: dict[str, EngineStatus] = {}
+        self._questions = Counter(
+            "steelyard_question_cache_lookups",
+            "Questions and outcomes that were looked up, by whether they were kept.",
+            ["result"],
+            registry=registry,
+        )
+        self._evictions = Counter(
+            "steelyard_question_cache_evictions",
+            "Questions and outcomes that left to make room.",
+            registry=registry,
+        )
+        self._bytes = Gauge(
+            "steelyard_question_cache_bytes",
+            "Bytes that kept questions and outcomes take.",
+            multiprocess_mode="livesum",
+            registry=registry,
+        )
+        self._kept = KEPT.figures()
 
     def read(self) -> None:
         """Note where passes go now, and what was counted since the last time."""
         for model in self._models.hosted:
             self._waiting.labels(model.name).set(model.queue.n_waiting)
+        self._read_kept()
         statuses = self._models.engine_statuses()
         if not statuses and not self._counted:
             return
@@ -73,6 +94,14 @@ class ScorerFigures:
                 self._faults.labels(code).inc(n - (before.faults.get(code, 0) if before else 0))
             self._changes.inc(status.n_changes - (before.n_changes if before else 0))
         self._counted = dict(statuses)
+
+    def _read_kept(self) -> None:
+        before, now = self._kept, KEPT.figures()
+        self._questions.labels("hit").inc(now.hits - before.hits)
+        self._questions.labels("miss").inc(now.misses - before.misses)
+        self._evictions.inc(now.evictions - before.evictions)
+        self._bytes.set(now.n_bytes)
+        self._kept = now
 
 
 def _has_grown(before: EngineStatus, now: EngineStatus) -> bool:

@@ -6,6 +6,10 @@ one stored set of weights. Tokens of earlier passes (a long request's context) e
 and values, so one graph serves short requests in one pass and long ones in several. (A variant
 without the past costs as much CPU on short requests, so there is only this one.)
 
+Of a model whose lowest layers read questions apart from the context there are two graphs more,
+which together are the first: those layers alone, whose states of a question can be kept, and the
+layers above them.
+
 In float32 the weights given are those stored, dequantised. In int8 every matrix product of the
 encoder with a weight takes activations quantised with scales fixed at calibration (static), so
 that a result does not depend on what shares the batch.
@@ -21,14 +25,12 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
+from steelyard.scoring.assets import GRAPHS, LOWER_GRAPHS, UPPER_GRAPHS
+from steelyard.scoring.engine import FLOAT32, INT8
+
 OPSET = 20
 IR_VERSION = 10
-FLOAT, DOUBLE, INT32, INT8 = (
-    TensorProto.FLOAT,
-    TensorProto.DOUBLE,
-    TensorProto.INT32,
-    TensorProto.INT8,
-)
+FLOAT, INT32 = TensorProto.FLOAT, TensorProto.INT32
 MASKED = -1e4
 #: Columns of ``blocks`` that name the channels a token listens to; those of no context.
 LISTENS, LISTENS_APART = (2, 3, 4), (3, 4)
@@ -75,6 +77,15 @@ class ActivationScale:
     zero_point: int
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the tokens of a pass attend to: keys of the pass, with a bias each, and of the past."""
+
+    keys: tuple[str, ...]
+    biases: tuple[str, ...]
+    has_past: bool = True
+
+
 @dataclass(slots=True)
 class GraphBuilder:
     """Writes the graph; see :func:`build`."""
@@ -88,7 +99,6 @@ class GraphBuilder:
     constants: dict[tuple[object, ...], str] = field(default_factory=dict)
     quantized: dict[str, str] = field(default_factory=dict)
     probed: list[str] = field(default_factory=list)
-    keys: list[str] = field(default_factory=list)
 
     def op(
         self, kind: str, inputs: Sequence[str], *, domain: str = "", **attributes: object
@@ -145,7 +155,7 @@ class GraphBuilder:
         activation = self.activations[name]
         scale = self.constant(np.float32(activation.scale))
         zero_point = self.constant(np.uint8(activation.zero_point))
-        weight = self.external(f"{name}.weight", INT8, n_in, n_out)
+        weight = self.external(f"{name}.weight", TensorProto.INT8, n_in, n_out)
         weight_scale = self.external(f"{name}.scale", FLOAT, n_out)
         weight_zero = self.constant(np.zeros(n_out, np.int8))
         quantized = self.op("QuantizeLinear", [x, scale, zero_point])
@@ -183,7 +193,9 @@ class GraphBuilder:
     def embed(self) -> str:
         """Sum word, position and role embeddings; words are stored as int8 with row scales."""
         shape = self.shape
-        table = self.external("word_embeddings.weight", INT8, shape.vocabulary, shape.width)
+        table = self.external(
+            "word_embeddings.weight", TensorProto.INT8, shape.vocabulary, shape.width
+        )
         scales = self.external("word_embeddings.scale", FLOAT, shape.vocabulary)
         rows = self.op("Cast", [self.op("Gather", [table, "input_ids"])], to=FLOAT)
         words = self.op("Mul", [rows, self.unsqueeze(self.op("Gather", [scales, "input_ids"]), -1)])
@@ -195,18 +207,27 @@ class GraphBuilder:
         total = self.op("Add", [total, self.op("Gather", [roles, "role_ids"])])
         return self.norm(total, "embedding_norm")
 
-    def attention_biases(self, columns: Sequence[int] = LISTENS) -> list[str]:
+    def seen(
+        self,
+        columns: Sequence[int] = LISTENS,
+        names: Sequence[str] = KEY_INPUTS,
+        *,
+        asking: str = "blocks",
+        has_past: bool = True,
+    ) -> Seen:
         """Build the block mask: 0 where a token attends, ``MASKED`` where it does not.
 
-        ``columns`` of the blocks name the channels that a token listens to.
+        ``columns`` of the blocks name the channels that a token listens to, ``names`` the inputs
+        with the keys of each row, and ``asking`` the blocks of the tokens that attend.
         """
         zero = self.constant(np.asarray(0, np.int32))
         nothing = self.constant(np.asarray(NO_BLOCK, np.int32))
-        block = self.unsqueeze(self.column("blocks", 0), 2)
-        listens = [self.unsqueeze(self.column("blocks", index), 2) for index in columns]
-        visible = [self.any_equal(listens, self.unsqueeze("past_channels", 0, 1))]
-        self.keys = []
-        for name in KEY_INPUTS:
+        block = self.unsqueeze(self.column(asking, 0), 2)
+        listens = [self.unsqueeze(self.column(asking, index), 2) for index in columns]
+        visible, keys = [], []
+        if has_past:
+            visible.append(self.any_equal(listens, self.unsqueeze("past_channels", 0, 1)))
+        for name in names:
             index = self.op("Max", [name, zero])
             none = self.op("Less", [name, zero])
             of_keys = []
@@ -216,9 +237,10 @@ class GraphBuilder:
                 of_keys.append(self.unsqueeze(self.op("Where", [none, nothing, found]), 1))
             same = self.op("Equal", [block, of_keys[0]])
             visible.append(self.op("Or", [same, self.any_equal(listens, of_keys[1])]))
-            self.keys.append(index)
+            keys.append(index)
         open_, closed = (self.constant(np.float32(value)) for value in (0.0, MASKED))
-        return [self.unsqueeze(self.op("Where", [seen, open_, closed]), 0) for seen in visible]
+        biases = [self.unsqueeze(self.op("Where", [one, open_, closed]), 0) for one in visible]
+        return Seen(tuple(keys), tuple(biases), has_past)
 
     def any_equal(self, listens: Sequence[str], channels: str) -> str:
         """Return where a token listens to a channel."""
@@ -238,8 +260,13 @@ class GraphBuilder:
         split = self.op("Reshape", [x, self.ints(-1, n_heads, self.shape.width // n_heads)])
         return self.op("Transpose", [split], perm=[1, 0, 2])
 
-    def layer(self, x: str, name: str, biases: Sequence[str], index: int | None) -> str:
-        """Add one post-norm transformer layer; ``index`` is None for the set layer."""
+    def layer(
+        self, x: str, name: str, seen: Seen, index: int | None, kept: str | None = None
+    ) -> str:
+        """Add one post-norm transformer layer; ``index`` is None for the set layer.
+
+        With ``kept``, rows of flat indices of tokens, only those attend and are given.
+        """
         shape, is_set = self.shape, index is None
         n_heads = shape.set_heads if is_set else shape.n_heads
         inner = shape.set_feed_forward if is_set else shape.feed_forward
@@ -253,24 +280,33 @@ class GraphBuilder:
             parts = [(k, v)]
         else:
             # (heads, rows, tokens, features): then keys of any row are taken without reordering.
-            q = self.heads(names[0], n_heads, (2, 0, 1, 3))
+            asking = names[0] if kept is None else self.tokens_at(names[0], kept)
+            q = self.heads(asking, n_heads, (2, 0, 1, 3))
             k, v = (self.tokens_of_heads(x, n_heads) for x in names[1:])
-            past = (self.unsqueeze(f"past_{x}", 1) for x in names[1:])
-            gathered = (
+            parts = []
+            if seen.has_past:
+                past = (self.unsqueeze(f"past_{x}", 1) for x in names[1:])
+                parts.append((next(past), next(past)))
+            parts += (
                 (self.op("Gather", [k, keys], axis=1), self.op("Gather", [v, keys], axis=1))
-                for keys in self.keys
+                for keys in seen.keys
             )
-            parts = [(next(past), next(past)), *gathered]
-        attended = self.attend(q, parts, biases)
+        attended = self.attend(q, parts, seen.biases)
         order = [0, 2, 1, 3] if is_set else [1, 2, 0, 3]
         merged = self.op("Transpose", [attended], perm=order)
         merged = self.op("Reshape", [merged, self.ints(0, 0, width)])
+        if kept is not None:
+            x = self.tokens_at(x, kept)
         out = self.linear(merged, f"{name}.attention_output", width, width, exact=is_set)
         x = self.norm(self.op("Add", [x, out]), f"{name}.attention_norm")
         fed = self.linear(x, f"{name}.feed_forward_in", width, inner, exact=is_set)
         fed = self.op("Gelu", [fed], approximate="none")
         fed = self.linear(fed, f"{name}.feed_forward_out", inner, width, exact=is_set)
         return self.norm(self.op("Add", [x, fed]), f"{name}.output_norm")
+
+    def tokens_at(self, x: str, index: str) -> str:
+        """Take tokens of any row, by flat indices."""
+        return self.op("Gather", [self.op("Reshape", [x, self.ints(-1, self.shape.width)]), index])
 
     def attend(self, query: str, parts: Sequence[tuple[str, str]], biases: Sequence[str]) -> str:
         """Weigh values by the softmax of scores, over keys that come in parts.
@@ -316,11 +352,11 @@ class GraphBuilder:
         norm = self.op("ReduceL2", [x, self.ints(-1)], keepdims=1)
         return self.op("Div", [x, self.op("Max", [norm, self.constant(np.float32(1e-12))])])
 
-    def decide(self, hidden: str) -> None:
+    def decide(self, hidden: str, blocks: str = "blocks") -> None:
         """Add pooling, markers, similarity, set attention and logits."""
         width = self.shape.width
         flat = self.op("Reshape", [hidden, self.ints(-1, width)])
-        channels = self.op("Reshape", [self.column("blocks", 1), self.ints(1, -1)])
+        channels = self.op("Reshape", [self.column(blocks, 1), self.ints(1, -1)])
         member = self.op("Equal", [self.unsqueeze("pool_channels", 1), channels])
         sums = self.op("MatMul", [self.op("Cast", [member], to=FLOAT), flat])
         self.nodes.append(helper.make_node("Add", [sums, "pooled_past"], ["pooled"]))
@@ -345,7 +381,7 @@ class GraphBuilder:
         absent = self.op("Less", ["marker_index", self.constant(np.asarray(-1, np.int32))])
         open_, closed = (self.constant(np.float32(value)) for value in (0.0, MASKED))
         bias = self.unsqueeze(self.op("Where", [absent, closed, open_]), 1, 2)
-        state = self.layer(state, "set_layer", [bias], None)
+        state = self.layer(state, "set_layer", Seen((), (bias,)), None)
         logits = self.op("MatMul", [state, self.external("logit.weight", FLOAT, width, 1)])
         strength = self.op("Gather", [self.external("similarity_weight", FLOAT, 3), "kinds"])
         weighted = self.op("Mul", [similarity, self.unsqueeze(strength, 1, 2)])
@@ -364,17 +400,30 @@ class GraphBuilder:
         span, one = (self.constant(np.float32(value)) for value in (GATE_SPAN, 1.0))
         return self.op("Add", [self.op("Mul", [total, span]), one])
 
-    def inputs(self) -> list[onnx.ValueInfoProto]:
-        """Declare the graph's inputs."""
+    def token_inputs(self) -> list[onnx.ValueInfoProto]:
+        """Declare what tokens are embedded of."""
+        return [
+            helper.make_tensor_value_info(name, INT32, ["rows", "length"])
+            for name in ("input_ids", "position_ids", "role_ids")
+        ]
+
+    def block_input(self) -> onnx.ValueInfoProto:
+        """Declare the blocks of the tokens."""
+        return helper.make_tensor_value_info("blocks", INT32, ["rows", "length", 5])
+
+    def key_input(self, name: str) -> onnx.ValueInfoProto:
+        """Declare the keys of the rows."""
+        size = {"context_index": "context_keys", "key_index": "keys"}[name]
+        return helper.make_tensor_value_info(name, INT32, ["rows", size])
+
+    def inputs(self, first: int = 0) -> list[onnx.ValueInfoProto]:
+        """Declare the graph's inputs, with the past of its layers from the first."""
         info, width = helper.make_tensor_value_info, self.shape.width
         head = width // self.shape.n_heads
         declared = [
-            info("input_ids", INT32, ["rows", "length"]),
-            info("position_ids", INT32, ["rows", "length"]),
-            info("role_ids", INT32, ["rows", "length"]),
-            info("blocks", INT32, ["rows", "length", 5]),
-            info("context_index", INT32, ["rows", "context_keys"]),
-            info("key_index", INT32, ["rows", "keys"]),
+            *self.token_inputs(),
+            self.block_input(),
+            *map(self.key_input, KEY_INPUTS),
             info("pool_channels", INT32, ["pools"]),
             info("pooled_past", FLOAT, ["pools", width]),
             info("marker_index", INT32, ["decisions", "outcomes"]),
@@ -385,24 +434,39 @@ class GraphBuilder:
             info("context_pool", INT32, ["decisions"]),
         ]
         declared.append(info("past_channels", INT32, ["past"]))
-        for i in range(self.shape.n_layers):
+        for i in range(first, self.shape.n_layers):
             declared.append(info(f"past_key_{i}", FLOAT, [self.shape.n_heads, "past", head]))
             declared.append(info(f"past_value_{i}", FLOAT, [self.shape.n_heads, "past", head]))
         return declared
 
-    def outputs(self) -> list[onnx.ValueInfoProto]:
-        """Declare the graph's outputs."""
+    def outputs(self, first: int = 0) -> list[onnx.ValueInfoProto]:
+        """Declare the graph's outputs, with keys and values of its layers from the first."""
         info, shape = helper.make_tensor_value_info, self.shape
         declared = [
             info("logits", FLOAT, ["decisions", "outcomes"]),
             info("marker_vectors", FLOAT, ["decisions", "outcomes", shape.width]),
             info("pooled", FLOAT, ["pools", shape.width]),
         ]
-        for i in range(shape.n_layers):
+        for i in range(first, shape.n_layers):
             declared.append(info(f"key_{i}", FLOAT, ["rows", "length", shape.width]))
             declared.append(info(f"value_{i}", FLOAT, ["rows", "length", shape.width]))
         declared.extend(info(name, FLOAT, None) for name in self.probed)
         return declared
+
+    def model(
+        self,
+        name: str,
+        inputs: Sequence[onnx.ValueInfoProto],
+        outputs: Sequence[onnx.ValueInfoProto],
+    ) -> onnx.ModelProto:
+        """Return the graph that was written, as a model."""
+        graph = helper.make_graph(self.nodes, name, inputs, outputs, self.initializers)
+        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("com.microsoft", 1)]
+        model: onnx.ModelProto = helper.make_model(
+            graph, opset_imports=opsets, producer_name="steelyard"
+        )
+        model.ir_version = IR_VERSION
+        return model
 
 
 def build(
@@ -410,18 +474,67 @@ def build(
 ) -> onnx.ModelProto:
     """Build the graph; float32 without static scales of the activations."""
     builder = GraphBuilder(shape, activations, probes)
-    hidden, biases = builder.embed(), builder.attention_biases()
-    lower = builder.attention_biases(LISTENS_APART) if shape.apart else biases
+    hidden, seen = builder.embed(), builder.seen()
+    lower = builder.seen(LISTENS_APART) if shape.apart else seen
     for index in range(shape.n_layers):
-        seen = lower if index < shape.apart else biases
-        hidden = builder.layer(hidden, f"layers.{index}", seen, index)
+        hidden = builder.layer(
+            hidden, f"layers.{index}", lower if index < shape.apart else seen, index
+        )
     builder.decide(hidden)
-    graph = helper.make_graph(
-        builder.nodes, "packed_scorer", builder.inputs(), builder.outputs(), builder.initializers
-    )
-    opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("com.microsoft", 1)]
-    model: onnx.ModelProto = helper.make_model(
-        graph, opset_imports=opsets, producer_name="steelyard"
-    )
-    model.ir_version = IR_VERSION
-    return model
+    return builder.model("packed_scorer", builder.inputs(), builder.outputs())
+
+
+def build_lower(
+    shape: Shape, activations: Mapping[str, ActivationScale] | None = None
+) -> onnx.ModelProto:
+    """Build the graph of the lowest ``shape.apart`` layers: from token ids to ``states``."""
+    builder = GraphBuilder(shape, activations, probes=False)
+    hidden = builder.embed()
+    seen = builder.seen(LISTENS_APART, KEY_INPUTS[-1:], has_past=False)
+    for index in range(shape.apart):
+        hidden = builder.layer(hidden, f"layers.{index}", seen, index)
+    builder.nodes.append(helper.make_node("Identity", [hidden], ["states"]))
+    tokens = (*builder.token_inputs(), builder.block_input(), builder.key_input(KEY_INPUTS[-1]))
+    states = helper.make_tensor_value_info("states", FLOAT, ["rows", "length", shape.width])
+    return builder.model("lower_layers", tokens, [states])
+
+
+def build_upper(
+    shape: Shape, activations: Mapping[str, ActivationScale] | None = None
+) -> onnx.ModelProto:
+    """Build the graph of the layers above: from ``states`` to what :func:`build` gives.
+
+    Its last layer is for the ``kept`` tokens alone, which have rows of their own, and
+    ``marker_index`` counts those.
+    """
+    builder = GraphBuilder(shape, activations, probes=False)
+    hidden, seen, last = "states", builder.seen(), shape.n_layers - 1
+    for index in range(shape.apart, last):
+        hidden = builder.layer(hidden, f"layers.{index}", seen, index)
+    names = [f"kept_{name}" for name in KEY_INPUTS]
+    seen = builder.seen(names=names, asking="kept_blocks")
+    hidden = builder.layer(hidden, f"layers.{last}", seen, last, "kept")
+    builder.decide(hidden, "kept_blocks")
+    info = helper.make_tensor_value_info
+    states = [
+        info("states", FLOAT, ["rows", "length", shape.width]),
+        info("kept", INT32, ["kept_rows", "kept_length"]),
+        info("kept_blocks", INT32, ["kept_rows", "kept_length", 5]),
+        *(info(name, INT32, ["kept_rows", f"{name}s"]) for name in names),
+    ]
+    inputs = [*states, *builder.inputs(shape.apart)[len(builder.token_inputs()) :]]
+    return builder.model("upper_layers", inputs, builder.outputs(shape.apart))
+
+
+def graph_files(shape: Shape, scales: Mapping[str, ActivationScale]) -> dict[str, bytes]:
+    """Return a base model's graphs by the names of their files."""
+    files: dict[str, bytes] = {}
+    for precision, activations in ((FLOAT32, None), (INT8, scales)):
+        models = {GRAPHS[precision]: build(shape, activations)}
+        if shape.apart:
+            models[LOWER_GRAPHS[precision]] = build_lower(shape, activations)
+            models[UPPER_GRAPHS[precision]] = build_upper(shape, activations)
+        files |= {
+            name: model.SerializeToString(deterministic=True) for name, model in models.items()
+        }
+    return files

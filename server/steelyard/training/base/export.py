@@ -18,7 +18,6 @@ from steelyard.decisions.rendering import RenderedRequest, render_context
 from steelyard.durable import write_atomically
 from steelyard.scoring.assets import (
     ENGINES,
-    GRAPHS,
     MANIFEST,
     TOKENIZER,
     WEIGHTS,
@@ -47,7 +46,7 @@ from steelyard.training.base.options import (
 from steelyard.training.base.quantize import activation_scales
 from steelyard.training.base.start import WEIGHTS_SHA256, find_encoder
 from steelyard.training.base.trainer import LOG
-from steelyard.training.graph import Shape, build
+from steelyard.training.graph import Shape, graph_files
 from steelyard.training.weights import pack_weights
 
 #: Rows whose activations are measured.
@@ -88,8 +87,7 @@ def write_model(
         TOKENIZER: tokenizer_json,
         WEIGHTS[0]: save({key: np.ascontiguousarray(value) for key, value in words.items()}),
         WEIGHTS[1]: save({key: np.ascontiguousarray(value) for key, value in rest.items()}),
-        GRAPHS[FLOAT32]: build(shape).SerializeToString(deterministic=True),
-        GRAPHS[INT8]: build(shape, scales).SerializeToString(deterministic=True),
+        **graph_files(shape, scales),
     }
     for file, content in files.items():
         write_atomically(folder / file, content)

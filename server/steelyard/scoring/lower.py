@@ -1,0 +1,213 @@
+"""The layers in which questions are read apart from any context, and what they make of them, kept.
+
+In the lowest layers of such a model a question and its outcomes see no context, so that their states
+there are the same in every request (Cao et al. 2020, "DeFormer"; MacAvaney et al. 2020, "PreTTR").
+They are computed once and kept. A token's states do not depend on what else its pass reads, to the
+last bit (see ``steelyard.training.graph``), and what is too long for that is read alone, so that
+what was kept is what would be computed.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, count
+
+import numpy as np
+
+from steelyard.scoring.engine import PassEngine
+from steelyard.scoring.kept_states import KEPT, KeptStates, States
+from steelyard.scoring.packing import (
+    QUESTION_LENGTH,
+    STAGE_CONTEXT,
+    STAGE_OUTCOME,
+    STAGE_QUESTION,
+    Layout,
+    TokenizedDecision,
+    TokenizedRequest,
+    lay_out,
+    shift_ids,
+)
+from steelyard.scoring.passes import KINDS, WIDTH, lower_inputs
+from steelyard.scoring.rows import Tokens, fill_rows
+from steelyard.scoring.similarity import PASS_TOKENS, block_bounds, groups_of, tokens_of
+
+#: Tokens of a question and of an outcome up to which they are read in passes with others: a row
+#: then sees fewer keys than ``rows.MAX_KEYS``, even with an outcome that began in the row before.
+MOST_QUESTION, MOST_OUTCOME = QUESTION_LENGTH - 1, 95
+
+_models = count()
+
+
+class LowerLayers:
+    """Reads tokens in the layers below the context, those of questions once; thread-safe."""
+
+    def __init__(self, engine: PassEngine, apart: int, kept: KeptStates = KEPT) -> None:
+        self._engine, self._kept = engine, kept
+        self._model = next(_models)
+        self.apart = apart
+
+    def close(self) -> None:
+        """Release the engine, and what is kept of its model."""
+        self._engine.close()
+        self._kept.forget(self._model)
+
+    def read(self, units: Sequence[Tokens]) -> list[Tokens]:
+        """Return blocks that listen to no other, as those of a context, with their states."""
+        states = self._run([_Unit(unit) for unit in units])
+        return [replace(unit, states=one) for unit, one in zip(units, states, strict=True)]
+
+    def read_requests(self, requests: Sequence[tuple[Layout, TokenizedRequest]]) -> list[States]:
+        """Return the states of all tokens of each request, (n_tokens, width)."""
+        asked = [
+            [_Asked.of(decision) for decision in tokenized.decisions] for _, tokenized in requests
+        ]
+        decisions = [decision for one in asked for decision in one]
+        keys = dict.fromkeys(key for decision in decisions for key in decision.keys)
+        found = self._kept.get(self._model, keys)
+        missing = _missing(decisions, found)
+        windows = [_context_windows(layout) for layout, _ in requests]
+        read = iter(self._run([*(_Unit(one) for of in windows for one in of), *missing]))
+        contexts = [[next(read) for _ in of] for of in windows]
+        new = {
+            # A part of a pass alone would keep all of the pass.
+            key: states[start:stop].copy()
+            for unit, states in zip(missing, read, strict=True)
+            for key, start, stop in unit.parts
+        }
+        self._kept.put(self._model, new)
+        found |= new
+        return [
+            np.concatenate([*context, *(found[key] for decision in of for key in decision.keys)])
+            for context, of in zip(contexts, asked, strict=True)
+        ]
+
+    def _run(self, units: Sequence[_Unit]) -> list[States]:
+        """Return the states of each unit."""
+        found: dict[int, States] = {}
+        places = [_Placed(place, unit) for place, unit in enumerate(units)]
+        shared = groups_of([one for one in places if not one.unit.is_alone], PASS_TOKENS)
+        for group in chain(shared, ([one] for one in places if one.unit.is_alone)):
+            rows = fill_rows(_told_apart([one.unit.tokens for one in group]), is_joint=True)
+            states = self._engine.run(lower_inputs(rows), ["states"])["states"]
+            flat = np.asarray(states, np.float32).reshape(-1, WIDTH)
+            for one, start in zip(group, rows.starts, strict=True):
+                found[one.place] = flat[start : start + len(one)]
+        return [found[place] for place in range(len(units))]
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """Tokens that are read together: a window, or a question with outcomes.
+
+    ``parts`` are to be kept: key, first token, and the one after the last.
+    """
+
+    tokens: Tokens
+    parts: tuple[tuple[bytes, int, int], ...] = ()
+    is_alone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    place: int
+    unit: _Unit
+
+    def __len__(self) -> int:
+        return len(self.unit.tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A decision with the keys of its states: its question's, then each outcome's."""
+
+    decision: TokenizedDecision
+    keys: tuple[bytes, ...]
+
+    @classmethod
+    def of(cls, decision: TokenizedDecision) -> _Asked:
+        # An outcome hears its question, whose kind is in its tokens' roles.
+        question = array("I", decision.question).tobytes()
+        kind = KINDS.index(decision.kind)
+        begun = array("I", (kind, len(decision.question))).tobytes() + question
+        of_outcomes = (begun + array("I", outcome).tobytes() for outcome in decision.outcomes)
+        return cls(decision, (array("I", (kind,)).tobytes() + question, *of_outcomes))
+
+
+def _missing(decisions: Sequence[_Asked], found: Mapping[bytes, States]) -> list[_Unit]:
+    """Return what must be read for the keys that are not found, each once."""
+    wanted: dict[bytes, tuple[TokenizedDecision, dict[bytes, Sequence[int]]]] = {}
+    for asked in decisions:
+        key, *of_outcomes = asked.keys
+        pairs = zip(of_outcomes, asked.decision.outcomes, strict=True)
+        outcomes = {one: outcome for one, outcome in pairs if one not in found}
+        if outcomes or key not in found:
+            wanted.setdefault(key, (asked.decision, {}))[1].update(outcomes)
+    return [
+        unit
+        for key, (decision, outcomes) in wanted.items()
+        for unit in _units(decision, key, outcomes)
+    ]
+
+
+def _units(
+    decision: TokenizedDecision, key: bytes, outcomes: Mapping[bytes, Sequence[int]]
+) -> Iterator[_Unit]:
+    """Yield a question with outcomes: several to a unit, or each alone where one of them is long."""
+    is_long = len(decision.question) > MOST_QUESTION
+    long = {one: text for one, text in outcomes.items() if is_long or len(text) > MOST_OUTCOME}
+    short = [_Outcome(one, text) for one, text in outcomes.items() if one not in long]
+    if not short:
+        yield _unit(decision, {key: ()}, is_alone=is_long)
+    for group in groups_of(short, max(PASS_TOKENS - len(decision.question), 1)):
+        yield _unit(decision, {key: (), **{one.key: one.text for one in group}})
+    for one, text in long.items():
+        unit = _unit(decision, {key: (), one: text}, is_alone=True)
+        yield replace(unit, parts=unit.parts[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    key: bytes
+    text: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.text) + 1
+
+
+def _unit(
+    decision: TokenizedDecision, texts: Mapping[bytes, Sequence[int]], *, is_alone: bool = False
+) -> _Unit:
+    """Lay out a question, whose key is the first, with some outcomes."""
+    keys, outcomes = list(texts), list(texts.values())[1:]
+    asked = TokenizedDecision(decision.kind, decision.question, outcomes)
+    layout = lay_out(TokenizedRequest((), [asked]))
+    [(start, stop)] = layout.spans
+    ends = [
+        last - start
+        for first, last in block_bounds(layout)
+        if layout.stages[first] == STAGE_OUTCOME
+    ]
+    n_question = int((layout.stages == STAGE_QUESTION).sum())
+    edges = [0, n_question, *ends]
+    parts = tuple(zip(keys, edges[:-1], edges[1:], strict=True))
+    return _Unit(tokens_of(layout).part(start, stop), parts, is_alone)
+
+
+def _context_windows(layout: Layout) -> list[Tokens]:
+    tokens = tokens_of(layout)
+    return [
+        tokens.part(start, stop)
+        for start, stop in block_bounds(layout)
+        if layout.stages[start] == STAGE_CONTEXT
+    ]
+
+
+def _told_apart(units: Sequence[Tokens]) -> list[Tokens]:
+    """Return units of which none has a block or a channel of another."""
+    found, offset = [], 0
+    for unit in units:
+        found.append(replace(unit, blocks=shift_ids(unit.blocks, offset)))
+        offset += int(unit.blocks.max())
+    return found
