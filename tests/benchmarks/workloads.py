@@ -28,14 +28,16 @@ walk water week window winter word work wrong year
 _WORDS = _TEXT.split()
 
 
-def make_payload(*, context: str, n_questions: int, n_outcomes: int) -> bytes:
+def make_payload(
+    *, context: str, n_questions: int, n_outcomes: int, first_question: int = 0
+) -> bytes:
     """Return a decide request: yes/no questions for 2 outcomes, a choice of labels for more.
 
     Questions and labels depend on their number alone, so that requests that differ in context
-    share them, as an application's do.
+    share them, as an application's do; from another first number on they are others.
     """
     decisions = []
-    for number in range(n_questions):
+    for number in range(first_question, first_question + n_questions):
         rng = np.random.default_rng([1, number])
         decision: dict[str, Any] = {
             "id": f"q{number}",
