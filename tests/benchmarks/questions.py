@@ -36,7 +36,8 @@ from steelyard.scoring.assets import (
 )
 from steelyard.serving.decide import DecideService
 from steelyard.training.base.quantize import activation_scales
-from steelyard.training.graph import Shape, graph_files
+from steelyard.training.graph import Shape
+from steelyard.training.graph_files import graph_files
 
 #: Requests whose activations give the int8 graphs their scales, which change no cost.
 _SAMPLE = 8

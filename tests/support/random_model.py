@@ -26,7 +26,8 @@ from steelyard.scoring.reading import READING
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base import quantize
 from steelyard.training.base.quantize import activation_scales
-from steelyard.training.graph import Shape, graph_files
+from steelyard.training.graph import Shape
+from steelyard.training.graph_files import graph_files
 from steelyard.training.weights import pack_weights
 
 NAME = "random"

@@ -8,14 +8,8 @@ from steelyard.scoring.assets import GRAPHS, LOWER_GRAPHS, UPPER_GRAPHS, parts_o
 from steelyard.scoring.engine import FLOAT32, INT8, graph_weights
 from steelyard.scoring.passes import PAST_OUTPUTS
 from steelyard.training.base.quantize import LINEARS
-from steelyard.training.graph import (
-    ActivationScale,
-    Shape,
-    build,
-    build_lower,
-    build_upper,
-    graph_files,
-)
+from steelyard.training.graph import ActivationScale, Shape, build
+from steelyard.training.graph_files import build_lower, build_upper, graph_files
 from steelyard.training.weights import pack_weights
 from support.random_model import make_state
 

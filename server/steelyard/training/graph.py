@@ -6,9 +6,8 @@ one stored set of weights. Tokens of earlier passes (a long request's context) e
 and values, so one graph serves short requests in one pass and long ones in several. (A variant
 without the past costs as much CPU on short requests, so there is only this one.)
 
-Of a model whose lowest layers read questions apart from the context there are two graphs more,
-which together are the first: those layers alone, whose states of a question can be kept, and the
-layers above them.
+``steelyard.training.graph_files`` has this graph in two, for models whose lowest layers read
+questions apart from the context.
 
 In float32 the weights given are those stored, dequantised. In int8 every matrix product of the
 encoder with a weight takes activations quantised with scales fixed at calibration (static), so
@@ -25,12 +24,9 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from steelyard.scoring.assets import GRAPHS, LOWER_GRAPHS, UPPER_GRAPHS
-from steelyard.scoring.engine import FLOAT32, INT8
-
 OPSET = 20
 IR_VERSION = 10
-FLOAT, INT32 = TensorProto.FLOAT, TensorProto.INT32
+FLOAT, INT32, INT8 = TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT8
 MASKED = -1e4
 #: Columns of ``blocks`` that name the channels a token listens to; those of no context.
 LISTENS, LISTENS_APART = (2, 3, 4), (3, 4)
@@ -155,7 +151,7 @@ class GraphBuilder:
         activation = self.activations[name]
         scale = self.constant(np.float32(activation.scale))
         zero_point = self.constant(np.uint8(activation.zero_point))
-        weight = self.external(f"{name}.weight", TensorProto.INT8, n_in, n_out)
+        weight = self.external(f"{name}.weight", INT8, n_in, n_out)
         weight_scale = self.external(f"{name}.scale", FLOAT, n_out)
         weight_zero = self.constant(np.zeros(n_out, np.int8))
         quantized = self.op("QuantizeLinear", [x, scale, zero_point])
@@ -193,9 +189,7 @@ class GraphBuilder:
     def embed(self) -> str:
         """Sum word, position and role embeddings; words are stored as int8 with row scales."""
         shape = self.shape
-        table = self.external(
-            "word_embeddings.weight", TensorProto.INT8, shape.vocabulary, shape.width
-        )
+        table = self.external("word_embeddings.weight", INT8, shape.vocabulary, shape.width)
         scales = self.external("word_embeddings.scale", FLOAT, shape.vocabulary)
         rows = self.op("Cast", [self.op("Gather", [table, "input_ids"])], to=FLOAT)
         words = self.op("Mul", [rows, self.unsqueeze(self.op("Gather", [scales, "input_ids"]), -1)])
@@ -482,59 +476,3 @@ def build(
         )
     builder.decide(hidden)
     return builder.model("packed_scorer", builder.inputs(), builder.outputs())
-
-
-def build_lower(
-    shape: Shape, activations: Mapping[str, ActivationScale] | None = None
-) -> onnx.ModelProto:
-    """Build the graph of the lowest ``shape.apart`` layers: from token ids to ``states``."""
-    builder = GraphBuilder(shape, activations, probes=False)
-    hidden = builder.embed()
-    seen = builder.seen(LISTENS_APART, KEY_INPUTS[-1:], has_past=False)
-    for index in range(shape.apart):
-        hidden = builder.layer(hidden, f"layers.{index}", seen, index)
-    builder.nodes.append(helper.make_node("Identity", [hidden], ["states"]))
-    tokens = (*builder.token_inputs(), builder.block_input(), builder.key_input(KEY_INPUTS[-1]))
-    states = helper.make_tensor_value_info("states", FLOAT, ["rows", "length", shape.width])
-    return builder.model("lower_layers", tokens, [states])
-
-
-def build_upper(
-    shape: Shape, activations: Mapping[str, ActivationScale] | None = None
-) -> onnx.ModelProto:
-    """Build the graph of the layers above: from ``states`` to what :func:`build` gives.
-
-    Its last layer is for the ``kept`` tokens alone, which have rows of their own, and
-    ``marker_index`` counts those.
-    """
-    builder = GraphBuilder(shape, activations, probes=False)
-    hidden, seen, last = "states", builder.seen(), shape.n_layers - 1
-    for index in range(shape.apart, last):
-        hidden = builder.layer(hidden, f"layers.{index}", seen, index)
-    names = [f"kept_{name}" for name in KEY_INPUTS]
-    seen = builder.seen(names=names, asking="kept_blocks")
-    hidden = builder.layer(hidden, f"layers.{last}", seen, last, "kept")
-    builder.decide(hidden, "kept_blocks")
-    info = helper.make_tensor_value_info
-    states = [
-        info("states", FLOAT, ["rows", "length", shape.width]),
-        info("kept", INT32, ["kept_rows", "kept_length"]),
-        info("kept_blocks", INT32, ["kept_rows", "kept_length", 5]),
-        *(info(name, INT32, ["kept_rows", f"{name}s"]) for name in names),
-    ]
-    inputs = [*states, *builder.inputs(shape.apart)[len(builder.token_inputs()) :]]
-    return builder.model("upper_layers", inputs, builder.outputs(shape.apart))
-
-
-def graph_files(shape: Shape, scales: Mapping[str, ActivationScale]) -> dict[str, bytes]:
-    """Return a base model's graphs by the names of their files."""
-    files: dict[str, bytes] = {}
-    for precision, activations in ((FLOAT32, None), (INT8, scales)):
-        models = {GRAPHS[precision]: build(shape, activations)}
-        if shape.apart:
-            models[LOWER_GRAPHS[precision]] = build_lower(shape, activations)
-            models[UPPER_GRAPHS[precision]] = build_upper(shape, activations)
-        files |= {
-            name: model.SerializeToString(deterministic=True) for name, model in models.items()
-        }
-    return files

@@ -46,7 +46,8 @@ from steelyard.training.base.options import (
 from steelyard.training.base.quantize import activation_scales
 from steelyard.training.base.start import WEIGHTS_SHA256, find_encoder
 from steelyard.training.base.trainer import LOG
-from steelyard.training.graph import Shape, graph_files
+from steelyard.training.graph import Shape
+from steelyard.training.graph_files import graph_files
 from steelyard.training.weights import pack_weights
 
 #: Rows whose activations are measured.
