@@ -8,7 +8,7 @@ from steelyard.scoring.assets import GRAPHS, LOWER_GRAPHS, UPPER_GRAPHS, parts_o
 from steelyard.scoring.engine import FLOAT32, INT8, graph_weights
 from steelyard.scoring.passes import PAST_OUTPUTS
 from steelyard.training.base.quantize import LINEARS
-from steelyard.training.graph import ActivationScale, Shape, build
+from steelyard.training.graph import LEAST_WEIGHT, LOWEST_SCORE, ActivationScale, Shape, build
 from steelyard.training.graph_files import build_lower, build_upper, graph_files
 from steelyard.training.weights import pack_weights
 from support.random_model import make_state
@@ -102,3 +102,15 @@ def test_probes_give_the_inputs_of_the_linear_layers() -> None:
     with_probes = build(SHAPE, probes=True).graph.output
     added = {output.name for output in with_probes} - {o.name for o in build(SHAPE).graph.output}
     assert added == {f"probe.{name}" for name in NAMES}
+
+
+def test_what_is_masked_weighs_nothing_and_is_no_denormal_number() -> None:
+    lowest = np.exp(np.float32(LOWEST_SCORE))
+    assert np.finfo(np.float32).tiny < lowest < LEAST_WEIGHT
+    nodes = build(Shape()).graph.node
+    makers = {name: node.op_type for node in nodes for name in node.output}
+    takers = {name: node.op_type for node in nodes for name in node.input}
+    raised = [node for node in nodes if node.op_type == "Exp"]
+    assert raised
+    assert {makers[node.input[0]] for node in raised} == {"Max"}
+    assert {takers[node.output[0]] for node in raised} == {"ThresholdedRelu"}

@@ -34,6 +34,9 @@ LISTENS, LISTENS_APART = (2, 3, 4), (3, 4)
 NO_BLOCK = -2
 #: Inputs that name the keys of each row, in the order in which what they hold is summed.
 KEY_INPUTS = ("context_index", "key_index")
+#: Scores are raised to this before e is raised to them, and less than this weighs nothing: the second
+#: is more than e to the first.
+LOWEST_SCORE, LEAST_WEIGHT = -80.0, 1e-34
 #: Columns of ones that count weights: one column alone is not multiplied as several are.
 COUNTERS = 16
 #: A gate of similarity is 1 with this more or less.
@@ -320,7 +323,7 @@ class GraphBuilder:
         bound = self.op("Max", bounds) if len(bounds) > 1 else bounds[0]
         numerators, denominators = [], []
         for part, (_, value) in zip(scores, parts, strict=True):
-            weights = self.op("Exp", [self.op("Sub", [part, bound])])
+            weights = self.weights(self.op("Sub", [part, bound]))
             numerators.append(self.op("MatMul", [weights, value]))
             size = self.op(
                 "Concat", [self.op("Shape", [weights], start=3), self.ints(COUNTERS)], axis=0
@@ -329,6 +332,15 @@ class GraphBuilder:
             denominators.append(self.op("MatMul", [weights, self.op("Expand", [one, size])]))
         total = self.op("Slice", [self.total(denominators), self.ints(0), self.ints(1), last])
         return self.op("Div", [self.total(numerators), total])
+
+    def weights(self, scores: str) -> str:
+        """Raise e to scores of at most 0; what is masked, and what is next to nothing, weighs 0.
+
+        ONNX Runtime's kernel takes ten times as long for results too small for a normal number,
+        which is what all masked ones have.
+        """
+        raised = self.op("Exp", [self.op("Max", [scores, self.constant(np.float32(LOWEST_SCORE))])])
+        return self.op("ThresholdedRelu", [raised], alpha=LEAST_WEIGHT)
 
     def turned(self, x: str) -> str:
         """Swap the last two of four axes."""
