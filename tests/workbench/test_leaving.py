@@ -226,3 +226,18 @@ def test_a_family_that_is_deleted_closes_no_other(opened):
         return page.session
 
     assert asyncio.run(remove()).family == ("" if opened == "router" else "other")
+
+
+def test_the_frame_takes_no_part_in_what_the_process_is_busy_with():
+    app = App(make_client())
+    app.session.page = "jobs"
+    shell = app.view()
+    changes = []
+    shell.param.watch(changes.append, "busy")
+    pn.state._add_busy_event("of another browser")
+    try:
+        assert pn.state.busy
+        assert not shell.busy
+    finally:
+        pn.state._remove_busy_event("of another browser")
+    assert changes == []

@@ -14,6 +14,7 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 from bokeh.util.warnings import BokehUserWarning
+from panel.util import edit_readonly
 from panel.viewable import Viewable
 
 from steelyard.client import Client
@@ -157,7 +158,13 @@ class App:
             ],
             sidebar_width=190,
             theme_config=THEME_CONFIG,
+            busy_indicator=None,
         )  # fmt: skip
+        # It would follow whether anything of this process runs, in whichever browser, and look through
+        # every part of the page at each change: dozens of times while a page opens. Parts that load
+        # say so themselves.
+        with edit_readonly(shell):
+            shell.busy = False
         if pn.state.location is not None:
             # The address has another page before that is opened: what it writes there is then of
             # its own entry in the browser's history.
