@@ -82,7 +82,7 @@ async def serve_app(
 
 
 async def _leave(app: Sanic[Any, Any], stop: Stop) -> None:
-    """Let whoever probes this server see that it goes."""
+    """Answer for a while yet, and refuse probes, so that whoever sends requests here stops."""
     drain: Drain = app.ctx.drain
     drain.is_leaving = True
     with suppress(TimeoutError):
