@@ -30,6 +30,8 @@ from steelyard.scoring.tuned import (
 )
 from steelyard.serving.decide import DecideService
 
+#: What fine-tunes of steelyard-base-1 in its second reading name.
+SHIPPED = "5169a5511ca69d2c3201c028051e97abe814fe419a0acb8a605f597b1892d904"
 PLAIN = RenderedDecision("binary", "Is it urgent?", ("yes", "no"))
 READING = RenderedDecision("single", "Which team?", ("billing", "sales", "support"))
 EMBEDDING = RenderedDecision("binary", "Is it angry?", ("yes", "no"))

@@ -74,8 +74,12 @@ class BaseFiles:
 
     @property
     def sha256(self) -> str:
-        """Names the files, whichever engine runs them."""
-        return _files_sha256(self.manifest["files"])
+        """Names what answers, whichever engine runs it.
+
+        Graphs that were made anew and give every output the bits that it had are named by the hashes
+        of those before, the manifest's ``same_as``, so that what was trained on them goes on.
+        """
+        return _files_sha256({**self.manifest["files"], **self.manifest.get("same_as", {})})
 
     @property
     def reading(self) -> int:
