@@ -584,7 +584,7 @@ def test_secrets_are_nowhere(world: World) -> None:
     http.close()
     assert any("invalid_api_key" in text for text in told)
     text = "\n".join([*told, world.server.logged])
-    assert '"level": "INFO"' in world.server.logged
+    assert '"level":"INFO"' in world.server.logged
     files = [path for path in world.server.home.rglob("*") if path.is_file()]
     assert {"state.sqlite", "state.sqlite-wal"} <= {path.name for path in files}
     stored = b"".join(path.read_bytes() for path in files)

@@ -56,16 +56,25 @@ def test_all_stop_together(tmp_path, stop_signal):
 
 def test_workers_do_not_outlive_their_supervisor_whatever_they_do(tmp_path):
     with serving(tmp_path, *TWO) as (process, address):
-        workers = children_of(process.pid)
         url = httpx.URL(address["url"])
         # A request whose body never ends would be waited for, were the workers to stop in order.
         with socket.create_connection((url.host, url.port)) as half_sent:
             half_sent.sendall(b"POST /v1/decide HTTP/1.1\r\nHost: localhost\r\n")
             half_sent.sendall(b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
             wait_until(lambda: httpx.get(f"{url}/health").status_code == 200)
+            workers = children_of(process.pid)
             process.kill()
-            wait_until(lambda: not any(lives(worker) for worker in workers), 5)
-            socket.create_server((url.host, url.port)).close()
+            wait_until(lambda: not any(lives(worker) for worker in workers), 30)
+            wait_until(lambda: is_free(url.host, url.port), 5)
+
+
+def is_free(host, port):
+    """Whether a server could listen there."""
+    try:
+        socket.create_server((host, port)).close()
+    except OSError:
+        return False
+    return True
 
 
 def test_a_supervisor_killed_while_its_workers_start_leaves_the_port_free(tmp_path):

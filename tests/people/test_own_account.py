@@ -33,7 +33,7 @@ ACCOUNT = "/v1/account"
 #: Tables of nobody's account: people, codes and letters.
 SHARED = {
     "users", "sessions", "passkeys", "sign_in_challenges", "letters", "provider_events", "alarm_looks",
-    "rate_windows",
+    "rate_windows", "oldest_version",
 }  # fmt: skip
 
 

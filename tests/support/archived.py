@@ -201,7 +201,7 @@ def ids_in_state(state: State, account_id: str = LOCAL) -> set[str]:
 
 
 def end_account(state: State, account_id: str) -> None:
-    """Let the days of grace of an account be over."""
+    """Set the end of an account's days of grace to the past."""
     is_it = accounts.c.id == account_id
     state.write_now(
         lambda connection: connection.execute(update(accounts).where(is_it).values(deletes_at=1.0))

@@ -32,6 +32,11 @@ class BookName(TypeDecorator[str]):
     impl = Text
     cache_ok = True
 
+    @property
+    def python_type(self) -> type[str]:
+        """What a book's name is."""
+        return str
+
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
         """Return the name that is stored."""
         return None if value is None else _STORED.get(value, value)

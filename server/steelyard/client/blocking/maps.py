@@ -10,7 +10,6 @@ from pathlib import Path
 from steelyard.client import map_calls as calls
 from steelyard.client.blocking.resource import Resource
 from steelyard.client.calls import blocking_method as _method
-from steelyard.client.map_table import write_points
 from steelyard.client.progress import progress_bar
 from steelyard.client.saving import check_free, format_of
 from steelyard.client.waiting import Looking, MapFollowing
@@ -65,6 +64,8 @@ class Maps(Resource):
         """
         if evaluation is not None and decision is None:
             raise ValueError("evaluation needs decision: name the decision that it answered.")
+        from steelyard.client.map_table import write_points  # noqa: PLC0415  Arrow loads slowly
+
         path = Path(path)
         check_free(path, force=force)
         points = self.send(calls.points(map_id))
