@@ -18,7 +18,7 @@ from steelyard.decision_log.archive.files import ArchiveFiles
 from steelyard.decision_log.archive.run import ArchiveRuns
 from steelyard.decision_log.archive.service import Archiving
 from steelyard.decision_log.service import DecisionLog
-from steelyard.decision_log.store import StoredDecision, insert_decision, put_feedback
+from steelyard.decision_log.store import StoredDecision, Wanted, insert_decision, put_feedback
 from steelyard.decision_log.tables import decisions
 from steelyard.decision_log.wire import (
     DecisionLogQuery,
@@ -165,14 +165,14 @@ async def _ask(state: State, files: ArchiveFiles | None, me: Caller) -> dict[str
         told[f"series {model}"] = msgspec.to_builtins(series)
 
     def read(connection: Connection) -> None:
-        oldest = answers.page_answers(connection, me.account_id, since=0.0, limit=50)
-        place = (oldest[-1].decision.created_at, oldest[-1].decision.id)
+        wanted = Wanted(account_id=me.account_id, newest_first=False)
+        oldest = answers.page(connection, wanted, 50)
         told["oldest"] = oldest
-        told["next oldest"] = answers.page_answers(
-            connection, me.account_id, since=0.0, after=place, limit=50
+        told["next oldest"] = answers.page(
+            connection, dataclasses.replace(wanted, after=oldest[-1].place), 50
         )
         told["counts"] = [
-            answers.count(connection, me.account_id, since=0.0, ids=ids)
+            answers.count(connection, Wanted(account_id=me.account_id, ids=ids))
             for ids in (None, [], ids_of(me.account_id)[3:60:4], ["dec_none"])
         ]
 

@@ -29,7 +29,7 @@ from steelyard.alarms.wire import (
     WatchedModel,
 )
 from steelyard.caller import Caller
-from steelyard.decision_log.store import feedback_of_answers, newest_answers
+from steelyard.decision_log.store import Wanted, feedback_of_answers, newest_answers
 from steelyard.decision_log.traffic import share
 from steelyard.errors import InvalidRequestError, NotFoundError, Violation
 from steelyard.operations.idempotency import KeyedWrites
@@ -187,14 +187,10 @@ def _now(connection: Connection, row: Row[Any], alarm: Alarm) -> Measure | None:
 
 def _selection(connection: Connection, account_id: str, alarm: Alarm) -> FeedbackSelection:
     behind = alarm.evidence.decisions
-    found = newest_answers(
-        connection,
-        account_id,
-        since=behind.since,
-        until=behind.until,
-        model=behind.model,
-        limit=_LOOKED,
+    wanted = Wanted(
+        account_id=account_id, since=behind.since, until=behind.until, model=behind.model
     )
+    found = newest_answers(connection, wanted, _LOOKED)
     tops: dict[bool, list[float]] = {False: [], True: []}
     for start in range(0, len(found), _AT_ONCE):
         part = found[start : start + _AT_ONCE]

@@ -11,8 +11,8 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
@@ -35,7 +35,7 @@ from steelyard.datasets.uploads import Upload
 from steelyard.datasets.versions import Manifest
 from steelyard.datasets.wire import AddRows, CreateDataset, Dataset
 from steelyard.decision_log.answers import StoredAnswers
-from steelyard.decision_log.store import ObservedDecision, page_observed
+from steelyard.decision_log.store import ObservedDecision, Wanted, page_observed
 from steelyard.decisions.validation import read_request
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
@@ -131,18 +131,12 @@ class FeedbackRows:
         """Write the rows to a file of the upload; return how many stored decisions went where."""
         known = None if manifest is None else self._known(manifest)
         counts: Counter[str] = Counter()
+        wanted = self._wanted(caller, request)
         counts["stored"] = self._state.read_now(
-            lambda connection: self._answers.count(
-                connection,
-                caller.account_id,
-                since=self._since(request),
-                until=request.until,
-                model=request.model,
-                ids=request.decision_ids,
-            )
+            lambda connection: self._answers.count(connection, wanted)
         )
         file = upload.add_file("examples")
-        for observed in self._observed(caller, request):
+        for observed in self._observed(wanted):
             counts["observed"] += 1
             if known is not None and observed.decision.id in known.stored_ids:
                 counts["already_there"] += 1
@@ -178,30 +172,23 @@ class FeedbackRows:
             stored_ids=frozenset(str(one[STORED_ID]) for one in metadata if STORED_ID in one),
         )
 
-    def _since(self, request: RowsFromFeedback) -> float:
-        return max(request.since or 0.0, self._now() - self._retention_s)
+    def _wanted(self, caller: Caller, request: RowsFromFeedback) -> Wanted:
+        return Wanted(
+            account_id=caller.account_id,
+            since=max(request.since or 0.0, self._now() - self._retention_s),
+            until=request.until,
+            model=request.model,
+            ids=request.decision_ids,
+            newest_first=False,
+        )
 
-    def _observed(self, caller: Caller, request: RowsFromFeedback) -> Iterator[ObservedDecision]:
-        since = self._since(request)
-        last: tuple[float, str] | None = None
+    def _observed(self, wanted: Wanted) -> Iterator[ObservedDecision]:
         while True:
-            after = last
-            page = self._state.read_now(
-                lambda connection, after=after: page_observed(  # type: ignore[misc]  # mypy infers no default
-                    connection,
-                    caller.account_id,
-                    since=since,
-                    until=request.until,
-                    model=request.model,
-                    ids=request.decision_ids,
-                    after=after,
-                    limit=_PAGE,
-                )
-            )
+            page = self._state.read_now(partial(page_observed, wanted=wanted, limit=_PAGE))
             yield from page
             if len(page) < _PAGE:
                 return
-            last = (page[-1].decision.created_at, page[-1].decision.id)
+            wanted = replace(wanted, after=page[-1].place)
 
 
 def _row_of(

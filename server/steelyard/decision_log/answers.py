@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -18,13 +19,14 @@ import pyarrow.compute as pc
 from sqlalchemy import Connection
 
 from steelyard.decision_log import store as rows
-from steelyard.decision_log.archive.files import SCHEMA, ArchiveFiles, Wanted
+from steelyard.decision_log.archive.files import SCHEMA, ArchiveFiles
 from steelyard.decision_log.archive.store import files_with, ids_between
 from steelyard.decision_log.store import (
     ObservedDecision,
     ShortAnswer,
     ShortRow,
     StoredDecision,
+    Wanted,
 )
 from steelyard.storage.pages import unknown_cursor
 
@@ -73,169 +75,61 @@ class StoredAnswers:
     def newest(
         self,
         connection: Connection,
-        account_id: str,
+        wanted: Wanted,
+        limit: int,
         *,
-        since: float,
-        until: float | None = None,
-        model: str | None = None,
-        key: str | None = None,
         observed_of: str | None = None,
         is_observed: bool = False,
-        after: tuple[float, str] | None = None,
-        limit: int,
     ) -> Sequence[ShortRow]:
-        """Return stored answers without what was asked, the newest first."""
+        """Return wanted answers without what was asked, the newest first."""
         found = rows.newest_answers(
-            connection,
-            account_id,
-            since=since,
-            until=until,
-            model=model,
-            key=key,
-            observed_of=observed_of,
-            is_observed=is_observed,
-            after=after,
-            limit=limit,
+            connection, wanted, limit, observed_of=observed_of, is_observed=is_observed
         )
         if is_observed:
             return found
         if len(found) == limit:
-            since = found[-1].created_at
-        wanted = Wanted(
-            account_id=account_id, since=since, until=until, model=model, key=key, after=after
-        )
+            wanted = _as_far_as(wanted, found[-1].created_at)
         archived = islice(self._rows(connection, wanted, _SHORT), limit)
         both: list[ShortRow] = [*found, *(_short(row) for row in archived)]
         both.sort(key=lambda row: (row.created_at, row.id), reverse=True)
         return both[:limit]
 
-    def page_kept(
-        self,
-        connection: Connection,
-        account_id: str,
-        *,
-        since: float,
-        until: float,
-        model: str | None = None,
-        key: str | None = None,
-        after: tuple[float, str] | None = None,
-        limit: int,
-    ) -> list[ObservedDecision]:
-        """Return a page of the kept answers, the newest first, with what was observed of them."""
-        found = rows.page_kept(
-            connection,
-            account_id,
-            since=since,
-            until=until,
-            model=model,
-            key=key,
-            after=after,
-            limit=limit,
-        )
+    def page(self, connection: Connection, wanted: Wanted, limit: int) -> list[ObservedDecision]:
+        """Return a page of the kept answers in the order that is wanted, with what was observed."""
+        found = rows.page_answers(connection, wanted, limit)
         if len(found) == limit:
-            since = found[-1].decision.created_at
-        wanted = Wanted(
-            account_id=account_id, since=since, until=until, model=model, key=key, after=after
-        )
-        return self._with_archived(connection, found, wanted, limit)
-
-    def page_answers(
-        self,
-        connection: Connection,
-        account_id: str,
-        *,
-        since: float,
-        after: tuple[float, str] | None = None,
-        limit: int,
-    ) -> list[ObservedDecision]:
-        """Return a page of the kept answers, with or without feedback, the oldest first."""
-        found = rows.page_answers(connection, account_id, since=since, after=after, limit=limit)
-        until = None
-        if len(found) == limit:
-            until = math.nextafter(found[-1].decision.created_at, math.inf)
-        wanted = Wanted(
-            account_id=account_id, since=since, until=until, after=after, newest_first=False
-        )
-        return self._with_archived(connection, found, wanted, limit)
-
-    def between(
-        self,
-        connection: Connection,
-        account_id: str,
-        *,
-        since: float,
-        until: float,
-        model: str | None = None,
-    ) -> Iterator[ShortRow]:
-        """Yield every stored answer of a window, in no order, as ``newest`` returns them."""
-        yield from rows.answers_between(
-            connection, account_id, since=since, until=until, model=model
-        )
-        wanted = Wanted(account_id=account_id, since=since, until=until, model=model)
-        for row in self._rows(connection, wanted, _SHORT):
-            yield _short(row)
-
-    def count(
-        self,
-        connection: Connection,
-        account_id: str,
-        *,
-        since: float,
-        until: float | None = None,
-        model: str | None = None,
-        ids: Collection[str] | None = None,
-    ) -> int:
-        """Count the kept answers of an account."""
-        n = rows.count_decisions(
-            connection, account_id, since=since, until=until, model=model, ids=ids
-        )
-        if ids is not None and not ids:
-            return n
-        wanted = Wanted(account_id=account_id, since=since, until=until, model=model, ids=ids)
-        return n + sum(len(table) for table in self._tables(connection, wanted, ()))
-
-    def count_between(
-        self,
-        connection: Connection,
-        account_id: str,
-        *,
-        since: float,
-        until: float,
-        model: str | None = None,
-        first: float,
-        width: float,
-    ) -> dict[int, int]:
-        """Return how many stored answers there are in each stretch after ``first`` that has some."""
-        counts = Counter(
-            rows.count_between(
-                connection,
-                account_id,
-                since=since,
-                until=until,
-                model=model,
-                first=first,
-                width=width,
-            )
-        )
-        wanted = Wanted(account_id=account_id, since=since, until=until, model=model)
-        for table in self._tables(connection, wanted, ()):
-            places = np.floor((table["created_at"].to_numpy() - first) / width).astype(np.int64)
-            for place, n in zip(*np.unique(places, return_counts=True), strict=True):
-                counts[int(place)] += int(n)
-        return dict(counts)
-
-    def _with_archived(
-        self, connection: Connection, found: list[ObservedDecision], wanted: Wanted, limit: int
-    ) -> list[ObservedDecision]:
+            wanted = _as_far_as(wanted, found[-1].decision.created_at)
         archived = islice(self._rows(connection, wanted, SCHEMA.names), limit)
         both = [
             *found,
             *(ObservedDecision(_stored(row, wanted.account_id), {}) for row in archived),
         ]
-        both.sort(
-            key=lambda one: (one.decision.created_at, one.decision.id), reverse=wanted.newest_first
-        )
+        both.sort(key=lambda one: one.place, reverse=wanted.newest_first)
         return both[:limit]
+
+    def between(self, connection: Connection, wanted: Wanted) -> Iterator[ShortRow]:
+        """Yield every wanted answer, in no order, as ``newest`` returns them."""
+        yield from rows.answers_between(connection, wanted)
+        for row in self._rows(connection, wanted, _SHORT):
+            yield _short(row)
+
+    def count(self, connection: Connection, wanted: Wanted) -> int:
+        """Count the kept answers of an account."""
+        n = rows.count_decisions(connection, wanted)
+        if wanted.ids is not None and not wanted.ids:
+            return n
+        return n + sum(len(table) for table in self._tables(connection, wanted, ()))
+
+    def count_between(
+        self, connection: Connection, wanted: Wanted, *, first: float, width: float
+    ) -> dict[int, int]:
+        """Return how many stored answers there are in each stretch after ``first`` that has some."""
+        counts = Counter(rows.count_between(connection, wanted, first=first, width=width))
+        for table in self._tables(connection, wanted, ()):
+            places = np.floor((table["created_at"].to_numpy() - first) / width).astype(np.int64)
+            for place, n in zip(*np.unique(places, return_counts=True), strict=True):
+                counts[int(place)] += int(n)
+        return dict(counts)
 
     def _rows(
         self, connection: Connection, wanted: Wanted, columns: Sequence[str]
@@ -258,6 +152,13 @@ class StoredAnswers:
                     table = table.filter(pc.invert(is_held))  # noqa: PLW2901
                 if len(table):
                     yield table
+
+
+def _as_far_as(wanted: Wanted, at: float) -> Wanted:
+    """Return what is wanted up to a time, that time included: a page of the state ends there."""
+    if wanted.newest_first:
+        return replace(wanted, since=at)
+    return replace(wanted, until=math.nextafter(at, math.inf))
 
 
 def _in_parts(table: pa.Table, *, newest_first: bool) -> Iterator[dict[str, Any]]:

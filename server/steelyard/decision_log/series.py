@@ -24,6 +24,7 @@ from steelyard.calibration.metrics import decision_brier_scores
 from steelyard.decision_log.answers import StoredAnswers
 from steelyard.decision_log.store import (
     ShortRow,
+    Wanted,
     costs_between,
     feedback_of_answers,
 )
@@ -99,7 +100,7 @@ class Series:
         n_slices = max(1, _SLICES // len(self._points))
         slice_s = self._width / n_slices
         counts = self._answers.count_between(
-            connection, self._account_id, **self._window(), first=self._first, width=slice_s
+            connection, self._of_window(), first=self._first, width=slice_s
         )
         for place, n in counts.items():
             self._points[min(place // n_slices, len(self._points) - 1)].answers += n
@@ -108,20 +109,32 @@ class Series:
             self._read_slices(connection, counts, n_slices)
             self._read_observed(connection)
         else:
-            rows = self._answers.between(connection, self._account_id, **self._window())
+            rows = self._answers.between(connection, self._of_window())
             for part in _parts(rows):
                 self._add(part)
                 self._observe(connection, part)
         if self._has_cost:
             costs = costs_between(
-                connection, self._account_id, **self._window(), first=self._first, width=self._width
+                connection,
+                self._account_id,
+                since=self._since,
+                until=self._until,
+                model=self._query.model,
+                first=self._first,
+                width=self._width,
             )
             for place, nano in costs.items():
                 self._points[min(place, len(self._points) - 1)].cost_nano += nano
         return self._to_wire()
 
-    def _window(self) -> dict[str, Any]:
-        return {"since": self._since, "until": self._until, "model": self._query.model}
+    def _of_window(self, since: float = -math.inf, until: float = math.inf) -> Wanted:
+        """Return which answers are read: those of the window, or of a part of it."""
+        return Wanted(
+            account_id=self._account_id,
+            since=max(since, self._since),
+            until=min(until, self._until),
+            model=self._query.model,
+        )
 
     def _point(self, at: float) -> _Point:
         place = math.floor((at - self._first) / self._width)
@@ -135,16 +148,7 @@ class Series:
             since = self._first + place * slice_s
             until = self._first + (place + 1) * slice_s
             limit = math.ceil(quota * n / max(self._points[place // n_slices].answers, quota))
-            self._add(
-                self._answers.newest(
-                    connection,
-                    self._account_id,
-                    since=max(since, self._since),
-                    until=min(until, self._until),
-                    model=self._query.model,
-                    limit=limit,
-                )
-            )
+            self._add(self._answers.newest(connection, self._of_window(since, until), limit))
 
     def _read_observed(self, connection: Connection) -> None:
         quota = MOST_READ // len(self._points)
@@ -152,13 +156,10 @@ class Series:
             start = self._first + place * self._width
             rows = self._answers.newest(
                 connection,
-                self._account_id,
-                since=max(start, self._since),
-                until=min(start + self._width, self._until),
-                model=self._query.model,
+                self._of_window(start, start + self._width),
+                quota,
                 is_observed=True,
                 observed_of=self._query.decision,
-                limit=quota,
             )
             for part in _parts(rows):
                 self._observe(connection, part)

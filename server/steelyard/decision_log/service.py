@@ -6,6 +6,8 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -19,6 +21,7 @@ from steelyard.decision_log.store import (
     ObservedDecision,
     ShortRow,
     StoredDecision,
+    Wanted,
     feedback_between,
     feedback_of_answers,
 )
@@ -106,25 +109,22 @@ class DecisionLog:
         until = self._now() if query.until is None else query.until
 
         def pages() -> Iterator[list[ObservedDecision]]:
-            after: tuple[float, str] | None = None
+            asked = Wanted(
+                account_id=caller.account_id,
+                since=since,
+                until=until,
+                model=query.model,
+                key=query.key,
+            )
             while True:
                 page = self._state.read_now(
-                    lambda connection, after=after: self._answers.page_kept(  # type: ignore[misc]
-                        connection,
-                        caller.account_id,
-                        since=since,
-                        until=until,
-                        model=query.model,
-                        key=query.key,
-                        after=after,
-                        limit=_EXPORTED_AT_A_TIME,
-                    )
+                    partial(self._answers.page, wanted=asked, limit=_EXPORTED_AT_A_TIME)
                 )
                 if page:
                     yield page
                 if len(page) < _EXPORTED_AT_A_TIME:
                     return
-                after = (page[-1].decision.created_at, page[-1].decision.id)
+                asked = replace(asked, after=page[-1].place)
 
         def wanted(name: str, result: LoggedResult) -> bool:
             return query.decision in {None, name} and _is_result_wanted(result, query)
@@ -212,22 +212,24 @@ def _page(
     looks_into = not is_found or any(wanted is not None for wanted in sought)
     size = _AT_A_TIME if looks_into else query.limit + 1
     found: list[LoggedDecision] = []
-    account_id, n_looked = caller.account_id, 0
-    after = None
+    n_looked = 0
+    wanted = Wanted(
+        account_id=caller.account_id,
+        since=since,
+        until=query.until,
+        model=query.model,
+        key=query.key,
+    )
     if query.cursor is not None:
-        after = answers.place_of(connection, account_id, query.cursor)
+        place = answers.place_of(connection, caller.account_id, query.cursor)
+        wanted = replace(wanted, after=place)
     while True:
         rows = answers.newest(
             connection,
-            account_id,
-            since=since,
-            until=query.until,
-            model=query.model,
-            key=query.key,
+            wanted,
+            size,
             is_observed=bool(query.has_feedback) or query.wrong is not None,
             observed_of=query.decision,
-            after=after,
-            limit=size,
         )
         observed = feedback_of_answers(connection, [row.id for row in rows])
         for row in rows:
@@ -240,9 +242,9 @@ def _page(
         n_looked += len(rows)
         if len(rows) < size:
             return DecisionLogPage(data=found, has_more=False, next_cursor=None)
-        after = (rows[-1].created_at, rows[-1].id)
+        wanted = replace(wanted, after=(rows[-1].created_at, rows[-1].id))
         if n_looked >= _MAX_LOOKED:
-            return DecisionLogPage(data=found, has_more=True, next_cursor=after[1])
+            return DecisionLogPage(data=found, has_more=True, next_cursor=rows[-1].id)
 
 
 def _to_wire(row: ShortRow, observed: dict[str, Any]) -> LoggedDecision:
@@ -294,10 +296,11 @@ def _add_up(
     traffic: Traffic,
     answers: StoredAnswers,
 ) -> None:
-    since, until, model = traffic.since, traffic.until, query.model
-    observed = feedback_between(connection, account_id, since=since, until=until, model=model)
-    window = answers.between(connection, account_id, since=since, until=until, model=model)
-    for id_, at, named, version, total_ms, results in window:
+    wanted = Wanted(
+        account_id=account_id, since=traffic.since, until=traffic.until, model=query.model
+    )
+    observed = feedback_between(connection, wanted)
+    for id_, at, named, version, total_ms, results in answers.between(connection, wanted):
         outcomes = observed.get(id_)
         is_counted = False
         for name, result in _results.decode(results).items():

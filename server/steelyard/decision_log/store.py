@@ -52,6 +52,20 @@ _SHORT = (
 _INSERT_DECISION = Statement(insert(decisions), decisions.c.keys())
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which answers of an account; ``after`` is time and id of the one before those wanted."""
+
+    account_id: str
+    since: float = 0.0
+    until: float | None = None
+    model: str | None = None
+    key: str | None = None
+    ids: Collection[str] | None = None
+    after: tuple[float, str] | None = None
+    newest_first: bool = True
+
+
 class ShortAnswer(NamedTuple):
     """An answer without what was asked, as a row of the state has it."""
 
@@ -89,6 +103,11 @@ class ObservedDecision:
 
     decision: StoredDecision
     outcomes: dict[str, Any]
+
+    @property
+    def place(self) -> tuple[float, str]:
+        """Time and id, by which answers are in order."""
+        return self.decision.created_at, self.decision.id
 
 
 def insert_decision(connection: Connection, decision: StoredDecision) -> None:
@@ -174,91 +193,27 @@ def put_feedback(
     )
 
 
-def count_decisions(
-    connection: Connection,
-    account_id: str,
-    *,
-    since: float,
-    until: float | None = None,
-    model: str | None = None,
-    ids: Collection[str] | None = None,
-) -> int:
+def count_decisions(connection: Connection, wanted: Wanted) -> int:
     """Count the kept answers of an account."""
-    where = in_window(account_id, since, until, model, ids)
     return connection.execute(
-        select(func.count()).select_from(decisions).where(*where)
+        select(func.count()).select_from(decisions).where(*in_window(wanted))
     ).scalar_one()
 
 
-def page_observed(
-    connection: Connection,
-    account_id: str,
-    *,
-    since: float,
-    until: float | None = None,
-    model: str | None = None,
-    ids: Collection[str] | None = None,
-    after: tuple[float, str] | None = None,
-    limit: int,
-) -> list[ObservedDecision]:
-    """Return a page of the kept answers that have feedback, the oldest first."""
-    where = in_window(account_id, since, until, model, ids)
-    where.append(select(feedback.c.name).where(feedback.c.decision_id == decisions.c.id).exists())
-    return _page(connection, where, after, limit)
+def page_observed(connection: Connection, wanted: Wanted, limit: int) -> list[ObservedDecision]:
+    """Return a page of the kept answers that have feedback."""
+    has_feedback = select(feedback.c.name).where(feedback.c.decision_id == decisions.c.id).exists()
+    return page_answers(connection, wanted, limit, has_feedback)
 
 
 def page_answers(
-    connection: Connection,
-    account_id: str,
-    *,
-    since: float,
-    after: tuple[float, str] | None = None,
-    limit: int,
+    connection: Connection, wanted: Wanted, limit: int, *further: ColumnElement[bool]
 ) -> list[ObservedDecision]:
-    """Return a page of the kept answers, with or without feedback, the oldest first."""
-    return _page(connection, in_window(account_id, since, None, None), after, limit)
-
-
-def _page(
-    connection: Connection,
-    where: list[ColumnElement[bool]],
-    after: tuple[float, str] | None,
-    limit: int,
-) -> list[ObservedDecision]:
-    if after is not None:
-        at, id_ = after
-        same = and_(decisions.c.created_at == at, decisions.c.id > id_)
-        where += [decisions.c.created_at >= at, or_(decisions.c.created_at > at, same)]
+    """Return a page of the kept answers in the order that is wanted, with what was observed of them."""
     found = connection.execute(
         select(decisions)
-        .where(*where)
-        .order_by(decisions.c.created_at, decisions.c.id)
-        .limit(limit)
-    ).all()
-    outcomes = feedback_of_answers(connection, [row.id for row in found])
-    return [ObservedDecision(_stored(row), outcomes.get(row.id, {})) for row in found]
-
-
-def page_kept(
-    connection: Connection,
-    account_id: str,
-    *,
-    since: float,
-    until: float,
-    model: str | None = None,
-    key: str | None = None,
-    after: tuple[float, str] | None = None,
-    limit: int,
-) -> list[ObservedDecision]:
-    """Return a page of the kept answers, the newest first, with what was observed of them.
-
-    ``after`` is time and id of the answer before the page, which may be gone by now.
-    """
-    where = in_window(account_id, since, until, model, key=key) + _before(after)
-    found = connection.execute(
-        select(decisions)
-        .where(*where)
-        .order_by(decisions.c.created_at.desc(), decisions.c.id.desc())
+        .where(*in_window(wanted), *_beyond(wanted), *further)
+        .order_by(*_order(wanted))
         .limit(limit)
     ).all()
     outcomes = feedback_of_answers(connection, [row.id for row in found])
@@ -271,90 +226,70 @@ def delete_decisions_before(connection: Connection, before: float, *, limit: int
     return connection.execute(delete(decisions).where(decisions.c.id.in_(old))).rowcount
 
 
-def in_window(
-    account_id: str,
-    since: float,
-    until: float | None,
-    model: str | None,
-    ids: Collection[str] | None = None,
-    key: str | None = None,
-) -> list[ColumnElement[bool]]:
-    """Return the conditions of an account's answers; the arguments are as for ``count_decisions``."""
-    where = [decisions.c.account_id == account_id, decisions.c.created_at >= since]
-    if until is not None:
-        where.append(decisions.c.created_at < until)
-    if model is not None:
-        where.append(or_(decisions.c.model == model, decisions.c.version == model))
-    if ids is not None:
-        where.append(decisions.c.id.in_(ids))
-    if key is not None:
-        where.append(decisions.c.key_id == key)
+def in_window(wanted: Wanted) -> list[ColumnElement[bool]]:
+    """Return the conditions of wanted answers, wherever a page of them begins."""
+    of = decisions.c
+    where = [of.account_id == wanted.account_id, of.created_at >= wanted.since]
+    if wanted.until is not None:
+        where.append(of.created_at < wanted.until)
+    if wanted.model is not None:
+        where.append(or_(of.model == wanted.model, of.version == wanted.model))
+    if wanted.ids is not None:
+        where.append(of.id.in_(wanted.ids))
+    if wanted.key is not None:
+        where.append(of.key_id == wanted.key)
     return where
+
+
+def _beyond(wanted: Wanted) -> list[ColumnElement[bool]]:
+    """Return the conditions of the answers after one, which may be gone; an index finds the first."""
+    if wanted.after is None:
+        return []
+    at, id_ = decisions.c.created_at, decisions.c.id
+    last_at, last_id = wanted.after
+    if wanted.newest_first:
+        return [at <= last_at, or_(at < last_at, and_(at == last_at, id_ < last_id))]
+    return [at >= last_at, or_(at > last_at, and_(at == last_at, id_ > last_id))]
+
+
+def _order(wanted: Wanted) -> list[ColumnElement[Any]]:
+    order: list[ColumnElement[Any]] = [decisions.c.created_at, decisions.c.id]
+    return [one.desc() for one in order] if wanted.newest_first else order
 
 
 def newest_answers(
     connection: Connection,
-    account_id: str,
+    wanted: Wanted,
+    limit: int,
     *,
-    since: float,
-    until: float | None = None,
-    model: str | None = None,
-    key: str | None = None,
     observed_of: str | None = None,
     is_observed: bool = False,
-    after: tuple[float, str] | None = None,
-    limit: int,
 ) -> Sequence[ShortRow]:
-    """Return stored answers of the state without what was asked, the newest first."""
-    where = in_window(account_id, since, until, model, key=key)
+    """Return wanted answers of the state without what was asked, the newest first."""
+    where = in_window(wanted) + _beyond(wanted)
     if is_observed:
         observed = select(feedback.c.name).where(feedback.c.decision_id == decisions.c.id)
         if observed_of is not None:
             observed = observed.where(feedback.c.name == observed_of)
         where.append(observed.exists())
-    where += _before(after)
     return connection.execute(
-        select(*_SHORT)
-        .where(*where)
-        .order_by(decisions.c.created_at.desc(), decisions.c.id.desc())
-        .limit(limit)
+        select(*_SHORT).where(*where).order_by(*_order(wanted)).limit(limit)
     ).all()
 
 
-def _before(place: tuple[float, str] | None) -> list[ColumnElement[bool]]:
-    """Return the conditions of the answers before one; the first is what an index finds."""
-    if place is None:
-        return []
-    at, id_ = place
-    same = and_(decisions.c.created_at == at, decisions.c.id < id_)
-    return [decisions.c.created_at <= at, or_(decisions.c.created_at < at, same)]
-
-
-def answers_between(
-    connection: Connection, account_id: str, *, since: float, until: float, model: str | None = None
-) -> Iterator[ShortRow]:
-    """Yield every answer of a window in the state, in no order, as ``newest_answers`` gives them."""
-    where = in_window(account_id, since, until, model)
+def answers_between(connection: Connection, wanted: Wanted) -> Iterator[ShortRow]:
+    """Yield every wanted answer of the state, in no order, as ``newest_answers`` returns them."""
     streaming = connection.execution_options(yield_per=_AT_A_TIME)
-    yield from streaming.execute(select(*_SHORT).where(*where))
+    yield from streaming.execute(select(*_SHORT).where(*in_window(wanted)))
 
 
 def count_between(
-    connection: Connection,
-    account_id: str,
-    *,
-    since: float,
-    until: float,
-    model: str | None = None,
-    first: float,
-    width: float,
+    connection: Connection, wanted: Wanted, *, first: float, width: float
 ) -> dict[int, int]:
     """Return how many stored answers there are in each stretch after ``first`` that has some."""
     place = _stretch(connection, decisions.c.created_at, first, width)
     found = connection.execute(
-        select(place, func.count())
-        .where(*in_window(account_id, since, until, model))
-        .group_by(place)
+        select(place, func.count()).where(*in_window(wanted)).group_by(place)
     )
     return {int(at): n for at, n in found}
 
@@ -399,14 +334,12 @@ def _stretch(
     return cast(passed if is_cut else func.floor(passed), BigInteger).label("place")
 
 
-def feedback_between(
-    connection: Connection, account_id: str, *, since: float, until: float, model: str | None = None
-) -> dict[str, dict[str, Any]]:
-    """Return what was observed of the answers of a window, by answer and decision id."""
+def feedback_between(connection: Connection, wanted: Wanted) -> dict[str, dict[str, Any]]:
+    """Return what was observed of wanted answers, by answer and decision id."""
     found = connection.execute(
         select(feedback.c.decision_id, feedback.c.name, feedback.c.outcome)
         .join(decisions, decisions.c.id == feedback.c.decision_id)
-        .where(*in_window(account_id, since, until, model))
+        .where(*in_window(wanted))
     )
     return _by_answer(found)
 

@@ -8,6 +8,7 @@ import re
 import time
 import zipfile
 from collections.abc import Callable, Coroutine, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -19,7 +20,7 @@ from steelyard.datasets.row_service import DatasetRows
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.wire import Dataset, DatasetsQuery
 from steelyard.decision_log.answers import StoredAnswers
-from steelyard.decision_log.store import ObservedDecision
+from steelyard.decision_log.store import ObservedDecision, Wanted
 from steelyard.errors import GoneError, NotFoundError
 from steelyard.families.service import FamilyService
 from steelyard.operations.idempotency import SECONDS_A_DAY
@@ -145,22 +146,19 @@ class AccountExports:
             yield f"{folder}/v{n}.jsonl", rows
 
     def _answers(self, caller: Caller) -> Iterator[bytes]:
-        oldest = time.time() - self._retention_s
-        after: tuple[float, str] | None = None
+        wanted = Wanted(
+            account_id=caller.account_id,
+            since=time.time() - self._retention_s,
+            newest_first=False,
+        )
         while True:
             page = self._state.read_now(
-                functools.partial(
-                    self._stored.page_answers,
-                    account_id=caller.account_id,
-                    since=oldest,
-                    after=after,
-                    limit=_ANSWERS,
-                )
+                functools.partial(self._stored.page, wanted=wanted, limit=_ANSWERS)
             )
             if not page:
                 return
             yield b"".join(_answer(one) for one in page)
-            after = (page[-1].decision.created_at, page[-1].decision.id)
+            wanted = replace(wanted, after=page[-1].place)
 
 
 class _Pipe:

@@ -6,7 +6,7 @@ and is read only where it is wanted.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from steelyard.decision_log.store import Wanted
 from steelyard.storage.frame_store import FrameStore
 
 #: Rows, and bytes of what they hold, of a group and of a file, whichever is reached first.
@@ -40,20 +41,6 @@ SCHEMA = pa.schema(
 _SUFFIX = ".parquet"
 #: Files whose footers are kept at hand.
 _FOOTERS = 64
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """Which answers of an account; ``after`` is time and id of the one before those wanted."""
-
-    account_id: str
-    since: float = 0.0
-    until: float | None = None
-    model: str | None = None
-    key: str | None = None
-    ids: Collection[str] | None = None
-    after: tuple[float, str] | None = None
-    newest_first: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,9 +20,9 @@ from steelyard.decision_log.archive.files import (
     GROUP_BYTES,
     GROUP_ROWS,
     ArchiveFiles,
-    Wanted,
     WrittenFile,
 )
+from steelyard.decision_log.store import Wanted
 from steelyard.decision_log.tables import decision_archivings
 from steelyard.jobs.store import PendingJob
 from steelyard.jobs.work import LostRunError, Run, TableWork

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 
 from steelyard.decision_log.archive import store as rows
+from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.storage import State
 
 #: Days that are queued at most by one look.
@@ -30,8 +31,8 @@ class Archiving:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._state = state
-        self._after_s = after_days * rows.SECONDS_A_DAY
-        self._retention_s = retention_days * rows.SECONDS_A_DAY
+        self._after_s = after_days * SECONDS_A_DAY
+        self._retention_s = retention_days * SECONDS_A_DAY
         self._now = now
 
     def tick(self) -> None:
@@ -43,7 +44,7 @@ class Archiving:
         if not self._after_s:
             return
         closed = now - max(self._after_s, _SETTLING_S)
-        before = math.floor(closed / rows.SECONDS_A_DAY) * rows.SECONDS_A_DAY
+        before = math.floor(closed / SECONDS_A_DAY) * SECONDS_A_DAY
         days = self._state.read_now(
             partial(rows.due_days, since=oldest, before=before, limit=_MOST_QUEUED)
         )

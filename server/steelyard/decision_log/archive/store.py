@@ -20,14 +20,15 @@ from sqlalchemy import (
     update,
 )
 
-from steelyard.decision_log.archive.files import Wanted, WrittenFile
+from steelyard.decision_log.archive.files import WrittenFile
+from steelyard.decision_log.store import Wanted
 from steelyard.decision_log.tables import decision_archivings, decision_files, decisions
 from steelyard.ids import new_id
 from steelyard.jobs import store as jobs
 from steelyard.jobs.store import UNFINISHED, PendingJob
+from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.storage.tables import accounts
 
-SECONDS_A_DAY = 86_400.0
 #: Rows that a database driver hands over at a time: each may hold a long context.
 _AT_A_TIME = 50
 _COLUMNS = decisions.c
