@@ -198,7 +198,7 @@ def unfinished_of_account(connection: Connection, account_id: str) -> list[tuple
 
 def set_status(
     connection: Connection,
-    evaluation_id: str,
+    job_id: str,
     status: str,
     *,
     at: float,
@@ -207,16 +207,14 @@ def set_status(
     **values: Any,
 ) -> bool:
     """Move an evaluation to another status."""
-    wanted = [evaluations.c.id == evaluation_id, evaluations.c.status.in_(only_if)]
+    wanted = [evaluations.c.id == job_id, evaluations.c.status.in_(only_if)]
     if generation is not None:
         wanted.append(evaluations.c.generation == generation)
     moved = connection.execute(
         update(evaluations).where(*wanted).values(status=status, updated_at=at, **values)
     )
     if moved.rowcount and status == "failed":
-        jobs.publish_failure(
-            connection, evaluations, "evaluation", evaluation_id, values.get("error")
-        )
+        jobs.publish_failure(connection, evaluations, "evaluation", job_id, values.get("error"))
     return moved.rowcount > 0
 
 

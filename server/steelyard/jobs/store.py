@@ -91,6 +91,25 @@ def set_runner(connection: Connection, table: Table, job: PendingJob, **values: 
     return taken.rowcount > 0
 
 
+def move(
+    connection: Connection,
+    table: Table,
+    job_id: str,
+    status: str,
+    *,
+    at: float,
+    only_if: Sequence[str],
+    **values: Any,
+) -> bool:
+    """Move a job to another status, and write columns; returns whether it was in one of some."""
+    moved = connection.execute(
+        update(table)
+        .where(table.c.id == job_id, table.c.status.in_(only_if))
+        .values(status=status, updated_at=at, **values)
+    )
+    return moved.rowcount > 0
+
+
 def set_of_run(
     connection: Connection,
     table: Table,

@@ -83,10 +83,6 @@ class TableWork(Work):
     """A kind of job whose jobs are the rows of one table, with statuses alone to move."""
 
     table: ClassVar[Table]
-    #: Takes a connection, a job's id, a status, ``at``, ``only_if`` and columns, as
-    #: ``steelyard.operations.held_jobs.move`` does but for the table.
-    move: ClassVar[Callable[..., bool]]
-
     state: State
     now: Callable[[], float]
 
@@ -106,6 +102,19 @@ class TableWork(Work):
     def cancel(self, job: PendingJob) -> None:
         """End a job that is to stop."""
         self.end(job, "cancelled", ("cancelling",))
+
+    def move(
+        self,
+        connection: Connection,
+        job_id: str,
+        status: str,
+        *,
+        at: float,
+        only_if: Sequence[str],
+        **values: Any,
+    ) -> bool:
+        """Move a job to another status; a kind whose jobs hold money, or tell of it, does that too."""
+        return store.move(connection, self.table, job_id, status, at=at, only_if=only_if, **values)
 
     def end(self, job: PendingJob, status: str, only_if: Sequence[str], **values: Any) -> None:
         """Move a job to a status in which it has ended."""

@@ -95,7 +95,7 @@ def has_unfinished(connection: Connection, dataset_id: str | None = None) -> boo
 
 def move(
     connection: Connection,
-    map_id: str,
+    job_id: str,
     status: str,
     *,
     at: float,
@@ -103,14 +103,10 @@ def move(
     **values: Any,
 ) -> bool:
     """Move a map to another status; returns whether it was in one of those."""
-    moved = connection.execute(
-        update(dataset_maps)
-        .where(dataset_maps.c.id == map_id, dataset_maps.c.status.in_(only_if))
-        .values(status=status, updated_at=at, **values)
-    )
-    if moved.rowcount and status == "failed":
-        jobs.publish_failure(connection, dataset_maps, _KIND, map_id, values.get("error"))
-    return moved.rowcount > 0
+    moved = jobs.move(connection, dataset_maps, job_id, status, at=at, only_if=only_if, **values)
+    if moved and status == "failed":
+        jobs.publish_failure(connection, dataset_maps, _KIND, job_id, values.get("error"))
+    return moved
 
 
 def save_progress(connection: Connection, job: PendingJob, progress: bytes, *, at: float) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Table, func, insert, select, update
 
 from steelyard.errors import QueueFullError, TenantQueueFullError
+from steelyard.jobs import store as jobs
 from steelyard.jobs.store import UNFINISHED
 from steelyard.operations import holds
 from steelyard.storage.tables import accounts
@@ -113,14 +114,10 @@ def move(
     **values: Any,
 ) -> bool:
     """Move a job to another status; one that fails or is cancelled frees the money that it holds."""
-    moved = connection.execute(
-        update(table)
-        .where(table.c.id == job_id, table.c.status.in_(only_if))
-        .values(status=status, updated_at=at, **values)
-    )
-    if moved.rowcount and status in {"failed", "cancelled"}:
+    moved = jobs.move(connection, table, job_id, status, at=at, only_if=only_if, **values)
+    if moved and status in {"failed", "cancelled"}:
         settle(connection, table, job_id, is_charged=False, at=at)
-    return moved.rowcount > 0
+    return moved
 
 
 def settle(

@@ -38,7 +38,6 @@ class ArchiveRuns(TableWork):
 
     name: ClassVar[str] = "decision_archive"
     table: ClassVar[Table] = decision_archivings
-    move = staticmethod(rows.move)
 
     state: State
     files: ArchiveFiles

@@ -176,25 +176,6 @@ def has_unfinished(connection: Connection) -> bool:
     return jobs.has_unfinished(connection, decision_archivings)
 
 
-def move(
-    connection: Connection,
-    job_id: str,
-    status: str,
-    *,
-    at: float,
-    only_if: Sequence[str],
-    **values: Any,
-) -> bool:
-    """Move a job to another status; returns whether it was in one of those."""
-    table = decision_archivings
-    moved = connection.execute(
-        update(table)
-        .where(table.c.id == job_id, table.c.status.in_(only_if))
-        .values(status=status, updated_at=at, **values)
-    )
-    return moved.rowcount > 0
-
-
 def keep_run(connection: Connection, job: PendingJob, at: float, **values: Any) -> bool:
     """Write that a run got further; returns whether it still counts."""
     return jobs.set_of_run(
