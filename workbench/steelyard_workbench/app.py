@@ -49,6 +49,7 @@ from steelyard_workbench.poller import Poller
 from steelyard_workbench.problems import problem_of
 from steelyard_workbench.saved_views import SavedViews
 from steelyard_workbench.scheduling import until_shown
+from steelyard_workbench.sending import send_what_comes_meanwhile
 from steelyard_workbench.session import IN_ADDRESS, Session
 from steelyard_workbench.states import empty, failed, loading
 from steelyard_workbench.tasks import Task, Write
@@ -467,6 +468,7 @@ def on_error(error: BaseException) -> None:
 def prepare(*, inline: bool = False) -> None:
     """Set Panel up; ``inline`` puts its scripts into the cell of a notebook that draws the app."""
     draw_plain_markdown()
+    send_what_comes_meanwhile()
     setting = nullcontext() if inline else _outside_cells()
     with setting:
         pn.extension("tabulator", notifications=True, exception_handler=on_error, inline=inline)
