@@ -13,6 +13,7 @@ import hmac
 import secrets
 import time
 from collections.abc import Callable
+from itertools import takewhile
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakSet
@@ -34,7 +35,7 @@ SERVER_COOKIE = "steelyard_session"
 PATH = "/session"
 _TICKET_S, _MOST_TICKETS, _LONGEST = 60.0, 1000, 128
 _MAX_AGE_DAYS = 30
-_MAX_AGENT = 256
+_MAX_AGENT, _MAX_HOPS = 256, 8
 #: Seconds for a server to say whether it has accounts, before a first page.
 _ASK_S = 2.0
 
@@ -95,16 +96,16 @@ class Visitors:
         request = getattr(pn.state.curdoc.session_context, "request", None)
         request = getattr(request, "_request", None)
         kept = None if request is None else request.cookies.get(self.cookie)
-        options = ClientOptions(
-            self._server,
-            session=self._token_of("" if kept is None else kept.value),
-            agent=_agent_of(request),
-        )
-        return VisitorClient(options)
+        token = self._token_of("" if kept is None else kept.value)
+        return VisitorClient(self._options_of(request, token))
 
     def stranger(self, request: HTTPServerRequest) -> Client:
         """Return what asks for a browser that nobody is signed in with yet."""
-        return Client(ClientOptions(self._server, session="", agent=_agent_of(request)))
+        return Client(self._options_of(request, SessionToken()))
+
+    def _options_of(self, request: HTTPServerRequest | None, token: SessionToken) -> ClientOptions:
+        agent, hops = _agent_of(request), _hops_of(request)
+        return ClientOptions(self._server, session=token, agent=agent, forwarded_for=hops)
 
     def issue(self, token: str) -> str:
         """Return a ticket for a token that the browser is to keep; empty to forget the one it has."""
@@ -191,3 +192,14 @@ def _agent_of(request: HTTPServerRequest | None) -> str | None:
     """Return how a browser names itself."""
     agent = "" if request is None else request.headers.get("User-Agent", "")
     return "".join(one for one in agent if one.isascii() and one.isprintable())[:_MAX_AGENT] or None
+
+
+def _hops_of(request: HTTPServerRequest | None) -> str | None:
+    """Return whom a request came through, as a proxy passes it on: what it says, and its peer."""
+    if request is None:
+        return None
+    told = ",".join([*request.headers.get_list("X-Forwarded-For"), str(request.remote_ip)])
+    nearest = [hop.strip() for hop in told.split(",")[-_MAX_HOPS:]][::-1]
+    # What is no text ends it: nobody vouches for what stands before.
+    kept = list(takewhile(lambda hop: hop.isascii() and hop.isprintable(), nearest))
+    return ", ".join(kept[::-1]) or None

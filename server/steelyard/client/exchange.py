@@ -111,6 +111,8 @@ class Exchange(Generic[_Answer]):
             headers.update(self._session.headers())
             if self._options.account_id is not None:
                 headers["X-Steelyard-Account"] = self._options.account_id
+        if self._options.forwarded_for is not None:
+            headers["X-Forwarded-For"] = self._options.forwarded_for
         if self._options.api_key is not None:
             headers["Authorization"] = f"Bearer {self._options.api_key}"
         if call.idempotency_key is not None:

@@ -36,6 +36,9 @@ class ClientOptions:
         Which of the user's accounts the calls of a session are for; the first when left out.
     agent : str or None
         What the server is told that calls, such as the browser of whoever is signed in.
+    forwarded_for : str or None
+        Whom it calls for, as ``X-Forwarded-For`` says it: addresses, the nearest last. Servers
+        believe those that they have among their trusted proxies.
 
     Raises
     ------
@@ -56,6 +59,7 @@ class ClientOptions:
     session: str | SessionToken | None = field(default=None, repr=False)
     account_id: str | None = field(default=None, repr=False)
     agent: str | None = field(default=None, repr=False)
+    forwarded_for: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "url", _origin(self.url))
@@ -75,8 +79,10 @@ class ClientOptions:
             )
         if self.account_id is not None and not _is_token(self.account_id):
             raise ValueError("account_id is no id of an account; look at client.auth.session().")
-        if self.agent is not None and not (self.agent.isascii() and self.agent.isprintable()):
-            raise ValueError("agent is not printable ASCII; leave it out.")
+        for name in ("agent", "forwarded_for"):
+            text = getattr(self, name) or ""
+            if not (text.isascii() and text.isprintable()):
+                raise ValueError(f"{name} is not printable ASCII; leave it out.")
         if not 0 < self.timeout_s < float("inf"):
             raise ValueError(f"timeout_s is {self.timeout_s:g}; give a positive number of seconds.")
         if not 0 <= self.max_retries <= MAX_RETRIES:
