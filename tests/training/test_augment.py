@@ -26,8 +26,8 @@ from steelyard.training.base.mixture import Mixture, Row
 
 #: Shares of the wordings that add or turn round what is asked.
 TAUGHT = (
-    "PAIR_SHARE", "NEGATE_SHARE", "REWORD_SHARE", "RECORD_SHARE", "SURROUND_SHARE",
-    "UNANSWERED_SHARE", "MISLEAD_SHARE",
+    "PAIR_SHARE", "NEGATE_SHARE", "REWORD_SHARE", "RECORD_SHARE", "LEVELS_SHARE",
+    "SURROUND_SHARE", "UNANSWERED_SHARE", "MISLEAD_SHARE",
 )  # fmt: skip
 #: No name or description is part of another, of a question or of a wording.
 DESCRIBED = {
@@ -335,3 +335,8 @@ def test_made_up_rows_and_surroundings_come_in(monkeypatch: pytest.MonkeyPatch) 
     assert len(examples) >= 2
     for example in examples:
         assert sum(example.targets) == 1
+    monkeypatch.setattr(module, "RECORD_SHARE", 0.0)
+    monkeypatch.setattr(module, "LEVELS_SHARE", 1.0)
+    context, [example] = augment(make_row(), mixture, np.random.default_rng(3))
+    assert "water" not in context
+    assert (example.decision.kind, sum(example.targets)) == ("ordinal", 1)

@@ -8,6 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from steelyard.training.base.levels import made_levels, scales
 from steelyard.training.base.mixture import Mixture, Row
 from steelyard.training.base.negation import negated, reworded, split_question, statement
 from steelyard.training.base.noise import (
@@ -101,6 +102,26 @@ def test_a_record_is_answered_by_what_it_states(monkeypatch: pytest.MonkeyPatch)
             else:
                 state = one.outcomes[one.right].split(": ")[-1].split(" is ")[-1]
                 assert state in context
+
+
+def test_levels_are_equally_frequent_and_in_their_order() -> None:
+    rng = np.random.default_rng(5)
+    right = Counter()
+    for _ in range(600):
+        context, [one] = made_levels(rng)
+        assert one.kind == "ordinal"
+        assert len(set(one.outcomes)) == len(one.outcomes) in {2, 3, 4, 5}
+        assert not set("{}|") & set(context + one.question + "".join(one.outcomes))
+        if len(one.outcomes) == 5:
+            right[one.right] += 1
+    assert min(right.values()) > 0.6 * max(right.values())
+    assert len(scales()) >= 10
+    for scale in scales():
+        assert {len(names) for names in scale.names} == {len(scale.phrases)} == {5}
+        # No level's own words give it away.
+        for names in scale.names:
+            for level, phrases in zip(names, scale.phrases, strict=True):
+                assert not any(level.casefold() == phrase.casefold() for phrase in phrases)
 
 
 def test_no_word_of_a_reserved_domain_is_taught() -> None:

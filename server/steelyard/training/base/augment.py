@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from steelyard.decisions.rendering import RenderedDecision, render_context, render_outcome
+from steelyard.training.base.levels import made_levels
 from steelyard.training.base.mixture import Mixture, Row, source_of
 from steelyard.training.base.negation import negated, reworded
 from steelyard.training.base.noise import foreign_choice, misleading, surround, unanswered
-from steelyard.training.base.records import made_record
+from steelyard.training.base.records import Made, made_record
 
 MAX_DECISIONS = 4
 MAX_CONTEXT_CHARACTERS = 1_600
@@ -27,9 +28,11 @@ CHECK_SHARE = 0.15
 #: Shares of yes/no questions that are asked with their negation beside them, as their negation
 #: alone, and with another wording beside them.
 PAIR_SHARE, NEGATE_SHARE, REWORD_SHARE = 0.3, 0.08, 0.1
-#: Share of rows that are made up; with unrelated text around the context; with a question that the
-#: context does not answer; and of choices with a wrong outcome that has a word of the context.
-RECORD_SHARE, SURROUND_SHARE, UNANSWERED_SHARE, MISLEAD_SHARE = 0.08, 0.2, 0.08, 0.15
+#: Shares of rows that are made up: on facts, and on levels.
+RECORD_SHARE, LEVELS_SHARE = 0.08, 0.05
+#: Share of rows with unrelated text around the context; with a question that the context does not
+#: answer; and of choices with a wrong outcome that has a word of the context.
+SURROUND_SHARE, UNANSWERED_SHARE, MISLEAD_SHARE = 0.2, 0.05, 0.15
 #: Sources that judge all of a text, so that more text may be judged otherwise.
 WHOLE_SOURCES = (
     "blimp", "clickbait", "comve_sense", "emobank", "jailbreak_detect", "judge_pairs",
@@ -106,11 +109,13 @@ def augment(
 ) -> tuple[str, list[WordedDecision]]:
     """Word a training row: its context, up to ``MAX_DECISIONS`` of its decisions, and others.
 
-    A row may also become another, made up (``steelyard.training.base.records``).
+    A row may also become another, made up (``steelyard.training.base.records`` and ``levels``).
     """
     source = source_of(row)
-    if rng.random() < RECORD_SHARE:
-        return _record(source, mixture, rng)
+    draw = rng.random()
+    if draw < RECORD_SHARE + LEVELS_SHARE:
+        context, asked = made_record(rng) if draw < RECORD_SHARE else made_levels(rng)
+        return _made(context, asked, source, mixture, rng)
     context = row.context
     if len(context) > MAX_CONTEXT_CHARACTERS:
         context = context[:MAX_CONTEXT_CHARACTERS]
@@ -138,10 +143,9 @@ def augment(
     return render_context(context), examples
 
 
-def _record(
-    source: str, mixture: Mixture, rng: np.random.Generator
+def _made(
+    context: str, asked: list[Made], source: str, mixture: Mixture, rng: np.random.Generator
 ) -> tuple[str, list[WordedDecision]]:
-    context, asked = made_record(rng)
     if rng.random() < SURROUND_SHARE:
         context = surround(context, source, mixture, rng)
     return context, [

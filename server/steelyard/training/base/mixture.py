@@ -38,7 +38,7 @@ CATEGORY_WEIGHTS = {
     "intent / routing / support": 2.0,
     "topic / type / relation": 1.6,
     "moderation / safety": 2.0,
-    "ordinal (levels, rubric)": 1.4,
+    "ordinal (levels, rubric)": 2.0,
     "sentiment / emotion / stance": 1.2,
     "NLI / fact checking": 1.2,
     "tools": 1.5,
