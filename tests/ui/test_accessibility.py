@@ -34,13 +34,18 @@ def data(server):
     server.client.decide("a ticket", [asked], store=True)
 
 
-#: Pages that every run looks at in the dark too: forms, tables, and figures with words.
-DARK_ALWAYS = ("datasets", "playground", "live")
+#: Pages that every run looks at in the dark, and at the others in the light: forms, tables, and
+#: figures with words.
+DARK = ("datasets", "playground", "live")
 #: Those of people are looked at in ``test_sign_in``, with somebody signed in.
 SLUGS = [entry.slug for entry in ENTRIES if entry.is_for is None]
-IN_DARK = [
-    slug if slug in DARK_ALWAYS else pytest.param(slug, marks=pytest.mark.slow) for slug in SLUGS
-]
+
+
+def slow_where(is_dark):
+    return [
+        pytest.param(slug, marks=pytest.mark.slow) if (slug in DARK) is is_dark else slug
+        for slug in SLUGS
+    ]
 
 
 def open_page(page, slug, theme=""):
@@ -50,13 +55,13 @@ def open_page(page, slug, theme=""):
     expect(page.get_by_role("navigation", name="Pages").first).to_be_attached()
 
 
-@pytest.mark.parametrize("slug", SLUGS)
+@pytest.mark.parametrize("slug", slow_where(is_dark=True))
 def test_nothing_new_is_found(quiet_page, slug):
     open_page(quiet_page, slug)
     assert worse_than_known(quiet_page) == {}
 
 
-@pytest.mark.parametrize("slug", IN_DARK)
+@pytest.mark.parametrize("slug", slow_where(is_dark=False))
 def test_nothing_new_is_found_in_the_dark_theme(quiet_page, slug):
     open_page(quiet_page, slug, "&theme=dark")
     expect(quiet_page.locator(".mui-dark").first).to_be_visible()
