@@ -66,8 +66,8 @@ def show_beginning(session: Session, found: Beginning, scope: Scope) -> Viewable
             ),
             _card(
                 "Import your data",
-                "Rows with what is right about them, as JSON Lines: what is wrong in them is told "
-                "before anything is stored.",
+                "A CSV, Excel, Parquet or JSON Lines file: what is wrong in it is told before "
+                "anything is stored.",
                 _button("Import your data", lambda: session.open("datasets", dataset="")),
             ),
         ),

@@ -64,8 +64,8 @@ _SCHEMA = {
 }  # fmt: skip
 _NOTHING = (
     "**No datasets yet.** A dataset is rows of a context, the decisions asked about it and what is "
-    "right; models are evaluated and fine-tuned on it. Import a file of JSON Lines; `steelyard up` "
-    "loads two samples."
+    "right; models are evaluated and fine-tuned on it. Import a table (CSV, Excel, Parquet) or JSON "
+    "Lines; `steelyard up` loads two samples."
 )
 
 
