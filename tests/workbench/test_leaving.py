@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from types import SimpleNamespace
 
 import pytest
@@ -241,3 +243,9 @@ def test_the_frame_takes_no_part_in_what_the_process_is_busy_with():
     finally:
         pn.state._remove_busy_event("of another browser")
     assert changes == []
+    # Nor does that keep it once nobody has it any more.
+    kept = weakref.ref(app)
+    del app, shell
+    changes.clear()
+    gc.collect()
+    assert kept() is None

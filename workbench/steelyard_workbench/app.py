@@ -163,7 +163,8 @@ class App:
         )  # fmt: skip
         # It would follow whether anything of this process runs, in whichever browser, and look through
         # every part of the page at each change: dozens of times while a page opens. Parts that load
-        # say so themselves.
+        # say so themselves. What follows it would be kept for good, and with it the whole page.
+        shell.param._update_ref("busy", False)
         with edit_readonly(shell):
             shell.busy = False
         if pn.state.location is not None:
