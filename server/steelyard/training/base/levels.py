@@ -137,7 +137,7 @@ _DEGREES = (
 )
 _DEGREE_NAMES = (
     "not {a}; slightly {a}; moderately {a}; very {a}; extremely {a}",
-    "not {a} at all; a little {a}; somewhat {a}; {a}; very {a}",
+    "not {a} at all; a little {a}; rather {a}; very {a}; extraordinarily {a}",
     "not at all; slightly; moderately; very; extremely",
     "1; 2; 3; 4; 5",
 )
