@@ -131,12 +131,9 @@ def move(
     **values: Any,
 ) -> bool:
     """Move a job to another status; one that ends without labels frees the money that it holds."""
-    moved = held_jobs.move(
-        connection, labeling_jobs, job_id, status, at=at, only_if=only_if, **values
+    return held_jobs.move(
+        connection, labeling_jobs, job_id, status, at=at, only_if=only_if, kind="labeling", **values
     )
-    if moved and status == "failed":
-        jobs.publish_failure(connection, labeling_jobs, "labeling", job_id, values.get("error"))
-    return moved
 
 
 def add_part(

@@ -103,10 +103,9 @@ def move(
     **values: Any,
 ) -> bool:
     """Move a map to another status; returns whether it was in one of those."""
-    moved = jobs.move(connection, dataset_maps, job_id, status, at=at, only_if=only_if, **values)
-    if moved and status == "failed":
-        jobs.publish_failure(connection, dataset_maps, _KIND, job_id, values.get("error"))
-    return moved
+    return jobs.move(
+        connection, dataset_maps, job_id, status, at=at, only_if=only_if, kind=_KIND, **values
+    )
 
 
 def save_progress(connection: Connection, job: PendingJob, progress: bytes, *, at: float) -> bool:

@@ -74,14 +74,16 @@ def move(
     **values: Any,
 ) -> bool:
     """Move a job to another status; one that fails or is cancelled frees the money that it holds."""
-    moved = held_jobs.move(
-        connection, prompt_tunings, job_id, status, at=at, only_if=only_if, **values
+    return held_jobs.move(
+        connection,
+        prompt_tunings,
+        job_id,
+        status,
+        at=at,
+        only_if=only_if,
+        kind="prompt_tuning",
+        **values,
     )
-    if moved and status == "failed":
-        jobs.publish_failure(
-            connection, prompt_tunings, "prompt_tuning", job_id, values.get("error")
-        )
-    return moved
 
 
 def save_search(connection: Connection, job: PendingJob, search: bytes, *, at: float) -> bool:
