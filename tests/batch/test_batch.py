@@ -18,15 +18,22 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.utils.estimator_checks import check_estimator
+from sqlalchemy import select, update
 
 import steelyard
+from jobs.workers import kill, start_job_worker
 from steelyard.app.deployment import open_deployment
-from steelyard.batch import scoring
+from steelyard.app.job_runtime import open_worker
+from steelyard.batch import queued, scoring
 from steelyard.batch import workers as batch_workers
+from steelyard.batch.queued import open_queue
 from steelyard.batch.scoring import Questions, decide_file
 from steelyard.batch.workers import Workers
+from steelyard.bulk import store as bulk_rows
+from steelyard.bulk.tables import bulk_partitions, bulk_runs
 from steelyard.errors import ContextTooLongError, EngineUnavailableError, InvalidRequestError
 from steelyard.settings import read_settings
+from support.evaluated import settings_of
 
 TEAM = {"id": "team", "question": "Which team?", "outcomes": {"billing": "money", "other": None}}
 URGENCY = {"id": "urgency", "kind": "ordinal", "question": "How urgent?", "rubric": ["low", "high"]}
@@ -306,6 +313,10 @@ def test_processes_share_a_file_and_one_that_is_killed_loses_nothing(
     assert pl.read_parquet(shared).equals(pl.read_parquet(alone))
 
 
+def refuse(told):
+    raise RuntimeError(told)
+
+
 def stop_at(n_rows):
     def progress(n_done, _):
         if n_done >= n_rows:
@@ -333,6 +344,90 @@ def test_processes_that_only_die_end_the_run_with_what_to_do(tmp_path, monkeypat
     monkeypatch.setattr(batch_workers, "_pool", lambda _: DyingPool())
     with pytest.raises(EngineUnavailableError, match="died 6 times"):
         decide_file(*files, Questions([TEAM]), workers=Workers(2))
+
+
+@pytest.fixture
+def home(tmp_path):
+    return settings_of(tmp_path / "home")
+
+
+def runs_and_files(settings):
+    """What is left of runs in a state, and of their files."""
+    with open_queue(settings) as queue:
+        runs = queue.state.read_now(lambda c: c.execute(select(bulk_runs)).all())
+        return len(runs), queue.state.read_now(bulk_rows.live_files)
+
+
+def test_workers_of_a_state_share_a_file_and_those_that_are_killed_lose_nothing(
+    deployment, tmp_path, home
+):
+    source, alone, shared = (tmp_path / name for name in ("a.csv", "b.parquet", "c.parquet"))
+    write(pl.DataFrame({"text": [f"Order {number} is late." for number in range(400)]}), source)
+    decide_file(source, alone, Questions([TEAM]))
+    workers = [start_job_worker(tmp_path / "home") for _ in range(2)]
+    pids = [worker.pid for worker in workers]
+
+    def kill_one(n_done, _):
+        if n_done >= 40 and len(workers) == 2:
+            kill(workers.pop())
+
+    def run(progress):
+        with open_queue(home) as queue:
+            return decide_file(source, shared, Questions([TEAM]), workers=queue, progress=progress)
+
+    try:
+        with pytest.raises(RuntimeError, match="enough"):
+            run(stop_at(20))
+        # What was answered in the meantime is fetched by the command that goes on.
+        done = run(kill_one)
+    finally:
+        for worker in workers:
+            kill(worker)
+    assert len(set(pids)) == 2
+    assert len(workers) == 1
+    assert (done.rows, done.errors) == (400, 0)
+    assert done.resumed >= 20
+    assert pl.read_parquet(shared).equals(pl.read_parquet(alone))
+    assert runs_and_files(home) == (0, set())
+
+
+def test_a_run_without_answers_says_why_and_is_given_up_after_a_week(tmp_path, home, monkeypatch):
+    files = tmp_path / "a.csv", tmp_path / "b.parquet"
+    write(pl.DataFrame({"text": TEXTS}), files[0])
+    asked = Questions([TEAM], model="nobody")
+    with open_worker(home), open_queue(home) as queue:
+        for _ in range(2):  # again after its reason may have gone
+            with pytest.raises(EngineUnavailableError, match="no model named 'nobody'"):
+                decide_file(*files, asked, workers=queue)
+        left = queue.state.read_now(bulk_rows.live_files)
+        assert len(left) == 3
+        monkeypatch.setattr(queued, "_PATIENCE_S", 0.0)
+    with open_queue(home, say=refuse) as queue:
+        with pytest.raises(RuntimeError, match="steelyard worker"):
+            decide_file(*files, asked, workers=queue)
+        assert {job.runner for job in queue.state.read_now(bulk_rows.pending)} == {None}
+        later = time.time() + bulk_rows.KEPT_S + 60
+        bulk_rows.sweep(queue.state, queue.store, lambda: later)
+    assert runs_and_files(home) == (0, set())
+
+
+def test_a_run_keeps_its_model_whatever_later_workers_have(tmp_path, home):
+    files = tmp_path / "a.csv", tmp_path / "b.parquet"
+    write(pl.DataFrame({"text": TEXTS}), files[0])
+    with open_queue(home) as queue:
+        with open_worker(home), pytest.raises(RuntimeError, match="enough"):
+            decide_file(*files, Questions([TEAM]), workers=queue, progress=stop_at(4))
+        changed = update(bulk_runs).values(model_sha256="0" * 64)
+        queue.state.write_now(lambda c: c.execute(changed))
+        # What is answered already is fetched; what is left is not answered by another model.
+        queue.state.write_now(
+            lambda c: c.execute(update(bulk_partitions).values(output_sha256=None))
+        )
+        with open_worker(home), pytest.raises(EngineUnavailableError, match="--restart"):
+            decide_file(*files, Questions([TEAM]), workers=queue)
+        with open_worker(home):
+            done = decide_file(*files, Questions([TEAM]), workers=queue, restart=True)
+    assert (done.rows, done.resumed) == (10, 0)
 
 
 @pytest.mark.slow

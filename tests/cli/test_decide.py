@@ -175,5 +175,8 @@ def test_rows_of_a_file(run, tmp_path, request_file):
         files[:2],
         (*files, *flags, "--context", "x"),
         (*files, "--decisions", str(tmp_path / "mails.csv")),
+        (*files, *flags, "--queue", "--workers", "2"),
+        (*files, *flags, "--queue", "--url", "http://127.0.0.1:1"),
+        (*files, *flags, "--home", str(tmp_path)),
     ):
         assert run("decide", *arguments).exit_code == 2

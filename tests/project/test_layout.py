@@ -74,6 +74,7 @@ RULED = {
     "alarms",
     "batch",
     "billing",
+    "bulk",
     "calibration",
     "caller",
     "datasets",

@@ -34,6 +34,7 @@ from steelyard.app.maps import open_maps
 from steelyard.app.people import open_people
 from steelyard.app.reviews import open_reviews
 from steelyard.app.services import ApiServices
+from steelyard.bulk import store as bulk_rows
 from steelyard.datasets.frames.scanning import load_definitions
 from steelyard.datasets.from_feedback import FeedbackRows
 from steelyard.datasets.row_service import DatasetRows
@@ -256,7 +257,6 @@ def _open_sweeper(
     watcher: Watcher,
 ) -> None:
     """Remove what is over, and files that no job needs: the worker ends before it would."""
-    predictions = on.frames("evaluations")
     fine_tunes = FineTuneFiles(
         on.state, on.artifacts(), on.frames("fine_tunes"), home_of(on.settings) / "fine_tunes"
     )
@@ -272,10 +272,11 @@ def _open_sweeper(
         datasets.sweep,
         sessions.sweep,
         watcher.sweep,
-        functools.partial(evaluation_rows.sweep_predictions, on.state, predictions),
+        functools.partial(evaluation_rows.sweep_predictions, on.state, on.frames("evaluations")),
         fine_tunes.sweep,
         functools.partial(labeling_rows.sweep_files, on.state, on.frames("labeling")),
         functools.partial(map_rows.sweep_files, on.state, on.frames("maps")),
+        functools.partial(bulk_rows.sweep, on.state, on.frames("bulk"), time.time),
         functools.partial(sweep_deliveries, on.state, time.time),
     ]
     sweeper = Sweeper(on.state, operations, retention_days=retention_days, further=sweeps)
@@ -314,15 +315,9 @@ def _open_child(on: Foundation) -> WorkerChild:
 
 def _has_jobs(connection: Connection) -> bool:
     """Return whether there is a job that has not ended."""
-    rooms = (
-        archive_rows,
-        evaluation_rows,
-        fine_tune_rows,
-        labeling_rows,
-        map_rows,
-        prompt_tuning_rows,
-    )
-    return any(room.has_unfinished(connection) for room in rooms)
+    files = (archive_rows, bulk_rows)
+    on_datasets = (evaluation_rows, fine_tune_rows, labeling_rows, map_rows, prompt_tuning_rows)
+    return any(room.has_unfinished(connection) for room in (*files, *on_datasets))
 
 
 @dataclass(frozen=True, slots=True)

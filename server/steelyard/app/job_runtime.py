@@ -15,6 +15,7 @@ from steelyard.app.foundation import (
     rows_to_tune_on,
     rules_of_lineages,
 )
+from steelyard.bulk.run import BulkRuns
 from steelyard.datasets.store_owner import sweep_owned
 from steelyard.decision_log.archive import store as archive_rows
 from steelyard.decision_log.archive.run import ArchiveRuns
@@ -82,5 +83,8 @@ def open_worker(
             kept_by=KEPT_BY,
             sweep_files=partial(sweep_owned, state, archive.store, archive_rows.live_files),
         )
-        works = [archivings, evaluations, fine_tunes, labeling, maps, tunings]
+        bulk = BulkRuns(
+            state, on.frames("bulk"), models, on.models.default.name, deadline_s=settings.deadline_s
+        )
+        works = [archivings, bulk, evaluations, fine_tunes, labeling, maps, tunings]
         yield closing.enter_context(JobRuntime(state, works))

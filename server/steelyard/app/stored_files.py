@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
+from steelyard.bulk import store as bulk
 from steelyard.datasets import store as datasets
 from steelyard.decision_log.archive import store as archive
 from steelyard.errors import DataDamagedError
@@ -95,6 +96,7 @@ def _named(connection: Connection) -> Iterator[NamedFile]:
         for sha256 in sorted(manifest.files()):
             yield NamedFile("datasets", sha256, needed_by, sizes.get(sha256))
     for room, needed_by, live in (
+        ("bulk", "rows that wait for an answer", bulk.live_files),
         ("decision_log", "the log of decisions", archive.live_files),
         ("evaluations", "an evaluation", evaluations.live_files),
         ("fine_tunes", "the held-out rows of a fine-tune", fine_tunes.live_records),

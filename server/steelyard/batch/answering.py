@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from steelyard.batch.columns import Answered
+from steelyard.bulk.columns import Answered
 from steelyard.errors import SteelyardError
 from steelyard.errors.kinds import UnprocessableError
 

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from steelyard.batch.columns import check_columns, schema_of
 from steelyard.batch.scoring import Questions, decide_rows
+from steelyard.bulk.columns import check_columns, schema_of
 
 
 def is_dask(frame: Any) -> bool:

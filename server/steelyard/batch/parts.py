@@ -60,7 +60,12 @@ def write_part(folder: Path, number: int, frame: pl.DataFrame) -> None:
     """Write a part for good: whole, or not at all."""
     content = io.BytesIO()
     frame.write_parquet(content)
-    write_atomically(_path(folder, number), content.getvalue())
+    keep_part(folder, number, content.getvalue())
+
+
+def keep_part(folder: Path, number: int, content: bytes) -> None:
+    """Write a part that is Parquet already for good: whole, or not at all."""
+    write_atomically(_path(folder, number), content)
     flush(folder)
 
 

@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 import polars as pl
 
 from steelyard.batch import files
 from steelyard.batch.answering import Answer, by_server, by_this_process
-from steelyard.batch.columns import ERROR, check_columns, schema_of, scored_frame
 from steelyard.batch.parts import Parts, opened_parts, write_part
-from steelyard.batch.workers import Part, Workers, answer_parts
+from steelyard.batch.workers import Note, Part
+from steelyard.bulk.columns import ERROR, check_columns, schema_of, scored_frame
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.validation import read_request
 
@@ -72,6 +72,13 @@ class Questions:
         from steelyard.app.deployment import default_deployment  # noqa: PLC0415
 
         return by_this_process(default_deployment().answers, self.asked)
+
+
+class Elsewhere(Protocol):
+    """Who answers parts beside this process: its own workers, or those of a state."""
+
+    def answer(self, parts: Iterable[Part], asked: dict[str, Any], kept: Parts, note: Note) -> None:
+        """Answer parts, and keep them; ``note`` is told of each that is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +137,12 @@ def decide_file(
     progress: Progress | None = None,
     restart: bool = False,
     overwrite: bool = False,
-    workers: Workers | None = None,
+    workers: Elsewhere | None = None,
 ) -> Scored:
     """Write the rows of a file with the columns that decisions add, in the format of its ending.
 
     Scored rows are kept beside the output until all are there: a run that died goes on from them.
-    With ``workers`` so many processes answer, each with a model of its own, and not this one. Raise
+    With ``workers`` these answer, each with a model of its own, and not this process. Raise
     ``ValueError`` when a file, a format or a column cannot be used.
     """
     for path in (source, target):
@@ -183,7 +190,7 @@ def _score(
     parts: Parts,
     n_rows: int,
     progress: Progress | None,
-    workers: Workers | None = None,
+    workers: Elsewhere | None = None,
 ) -> None:
     """Score the parts that are missing, and keep each."""
     added = list(schema_of(decisions))
@@ -193,15 +200,15 @@ def _score(
             check_columns([*part.rows.columns], [], added)
             yield part
 
-    def note(part: Part) -> None:
-        parts.note(part.number, len(part.contexts))
+    def note(number: int, n_added: int) -> None:
+        parts.note(number, n_added)
         if progress is not None:
             progress(parts.n_rows, n_rows)
 
     if progress is not None:
         progress(parts.n_rows, n_rows)
     if workers is not None:
-        answer_parts(checked(), questions.asked, parts.folder, workers, note)
+        workers.answer(checked(), questions.asked, parts, note)
     else:
         _score_here(checked(), decisions, questions, parts, note)
     if progress is not None:
@@ -213,7 +220,7 @@ def _score_here(
     decisions: Sequence[Decision],
     questions: Questions,
     parts: Parts,
-    note: Callable[[Part], object],
+    note: Note,
 ) -> None:
     answer: Answer | None = None
     for part in missing:
@@ -224,7 +231,7 @@ def _score_here(
         write_part(
             parts.folder, part.number, part.rows.hstack(scored) if part.rows.width else scored
         )
-        note(part)
+        note(part.number, len(part.contexts))
 
 
 def _pandas_contexts(frame: Any, columns: Sequence[str]) -> list[Any]:

@@ -26,12 +26,14 @@ import msgspec
 import polars as pl
 
 from steelyard.batch.answering import Answer, by_this_process
-from steelyard.batch.columns import scored_frame
-from steelyard.batch.parts import write_part
+from steelyard.batch.parts import Parts, write_part
+from steelyard.bulk.columns import scored_frame
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.validation import read_request
 from steelyard.errors import EngineUnavailableError
 
+#: Takes the number of a part that is kept, and how many rows it has.
+Note = Callable[[int, int], object]
 #: Parts that are read for each process: the one that it answers and the next.
 _AHEAD = 2
 #: How often processes may die in a row without a part.
@@ -52,6 +54,10 @@ class Workers:
         cores = len(os.sched_getaffinity(0))
         return {"engine": self.engine, "threads": self.threads or max(1, cores // self.count)}
 
+    def answer(self, parts: Iterable[Part], asked: dict[str, Any], kept: Parts, note: Note) -> None:
+        """Answer parts, and keep them: see ``answer_parts``."""
+        answer_parts(parts, asked, kept.folder, self, note)
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -67,7 +73,7 @@ def answer_parts(
     asked: dict[str, Any],
     folder: Path,
     workers: Workers,
-    note: Callable[[Part], object],
+    note: Note,
 ) -> None:
     """Answer parts in processes that keep them in a folder; ``note`` takes each that is kept.
 
@@ -106,7 +112,7 @@ def answer_parts(
                     again.append(part)
                 else:
                     n_deaths = 0
-                    note(part)
+                    note(part.number, len(part.contexts))
             if is_broken:
                 n_deaths += 1
                 if n_deaths > _MOST_DEATHS:

@@ -45,13 +45,16 @@ Examples:
 @rows_options
 @setting_option("engine")
 @setting_option("threads")
+@setting_option("home")
+@setting_option("state_url")
 @click.pass_context
 def command(ctx: click.Context, /, **flags: Any) -> None:
     """Answer decisions about one context, in this process.
 
     The request is a JSON file with the body of POST /v1/decide (- reads it from the input stream),
     or, for one decision, flags. With --input and --output every row of a file is answered, by
-    several processes with --workers, by a server with --url.
+    several processes with --workers, by a server with --url, by workers on any number of machines
+    with --queue.
     """
     if flags["source"] is not None or flags["target"] is not None:
         decide_rows(ctx, flags)

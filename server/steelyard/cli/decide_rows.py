@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,12 @@ _OPTIONS = (
         help="Processes of this machine that answer parts of the rows beside each other. [default: "
         "this one alone]",
     ),
+    click.option(
+        "--queue",
+        "is_queued",
+        is_flag=True,
+        help="Let the workers of the state answer parts: 'steelyard worker', on any number of machines.",
+    ),
     click.option("--restart", is_flag=True, help="Answer rows again that an earlier run answered."),
     click.option("--overwrite", is_flag=True, help="Replace an output that is there."),
 )
@@ -61,7 +68,8 @@ def rows_options(command: Callable[..., None]) -> Callable[..., None]:
 def decide_rows(ctx: click.Context, flags: dict[str, Any]) -> None:
     """Answer the rows of a file, and say how it ended; exit status 1 when some have no answer."""
     from steelyard.app.deployment import open_deployment
-    from steelyard.batch.scoring import Questions, decide_file
+    from steelyard.batch.queued import open_queue
+    from steelyard.batch.scoring import Elsewhere, Questions, decide_file
     from steelyard.batch.workers import Workers
     from steelyard.client.progress import progress_bar
     from steelyard.settings import read_settings
@@ -71,16 +79,22 @@ def decide_rows(ctx: click.Context, flags: dict[str, Any]) -> None:
         raise click.UsageError("Give both --input and --output.", ctx)
     if any(flags[name] is not None for name in ("request_file", "context", "context_file")):
         raise click.UsageError("With --input the contexts are a column; name it by --column.", ctx)
-    if flags["workers"] is not None and flags["url"] is not None:
+    if flags["url"] is not None and (flags["workers"] is not None or flags["is_queued"]):
         raise click.UsageError(
-            "With --url the server answers; leave --workers out, and start it with more.", ctx
+            "With --url the server answers; leave --workers and --queue out, and start it with more "
+            "workers.",
+            ctx,
         )
+    _check_queue(ctx, flags)
     decisions = _decisions(ctx, flags)
-    settings = read_settings({"engine": flags["engine"], "threads": flags["threads"]})
-    workers = None
+    names = ("engine", "threads", "home", "state_url")
+    settings = read_settings({name: flags[name] for name in names})
+    workers: Elsewhere | None = None
     if flags["workers"] is not None:
         workers = Workers(flags["workers"], settings.engine, settings.threads)
     with ExitStack() as closing:
+        if flags["is_queued"]:
+            workers = closing.enter_context(open_queue(settings, partial(click.echo, err=True)))
         client = None
         if flags["url"] is not None:
             client = closing.enter_context(Server(flags["url"], None, as_json=False).connected())
@@ -114,6 +128,22 @@ def decide_rows(ctx: click.Context, flags: dict[str, Any]) -> None:
     if done.errors:
         click.echo(f"{done.errors:,} rows have no answer; their column error says why.", err=True)
         raise click.exceptions.Exit(FAILED)
+
+
+def _check_queue(ctx: click.Context, flags: dict[str, Any]) -> None:
+    """Refuse what goes with --queue alone, or not with it."""
+    if flags["is_queued"]:
+        given = [name for name in ("workers", "engine", "threads") if flags[name] is not None]
+        if given:
+            raise click.UsageError(
+                f"With --queue the workers have their own settings; leave --{given[0]} out.", ctx
+            )
+        return
+    given = [name for name in ("home", "state_url") if flags[name] is not None]
+    if given:
+        raise click.UsageError(
+            f"Only with --queue is there a state; leave --{given[0].replace('_', '-')} out.", ctx
+        )
 
 
 def _decisions(ctx: click.Context, flags: dict[str, Any]) -> list[Any]:

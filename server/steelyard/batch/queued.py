@@ -1,0 +1,124 @@
+"""Parts that the workers of a state answer, on whichever machines they run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from steelyard.app.foundation import open_frames
+from steelyard.batch.parts import Parts, keep_part
+from steelyard.batch.workers import Note, Part
+from steelyard.bulk import store as rows
+from steelyard.bulk.files import read_answers, write_partition
+from steelyard.caller import LOCAL_ACCOUNT
+from steelyard.errors import EngineUnavailableError
+from steelyard.jobs.failures import Failure
+from steelyard.settings import Settings, state_url_of
+from steelyard.storage import State, open_state
+from steelyard.storage.frame_store import FrameStore
+
+#: Parts that wait for workers, are answered, or wait to be fetched.
+_AHEAD = 256
+#: Seconds between two looks at what was answered, and between two notes that somebody still waits.
+_LOOK_S, _NOTE_S = 0.2, 600.0
+#: Seconds after which it is said that no worker has taken anything.
+_PATIENCE_S = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """The durable queue of a state: a part is answered once, whoever dies, and fetched once."""
+
+    state: State
+    store: FrameStore
+    _: KW_ONLY
+    say: Callable[[str], object]
+    ahead: int = _AHEAD
+    now: Callable[[], float] = time.time
+
+    def answer(self, parts: Iterable[Part], asked: dict[str, Any], kept: Parts, note: Note) -> None:
+        """Hand parts to the workers and keep what they answer, until all are there.
+
+        Raises
+        ------
+        EngineUnavailableError
+            When workers cannot answer: what was answered is kept.
+        """
+        run, left = kept.run, iter(parts)
+        encoded = msgspec.json.encode(asked)
+        there = self.state.write_now(
+            lambda c: rows.begin(c, run, LOCAL_ACCOUNT, encoded, at=self.now())
+        )
+        waiting: dict[int, int] = {}
+        began_at = noted_at = self.now()
+        is_taken = False
+        while True:
+            while len(waiting) < self.ahead and (part := next(left, None)) is not None:
+                if part.number not in there:
+                    self._add(run, part)
+                waiting[part.number] = len(part.contexts)
+            if not waiting:
+                break
+            n_fetched = self._fetch(kept, waiting, note)
+            if n_fetched:
+                noted_at, is_taken = self.now(), True
+                continue
+            if not is_taken and self.now() - began_at >= _PATIENCE_S:
+                is_taken = True
+                self._say_if_untaken(run)
+            if self.now() - noted_at >= _NOTE_S:
+                noted_at = self.now()
+                self.state.write_now(partial(rows.touch, run_id=run, at=noted_at))
+            time.sleep(_LOOK_S)
+        self.state.write_now(partial(rows.end, run_id=run))
+
+    def _say_if_untaken(self, run: str) -> None:
+        jobs = self.state.read_now(rows.pending)
+        if not any(job.id == run and job.runner for job in jobs):
+            self.say(
+                "No worker has taken a part yet: one that runs another job comes to it, or start "
+                "'steelyard worker' with the same state."
+            )
+
+    def _add(self, run: str, part: Part) -> None:
+        sha256 = write_partition(self.store, part.rows, part.contexts)
+        self.state.write_now(lambda c: rows.add(c, run, part.number, sha256, at=self.now()))
+
+    def _fetch(self, kept: Parts, waiting: dict[int, int], note: Note) -> int:
+        """Keep what was answered since the last look; return how many parts that was."""
+        found, answered = self.state.read_now(
+            lambda c: (rows.find_run(c, kept.run), rows.answered(c, kept.run))
+        )
+        for number, sha256 in answered.items():
+            # What is not waited for was kept by a command that died before it could say so.
+            if number in waiting:
+                keep_part(kept.folder, number, read_answers(self.store, sha256))
+                note(number, waiting.pop(number))
+        if answered:
+            self.state.write_now(lambda c: rows.remove(c, kept.run, list(answered), at=self.now()))
+        elif found is None:
+            raise EngineUnavailableError(
+                "Nobody fetched the answers for a week, and the run was given up; start it again: "
+                "what was fetched is kept."
+            )
+        elif found.error is not None:
+            raise EngineUnavailableError(
+                f"The workers cannot answer: {msgspec.json.decode(found.error, type=Failure).message}"
+            )
+        return len(answered)
+
+
+@contextmanager
+def open_queue(settings: Settings, say: Callable[[str], object] = print) -> Iterator[Queue]:
+    """Open the queue of the state that the settings name; ``say`` takes what a user should know."""
+    state = open_state(state_url_of(settings))
+    try:
+        yield Queue(state, open_frames(settings, "bulk"), say=say)
+    finally:
+        state.close()
