@@ -359,12 +359,13 @@ def runs_and_files(settings):
 
 
 def test_workers_of_a_state_share_a_file_and_those_that_are_killed_lose_nothing(
-    deployment, tmp_path, home
+    deployment, tmp_path, state_url
 ):
+    home = settings_of(tmp_path / "home", state_url=state_url)
     source, alone, shared = (tmp_path / name for name in ("a.csv", "b.parquet", "c.parquet"))
     write(pl.DataFrame({"text": [f"Order {number} is late." for number in range(400)]}), source)
     decide_file(source, alone, Questions([TEAM]))
-    workers = [start_job_worker(tmp_path / "home") for _ in range(2)]
+    workers = [start_job_worker(tmp_path / "home", state_url=state_url) for _ in range(2)]
     pids = [worker.pid for worker in workers]
 
     def kill_one(n_done, _):
@@ -431,9 +432,24 @@ def test_a_run_keeps_its_model_whatever_later_workers_have(tmp_path, home):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [(), ("--workers", "2")])
+@pytest.mark.parametrize("workers", [(), ("--workers", "2"), ("--queue",)])
 def test_a_killed_command_goes_on(tmp_path, workers):
     n_rows = 20_000
+    if workers == ("--queue",):
+        n_rows *= 5  # a worker goes on while nobody fetches
+        workers = ("--queue", "--home", str(tmp_path / "home"))
+        worker = start_job_worker(tmp_path / "home")
+    else:
+        worker = None
+        workers = ("--engine", "hashing", *workers)
+    try:
+        kill_again_and_again(tmp_path, workers, n_rows)
+    finally:
+        if worker is not None:
+            kill(worker)
+
+
+def kill_again_and_again(tmp_path, workers, n_rows):
     frame = pl.DataFrame({"text": [f"Order {number}" for number in range(n_rows)]})
     frame.write_csv(tmp_path / "a.csv")
     ask = ("--question", "Which team?", "--outcome", "billing", "--outcome", "other", "--json")
@@ -445,8 +461,6 @@ def test_a_killed_command_goes_on(tmp_path, workers):
         "decide",
         *files,
         *ask,
-        "--engine",
-        "hashing",
         *workers,
     ]
     kept = 0
