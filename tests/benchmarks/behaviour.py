@@ -120,17 +120,24 @@ def checkpoint_answerer(path: Path, tokenizer) -> Callable[[RenderedRequest], li
     from steelyard.training.base.batches import make_batches, make_item
     from steelyard.training.base.checkpoints import read_scorer
 
-    model = read_scorer(path)
+    model = read_scorer(path).eval()
 
     def ask(request: RenderedRequest) -> list[Answer]:
-        answers = []
-        for one in request.decisions:
-            n = len(one.outcomes)
-            item = make_item(request.context, [WordedDecision(one, (1 / n,) * n)], tokenizer)
-            [batch] = make_batches([item])
-            with torch.no_grad():
-                answers.append(torch.softmax(model(batch)[0][0, :n], -1).double().numpy())
-        return answers
+        sizes = [len(one.outcomes) for one in request.decisions]
+        items = [
+            make_item(request.context, [WordedDecision(one, (1 / n,) * n)], tokenizer)
+            for one, n in zip(request.decisions, sizes, strict=True)
+        ]
+        # Batches are by length, the shortest first: what is sorted by length stays in its order.
+        order = sorted(range(len(items)), key=lambda i: len(items[i].layout))
+        answers: dict[int, Answer] = {}
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+            logits = [
+                row for batch in make_batches([items[i] for i in order]) for row in model(batch)[0]
+            ]
+        for i, row in zip(order, logits, strict=True):
+            answers[i] = torch.softmax(row[: sizes[i]].double(), -1).numpy()
+        return [answers[i] for i in range(len(items))]
 
     return ask
 
