@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 pytest.importorskip("torch", reason="training needs the train extra: pip install steelyard[train]")
 
+from steelyard.calibration.temperature import MAX_FITTED
 from steelyard.scoring.assets import read_manifest
 from steelyard.training.base import recalibrate
 from steelyard.training.base.calibrate import (
@@ -17,6 +18,7 @@ from steelyard.training.base.calibrate import (
     fit_similarity,
     fit_temperatures,
 )
+from steelyard.training.base.left_out import left_out
 from steelyard.training.base.mixture import Mixture, Row
 from steelyard.training.graph import Shape
 
@@ -88,6 +90,32 @@ def test_a_model_is_calibrated_in_place(random_folder, tmp_path, monkeypatch) ->
         assert new["single"] == old["single"]
         assert set(new["binary"]) == {"2", "3-5", "6-12", "13-40", "41+"}
     assert {**after, "temperatures": before["temperatures"]} == before
+    shown = CliRunner().invoke(recalibrate.main, [*arguments, "--left-out"])
+    assert "give two tasks" in str(shown.exception)
+    assert read_manifest(copied) == after
+
+
+def test_a_task_is_measured_with_temperatures_of_the_others() -> None:
+    rows = {name: [make_row(i, name) for i in range(4)] for name in ("right", "wrong")}
+    chosen = calibration_set(rows, make_mixture()).of_kinds(["binary"])
+    logits = [np.array([4.0, 0.0]) if task == "wrong" else np.array([0.0, 4.0])
+              for task in chosen.tasks]  # fmt: skip
+
+    right, wrong = left_out(chosen, logits)
+
+    assert [(one.task, one.kind, one.n) for one in (right, wrong)] == [
+        ("right", "binary", 4), ("wrong", "binary", 4),
+    ]  # fmt: skip
+    assert (right.accuracy, wrong.accuracy) == (1.0, 0.0)
+    # The other task's answers are wrong, so that it takes the surest away from this one.
+    p = 1 / (1 + np.exp(-4.0 / MAX_FITTED))
+    assert right.log_loss == pytest.approx(-0.75 * np.log(p) - 0.25 * np.log(1 - p))
+    # Three to one is what the right task's temperature says, and the wrong way round here.
+    assert wrong.log_loss == pytest.approx(-0.75 * np.log(0.25) - 0.25 * np.log(0.75))
+    assert right.uniform == wrong.uniform == pytest.approx(np.log(2))
+    assert wrong.ece == pytest.approx(0.75)
+    with pytest.raises(ValueError, match="two tasks"):
+        list(left_out(chosen, logits[1:]))
 
 
 def test_no_source_decides_alone() -> None:

@@ -145,7 +145,10 @@ def closest_good(losses: Mapping[float, float], trained: float) -> float:
 def fit_temperatures(scorer: Scorer, chosen: CalibrationSet) -> TemperatureTable:
     """Fit one temperature per kind and outcome-count bucket."""
     return fit_temperature_table(
-        chosen.kinds, _logits(scorer, chosen.requests), chosen.targets, min_decisions=MIN_DECISIONS
+        chosen.kinds,
+        logits_of(scorer, chosen.requests),
+        chosen.targets,
+        min_decisions=MIN_DECISIONS,
     )
 
 
@@ -166,7 +169,7 @@ def _logits_at(
     changed = {**weights, "similarity_weight": np.full(len(KINDS), similarity, np.float32)}
     engine = Engine(build(shape).SerializeToString(), changed, precision=FLOAT32)
     scorer = OnnxScorer(engine, tokenizer, name="calibration", engine_name="calibration")
-    return _logits(scorer, chosen.requests)
+    return logits_of(scorer, chosen.requests)
 
 
 def _versions(
@@ -192,7 +195,8 @@ def _versions(
     return [example, WordedDecision(decision, example.targets + (0.0,) * len(added))]
 
 
-def _logits(scorer: Scorer, requests: Sequence[RenderedRequest]) -> Logits:
+def logits_of(scorer: Scorer, requests: Sequence[RenderedRequest]) -> Logits:
+    """Return the logits of every decision, in the order of the requests."""
     return [
         scored.logits
         for start in range(0, len(requests), BATCH)

@@ -12,8 +12,15 @@ import click
 
 from steelyard.scoring.assets import BASE, ENGINES, load_base_model, read_base_files, read_manifest
 from steelyard.scoring.engine import FLOAT32
-from steelyard.training.base.calibrate import calibration_set, fit_similarity, fit_temperatures
+from steelyard.training.base.calibrate import (
+    CalibrationSet,
+    calibration_set,
+    fit_similarity,
+    fit_temperatures,
+    logits_of,
+)
 from steelyard.training.base.export import write_manifest
+from steelyard.training.base.left_out import left_out
 from steelyard.training.base.mixture import load_mixture
 from steelyard.training.base.options import FOLDER, mixture_option, status_option
 from steelyard.training.graph import Shape
@@ -33,12 +40,29 @@ from steelyard.training.graph import Shape
     help="Kinds to fit; by default all. May be repeated.",
 )
 @click.option("--similarity", is_flag=True, help="Also print the best weight of similarity.")
-def main(model: Path, data: Path, status: str, kinds: tuple[str, ...], *, similarity: bool) -> None:
+@click.option(
+    "--left-out",
+    "is_left_out",
+    is_flag=True,
+    help="Write nothing; print a table of each task, with temperatures fitted on all others.",
+)
+def main(
+    model: Path,
+    data: Path,
+    status: str,
+    kinds: tuple[str, ...],
+    *,
+    similarity: bool,
+    is_left_out: bool,
+) -> None:
     """Fit temperatures on the validation sources and write them to the model's manifest."""
     mixture, validation = load_mixture(data, tuple(status.split(",")))
     chosen = calibration_set(validation, mixture)
     if kinds:
         chosen = chosen.of_kinds(kinds)
+    if is_left_out:
+        _show_left_out(chosen, model)
+        return
     if similarity:
         files = read_base_files(next(name for name in ENGINES if ENGINES[name] == FLOAT32), model)
         fitted, losses = fit_similarity(
@@ -53,6 +77,22 @@ def main(model: Path, data: Path, status: str, kinds: tuple[str, ...], *, simila
         manifest["temperatures"][precision]["temperatures"] |= found
         click.echo(f"{engine}: {found}")
     write_manifest(model, manifest)
+
+
+def _show_left_out(chosen: CalibrationSet, model: Path) -> None:
+    logits = logits_of(load_base_model(folder=model).scorer, chosen.requests)
+    click.echo("| task | kind | n | accuracy | log loss | uniform | ECE |")
+    click.echo("|---|---|---|---|---|---|---|")
+    found = list(left_out(chosen, logits))
+    for one in found:
+        shown = (one.accuracy, one.log_loss, one.uniform, one.ece)
+        figures = " | ".join(f"{value:.3f}" for value in shown)
+        click.echo(f"| {one.task} | {one.kind} | {one.n} | {figures} |")
+    for kind in dict.fromkeys(one.kind for one in found):
+        mine = [one for one in found if one.kind == kind]
+        n_below = sum(one.log_loss < one.uniform for one in mine)
+        mean = sum(one.ece for one in mine) / len(mine)
+        click.echo(f"\n{kind}: below uniform in {n_below} of {len(mine)}, mean ECE {mean:.3f}")
 
 
 if __name__ == "__main__":
