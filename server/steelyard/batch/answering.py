@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from steelyard.bulk.columns import Answered
-from steelyard.errors import SteelyardError
+from steelyard.bulk.columns import Answered, plain_answers
 from steelyard.errors.kinds import UnprocessableError
 
 if TYPE_CHECKING:
@@ -27,11 +26,9 @@ def by_this_process(answers: AnswerService, asked: dict[str, Any]) -> Answer:
     """Return what answers with a loaded model; ``asked`` has the decisions and the options."""
 
     def answer(contexts: Sequence[Any], keys: Sequence[str]) -> list[Answered]:  # noqa: ARG001
-        found = answers.answer_many([{**asked, "context": context} for context in contexts])
-        return [
-            one if isinstance(one, SteelyardError) else msgspec.to_builtins(one.decisions)
-            for one in found
-        ]
+        return plain_answers(
+            answers.answer_many([{**asked, "context": context} for context in contexts])
+        )
 
     return answer
 

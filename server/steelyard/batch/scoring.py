@@ -17,7 +17,7 @@ from steelyard.batch import files
 from steelyard.batch.answering import Answer, by_server, by_this_process
 from steelyard.batch.parts import Parts, opened_parts, write_part
 from steelyard.batch.workers import Note, Part
-from steelyard.bulk.columns import ERROR, check_columns, schema_of, scored_frame
+from steelyard.bulk.columns import ERROR, check_columns, schema_of, with_answers
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.validation import read_request
 
@@ -227,10 +227,8 @@ def _score_here(
         answer = answer or questions.answer()
         first = part.number * PART_ROWS
         keys = [f"{parts.run}-{first + place}" for place in range(len(part.contexts))]
-        scored = scored_frame(decisions, answer(part.contexts, keys))
-        write_part(
-            parts.folder, part.number, part.rows.hstack(scored) if part.rows.width else scored
-        )
+        answers = answer(part.contexts, keys)
+        write_part(parts.folder, part.number, with_answers(part.rows, decisions, answers))
         note(part.number, len(part.contexts))
 
 

@@ -27,7 +27,7 @@ import polars as pl
 
 from steelyard.batch.answering import Answer, by_this_process
 from steelyard.batch.parts import Parts, write_part
-from steelyard.bulk.columns import scored_frame
+from steelyard.bulk.columns import with_answers
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.validation import read_request
 from steelyard.errors import EngineUnavailableError
@@ -146,8 +146,8 @@ class _Opened:
 def _answer(told: bytes, part: Part, folder: Path) -> None:
     """Answer a part and keep it, in one of the processes."""
     opened = _opened(told)
-    scored = scored_frame(opened.decisions, opened.answer(part.contexts, []))
-    write_part(folder, part.number, part.rows.hstack(scored) if part.rows.width else scored)
+    answers = opened.answer(part.contexts, [])
+    write_part(folder, part.number, with_answers(part.rows, opened.decisions, answers))
 
 
 @functools.cache

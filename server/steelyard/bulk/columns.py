@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from steelyard.decisions.kinds import Decision
+from steelyard.decisions.wire import DecideResponse
 from steelyard.errors import SteelyardError
 
 #: Why a row has no answer; null where it has one.
@@ -29,7 +31,7 @@ def schema_of(decisions: Sequence[Decision]) -> dict[str, pl.DataType]:
     return schema | {ERROR: pl.String()}
 
 
-def scored_frame(decisions: Sequence[Decision], answers: Sequence[Answered]) -> pl.DataFrame:
+def _scored_frame(decisions: Sequence[Decision], answers: Sequence[Answered]) -> pl.DataFrame:
     """Return the columns of answered rows: one row for each answer."""
     columns: dict[str, list[Any]] = {name: [] for name in schema_of(decisions)}
     for answered in answers:
@@ -49,6 +51,22 @@ def scored_frame(decisions: Sequence[Decision], answers: Sequence[Answered]) -> 
                 columns[f"{one.id}.p.{name}"].append(result["probabilities"][name])
         columns[ERROR].append(None)
     return pl.DataFrame(columns, schema=schema_of(decisions))
+
+
+def with_answers(
+    rows: pl.DataFrame, decisions: Sequence[Decision], answers: Sequence[Answered]
+) -> pl.DataFrame:
+    """Return rows with the columns of their answers; of rows without columns these alone."""
+    scored = _scored_frame(decisions, answers)
+    return rows.hstack(scored) if rows.width else scored
+
+
+def plain_answers(found: Iterable[DecideResponse | SteelyardError]) -> list[Answered]:
+    """Return the decisions of answers as plain values, and refusals as they are."""
+    return [
+        one if isinstance(one, SteelyardError) else msgspec.to_builtins(one.decisions)
+        for one in found
+    ]
 
 
 def check_columns(names: Sequence[str], context: Sequence[str], added: Sequence[str]) -> None:

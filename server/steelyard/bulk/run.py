@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 
 from steelyard import errors
 from steelyard.bulk import store as rows
-from steelyard.bulk.columns import Answered, scored_frame
+from steelyard.bulk.columns import Answered, plain_answers, with_answers
 from steelyard.bulk.files import read_partition, write_answers
 from steelyard.caller import Caller
 from steelyard.decisions.validation import read_request
@@ -97,9 +97,7 @@ class BulkRun(Run):
         if answered is None:
             return True
         decisions = read_request({**asked, "context": ""}).decisions
-        scored = scored_frame(decisions, answered)
-        frame = partition.rows.hstack(scored) if partition.rows.width else scored
-        sha256 = write_answers(work.store, frame)
+        sha256 = write_answers(work.store, with_answers(partition.rows, decisions, answered))
         if not work.state.write_now(lambda c: rows.finish(c, self.job, sha256)):
             raise LostRunError
         return False
@@ -137,10 +135,5 @@ class BulkRun(Run):
             requests = [
                 {**asked, "context": context} for context in contexts[start : start + _AT_ONCE]
             ]
-            answered += (
-                one
-                if isinstance(one, errors.SteelyardError)
-                else msgspec.to_builtins(one.decisions)
-                for one in answers.answer_many(requests)
-            )
+            answered += plain_answers(answers.answer_many(requests))
         return answered
