@@ -129,3 +129,19 @@ def test_a_page_that_is_not_there_shows_the_way_home(quiet_page):
     visit(quiet_page, "page=%22nowhere%22")
     quiet_page.get_by_role("button", name="Go to Home").click()
     expect(quiet_page.get_by_role("heading", name="Home")).to_be_visible()
+
+
+def test_a_part_that_listens_late_is_told_what_changed_before(quiet_page):
+    visit(quiet_page)
+    told = quiet_page.evaluate(
+        """() => {
+          const name = "panel.models.esm.ReactComponent";
+          const models = [...Bokeh.documents[0]._all_models.values()];
+          const text = models.find((one) => one.type === name && "object" in one.data.attributes);
+          const drawn = [text.data.object];
+          text.data.object = `${drawn[0]} and more`;
+          text.watch(null, "object", () => drawn.push(text.data.object), true);
+          return drawn;
+        }"""
+    )
+    assert told[1] == f"{told[0]} and more"

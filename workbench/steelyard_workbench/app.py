@@ -26,6 +26,7 @@ from steelyard_workbench.components.browser_window import CHOSEN, SYSTEM, Browse
 from steelyard_workbench.components.drawn_dialog import DrawnDialog
 from steelyard_workbench.components.facts import facts, heading
 from steelyard_workbench.components.frame_roles import FrameRoles
+from steelyard_workbench.components.heard_changes import HeardChanges
 from steelyard_workbench.components.key_capture import KeyCapture
 from steelyard_workbench.components.page_history import PageHistory
 from steelyard_workbench.components.plain_markdown import draw_plain_markdown
@@ -151,7 +152,8 @@ class App:
             ],
             sidebar=[self._menu],
             main=[
-                self._lost, self._place, self._help, self._views, self._accounts,
+                # First: what is drawn before it is heard by Panel's own rule.
+                HeardChanges(), self._lost, self._place, self._help, self._views, self._accounts,
                 self.session.confirm, self._keys,
                 SelectKeys(), FrameRoles(), SkipLink(), self._finding.finder, self._browser,
                 # The history, and the window, of a notebook that draws the app are the notebook's.
