@@ -57,6 +57,7 @@ class Desk(Viewer):
         self._reader = self.steps.reader = QueueReader(
             session.client, draft, queue, chosen,
             reviewer=lambda: self.queue.reviewer,
+            settled=self.queue.settled,
             on_seen=lambda rows: self.queue.saw([row.now for row in rows]),
             on_counts=self._tabs.show,
             on_rows=self._show,
@@ -377,6 +378,7 @@ class Desk(Viewer):
         """Fill the table, and show it then: Tabulator takes no data while it is being drawn."""
         if self._in_middle is not self.bulk:
             self._show_in_middle(loading(6, "The rows"))
+        await self.queue.settled()
         await self.bulk.table.restart()
         self._show_in_middle(self.bulk)
         await self._reader.count()

@@ -1,4 +1,4 @@
-"""Edits on their way to the server: sent in order, kept while it is away, and and their end reported.
+"""Edits on their way to the server: sent in order, kept while it is away, and their end reported.
 
 Nothing here draws. Whoever makes an edit has shown it already; this says when it failed.
 """
@@ -84,6 +84,8 @@ class EditQueue:
         self.reviewer: str | None = None
         self.unsent: list[Unsent] = []
         self.is_lost = False
+        self._settled = asyncio.Event()
+        self._settled.set()
 
     def saw(self, rows: Sequence[RowNow]) -> list[RowNow]:
         """Note which edit of each row the reviewer sees; return the rows of which it was noted.
@@ -104,7 +106,7 @@ class EditQueue:
     def push(self, entry: Unsent) -> None:
         """Send something once all before it are sent."""
         self.unsent.append(entry)
-        self._listener.on_waiting()
+        self._note_waiting()
         if not self.is_lost:
             self.send.start()
 
@@ -112,14 +114,26 @@ class EditQueue:
         """Try again to send what waits, whether or not the server answered the last time."""
         self.is_lost = False
         if self.unsent:
+            self._settled.clear()
             self.send.start()
+
+    async def settled(self) -> None:
+        """Wait until all is sent or the server is away: what is read then has one's own edits."""
+        await self._settled.wait()
+
+    def _note_waiting(self) -> None:
+        if self.unsent and not self.is_lost:
+            self._settled.clear()
+        else:
+            self._settled.set()
+        self._listener.on_waiting()
 
     def take_back(self) -> Unsent | None:
         """Take the last edit back, if the server cannot have it."""
         last = self.unsent[-1] if self.unsent else None
         if last is not None and not last.is_tried and last.kind in ("edit", "bulk"):
             entry = self.unsent.pop()
-            self._listener.on_waiting()
+            self._note_waiting()
             return entry
         return None
 
@@ -132,7 +146,7 @@ class EditQueue:
         if entry.of is not None and entry.of.numbers is None:
             self._ended(entry)
             self._listener.on_dropped(entry)
-            self._listener.on_waiting()
+            self._note_waiting()
             return True
         entry.is_tried = True
         try:
@@ -147,7 +161,7 @@ class EditQueue:
         except Exception as error:  # noqa: BLE001  every failure is shown
             if _may_pass(error):
                 self.is_lost = True
-                self._listener.on_waiting()
+                self._note_waiting()
                 return False
             self._ended(entry)
             self._listener.on_refused(entry, problem_of(error, f"Not done: {entry.label}."))
@@ -157,7 +171,7 @@ class EditQueue:
             entry.numbers = (receipt.revision - n_entries + 1, receipt.revision)
             self._seen.update((now.row, now.edit) for now in receipt.rows)
             self._listener.on_sent(entry, receipt)
-        self._listener.on_waiting()
+        self._note_waiting()
         return True
 
     def _ended(self, entry: Unsent) -> None:

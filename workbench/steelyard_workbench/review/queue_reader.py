@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import panel as pn
@@ -30,6 +30,8 @@ class QueueReader:
 
     Parameters
     ----------
+    settled : coroutine function
+        Waits until one's own edits are sent.
     on_seen : callable
         Called with rows that are to be shown, also from a thread; returns how those stand that are
         shown so from now on.
@@ -43,12 +45,13 @@ class QueueReader:
         chosen: RowFilter,
         *,
         reviewer: Callable[[], str | None],
+        settled: Callable[[], Awaitable[None]],
         on_seen: Callable[[list[DraftRow]], list[RowNow]],
         on_counts: Callable[[dict[str, int]], None],
         on_rows: Callable[[], None],
     ) -> None:
         self._client, self._draft_id = client, draft.id
-        self._reviewer = reviewer
+        self._reviewer, self._settled = reviewer, settled
         self._on_seen, self._on_counts, self._on_rows = on_seen, on_counts, on_rows
         self._poller = Poller(self._look, _SUSPECTS_MS)
         self.queue, self.filter = queue, chosen
@@ -80,6 +83,9 @@ class QueueReader:
 
     async def _fill(self) -> bool:
         rows = self.rows
+        if not rows.rows:
+            # A row may be in this queue by what was done a moment ago.
+            await self._settled()
         offset = rows.offset
         while True:
             page = await asyncio.to_thread(self._fetch, offset, PAGE_ROWS)
