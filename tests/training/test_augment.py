@@ -340,3 +340,28 @@ def test_made_up_rows_and_surroundings_come_in(monkeypatch: pytest.MonkeyPatch) 
     context, [example] = augment(make_row(), mixture, np.random.default_rng(3))
     assert "water" not in context
     assert (example.decision.kind, sum(example.targets)) == ("ordinal", 1)
+
+
+def test_a_teacher_has_a_part_in_plain_choices_and_answers_those_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "ELSEWHERE_SHARE", 1.0)
+    other = make_row(["red kite", "black ant"], {"red kite": 1.0})
+    mixture = Mixture(rows={"other": [other]}, shares={}, labels={"other": []})
+    kept: dict[bool, set[float]] = {True: set(), False: set()}
+    for seed in range(80):
+        _, examples = augment(make_row(), mixture, np.random.default_rng(seed), has_teacher=True)
+        for example in examples:
+            names = example.decision.outcomes
+            if set(names) == {"red kite", "black ant"} and example.kept == 1.0:
+                assert example.targets == (0.5, 0.5), "nobody says which is right"
+            elif example.decision.kind == "single":
+                kept[any(map(is_abstain, names))].add(example.kept)
+    assert kept == {False: {module.KEPT}, True: {0.0}}
+    monkeypatch.setattr(module, "SURROUND_SHARE", 1.0)
+    mixture.rows["dbpedia"] = [make_row()]
+    for seed in range(20):
+        _, examples = augment(make_row(), mixture, np.random.default_rng(seed), has_teacher=True)
+        assert {one.kept for one in examples} == {0.0}, "a teacher is misled by what is around"
+        _, examples = augment(make_row(), mixture, np.random.default_rng(seed))
+        assert 1.0 not in {one.kept for one in examples}, "without a teacher nobody answers"

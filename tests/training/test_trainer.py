@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base import anchor as anchor_module
 from steelyard.training.base import model as model_module
 from steelyard.training.base import trainer as trainer_module
+from steelyard.training.base.augment import plain_examples
+from steelyard.training.base.batches import make_batches, make_item
 from steelyard.training.base.checkpoints import CHECKPOINT, read_scorer
 from steelyard.training.base.mixture import Mixture
 from steelyard.training.base.model import PackedScorer
@@ -52,7 +55,12 @@ def make_model(apart: int = 0) -> PackedScorer:
 
 @pytest.fixture
 def make_trainer(mixture: Mixture, tokenizer: Tokenizer, tmp_path: Path):
-    def make(folder: str = "run", report: Any = lambda line: None, **fields: Any) -> Trainer:
+    def make(
+        folder: str = "run",
+        report: Any = lambda line: None,
+        teacher: PackedScorer | None = None,
+        **fields: Any,
+    ) -> Trainer:
         recipe = Recipe(
             **{
                 "tokens": 20 * STEP,
@@ -77,6 +85,7 @@ def make_trainer(mixture: Mixture, tokenizer: Tokenizer, tmp_path: Path):
             torch.device("cpu"),
             report,
             make_model(),
+            teacher,
         )
 
     return make
@@ -174,6 +183,25 @@ def test_the_log_has_losses_against_tokens(make_trainer) -> None:
     for line in validations:
         assert set(line["validation"]) == {"tickets", "labels", "mean"}
         assert line["validation"]["mean"]["log_loss"] > 0
+
+
+def test_a_teacher_answers_as_far_as_it_is_kept(make_trainer, mixture, tokenizer) -> None:
+    row = mixture.rows["tickets"][0]
+    examples = [replace(plain_examples(row)[0], kept=kept) for kept in (0.0, 0.5, 1.0)]
+    [batch] = make_batches([make_item(row.context, examples, tokenizer)])
+    trainer = make_trainer(teacher=make_model(), anchor=1.0, tokens=2 * STEP, precision="float32")
+    assert trainer.anchor is None, "a teacher reads those texts anyway"
+    trainer.run()
+    assert trainer.drifts[0] == pytest.approx(0.0, abs=1e-6), "the pupil begins as its teacher"
+    assert trainer.drifts[-1] > 1e-6
+    with torch.no_grad():
+        logits, pooled = make_model()(batch)
+        targets, vectors = trainer.teacher(batch)
+    answers = torch.softmax(logits / 2.0, -1)
+    labels = batch.targets
+    expected = torch.stack([labels[0], (labels[1] + answers[1]) / 2, answers[2]])
+    assert torch.allclose(targets, expected, atol=1e-6)
+    assert torch.allclose(vectors, pooled, atol=1e-6)
 
 
 def test_a_run_is_resumed_with_the_layers_apart_that_it_has(make_trainer, monkeypatch) -> None:

@@ -11,7 +11,7 @@ import msgspec
 import torch
 
 from steelyard.scoring.tokenizer import Tokenizer
-from steelyard.training.base.checkpoints import read_weights
+from steelyard.training.base.checkpoints import read_scorer, read_weights
 from steelyard.training.base.mixture import load_mixture
 from steelyard.training.base.model import N_LAYERS, PackedScorer, load_encoder
 from steelyard.training.base.options import (
@@ -50,6 +50,12 @@ def _option(name: str, help_text: str) -> Any:
     help="Start from a checkpoint's weights, or from a base model's folder, such as "
     "server/steelyard/assets/base; with a fresh optimizer.",
 )
+@click.option(
+    "--teacher",
+    type=PLACE,
+    help="A checkpoint or a base model's folder whose answers to choices, and whose pooled vectors, "
+    "are kept; it takes the starting encoder's place in --anchor.",
+)
 @status_option
 @click.option("--device", default="auto", help="cpu, cuda, or auto.")
 @click.option("--threads", default=0, help="CPU threads; 0 leaves the choice to PyTorch.")
@@ -84,6 +90,7 @@ def main(
     out: Path,
     encoder: Path | None,
     weights: Path | None,
+    teacher: Path | None,
     status: str,
     device: str,
     threads: int,
@@ -107,7 +114,14 @@ def main(
     out.mkdir(parents=True, exist_ok=True)
     (out / "recipe.json").write_bytes(
         msgspec.json.format(
-            msgspec.json.encode({**asdict(recipe), "status": status, "shares": mixture.shares})
+            msgspec.json.encode(
+                {
+                    **asdict(recipe),
+                    "teacher": teacher and str(teacher),
+                    "status": status,
+                    "shares": mixture.shares,
+                }
+            )
         )
     )
 
@@ -117,7 +131,16 @@ def main(
         click.echo(msgspec.json.encode(line))
 
     trainer = Trainer(
-        model, mixture, validation, tokenizer, recipe, out, torch.device(device), report, first
+        model,
+        mixture,
+        validation,
+        tokenizer,
+        recipe,
+        out,
+        torch.device(device),
+        report,
+        first,
+        read_scorer(teacher) if teacher is not None else None,
     )
     state = trainer.run()
     click.echo(f"Trained {state.tokens:,} tokens in {state.seconds:,.0f} s; see {out}.")

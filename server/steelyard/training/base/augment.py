@@ -7,7 +7,7 @@ so that they still agree.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,13 @@ from steelyard.decisions.rendering import RenderedDecision, render_context, rend
 from steelyard.training.base.levels import made_levels
 from steelyard.training.base.mixture import Mixture, Row, source_of
 from steelyard.training.base.negation import negated, reworded
-from steelyard.training.base.noise import foreign_choice, misleading, surround, unanswered
+from steelyard.training.base.noise import (
+    any_choice,
+    foreign_choice,
+    misleading,
+    surround,
+    unanswered,
+)
 from steelyard.training.base.records import Made, made_record
 
 MAX_DECISIONS = 4
@@ -33,6 +39,9 @@ RECORD_SHARE, LEVELS_SHARE = 0.08, 0.05
 #: Share of rows with unrelated text around the context; with a question that the context does not
 #: answer; and of choices with a wrong outcome that has a word of the context.
 SURROUND_SHARE, UNANSWERED_SHARE, MISLEAD_SHARE = 0.2, 0.05, 0.15
+#: How much of a choice's target is a teacher's answer, where there is one; and the share of rows
+#: that are asked another source's choice, of which all of the target is.
+KEPT, ELSEWHERE_SHARE = 0.5, 0.12
 #: Sources that judge all of a text, so that more text may be judged otherwise.
 WHOLE_SOURCES = (
     "blimp", "clickbait", "comve_sense", "emobank", "jailbreak_detect", "judge_pairs",
@@ -79,10 +88,17 @@ EXTRAS = (
 
 @dataclass(slots=True)
 class WordedDecision:
-    """A worded decision with its targets."""
+    """A worded decision with its targets.
+
+    Attributes
+    ----------
+    kept : float
+        How much of the target is the teacher's answer instead, if there is a teacher: 0 to 1.
+    """
 
     decision: RenderedDecision
     targets: tuple[float, ...]
+    kept: float = 0.0
 
 
 @dataclass(slots=True)
@@ -92,6 +108,7 @@ class _Draft:
     names: list[str]
     descriptions: list[Any]
     targets: list[float]
+    kept: float = 0.0
 
 
 def plain(decision: dict[str, Any], targets: dict[str, float]) -> WordedDecision:
@@ -105,11 +122,12 @@ def plain_examples(row: Row) -> list[WordedDecision]:
 
 
 def augment(
-    row: Row, mixture: Mixture, rng: np.random.Generator
+    row: Row, mixture: Mixture, rng: np.random.Generator, *, has_teacher: bool = False
 ) -> tuple[str, list[WordedDecision]]:
     """Word a training row: its context, up to ``MAX_DECISIONS`` of its decisions, and others.
 
     A row may also become another, made up (``steelyard.training.base.records`` and ``levels``).
+    With a teacher it is also asked choices that nobody labelled.
     """
     source = source_of(row)
     draw = rng.random()
@@ -124,23 +142,36 @@ def augment(
         drafts = [drafts[i] for i in rng.permutation(len(drafts))[:MAX_DECISIONS]]
     examples = []
     for draft in drafts:
-        if draft.kind == "single" and rng.random() < CHECK_SHARE:
-            examples += _both_ways(_check(draft, rng), rng)
-            if rng.random() < 0.6:
-                continue
-        if draft.kind == "single":
-            if source in EXCLUSIVE_SOURCES and rng.random() < MISLEAD_SHARE:
-                _mislead(draft, context, source, mixture, rng)
-            _single(draft, source, mixture, rng)
-        _reword(draft, rng)
-        examples += _both_ways(draft, rng) if draft.kind == "binary" else [_example(draft)]
+        examples += _worded(draft, context, source, mixture, rng)
     if rng.random() < UNANSWERED_SHARE:
         examples += _unanswered(source, mixture, rng)
+    if has_teacher:
+        examples += _elsewhere(source, mixture, rng)
     if source not in WHOLE_SOURCES and rng.random() < SURROUND_SHARE:
         context = surround(context, source, mixture, rng)
+        # Among unrelated text the labels are right and the teacher is not.
+        examples = [replace(one, kept=0.0) for one in examples if one.kept < 1.0]
     if rng.random() < 0.06:
         context = _as_json(context, rng)
     return render_context(context), examples
+
+
+def _worded(
+    draft: _Draft, context: str, source: str, mixture: Mixture, rng: np.random.Generator
+) -> list[WordedDecision]:
+    """Word a labelled decision, as another or with others beside it."""
+    checks: list[WordedDecision] = []
+    if draft.kind == "single" and rng.random() < CHECK_SHARE:
+        checks = _both_ways(_check(draft, rng), rng)
+        if rng.random() < 0.6:
+            return checks
+    draft.kept = KEPT if draft.kind == "single" or source in mixture.moderation else 0.0
+    if draft.kind == "single":
+        if source in EXCLUSIVE_SOURCES and rng.random() < MISLEAD_SHARE:
+            _mislead(draft, context, source, mixture, rng)
+        _single(draft, source, mixture, rng)
+    _reword(draft, rng)
+    return checks + (_both_ways(draft, rng) if draft.kind == "binary" else [_example(draft)])
 
 
 def _made(
@@ -174,7 +205,8 @@ def _example(draft: _Draft) -> WordedDecision:
     )
     total = sum(draft.targets)
     targets = tuple(value / total for value in draft.targets)
-    return WordedDecision(RenderedDecision(draft.kind, draft.question, outcomes), targets)
+    decision = RenderedDecision(draft.kind, draft.question, outcomes)
+    return WordedDecision(decision, targets, draft.kept)
 
 
 def _check(draft: _Draft, rng: np.random.Generator) -> _Draft:
@@ -229,6 +261,16 @@ def _unanswered(source: str, mixture: Mixture, rng: np.random.Generator) -> list
     return [_example(_Draft("single", question, names, [None] * len(names), targets))]
 
 
+def _elsewhere(source: str, mixture: Mixture, rng: np.random.Generator) -> list[WordedDecision]:
+    """Now and then ask a choice of another source: what the teacher answers is kept, right or wrong."""
+    asked = any_choice(source, mixture, rng) if rng.random() < ELSEWHERE_SHARE else None
+    if asked is None:
+        return []
+    draft = _draft(asked, {})
+    draft.targets, draft.kept = [1.0] * len(draft.names), 1.0
+    return [_example(draft)]
+
+
 def _mislead(
     draft: _Draft, context: str, source: str, mixture: Mixture, rng: np.random.Generator
 ) -> None:
@@ -241,6 +283,7 @@ def _mislead(
         draft.names.append(label)
         draft.descriptions.append(None)
         draft.targets.append(0.0)
+        draft.kept = 0.0
 
 
 def _single(draft: _Draft, source: str, mixture: Mixture, rng: np.random.Generator) -> None:
@@ -308,6 +351,7 @@ def _abstain(draft: _Draft, rng: np.random.Generator) -> None:
     ):
         return
     hide = len(draft.names) > 3 and rng.random() < 0.4
+    draft.kept = 0.0
     draft.names.append(name)
     draft.descriptions.append(None)
     draft.targets.append(1.0 if hide else 0.0)

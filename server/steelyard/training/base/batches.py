@@ -150,7 +150,7 @@ def _decisions(
     kinds, context_pools = np.zeros(n_decisions, np.int64), np.zeros(n_decisions, np.int64)
     n_compared = max(1, *(len(item.request.sentences) for item in items))
     compared_pools = np.full((n_decisions, n_compared), n_pools, np.int64)
-    weights = np.zeros(n_decisions, np.float32)
+    weights, kept = np.zeros(n_decisions, np.float32), np.zeros(n_decisions, np.float32)
     at = 0
     for index, item in enumerate(items):
         sentences = [pools[tuple(text[: row_length - 2])] for text in item.request.sentences]
@@ -168,6 +168,7 @@ def _decisions(
             for o, text in enumerate(decision.alone):
                 if text is not None:
                     outcome_pools[at, o] = pools[tuple(text[: row_length - 2])]
+            kept[at] = example.kept
             weights[at] = 1.0 / len(item.examples) ** 0.5
             at += 1
     return {
@@ -180,6 +181,7 @@ def _decisions(
         "compared_pools": compared_pools,
         "outcome_pools": outcome_pools,
         "weights": weights,
+        "kept": kept,
     }
 
 

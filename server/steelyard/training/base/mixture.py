@@ -32,12 +32,13 @@ VALIDATION_SOURCES = (
     "wice",
 )
 
+MODERATION = "moderation / safety"
 #: How much of each category a step reads, on top of the multipliers of ``weights.json``. Tasks
 #: that a service is asked (routing, topics, moderation) before those a small encoder cannot learn.
 CATEGORY_WEIGHTS = {
     "intent / routing / support": 2.0,
     "topic / type / relation": 1.6,
-    "moderation / safety": 2.0,
+    MODERATION: 2.0,
     "ordinal (levels, rubric)": 2.0,
     "sentiment / emotion / stance": 1.2,
     "NLI / fact checking": 1.2,
@@ -65,6 +66,8 @@ class Mixture:
     rows: dict[str, list[Row]]
     shares: dict[str, float]
     labels: dict[str, list[str]] = field(default_factory=dict)
+    #: Sources whose yes/no questions are on what a text does to its reader.
+    moderation: frozenset[str] = frozenset()
 
     def sample(self, rng: np.random.Generator, n_rows: int) -> list[Row]:
         """Draw rows with replacement: a source by its share, then a row of it."""
@@ -121,6 +124,9 @@ def load_mixture(data: Path, statuses: tuple[str, ...]) -> tuple[Mixture, dict[s
                 for source, counter in sorted(labels.items())
                 if source in rows
             },
+            moderation=frozenset(
+                source for source in rows if weights[source]["category"] == MODERATION
+            ),
         ),
         validation,
     )

@@ -61,6 +61,8 @@ class Batch:
     # Float32, (n_decisions, n_outcomes) and (n_decisions,).
     targets: Tensor
     weights: Tensor
+    # Float32, (n_decisions,): how much of the target is a teacher's answer.
+    kept: Tensor
     # Tokens that are not padding.
     n_tokens: int
     # The token ids behind each pool, without special tokens.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 
@@ -71,6 +72,16 @@ def foreign_choice(
     for decision in row.decisions if row else ():
         if decision["kind"] == "single":
             return str(decision["question"]), list(decision["outcomes"])
+    return None
+
+
+def any_choice(source: str, mixture: Mixture, rng: np.random.Generator) -> dict[str, Any] | None:
+    """Return another source's choice, whether one of its outcomes fits this text or not."""
+    for _ in range(_TRIES):
+        row = _row_of(tuple(mixture.labels), source, mixture, rng)
+        for decision in row.decisions if row else ():
+            if decision["kind"] == "single":
+                return decision
     return None
 
 

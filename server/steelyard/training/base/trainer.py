@@ -22,6 +22,7 @@ from steelyard.training.base.batches import ROW_LENGTHS, Item, make_batches, mak
 from steelyard.training.base.checkpoints import CHECKPOINT
 from steelyard.training.base.mixture import Mixture, Row
 from steelyard.training.base.model import N_LAYERS, NEW_PARTS, PackedScorer, soft_cross_entropy
+from steelyard.training.base.teacher import Teacher
 
 LOG = "log.jsonl"
 PRECISIONS = ("bfloat16", "float32")
@@ -105,6 +106,7 @@ class Trainer:
         device: torch.device,
         report: Callable[[dict[str, Any]], None],
         start: PackedScorer,
+        teacher: PackedScorer | None = None,
     ) -> None:
         self.model = model.to(device)
         self.mixture, self.tokenizer, self.recipe = mixture, tokenizer, recipe
@@ -129,8 +131,12 @@ class Trainer:
         self._lowered = None
         if recipe.precision == "bfloat16":
             start = lowered(start)
+            teacher = teacher and lowered(teacher)
             self._lowered = Lowered(self.model)
-        self.anchor = Anchor(start, device, self._autocast) if recipe.anchor > 0 else None
+        self.teacher = teacher and Teacher(teacher, device, self._autocast)
+        # A teacher's vectors are those of texts that it reads anyway.
+        is_anchored = recipe.anchor > 0 and self.teacher is None
+        self.anchor = Anchor(start, device, self._autocast) if is_anchored else None
         self.drifts: list[float] = []
         folder.mkdir(parents=True, exist_ok=True)
         self._resume()
@@ -198,7 +204,9 @@ class Trainer:
         size = 0
         while size < self.recipe.tokens_per_step:
             for row in self.mixture.sample(rng, 8):
-                context, examples = augment(row, self.mixture, rng)
+                context, examples = augment(
+                    row, self.mixture, rng, has_teacher=self.teacher is not None
+                )
                 item = make_item(context, examples, self.tokenizer)
                 if item is not None:
                     items.append(item)
@@ -211,12 +219,17 @@ class Trainer:
             group["lr"] = group["peak"] * self._rate()
         model = self.model if self._lowered is None else self._lowered.refreshed()
         for batch in (b.to(self.device) for b in batches):
+            vectors = None
+            if self.teacher is not None:
+                batch.targets, vectors = self.teacher(batch)
+            elif self.anchor is not None:
+                vectors = self.anchor.vectors(batch.texts)
             with self._autocast():
                 logits, pooled = model(batch)
                 _, losses = soft_cross_entropy(logits, batch)
             loss = (losses * batch.weights).sum() / weight
-            if self.anchor is not None:
-                drift = 1.0 - (pooled * self.anchor.vectors(batch.texts)).sum(-1)
+            if vectors is not None:
+                drift = 1.0 - (pooled * vectors).sum(-1)
                 self.drifts.append(float(drift.detach().mean()))
                 loss = loss + self.recipe.anchor * drift.sum() / n_pools
             loss.backward()
