@@ -25,7 +25,7 @@ export function render() {
 
 
 class HeardChanges(Unseen):
-    """Tells the parts of a page what changed between their first drawing and their listening.
+    """Passes on to the parts of a page what changed between their first drawing and their listening.
 
     Panel 1.9 reads a value when it draws a part and listens to its changes once the part is on the
     screen: what changes between, under load as much as a tenth of a second, was never shown.
