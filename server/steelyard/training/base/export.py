@@ -24,6 +24,7 @@ from steelyard.scoring.assets import (
     load_base_model,
 )
 from steelyard.scoring.engine import FLOAT32, INT8
+from steelyard.scoring.passes import KINDS
 from steelyard.scoring.reading import READING
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base.augment import plain_examples
@@ -64,10 +65,12 @@ def write_model(
     chosen: CalibrationSet | None = None,
     *,
     apart: int = 0,
+    as_trained: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Write weights, graphs and tokenizer; return a manifest with temperatures of 1.
 
-    In the lowest ``apart`` layers a question and its outcomes do not see the context.
+    In the lowest ``apart`` layers a question and its outcomes do not see the context. The weights of
+    similarity are fitted to what is chosen, but those of the kinds in ``as_trained``.
     """
     folder.mkdir(parents=True, exist_ok=True)
     words, rest = pack_weights(state, Shape())
@@ -76,6 +79,8 @@ def write_model(
     tokenizer = Tokenizer(tokenizer_json, name="bert-base-uncased", revision=WEIGHTS_SHA256[:12])
     similarity: dict[str, Any] = {}
     if chosen is not None:
+        if as_trained:
+            chosen = chosen.of_kinds([kind for kind in KINDS if kind not in as_trained])
         fitted, losses = fit_similarity({**words, **rest}, shape, tokenizer, chosen)
         similarity = {
             "trained": rest["similarity_weight"].tolist(),
@@ -141,12 +146,18 @@ def _without_padding(tokenizer_json: bytes) -> bytes:
 )
 @mixture_option
 @click.option("--out", type=NEW_FOLDER, required=True, help="Folder to fill.")
-@click.option("--name", default="steelyard-base-1", help="The base model's name.")
+@click.option("--name", default="steelyard-base-2", help="The base model's name.")
 @click.option(
     "--engine",
     type=click.Choice(list(ENGINES)),
     default="onnxruntime-int8",
     help="The default engine.",
+)
+@click.option(
+    "--as-trained",
+    type=click.Choice(KINDS),
+    multiple=True,
+    help="Kind whose weight of similarity stays as it was trained, instead of being fitted.",
 )
 @status_option
 @encoder_option
@@ -158,6 +169,7 @@ def main(
     out: Path,
     name: str,
     engine: str,
+    as_trained: tuple[str, ...],
     status: str,
     encoder: Path | None,
 ) -> None:
@@ -169,7 +181,9 @@ def main(
     tokenizer_json = (find_encoder(encoder) / "tokenizer.json").read_bytes()
     apart = read_apart(run / checkpoint)
     sample = sample_requests(mixture)
-    manifest = write_model(state, tokenizer_json, sample, out, name, chosen, apart=apart)
+    manifest = write_model(
+        state, tokenizer_json, sample, out, name, chosen, apart=apart, as_trained=as_trained
+    )
     click.echo(f"similarity: {manifest['similarity']}")
     manifest["training"] = {**read_details(run / checkpoint), "averaged": 1 + len(average)}
     manifest["calibration_decisions"] = chosen.counts()
