@@ -20,7 +20,11 @@ ROOT_FILES = {
     "CONTRIBUTING.md": "contributors/contributing.md",
     "SECURITY.md": "contributors/security.md",
 }
-CARD = ROOT / "server" / "steelyard" / "assets" / "base" / "MODEL_CARD.md"
+_ASSETS = ROOT / "server" / "steelyard" / "assets"
+CARDS = {
+    "models/base-model.md": _ASSETS / "base" / "MODEL_CARD.md",
+    "models/base-model-2.md": _ASSETS / "steelyard-base-2" / "MODEL_CARD.md",
+}
 _TABLE = re.compile(r"^<!-- table: ([a-z-]+) -->$", re.MULTILINE)
 
 
@@ -42,7 +46,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name, place in ROOT_FILES.items():
         text = (ROOT / name).read_text(encoding="utf-8")
         pages[place] = text.replace("](docs/", "](../" if "/" in place else "](")
-    pages["models/base-model.md"] = CARD.read_text(encoding="utf-8")
+    for place, card in CARDS.items():
+        pages[place] = card.read_text(encoding="utf-8")
     for path, text in pages.items():
         files.append(File.generated(config, path, content=text))
     return files

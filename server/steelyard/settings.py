@@ -261,8 +261,9 @@ class Settings:
     )
     base_models: str = _setting(
         "",
-        "More base models beside the shipped one: `NAME=FOLDER`, separated by commas; a folder as "
-        "`python -m steelyard.training.base.export` writes it, or `hashing`, the test double.",
+        "More base models beside the default one: `NAME=FOLDER`, separated by commas; a folder as "
+        "`python -m steelyard.training.base.export` writes it, `shipped` for one that ships, such as "
+        "`steelyard-base-2=shipped`, or `hashing`, the test double.",
     )
     prices: str = _setting(
         "",

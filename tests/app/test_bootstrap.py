@@ -48,6 +48,7 @@ def test_no_further_models(text: str) -> None:
         ("a b=hashing", "NAME=FOLDER"),
         ("a=hashing,a=/srv", "once"),
         ("jev-latest=hashing", "starts other than 'jev'"),
+        ("steelyard-base-9=shipped", "steelyard-base-2 ships"),
     ],
 )
 def test_an_entry_that_cannot_be_used_is_named(text: str, message: str) -> None:
@@ -65,6 +66,13 @@ def test_a_second_model_may_not_take_the_shipped_ones_name(tmp_path: Path) -> No
         opened(tmp_path, base_models="hashing=hashing"),
     ):
         pass
+
+
+def test_a_model_that_ships_beside_the_default_is_had_by_its_name(tmp_path: Path) -> None:
+    with opened(tmp_path, base_models="steelyard-base-2=shipped") as services:
+        second = services.models.get("steelyard-base-2")
+        assert second.engine == "onnxruntime-int8"
+        assert "negations" in second.description
 
 
 def test_a_model_is_read_from_its_folder(tmp_path: Path, random_folder: Path) -> None:

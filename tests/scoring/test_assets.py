@@ -21,6 +21,7 @@ from steelyard.scoring.assets import (
     MANIFEST,
     TOKENIZER,
     WEIGHTS,
+    file_of,
     load_base_model,
     read_manifest,
 )
@@ -28,6 +29,8 @@ from support.random_model import NAME, make_words
 
 FILES = [TOKENIZER, *WEIGHTS, *GRAPHS.values()]
 MAX_BYTES = 30_000_000
+SECOND = BASE.parent / "steelyard-base-2"
+SHIPPED = [BASE, SECOND]
 REQUEST = RenderedRequest(
     make_words(20), (RenderedDecision("single", "Which?", ("card", "river", "week")),)
 )
@@ -169,34 +172,51 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.skipif(
-    not (BASE / MANIFEST).exists(), reason="this checkout has no trained base model yet"
-)
+@pytest.mark.parametrize("shipped", SHIPPED, ids=lambda folder: folder.name)
 class TestShipped:
-    def test_every_file_is_there_as_the_manifest_says(self):
-        files = read_manifest()["files"]
+    def test_every_file_is_there_as_the_manifest_says(self, shipped):
+        files = read_manifest(shipped)["files"]
         assert set(FILES) <= set(files)
         for file, digest in files.items():
-            assert hashlib.sha256((BASE / file).read_bytes()).hexdigest() == digest, file
+            assert hashlib.sha256(file_of(shipped, file).read_bytes()).hexdigest() == digest, file
 
-    def test_the_folder_is_small(self):
-        assert sum(path.stat().st_size for path in BASE.rglob("*")) < MAX_BYTES
+    def test_the_folder_is_small(self, shipped):
+        assert sum(path.stat().st_size for path in shipped.rglob("*")) < MAX_BYTES
 
-    def test_a_card_comes_with_it(self):
-        card = load_base_model().card
+    def test_a_card_comes_with_it(self, shipped):
+        card = load_base_model(folder=shipped).card
         assert card.is_file()
-        assert read_manifest()["name"] in card.read_text(encoding="utf-8")
+        assert read_manifest(shipped)["name"] in card.read_text(encoding="utf-8")
 
-    def test_the_default_engine_is_one_of_those_known(self):
-        assert read_manifest()["engine"] in ENGINES
+    def test_the_default_engine_is_one_of_those_known(self, shipped):
+        assert read_manifest(shipped)["engine"] in ENGINES
 
-    def test_every_kind_and_number_of_outcomes_has_a_temperature(self):
+    def test_every_kind_and_number_of_outcomes_has_a_temperature(self, shipped):
         for precision in ENGINES.values():
-            table = read_manifest()["temperatures"][precision]["temperatures"]
+            table = read_manifest(shipped)["temperatures"][precision]["temperatures"]
             assert set(table) == {"single", "binary", "ordinal"}
             assert all(set(row) == {"2", "3-5", "6-12", "13-40", "41+"} for row in table.values())
 
-    def test_the_log_of_its_training_is_kept(self):
-        lines = (BASE / "training_log.jsonl").read_text(encoding="utf-8").splitlines()
+    def test_the_log_of_its_training_is_kept(self, shipped):
+        lines = (shipped / "training_log.jsonl").read_text(encoding="utf-8").splitlines()
         assert all({"step", "tokens"} <= set(json.loads(line)) for line in lines)
         assert any("validation" in json.loads(line) for line in lines)
+
+
+def test_the_second_model_hears_what_the_first_does_not():
+    stated = {
+        "The ticket was closed on Monday.": ("closed", "open"),
+        "The request was denied.": ("denied", "approved"),
+        "The battery is empty.": ("empty", "full"),
+        "Their website is offline since noon.": ("offline", "online"),
+    }
+    doubts = {}
+    for folder in SHIPPED:
+        ask = load_base_model(folder=folder).scorer.score
+        doubts[folder] = 0.0
+        for context, said in stated.items():
+            asked = [RenderedDecision("binary", f"Is it {one}?", ("yes", "no")) for one in said]
+            [answers] = ask([RenderedRequest(context, tuple(asked))])
+            true, false = (float(one.logits[0] - one.logits[1]) for one in answers)
+            doubts[folder] += true - false
+    assert doubts[SECOND] > doubts[BASE] + 4.0

@@ -245,8 +245,15 @@ def parts_of(
     return lower, {name: value for name, value in weights.items() if name not in lower}
 
 
+def file_of(folder: Path, file: str) -> Path:
+    """Return where a model's file is; models that ship may share one with the default model."""
+    own = folder / file
+    is_shared = folder.resolve().parent == BASE.resolve().parent and not own.exists()
+    return BASE / file if is_shared else own
+
+
 def _checked(folder: Path, file: str, hashes: Mapping[str, str]) -> bytes:
-    path = folder / file
+    path = file_of(folder, file)
     try:
         content = path.read_bytes()
     except OSError as error:

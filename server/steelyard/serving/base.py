@@ -35,6 +35,8 @@ _log = logging.getLogger(__name__)
 
 #: The engine that is a test double.
 HASHING = "hashing"
+#: Source of a model that ships beside the default one, in the folder of its name.
+SHIPPED, ASSETS = "shipped", Path(__file__).parent.parent / "assets"
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _SHIPPED = "The base model that ships with Steelyard."
 _DOUBLE = "A test double: its answers are fixed and mean nothing."
@@ -131,7 +133,7 @@ def open_host(settings: Settings, closing: ExitStack) -> RemoteHost | None:
 
 
 def parse_base_models(text: str) -> dict[str, str]:
-    """Read the setting ``base_models``: name to folder, or to ``hashing``.
+    """Read the setting ``base_models``: name to folder, that of a shipped one too, or to ``hashing``.
 
     >>> parse_base_models("small=/srv/models/small, double=hashing")
     {'small': '/srv/models/small', 'double': 'hashing'}
@@ -145,8 +147,15 @@ def parse_base_models(text: str) -> dict[str, str]:
             raise _bad_base_model(entry, f"name {name!r} once")
         if name.startswith(FOREIGN_PREFIX):
             raise _bad_base_model(entry, f"choose a name that starts other than {name[:3]!r}")
-        sources[name] = source
+        sources[name] = _shipped_folder(name, entry) if source == SHIPPED else source
     return sources
+
+
+def _shipped_folder(name: str, entry: str) -> str:
+    folders = {path.parent.name: str(path.parent) for path in ASSETS.glob("*-base-*/manifest.json")}
+    if name not in folders:
+        raise _bad_base_model(entry, f"beside the default, {', '.join(sorted(folders))} ships")
+    return folders[name]
 
 
 def _bad_base_model(entry: str, needed: str) -> InvalidSettingError:
