@@ -33,6 +33,8 @@ N_HOSTS, N_WORKERS = 3, 2
 PRICE = 7
 #: Seconds that a host has to start beside all the others.
 _START_S = 300
+#: Seconds within which a process that finds no database has ended.
+_ENDED_S = 1.0
 _BUCKET = "steelyard"
 _KEY, _SECRET = "the-key", "the-secret"
 
@@ -215,12 +217,21 @@ class Fleet:
             postgres.stop()
             time.sleep(moments.uniform(0, 1))
             postgres.start()
+            self._start_what_ended()
         elif what == "store failed":
             self.store.fail_once_asked(moments.uniform(0.5, 2))
         else:
             self.store.slow_s = 0.5
             time.sleep(moments.uniform(1, 3))
             self.store.slow_s = 0.0
+
+    def _start_what_ended(self) -> None:
+        """Start workers that found no database when they started, as what looks after them does."""
+        time.sleep(_ENDED_S)
+        for worker in self.workers:
+            if worker.has_ended:
+                assert "storage_unavailable" in worker.logged, worker.logged
+                worker.start()
 
     def stop(self) -> None:
         """End all in good order."""

@@ -68,6 +68,11 @@ class ServeProcess:
         return self._process.pid
 
     @property
+    def has_ended(self) -> bool:
+        """Whether it was started and runs no more."""
+        return self._process is not None and self._process.poll() is not None
+
+    @property
     def logged(self) -> str:
         """Everything that the servers of this home wrote to the error stream."""
         return self.log.read_text() if self.log.exists() else ""
