@@ -214,10 +214,11 @@ class Fleet:
             time.sleep(moments.uniform(0, 0.5))
             worker.start()
         elif what == "database restarted":
+            starting = [worker for worker in self.workers if not worker.is_running_jobs]
             postgres.stop()
             time.sleep(moments.uniform(0, 1))
             postgres.start()
-            self._start_what_ended()
+            self._start_again(starting)
         elif what == "store failed":
             self.store.fail_once_asked(moments.uniform(0.5, 2))
         else:
@@ -225,10 +226,11 @@ class Fleet:
             time.sleep(moments.uniform(1, 3))
             self.store.slow_s = 0.0
 
-    def _start_what_ended(self) -> None:
-        """Start workers that found no database when they started, as what looks after them does."""
-        time.sleep(_ENDED_S)
-        for worker in self.workers:
+    def _start_again(self, starting: list[WorkerProcess]) -> None:
+        """Start those that found no database as they started, as what looks after workers does."""
+        if starting:
+            time.sleep(_ENDED_S)
+        for worker in starting:
             if worker.has_ended:
                 assert "storage_unavailable" in worker.logged, worker.logged
                 worker.start()

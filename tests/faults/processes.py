@@ -79,6 +79,8 @@ class ServeProcess:
 
     #: Whether it answers requests.
     answers = True
+    #: Whether what it prints stands in its log too.
+    logs_output = False
 
     def become(self, **variables: str) -> None:
         """Change the environment of the processes that are started from now on."""
@@ -88,10 +90,11 @@ class ServeProcess:
         """Start the process and wait for nothing; a prefix is a command that runs the rest."""
         self.home.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
+            self._logged_before = log.tell()
             self._process = subprocess.Popen(
                 [*prefix, *self._command],
                 env=self._variables,
-                stdout=subprocess.DEVNULL,
+                stdout=log if self.logs_output else subprocess.DEVNULL,
                 stderr=log,
             )
 
@@ -152,6 +155,12 @@ class WorkerProcess(ServeProcess):
     """``steelyard worker`` as such a process; it answers nobody."""
 
     answers = False
+    logs_output = True
+
+    @property
+    def is_running_jobs(self) -> bool:
+        """Whether the process that was started last got as far as to say so."""
+        return b"Running jobs" in self.log.read_bytes()[self._logged_before :]
 
     def _subcommand(self) -> list[str]:
         return ["worker"]
