@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 #: The engine that is a test double.
 HASHING = "hashing"
 #: Source of a model that ships beside the default one, in the folder of its name.
-SHIPPED, ASSETS = "shipped", Path(__file__).parent.parent / "assets"
+BESIDE = "shipped"
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _SHIPPED = "The base model that ships with Steelyard."
 _DOUBLE = "A test double: its answers are fixed and mean nothing."
@@ -147,12 +147,15 @@ def parse_base_models(text: str) -> dict[str, str]:
             raise _bad_base_model(entry, f"name {name!r} once")
         if name.startswith(FOREIGN_PREFIX):
             raise _bad_base_model(entry, f"choose a name that starts other than {name[:3]!r}")
-        sources[name] = _shipped_folder(name, entry) if source == SHIPPED else source
+        sources[name] = _shipped_folder(name, entry) if source == BESIDE else source
     return sources
 
 
 def _shipped_folder(name: str, entry: str) -> str:
-    folders = {path.parent.name: str(path.parent) for path in ASSETS.glob("*-base-*/manifest.json")}
+    from steelyard.scoring.assets import BASE, MANIFEST
+
+    beside = (path.parent for path in BASE.parent.glob(f"*/{MANIFEST}") if path.parent != BASE)
+    folders = {folder.name: str(folder) for folder in beside}
     if name not in folders:
         raise _bad_base_model(entry, f"beside the default, {', '.join(sorted(folders))} ships")
     return folders[name]

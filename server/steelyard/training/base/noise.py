@@ -68,21 +68,15 @@ def foreign_choice(
     if source in NARROW_SOURCES:
         # Requests of one assistant are often those of another.
         return None
-    row = _row_of(NARROW_SOURCES, source, mixture, rng)
-    for decision in row.decisions if row else ():
-        if decision["kind"] == "single":
-            return str(decision["question"]), list(decision["outcomes"])
-    return None
+    decision = _choice_of(_row_of(NARROW_SOURCES, source, mixture, rng))
+    return None if decision is None else (str(decision["question"]), list(decision["outcomes"]))
 
 
 def any_choice(source: str, mixture: Mixture, rng: np.random.Generator) -> dict[str, Any] | None:
     """Return another source's choice, whether one of its outcomes fits this text or not."""
-    for _ in range(_TRIES):
-        row = _row_of(tuple(mixture.labels), source, mixture, rng)
-        for decision in row.decisions if row else ():
-            if decision["kind"] == "single":
-                return decision
-    return None
+    sources = tuple(mixture.labels)
+    rows = (_row_of(sources, source, mixture, rng) for _ in range(_TRIES))
+    return next((choice for row in rows if (choice := _choice_of(row)) is not None), None)
 
 
 def misleading(
@@ -107,6 +101,12 @@ def _row_of(
         return None
     rows = mixture.rows[names[int(rng.integers(len(names)))]]
     return rows[int(rng.integers(len(rows)))]
+
+
+def _choice_of(row: Row | None) -> dict[str, Any] | None:
+    """Return a row's first choice."""
+    decisions = row.decisions if row is not None else ()
+    return next((one for one in decisions if one["kind"] == "single"), None)
 
 
 def _words(text: str) -> set[str]:

@@ -128,15 +128,16 @@ class Trainer:
             betas=(0.9, 0.98),
             fused=True,
         )
-        self._lowered = None
-        if recipe.precision == "bfloat16":
-            start = lowered(start)
-            teacher = teacher and lowered(teacher)
-            self._lowered = Lowered(self.model)
-        self.teacher = teacher and Teacher(teacher, device, self._autocast)
-        # A teacher's vectors are those of texts that it reads anyway.
-        is_anchored = recipe.anchor > 0 and self.teacher is None
-        self.anchor = Anchor(start, device, self._autocast) if is_anchored else None
+        is_lowered = recipe.precision == "bfloat16"
+        self._lowered = Lowered(self.model) if is_lowered else None
+        self.teacher: Teacher | None = None
+        self.anchor: Anchor | None = None
+        if teacher is not None:
+            teacher = lowered(teacher) if is_lowered else teacher
+            self.teacher = Teacher(teacher, device, self._autocast)
+        elif recipe.anchor > 0:  # a teacher's vectors are those of texts that it reads anyway
+            start = lowered(start) if is_lowered else start
+            self.anchor = Anchor(start, device, self._autocast)
         self.drifts: list[float] = []
         folder.mkdir(parents=True, exist_ok=True)
         self._resume()
