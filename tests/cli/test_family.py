@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timeout(300)
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     home = tmp_path_factory.mktemp("home")
-    with live_server(home=home, jobs="off") as server:
+    with live_server(home=home, jobs="off", base_models="double=hashing") as server:
         yield server
 
 
@@ -137,12 +137,32 @@ def test_a_fine_tune_without_a_model_ends_with_status_1(ask, dataset_id, worker)
     assert json.loads(followed.stdout)["outcome"] == "cancelled"
 
 
+def test_a_family_is_continued_on_another_base(ask, dataset_id):
+    job = json.loads(ask("family", "create", "dog", dataset_id, "--json").stdout)
+    assert job["model"] == "hashing"
+    ask("job", "cancel", job["id"])
+    ask("job", "follow", job["id"])
+    told = ask("family", "estimate", "dog", "--base", "double")
+    assert told.exit_code == 0, told.output
+    made = ask("family", "continue", "dog", "--base", "double", "--json")
+    assert made.exit_code == 0, made.output
+    job = json.loads(made.stdout)
+    assert job["model"] == "double"
+    ask("job", "cancel", job["id"])
+    ask("job", "follow", job["id"])
+    for what in ("estimate", "continue"):
+        refused = ask("family", what, "dog", "--base", "nothing")
+        assert refused.exit_code == 2
+        assert "invalid_reference" in refused.output
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         ["family", "show", "nobody"],
         ["family", "estimate", "new", "ds_none"],
         ["family", "estimate", "new", "--from", "hashing"],
+        ["family", "estimate", "new", "ds_none", "--base", "double"],
         ["family", "create", "new", "ds_none", "--steps", "1"],
         ["family", "continue", "nobody", "--follow"],
         ["family", "switch", "nobody@1", "on"],

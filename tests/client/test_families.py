@@ -100,16 +100,22 @@ CALLS = [
         {"to": "router@1", "discard": ["router@2"]},
     ),
     (
-        lambda c: c.families.continue_("router", latest=None, dataset_version=3),
+        lambda c: c.families.continue_("router", latest=None, dataset_version=3, base="double"),
         job(),
         ("POST", "/v1/families/router/continue"),
-        {"hyperparameters": {}, "latest": None, "dataset_version": 3},
+        {"hyperparameters": {}, "latest": None, "dataset_version": 3, "base": "double"},
     ),
     (
         lambda c: c.families.estimate_continue("router", latest=UNSET),
         ESTIMATE,
         ("POST", "/v1/families/router/continue/estimate"),
         {"hyperparameters": {}},
+    ),
+    (
+        lambda c: c.families.estimate_continue("router", base="double"),
+        ESTIMATE,
+        ("POST", "/v1/families/router/continue/estimate"),
+        {"hyperparameters": {}, "base": "double"},
     ),
     (
         lambda c: c.families.delete("router", dataset_id="ds_1", latest="ft-ftj_2"),

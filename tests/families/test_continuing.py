@@ -24,6 +24,7 @@ from steelyard.families.switching import switch_family
 from steelyard.families.wire import ContinueRows
 from support.lineage_cases import (
     BASE,
+    OTHER_BASE,
     adapter,
     at,
     grow,
@@ -154,6 +155,25 @@ def test_an_origin_that_is_gone_holds_only_a_family_without_models(lineage):
     kept = delete_family(kept, "ant", at()).lineage
     assert kept.models[adapter("ant", 1)].status == "deleted"
     assert continue_state(kept, kept.families["bee"], make_growth(2), at()) == "new_data"
+
+
+def test_another_base_must_be_here_and_so_must_that_of_the_latest_model(lineage):
+    family = lineage.families["ant"]
+    both = {"base_models": frozenset({BASE, OTHER_BASE})}
+    for base in (None, BASE, OTHER_BASE):
+        check_continue(lineage, family, make_growth(2), at(**both), base=base)
+    for asked in (OTHER_BASE, "ant@1", "x" * 100):
+        with pytest.raises(errors.InvalidReferenceError) as refused:
+            check_continue(lineage, family, make_growth(2, is_deleted=True), at(), base=asked)
+        assert refused.value.details[0]["path"] == ["body", "base"]
+    # The gate compares with ant@1, which answers on its own base.
+    gone = at(base_models=frozenset({OTHER_BASE}))
+    with pytest.raises(errors.InvalidReferenceError, match="base-1"):
+        check_continue(lineage, family, make_growth(2), gone, base=OTHER_BASE)
+    # Without a model there is nothing to compare with.
+    empty = cancel_job(start(Lineage(), "ant"), "ftj_ant_1", at()).lineage
+    check_continue(empty, empty.families["ant"], make_growth(1), gone, base=OTHER_BASE)
+    assert continue_state(empty, empty.families["ant"], make_growth(1), gone) == "origin_gone"
 
 
 def test_a_family_that_never_finished_has_everything_before_it():

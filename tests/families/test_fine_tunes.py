@@ -17,10 +17,11 @@ from steelyard.families.fine_tunes import (
     stop_job,
 )
 from steelyard.families.fine_tuning.wire import JobError
-from steelyard.families.lineage import Lineage
+from steelyard.families.lineage import Lineage, next_base
 from steelyard.families.rollback import roll_back
 from support.lineage_cases import (
     BASE,
+    OTHER_BASE,
     START,
     adapter,
     at,
@@ -225,6 +226,32 @@ class TestContinuing:
         other = make_order("ftj_ant_3", dataset_version=2)
         with pytest.raises(errors.FamilyTrainingError):
             continue_family(lineage, "ant", other, make_growth(2), at())
+
+    def test_another_base_is_that_of_the_next_ones_until_a_rollback(self):
+        both = at(base_models=frozenset({BASE, OTHER_BASE}))
+
+        def queue(lineage, version, **members):
+            order = make_order(f"ftj_ant_{version}", dataset_version=version, **members)
+            return continue_family(lineage, "ant", order, make_growth(version), both).lineage
+
+        moved = {"base": OTHER_BASE, "is_move": True}
+        lineage = grow(Lineage(), "ant", 1)
+        # A plan of the other case has other rows and another price.
+        for stale in ({"base": OTHER_BASE}, {"is_move": True}):
+            with pytest.raises(errors.FamilyChangedError):
+                queue(lineage, 2, **stale)
+        lineage = join(queue(lineage, 2, **moved), "ftj_ant_2", conditions=both)
+        model = lineage.models[adapter("ant", 2)]
+        assert (model.base, model.parent) == (OTHER_BASE, adapter("ant", 1))
+        family = lineage.families["ant"]
+        assert (family.base, next_base(lineage, family)) == (BASE, OTHER_BASE)
+        with pytest.raises(errors.FamilyChangedError):
+            queue(lineage, 3, **moved)
+        assert queue(lineage, 3, base=OTHER_BASE).jobs["ftj_ant_3"].base == OTHER_BASE
+        back = roll_back(lineage, "ant", "ant@1", ["ant@2"], both).lineage
+        assert next_base(back, back.families["ant"]) == BASE
+        job = queue(back, 3).jobs["ftj_ant_3"]
+        assert (job.base, job.parent) == (BASE, adapter("ant", 1))
 
     def test_a_family_without_a_model_starts_from_its_origin_again(self):
         lineage = grow(Lineage(), "ant", 1)

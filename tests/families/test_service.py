@@ -15,6 +15,7 @@ from steelyard.families.fees import Tariff
 from steelyard.families.fine_tuning import store as job_rows
 from steelyard.families.lineage import HOUR_S, adapter_of
 from steelyard.families.models_wire import Model
+from steelyard.families.rollback import roll_back
 from steelyard.families.wire import (
     EstimateContinue,
     EstimateFamily,
@@ -23,7 +24,7 @@ from steelyard.families.wire import (
     Hyperparameters,
 )
 from support.operating import LOCAL, START
-from support.stored_lineage import BASE, artifact_of
+from support.stored_lineage import BASE, OTHER_BASE, artifact_of
 
 DAY = 86_400.0
 OTHER = Caller("acct_other", None, "full", "")
@@ -154,6 +155,83 @@ class TestLife:
         estimate = kept.service.estimate_continue(LOCAL, "router", EstimateContinue())
         assert asyncio.run(estimate).price_usd == told.price_usd
         assert kept.get().continue_.price_usd == told.price_usd
+
+    def test_a_family_moves_to_another_base_and_back_with_its_models(self, kept):
+        kept.grow()
+        kept.grow_dataset()
+        job = kept.job(kept.resume(base=OTHER_BASE, latest=kept.models()[0]))
+        assert (job.base, job.parent) == (OTHER_BASE, kept.models()[0])
+        kept.train(job.id)
+        kept.service.tick()
+        second = kept.models()[1]
+        assert kept.lineage().models[second].base == OTHER_BASE
+        assert asyncio.run(kept.service.base_of(LOCAL, "router")) == OTHER_BASE
+        assert asyncio.run(kept.service.base_of(LOCAL, "router@1")) == BASE
+        asked = []
+        plan = kept.plans.plan
+
+        async def noting(caller, basis, **given):
+            asked.append((basis.base, basis.is_move))
+            return await plan(caller, basis, **given)
+
+        kept.plans.plan = noting
+        kept.grow_dataset()
+        for base in (None, OTHER_BASE, BASE):
+            told = kept.service.estimate_continue(LOCAL, "router", EstimateContinue(base=base))
+            assert asyncio.run(told).price_usd == "0"
+        kept.post("roll_back", "router", to="router@1", discard=["router@2"])
+        assert asyncio.run(kept.service.base_of(LOCAL, "router")) == BASE
+        job = kept.job(kept.resume())
+        assert (job.base, job.parent) == (BASE, kept.models()[0])
+        assert asked == [(OTHER_BASE, False), (OTHER_BASE, False), (BASE, True), (BASE, False)]
+
+    def test_a_plan_is_not_queued_once_the_latest_model_has_another_base(self, kept):
+        kept.grow()
+        kept.grow_dataset()
+        kept.train(kept.resume(base=OTHER_BASE))
+        kept.grow_dataset()
+        plan = kept.plans.plan
+
+        async def rolled_back(caller, basis, **given):
+            made = await plan(caller, basis, **given)
+            kept.lineages.apply_now(
+                "local",
+                lambda lineage, now: roll_back(lineage, "router", "router@1", ["router@2"], now),
+            )
+            return made
+
+        kept.plans.plan = rolled_back
+        with pytest.raises(errors.FamilyChangedError, match="its base model"):
+            kept.resume()
+
+    def test_no_family_moves_to_or_from_another_server(self, kept, bases, monkeypatch):
+        kept.grow()
+        kept.grow_dataset()
+
+        def refusal(**body):
+            estimate = kept.service.estimate_continue(LOCAL, "router", EstimateContinue(**body))
+            refused = []
+            for ask in (lambda: kept.resume(**body), lambda: asyncio.run(estimate)):
+                with pytest.raises(errors.InvalidReferenceError) as caught:
+                    ask()
+                refused.append(caught.value)
+            assert refused[0].message == refused[1].message
+            assert refused[0].details[0]["path"] == ["body", "base"]
+            return refused[0].message
+
+        assert "GET /v1/models" in refusal(base="nothing")
+        assert "GET /v1/models" in refusal(base="router@1")
+        own, other = bases.get(BASE), bases.get(OTHER_BASE)
+        with monkeypatch.context() as patched:
+            patched.setattr(other, "is_connected", True)
+            assert "start a new family from it" in refusal(base=OTHER_BASE)
+            patched.setattr(other, "is_route", True)
+            assert "is a route" in refusal(base=OTHER_BASE)
+        with monkeypatch.context() as patched:
+            patched.setattr(own, "is_connected", True)
+            assert f"start a new family from {OTHER_BASE}" in refusal(base=OTHER_BASE)
+            # Where it is already, it goes on.
+            assert kept.job(kept.resume(base=BASE)).base == BASE
 
     def test_every_field_that_is_wrong_is_told(self, kept):
         with pytest.raises(errors.InvalidRequestError) as caught:

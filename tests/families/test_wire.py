@@ -56,6 +56,8 @@ def wrong(struct: type[msgspec.Struct], body: object) -> list[tuple[str | int, .
         (EstimateFamily, {**START, "hyperparameters": {"steps": 20, "lora_rank": 16}}),
         (ContinueFamily, {}),
         (ContinueFamily, {"hyperparameters": {}, "latest": None}),
+        (ContinueFamily, {"base": "double"}),
+        (EstimateContinue, {"base": None}),
         (EstimateContinue, {"latest": "ft-ftj_1", "dataset_version": 2}),
         (SwitchFamily, {"on": True, "switch_off": ["bee", "bee@2"], "served": None}),
         (KeepWarm, {"enabled": False}),

@@ -26,7 +26,7 @@ from steelyard.families.fine_tuning import store as job_rows
 from steelyard.storage import open_state
 from support.family_reference import UNENDED, Number, Reference, RefusedError
 from support.operating import LOCAL, Desk
-from support.stored_lineage import BASE, Kept, base_models
+from support.stored_lineage import BASE, OTHER_BASE, Kept, base_models
 
 FEE, HOUR_PRICE = 700, 600
 LIVE, WARM, QUEUE = 2, 1, 2
@@ -71,6 +71,7 @@ class Lineages(RuleBasedStateMachine):
         for dataset in DATASETS:
             self.kept.add_dataset(dataset)
         self.reference = Reference(
+            base=BASE,
             live_limit=LIVE,
             warm_limit=WARM,
             idle_s=7 * DAY,
@@ -99,7 +100,7 @@ class Lineages(RuleBasedStateMachine):
             self._bases,
             clock=clock,
             tariff=Tariff(minimum_nano=FEE),
-            hour_nano={BASE: HOUR_PRICE},
+            hour_nano={BASE: HOUR_PRICE, OTHER_BASE: HOUR_PRICE},
             live_limit=LIVE,
             warm_limit=WARM,
             account_queue=QUEUE,
@@ -140,15 +141,15 @@ class Lineages(RuleBasedStateMachine):
             lambda job_id: self.reference.start(job_id, name, dataset, version, origin),
         )
 
-    @rule(name=names)
-    def resume(self, name: str) -> None:
+    @rule(name=names, base=st.sampled_from([None, BASE, OTHER_BASE]))
+    def resume(self, name: str, base: str | None = None) -> None:
         family = self.reference.families.get(name)
         version = 0 if family is None else self.versions[family.dataset]
         self._queue(
             "continue_",
             (name,),
-            {},
-            lambda job_id: self.reference.resume(job_id, name, version),
+            {} if base is None else {"base": base},
+            lambda job_id: self.reference.resume(job_id, name, version, base),
         )
 
     @rule(dataset=st.sampled_from(DATASETS))
@@ -401,17 +402,22 @@ class Lineages(RuleBasedStateMachine):
         for model in lineage.models.values():
             number = (model.family, model.version)
             ref = wanted.models[number]
-            assert (model.status, model.switch.is_on, model.keep_warm) == (
+            assert (model.status, model.switch.is_on, model.keep_warm, model.base) == (
                 ref.status,
                 ref.on,
                 ref.warm,
+                ref.base,
             ), number
             assert model.switch.used_at == ref.used_at, number
             assert self.adapters.setdefault(number, model.adapter) == model.adapter
         assert lineage.jobs.keys() == {self.ids[job] for job in wanted.jobs}
         for job_id, job in wanted.jobs.items():
             found_job = lineage.jobs[self.ids[job_id]]
-            assert (found_job.status, found_job.outcome) == (job.status, job.outcome), job_id
+            assert (found_job.status, found_job.outcome, found_job.base) == (
+                job.status,
+                job.outcome,
+                job.base,
+            ), job_id
         warm = {(lineage.models[a].family, lineage.models[a].version) for a in lineage.windows}
         assert warm == wanted.windows.keys() == wanted.kept_warm()
 

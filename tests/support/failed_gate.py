@@ -23,14 +23,17 @@ WORSE = gate(
 
 
 @contextmanager
-def server_with_failed_gate(home):
+def server_with_failed_gate(home, **settings):
     """A server whose family ``router`` is at its second model, with a failed fine-tune after it.
 
     Parameters
     ----------
     home : pathlib.Path
     """
-    with live_server(home=home, jobs="off") as running, ThreadPoolExecutor(1) as thread:
+    with (
+        live_server(home=home, jobs="off", **settings) as running,
+        ThreadPoolExecutor(1) as thread,
+    ):
         # In a thread of its own: the browser's has a loop, beside which no worker is opened.
         assert thread.submit(_grow_router, running, home).result() == "gate_failed"
         yield running

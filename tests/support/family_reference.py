@@ -26,6 +26,7 @@ class RefusedError(Exception):
 @dataclass
 class RefModel:
     origin: Number | None
+    base: str
     status: str = "ready"
     on: bool = False
     used_at: float | None = None
@@ -37,6 +38,7 @@ class RefModel:
 class RefFamily:
     dataset: str
     origin: Number | None
+    base: str
     used_at: float
     on: bool = True
     off_reason: str | None = None
@@ -52,6 +54,7 @@ class RefJob:
     family: str
     version: int
     parent: Number | None
+    base: str
     status: str = "queued"
     outcome: str | None = None
 
@@ -67,8 +70,17 @@ class Reference:
     """An account: ``live_limit`` models may answer, ``warm_limit`` may be kept warm."""
 
     def __init__(
-        self, *, live_limit: int, warm_limit: int, idle_s: float, fee: int, hour: int, queue: int
+        self,
+        *,
+        base: str,
+        live_limit: int,
+        warm_limit: int,
+        idle_s: float,
+        fee: int,
+        hour: int,
+        queue: int,
     ) -> None:
+        self.base = base
         self.live_limit, self.warm_limit = live_limit, warm_limit
         self.idle_s, self.fee, self.hour, self.queue = idle_s, fee, hour, queue
         self.now = 0.0
@@ -140,10 +152,11 @@ class Reference:
                     "invalid_reference" if refused.code == "not_found" else refused.code
                 ) from None
         self._check_queue()
-        self.families[name] = RefFamily(dataset, origin, self.now)
-        self._queue(job_id, name, version, origin)
+        base = self.base if origin is None else self.models[origin].base
+        self.families[name] = RefFamily(dataset, origin, base, self.now)
+        self._queue(job_id, name, version, origin, base)
 
-    def resume(self, job_id: str, name: str, version: int) -> None:
+    def resume(self, job_id: str, name: str, version: int, base: str | None = None) -> None:
         family = self.family(name)
         latest = self.latest(family)
         if latest is None and family.origin is not None:
@@ -154,7 +167,9 @@ class Reference:
         if trained and version <= trained[-1].version:
             raise RefusedError("no_new_data")
         self._check_queue()
-        self._queue(job_id, name, version, family.origin if latest is None else latest)
+        own = family.base if latest is None else self.models[latest].base
+        parent = family.origin if latest is None else latest
+        self._queue(job_id, name, version, parent, base or own)
 
     def _check_queue(self) -> None:
         if sum(job.status == "queued" for job in self.jobs.values()) >= self.queue:
@@ -162,8 +177,10 @@ class Reference:
         if self.fee > self.available:
             raise RefusedError("insufficient_credit")
 
-    def _queue(self, job_id: str, name: str, version: int, parent: Number | None) -> None:
-        self.jobs[job_id] = RefJob(name, version, parent)
+    def _queue(
+        self, job_id: str, name: str, version: int, parent: Number | None, base: str
+    ) -> None:
+        self.jobs[job_id] = RefJob(name, version, parent, base)
         self.families[name].jobs.append(job_id)
 
     def run(self, job_id: str) -> None:
@@ -181,7 +198,7 @@ class Reference:
         if passed:
             family = self.families[job.family]
             number = (job.family, len(family.models) + 1)
-            self.models[number] = RefModel(job.parent)
+            self.models[number] = RefModel(job.parent, job.base)
             family.models.append(number)
         self.move()
 

@@ -17,7 +17,7 @@ from steelyard.families.lineage import Conditions, Lineage, adapter_of
 from steelyard.families.moving import move_ready
 from steelyard.families.wire import ContinueRows
 
-BASE = "base-1"
+BASE, OTHER_BASE = "base-1", "base-2"
 HOUR = 3600.0
 DAY = 86_400.0
 #: When the lineage of these tests begins.
@@ -57,6 +57,7 @@ def make_gate(passed: bool = True, reasons: tuple[str, ...] = ("new_rows_worse",
 def make_order(job_id: str, price_nano: int = 0, **members) -> Order:
     plan = TuningPlan(
         **{
+            "base": BASE,
             "dataset_id": "ds_1",
             "dataset_version": 1,
             "method": "sft",

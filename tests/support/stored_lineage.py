@@ -40,11 +40,8 @@ from steelyard.serving.registry import ModelRegistry
 from steelyard.storage import State
 from support.calling import Sent, send_now
 from support.hosting import hosted
-from support.lineage_cases import make_gate, make_growth
+from support.lineage_cases import BASE, OTHER_BASE, make_gate, make_growth
 from support.operating import LOCAL, START, Clock
-
-BASE = "base-1"
-OTHER_BASE = "base-2"
 
 
 class FakeEngines:
@@ -117,6 +114,8 @@ class FakePlans:
             raise NoNewDataError("There are no new rows.")
         chosen = hyperparameters
         return TuningPlan(
+            base=basis.base,
+            is_move=basis.is_move,
             dataset_id=row.id,
             dataset_version=version,
             method=basis.method,
@@ -381,6 +380,6 @@ def artifact_of(job_id: str) -> str:
 
 @contextmanager
 def base_models() -> Iterator[ModelRegistry]:
-    """Two base models; the second cannot be fine-tuned."""
+    """Two base models, the first of them the default."""
     with hosted(BASE, price_nano=3) as (first, _), hosted(OTHER_BASE) as (second, _):
         yield ModelRegistry([first, second])

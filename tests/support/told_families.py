@@ -10,6 +10,7 @@ import msgspec
 from steelyard.datasets.wire import Dataset
 from steelyard.evaluations.wire import Evaluation, JobRecord
 from steelyard.families.fine_tuning.wire import FineTuneEstimate, Job, JobEvents
+from steelyard.families.models_wire import Model, ModelList
 from steelyard.families.wire import Family, FamilyList
 from steelyard.maps.wire import DatasetMap
 from support.family_data import family, job
@@ -167,6 +168,35 @@ def told_evaluation(**fields: Any) -> Evaluation:
     )
 
 
+def told_model(name: str, **fields: Any) -> Model:
+    """A base model, or one on it."""
+    return msgspec.convert(
+        {
+            "id": name,
+            "name": name,
+            "status": "ready",
+            "description": "",
+            "evaluation_key": "0" * 64,
+            "decision_price_nano": "0",
+            "family": name,
+            "created_at": 1.0,
+            "max_input_tokens": 1,
+            "max_prompt_tokens": 1,
+            "max_questions": 1,
+            "calibration": "",
+            "engine": "hashing",
+            "release_date": "2026-01-01",
+            **fields,
+        },
+        Model,
+    )
+
+
+def told_numbers(base: str = "hashing") -> list[Model]:
+    """The models of the family router."""
+    return [told_model(f"router@{n}", lora=f"ft-ftj_{n}", family=base, base=base) for n in (2, 3)]
+
+
 def told_map(**fields: Any) -> DatasetMap:
     """A map that is laid out."""
     return msgspec.convert(
@@ -221,6 +251,7 @@ def make_client(**answers: Any) -> Any:
             "delete": lambda *a, **k: None,
         },
         "models": {
+            "list": lambda: ModelList(data=[told_model("hashing"), *told_numbers()], models=[]),
             "switch": lambda *a, **k: None,
             "keep_warm": lambda *a, **k: None,
             "delete": lambda *a, **k: None,

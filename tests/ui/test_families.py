@@ -1,20 +1,24 @@
-"""Families: a gate that fails shows why, and the line is rolled back with its list confirmed."""
+"""Families: a gate that fails shows why, a line is rolled back, and moved to another base model."""
 
 from __future__ import annotations
 
 import re
 
+import httpx
 import pytest
 from playwright.sync_api import expect
 
 from support.browsing import visit
 from support.failed_gate import server_with_failed_gate
+from support.grown_family import post
+from support.learnable_rows import learnable_rows
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     """A server whose family router has two models, and a fine-tune that its gate did not pass."""
-    with server_with_failed_gate(tmp_path_factory.mktemp("home")) as running:
+    home = tmp_path_factory.mktemp("home")
+    with server_with_failed_gate(home, base_models="double=hashing") as running:
         yield running
 
 
@@ -45,3 +49,24 @@ def test_a_failed_gate_says_why_and_the_line_is_rolled_back(quiet_page):
     expect(page.get_by_text("router is back at router@1; router@2 discarded.")).to_be_visible()
     expect(page.get_by_role("cell", name="latest", exact=True)).to_be_visible()
     expect(page.get_by_role("cell", name="discarded").first).to_be_visible()
+
+
+def test_continuing_a_family_moves_it_to_the_base_model_that_is_chosen(quiet_page, server):
+    page = quiet_page
+    rows = [{**row, "context": f"{row['context']} Again."} for row in learnable_rows(0, 80)]
+    with httpx.Client(base_url=server.url, timeout=60) as http:
+        dataset_id = http.get("/v1/families/router").json()["dataset_id"]
+        body = {"examples": rows, "evaluation_fraction": 0.3}
+        post(http, f"/v1/datasets/{dataset_id}/versions", body)
+        visit(page, "page=families&family=router")
+        page.get_by_role("button", name="Continue…").click()
+        dialog = page.get_by_role("dialog")
+        expect(dialog.get_by_text("56 new and 56 earlier for training")).to_be_visible()
+        expect(dialog.get_by_text("On another base model its next model")).to_be_visible()
+        dialog.get_by_role("combobox", name="Base model").click()
+        page.get_by_text("double", exact=True).last.click()
+        expect(dialog.get_by_text("56 new and 336 earlier for training")).to_be_visible()
+        dialog.get_by_role("button", name="Continue", exact=True).click()
+        expect(page.get_by_text("The next fine-tune of router is queued.")).to_be_visible()
+        (job, *_) = http.get("/v1/families/router").json()["jobs"]
+        assert http.get(f"/v1/fine-tuning/jobs/{job['id']}").json()["model"] == "double"

@@ -32,6 +32,7 @@ Examples:
   steelyard family shadow router qwen --share 0.1
   steelyard family distill router --teacher qwen --from-log 30d
   steelyard family continue router --follow
+  steelyard family continue router --base steelyard-base-2
   steelyard family switch router@3 on
   steelyard family rollback router router@2
 """
@@ -54,6 +55,11 @@ def _training_options(command: _Command) -> _Command:
     return command
 
 
+_base = click.option(
+    "--base",
+    help="Move NAME to this base model: train its next model from that, on every row. "
+    "[default: that of its latest model]",
+)
 _max_price = click.option("--max-price-usd", help="Refuse when it is dearer.")
 _follow = click.option(
     "--follow", is_flag=True, help="Wait until it has ended, and show the gate's verdict."
@@ -108,6 +114,7 @@ def show(*, name: str, server: Server) -> None:
 @click.argument("dataset", required=False)
 @click.option("--from", "start_from", help="A base model, or a model's number.")
 @click.option("--method", type=click.Choice(["sft", "reward"]), help="[default: sft]")
+@_base
 @_training_options
 @server_options
 def estimate(
@@ -116,6 +123,7 @@ def estimate(
     dataset: str | None,
     start_from: str | None,
     method: str | None,
+    base: str | None,
     dataset_version: int | None,
     server: Server,
     **training: float | None,
@@ -123,13 +131,15 @@ def estimate(
     """Show what starting NAME on DATASET would cost now; without DATASET, what continuing it would."""
     if dataset is None and (start_from is not None or method is not None):
         raise click.UsageError("--from and --method are for a new family; name its dataset.")
+    if dataset is not None and base is not None:
+        raise click.UsageError("--base is for a family that there is; a new one starts --from it.")
     given: dict[str, Any] = {
         "hyperparameters": _given(training),
         "dataset_version": dataset_version,
     }
     with _connected(server) as client:
         if dataset is None:
-            found = client.families.estimate_continue(name, **given)
+            found = client.families.estimate_continue(name, base=base, **given)
         else:
             found = client.families.estimate(
                 name, dataset, start_from=start_from, method=method, **given
@@ -174,6 +184,7 @@ def create(
 
 @command.command("continue", epilog=_EPILOG)
 @click.argument("name")
+@_base
 @_training_options
 @_max_price
 @_follow
@@ -181,6 +192,7 @@ def create(
 def continue_family(
     *,
     name: str,
+    base: str | None,
     dataset_version: int | None,
     max_price_usd: str | None,
     follow: bool,
@@ -193,6 +205,7 @@ def continue_family(
             name,
             hyperparameters=_given(training),
             dataset_version=dataset_version,
+            base=base,
             max_price_usd=max_price_usd,
         )
         _show_queued(client, job, server, follow=follow)

@@ -162,6 +162,7 @@ def continue_(
     hyperparameters: Training | None = None,
     latest: str | UnsetType | None = UNSET,
     dataset_version: int | None = None,
+    base: str | None = None,
     max_price_usd: str | None = None,
     idempotency_key: str | None = None,
 ) -> Call[Job]:
@@ -173,10 +174,14 @@ def continue_(
         As for ``create``.
     latest : str, None or UNSET
         Adapter id of the latest model you saw, ``None`` for none: refuse when it is another now.
+    base : str, optional
+        A base model to move the family to, of those that run on the server: its next model is
+        trained from that on every row. The latest model's when left out.
     """
     fields = {
         "hyperparameters": hyperparameters or {},
         "dataset_version": dataset_version,
+        "base": base,
         "max_price_usd": max_price_usd,
     }
     guards = {"latest": latest}
@@ -189,9 +194,14 @@ def estimate_continue(
     hyperparameters: Training | None = None,
     latest: str | UnsetType | None = UNSET,
     dataset_version: int | None = None,
+    base: str | None = None,
 ) -> Call[FineTuneEstimate]:
     """Return what ``continue_`` with these would cost now: ``POST …/{family}/continue/estimate``."""
-    fields = {"hyperparameters": hyperparameters or {}, "dataset_version": dataset_version}
+    fields = {
+        "hyperparameters": hyperparameters or {},
+        "dataset_version": dataset_version,
+        "base": base,
+    }
     body = encode_body(fields, {"latest": latest})
     return Call("POST", f"{_path(family)}/continue/estimate", FineTuneEstimate, body)
 

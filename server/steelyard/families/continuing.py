@@ -12,9 +12,13 @@ from steelyard.families.lineage import (
     Lineage,
     TunedFamily,
     active_job,
+    base_under,
     latest_of,
+    next_base,
+    parent_of,
 )
 from steelyard.families.wire import Continue, ContinueRows, ContinueState
+from steelyard.wire.violations import BODY
 
 
 class Growth(Struct, frozen=True, kw_only=True):
@@ -43,16 +47,21 @@ def trained_version(lineage: Lineage, family: TunedFamily) -> int | None:
 
 
 def continue_state(
-    lineage: Lineage, family: TunedFamily, growth: Growth, conditions: Conditions
+    lineage: Lineage,
+    family: TunedFamily,
+    growth: Growth,
+    conditions: Conditions,
+    *,
+    base: str | None = None,
 ) -> ContinueState:
     """Return what continuing a family would do now; the first that holds, in the order told.
 
-    Without counts, what they alone could refuse is not seen.
+    Without counts, what they alone could refuse is not seen. ``base`` is the base model asked for.
     """
     refusals: list[tuple[ContinueState, bool]] = [
         ("dataset_deleted", growth.is_deleted),
         ("dataset_archived", growth.is_archived),
-        ("origin_gone", _is_origin_gone(lineage, family, conditions)),
+        ("origin_gone", _is_origin_gone(lineage, family, conditions, base)),
     ]
     job = active_job(lineage, family)
     if job is not None:
@@ -102,10 +111,17 @@ def check_continue(
     conditions: Conditions,
     *,
     dataset_version: int | None = None,
+    base: str | None = None,
 ) -> None:
     """Refuse a fine-tune that cannot start; what a start and its estimate both ask."""
+    if base is not None and base not in conditions.base_models:
+        raise errors.InvalidReferenceError(
+            f"{base[:60]!r} is no base model that runs here; give one of GET /v1/models, or leave "
+            f"base out to stay on {next_base(lineage, family)}.",
+            path=(*BODY, "base"),
+        )
     version = growth.version if dataset_version is None else dataset_version
-    state = continue_state(lineage, family, growth, conditions)
+    state = continue_state(lineage, family, growth, conditions, base=base)
     match state:
         case "dataset_deleted":
             raise errors.DatasetDeletedError(f"The dataset {family.dataset_id} was deleted.")
@@ -143,8 +159,13 @@ def _is_new(lineage: Lineage, family: TunedFamily, version: int) -> bool:
     return trained is None or version > trained
 
 
-def _is_origin_gone(lineage: Lineage, family: TunedFamily, conditions: Conditions) -> bool:
-    if family.base not in conditions.base_models:
+def _is_origin_gone(
+    lineage: Lineage, family: TunedFamily, conditions: Conditions, base: str | None
+) -> bool:
+    parent = parent_of(lineage, family)
+    # On another base too the gate compares with the parent, which answers on its own.
+    needed = base_under(lineage, family, parent) if parent or base is None else base
+    if needed not in conditions.base_models:
         return True
     if latest_of(lineage, family) is not None or family.origin_adapter is None:
         return False
@@ -166,6 +187,7 @@ def _origin_error(
             "start another family."
         )
     return errors.InvalidReferenceError(
-        f"The base model {family.base} of {family.name} cannot be fine-tuned here any more.",
+        f"The base model {next_base(lineage, family)} of {family.name} cannot be fine-tuned here any "
+        "more; start another family.",
         path=("path", "family"),
     )

@@ -31,6 +31,7 @@ from steelyard.families.lineage import (
     TunedFamily,
     active_job,
     adapter_of,
+    base_under,
     parent_of,
 )
 from steelyard.families.references import (
@@ -132,12 +133,24 @@ def continue_family(
     latest: Guard = UNSET,
     max_price_usd: str | None = None,
 ) -> LineageChange:
-    """Queue a family's next fine-tune, from its latest model on the rows it has not trained on."""
-    family = find_family(lineage, name)
+    """Queue a family's next fine-tune, from its latest model on the rows it has not trained on.
+
+    One that moves the family to another base model starts from that.
+    """
+    family, plan = find_family(lineage, name), order.plan
     check_latest(lineage, family, latest)
-    check_continue(lineage, family, growth, conditions, dataset_version=order.plan.dataset_version)
+    check_continue(
+        lineage, family, growth, conditions, dataset_version=plan.dataset_version, base=plan.base
+    )
+    parent = parent_of(lineage, family)
+    if plan.is_move != (plan.base != base_under(lineage, family, parent)):
+        # Its rows and its price are those of the other case.
+        raise errors.FamilyChangedError(
+            f"The latest model of {name} changed while this was planned, and its base model with "
+            "it; read the family again and decide again."
+        )
     draft = LineageDraft(lineage, conditions)
-    _queue(draft, family, parent_of(lineage, family), order, max_price_usd)
+    _queue(draft, family, parent, order, max_price_usd)
     return draft.done()
 
 
@@ -268,7 +281,7 @@ def _queue(
         dataset_id=plan.dataset_id,
         dataset_version=plan.dataset_version,
         method=plan.method,
-        base=family.base,
+        base=plan.base,
         parent=parent,
         hyperparameters=plan.hyperparameters,
         split=plan.split,

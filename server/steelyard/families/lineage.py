@@ -267,6 +267,16 @@ def parent_of(lineage: Lineage, family: TunedFamily) -> str | None:
     return family.origin_adapter if model is None else model.adapter
 
 
+def base_under(lineage: Lineage, family: TunedFamily, adapter: str | None) -> str:
+    """Return the base model under a model; without one, that which a family starts from."""
+    return family.base if adapter is None else lineage.models[adapter].base
+
+
+def next_base(lineage: Lineage, family: TunedFamily, asked: str | None = None) -> str:
+    """Return the base model of a family's next fine-tune: its latest model's unless one is asked for."""
+    return asked or base_under(lineage, family, parent_of(lineage, family))
+
+
 def learned_from(lineage: Lineage, adapter: str | None) -> tuple[tuple[str, int], ...]:
     """Return the dataset versions that a model and those it was trained from were trained on."""
     found: dict[tuple[str, int], None] = {}

@@ -21,7 +21,7 @@ from steelyard.errors import (
 from steelyard.families.deletion import delete_model
 from steelyard.families.directory import TunedDirectory, datasets_of
 from steelyard.families.draft import LineageChange
-from steelyard.families.lineage import Conditions, FamilyModel, Lineage
+from steelyard.families.lineage import Conditions, FamilyModel, Lineage, base_under, parent_of
 from steelyard.families.lineage_store import Applied, Command, LineageStore
 from steelyard.families.models_wire import Model, ModelReadiness
 from steelyard.families.references import find_family, find_model, parse_reference, resolve_call
@@ -157,7 +157,10 @@ class FamilyModels:
         """Return the base model under a family or a number, on or off."""
         lineage = (await self._lineages.read(caller.account_id)).lineage
         _, version = parse_reference(name)
-        return (find_family(lineage, name) if version is None else find_model(lineage, name)).base
+        if version is not None:
+            return find_model(lineage, name).base
+        family = find_family(lineage, name)
+        return base_under(lineage, family, family.served or parent_of(lineage, family))
 
     async def _loading(self, caller: Caller, give: Callable[[], Awaitable[Told]]) -> Told:
         """Run a command, and again once the model that it needs has loaded."""

@@ -80,7 +80,11 @@ class Model(Struct, frozen=True, kw_only=True):
     model_name: Annotated[str | UnsetType, Meta(description="Its family.")] = UNSET
     version: Annotated[int | UnsetType, Meta(description="Its number in the family.")] = UNSET
     parent: Annotated[
-        str | UnsetType | None, Meta(description="Adapter id of the model it was trained from.")
+        str | UnsetType | None,
+        Meta(
+            description="Adapter id of the model that it was trained from, or on another base model "
+            "was compared with."
+        ),
     ] = UNSET
     state: LoadState | UnsetType = UNSET
     availability_reason: Annotated[

@@ -60,6 +60,7 @@ _GROWTH_ERRORS = (
     errors.FamilyTrainingError,
     errors.FamilyChangedError,
     errors.FamilyDeletedError,
+    errors.InvalidReferenceError,
     errors.NoNewDataError,
     errors.NotEnoughEvaluationDataError,
     errors.ModelUnavailableError,

@@ -18,6 +18,7 @@ from steelyard.datasets.access import require_dataset
 from steelyard.datasets.store import mark_dataset_used
 from steelyard.errors import (
     EngineUnavailableError,
+    InvalidReferenceError,
     InvalidRequestError,
     SteelyardError,
     Violation,
@@ -31,7 +32,15 @@ from steelyard.families.fine_tuning.plan import TuningBasis, TuningPlan
 from steelyard.families.fine_tuning.rows import TuningRows
 from steelyard.families.fine_tuning.store import has_unfinished
 from steelyard.families.fine_tuning.wire import FineTuneEstimate, Job
-from steelyard.families.lineage import Conditions, Lineage, TunedFamily, learned_from, parent_of
+from steelyard.families.lineage import (
+    Conditions,
+    Lineage,
+    TunedFamily,
+    base_under,
+    learned_from,
+    next_base,
+    parent_of,
+)
 from steelyard.families.lineage_store import Applied, Command, LineageStore
 from steelyard.families.models_service import FamilyModels
 from steelyard.families.references import check_latest, find_family
@@ -253,14 +262,46 @@ class FamilyService(FamilyModels):
         lineage = (await self._lineages.read(caller.account_id)).lineage
         family = find_family(lineage, name)
         check_latest(lineage, family, request.latest)
-        basis, version = _basis_of(lineage, family), request.dataset_version
+        basis, version = _basis_of(lineage, family, request.base), request.dataset_version
         growth = await self._plans.growth(caller, basis, version=version)
-        check_continue(lineage, family, growth, self._lineages.view(), dataset_version=version)
-        self._check_connected(family.base, request.hyperparameters)
+        check_continue(
+            lineage,
+            family,
+            growth,
+            self._lineages.view(),
+            dataset_version=version,
+            base=request.base,
+        )
+        if basis.is_move:
+            self._check_move(lineage, family, basis.base)
+        self._check_connected(basis.base, request.hyperparameters)
         plan = await self._plans.plan(
             caller, basis, version=version, hyperparameters=request.hyperparameters
         )
         return plan, plan.growth
+
+    def _check_move(self, lineage: Lineage, family: TunedFamily, base: str) -> None:
+        """Refuse another base model where that, or the one under the latest model, is elsewhere."""
+        parent = parent_of(lineage, family)
+        present = base_under(lineage, family, parent)
+        refused = None
+        if self._bases.get(base).is_route:
+            refused = (
+                f"{base} is a route, which has no answers of its own to train on; name a base model "
+                "that runs here."
+            )
+        elif self._bases.get(base).is_connected:
+            refused = (
+                f"{base} answers on another server, and a family is moved to base models that run "
+                "here alone; start a new family from it."
+            )
+        elif parent is not None and self._bases.get(present).is_connected:
+            refused = (
+                f"{family.name} is trained on {present}, which answers on another server, and is "
+                f"not moved from there; start a new family from {base}."
+            )
+        if refused is not None:
+            raise InvalidReferenceError(refused, path=(*BODY, "base"))
 
     def _check_connected(self, name: str, given: Hyperparameters | None) -> None:
         """Refuse a route, LoRA on a base of another server, and one that would not answer now."""
@@ -355,10 +396,12 @@ class FamilyService(FamilyModels):
         return await self._loading(write.caller, lambda: self._write(write, command, tell))
 
 
-def _basis_of(lineage: Lineage, family: TunedFamily) -> TuningBasis:
-    """Return what a family's next fine-tune trains from."""
+def _basis_of(lineage: Lineage, family: TunedFamily, asked: str | None = None) -> TuningBasis:
+    """Return what a family's next fine-tune trains from, on the base model asked for if any."""
+    base = next_base(lineage, family, asked)
     return TuningBasis(
-        base=family.base,
+        base=base,
+        is_move=base != next_base(lineage, family),
         family=family.name,
         dataset_id=family.dataset_id,
         method=family.method,

@@ -50,6 +50,13 @@ Names = Annotated[list[Reference], Meta(max_length=MAX_NAMES)]
 Guard = Annotated[
     str | None, Meta(description="Adapter id that the caller saw; `null` for none; left out, any.")
 ]
+NextBase = Annotated[
+    Reference | None,
+    Meta(
+        description="A base model that runs here, for the next model; the latest model's when left "
+        "out. On another one it is trained on every row, and from that base model alone."
+    ),
+]
 MaxPrice = Annotated[
     str | None, Meta(description="Refuse with `price_changed`, and hold nothing, when dearer.")
 ]
@@ -114,6 +121,7 @@ class ContinueFamily(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     hyperparameters: Hyperparameters | None = None
     latest: Guard | UnsetType = UNSET
     dataset_version: Annotated[int, Meta(ge=1)] | None = None
+    base: NextBase = None
     max_price_usd: MaxPrice = None
 
 
@@ -127,6 +135,7 @@ class EstimateContinue(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     hyperparameters: Hyperparameters | None = None
     latest: Guard | UnsetType = UNSET
     dataset_version: Annotated[int, Meta(ge=1)] | None = None
+    base: NextBase = None
 
 
 class SwitchFamily(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -235,7 +244,13 @@ class ModelVersion(Struct, frozen=True, kw_only=True, tag_field="status", tag="r
     switches_off_at: float | None
     off_reason: OffReason | None
     off_at: float | None
-    parent: Annotated[str | None, Meta(description="Adapter id of the model it was trained from.")]
+    parent: Annotated[
+        str | None,
+        Meta(
+            description="Adapter id of the model that it was trained from, or on another base model "
+            "was compared with."
+        ),
+    ]
     created_at: float | None
     gate: Gate | None
     heldout: dict[str, float]

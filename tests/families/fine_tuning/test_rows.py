@@ -92,7 +92,7 @@ class Opened:
         basis = basis_of(dataset_id, given)
         return asyncio.run(self.rows.growth(ME, basis, **given))
 
-    def select(self, dataset_id, version, trained, seed=3, learned=()):
+    def select(self, dataset_id, version, trained, seed=3, learned=(), *, is_move=False):
         at = asyncio.run(self.datasets.dataset_at(ME, dataset_id, version))
         before = (
             None
@@ -100,7 +100,7 @@ class Opened:
             else asyncio.run(self.datasets.dataset_at(ME, dataset_id, trained))
         )
         versions = [asyncio.run(self.datasets.dataset_at(ME, *one)) for one in learned]
-        return list(self.rows.select(at, before, seed=seed, learned=versions))
+        return list(self.rows.select(at, before, seed=seed, learned=versions, is_move=is_move))
 
 
 @pytest.fixture
@@ -184,10 +184,42 @@ def test_a_continuation_takes_new_rows_and_as_many_earlier_ones(opened):
     assert again == plan.growth
 
 
-def test_the_rows_given_are_those_that_were_planned(opened):
-    dataset_id, _ = grow(opened)
-    plan = opened.plan(dataset_id, trained_version=1)
-    rows = opened.select(dataset_id, 2, 1, plan.hyperparameters.seed)
+def test_a_move_to_another_base_takes_every_row_and_is_judged_on_the_same(opened):
+    dataset_id, split = grow(opened)
+    stays, moves = (
+        opened.plan(dataset_id, trained_version=1, base=base, is_move=base != "hashing")
+        for base in ("hashing", "double")
+    )
+    assert (moves.base, moves.is_move) == ("double", True)
+    assert moves.rows.new == stays.rows.new == split.training - 24
+    assert (stays.rows.earlier, moves.rows.earlier) == (stays.rows.new, 24)
+    assert moves.split.train_rows == split.training > stays.split.train_rows
+    assert moves.growth.evaluation_decisions == stays.growth.evaluation_decisions
+    asked = Hyperparameters(steps=40)
+    tokens = [
+        opened.plan(dataset_id, hyperparameters=asked, **given).trained_tokens
+        for given in ({}, {"trained_version": 1, "is_move": True})
+    ]
+    assert tokens[0] == tokens[1]
+    again = opened.growth(dataset_id, trained_version=1, base="double", is_move=True)
+    assert again == moves.growth
+    with pytest.raises(errors.NoNewDataError):
+        opened.plan(dataset_id, trained_version=2, is_move=True)
+
+
+def test_a_move_has_the_bounds_of_a_first_fine_tune(opened):
+    dataset_id = opened.create(make_rows(395), make_rows(6, 1000))
+    opened.add(dataset_id, make_rows(12, 500))
+    assert opened.plan(dataset_id, trained_version=1).split.train_rows < 30
+    with pytest.raises(errors.TooManyRowsError, match=r"train on 40\d rows"):
+        opened.plan(dataset_id, trained_version=1, is_move=True)
+
+
+@pytest.mark.parametrize("is_move", [False, True])
+def test_the_rows_given_are_those_that_were_planned(opened, is_move):
+    dataset_id, split = grow(opened)
+    plan = opened.plan(dataset_id, trained_version=1, is_move=is_move)
+    rows = opened.select(dataset_id, 2, 1, plan.hyperparameters.seed, is_move=is_move)
     counted = {
         name: sum(row.group == group and row.side == side for row in rows)
         for name, group, side in (
@@ -200,9 +232,10 @@ def test_the_rows_given_are_those_that_were_planned(opened):
     assert counted == msgspec.to_builtins(plan.lineage)
     places = [row.row for row in rows if row.side == "training"]
     assert places == sorted(places)
-    assert rows == opened.select(dataset_id, 2, 1, plan.hyperparameters.seed)
-    others = opened.select(dataset_id, 2, 1, plan.hyperparameters.seed + 1)
-    assert [row.row for row in others] != [row.row for row in rows]
+    assert rows == opened.select(dataset_id, 2, 1, plan.hyperparameters.seed, is_move=is_move)
+    others = opened.select(dataset_id, 2, 1, plan.hyperparameters.seed + 1, is_move=is_move)
+    assert ([row.row for row in others] == [row.row for row in rows]) == is_move
+    assert (places == list(range(split.training))) == is_move
     groups = {}
     for row in rows:
         if row.side == "evaluation":

@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +19,17 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from steelyard.calibration.temperature import TemperatureTable
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import EngineUnavailableError
+from steelyard.families.trainer import program
 from steelyard.families.trainer.program import run, run_or_tell
 from steelyard.families.trainer.progress import Reporter
-from steelyard.families.trainer.records import GROUPS, SCHEMA
+from steelyard.families.trainer.records import GROUPS
 from steelyard.families.trainer.task import (
     FAILED,
     MODULE,
     STOPPED,
-    CardFacts,
     FineTuneFailure,
     FineTuneResult,
     FineTuneTask,
@@ -40,74 +42,19 @@ from steelyard.families.wire import MAX_SEED
 from steelyard.scoring.hashing import HashingScorer
 from steelyard.scoring.tuned import check_artifact, load_tuned
 from steelyard.settings import child_environment
+from support.trainer_folders import (
+    BASE,
+    N_HELD_OUT,
+    N_TRAINING,
+    TEAM,
+    URGENT,
+    make_rows,
+    records_of,
+    result_of,
+    write_task,
+)
 
 SERVER = Path(__file__).parents[3] / "server"
-TEAM = {
-    "id": "team",
-    "kind": "single",
-    "question": "Which team?",
-    "outcomes": ["billing", "sales", "support"],
-}
-URGENT = {"id": "urgent", "kind": "binary", "question": "Is it urgent?"}
-WORDS = {
-    "billing": ["invoice", "refund", "charge", "payment"],
-    "sales": ["quote", "demo", "upgrade", "contract"],
-    "support": ["crash", "error", "login", "broken"],
-}
-FILLER = ["please", "today", "the", "our", "about", "regarding", "again", "account", "it", "was"]
-BASE = TaskBase(name="hashing", engine="hashing", double="hashing")
-N_TRAINING, N_HELD_OUT = 80, 30
-CARD = CardFacts(family="router", dataset_id="ds_1", dataset_version=2, base_licence="none")
-
-
-def make_rows(
-    n_rows: int, side: str, *, seed: int = 0, group: str = "new", method: str = "sft"
-) -> Iterator[TaskRow]:
-    """Make rows whose words tell the team, with a fifth of them labelled wrong or unsure."""
-    rng = random.Random(f"{side} {seed}")
-    for row in range(n_rows):
-        team = rng.choice(list(WORDS))
-        is_urgent = rng.random() < 0.4
-        words = [rng.choice(WORDS[team]), *(rng.choice(FILLER) for _ in range(6))]
-        words += ["now"] if is_urgent else []
-        rng.shuffle(words)
-        context = {"subject": " ".join(words), "number": row}
-        sent = json.dumps([side, seed, context]).encode()
-        told = team if rng.random() > 0.1 else rng.choice(list(WORDS))
-        labels = {
-            "team": {name: float(name == told) for name in WORDS},
-            "urgent": {"yes": float(is_urgent), "no": float(not is_urgent)},
-        }
-        if method == "reward":
-            labels["team"] = {name: 5.0 if name == told else -1.0 for name in WORDS}
-        yield TaskRow(
-            row=row,
-            side=side,  # type: ignore[arg-type]
-            group=group,  # type: ignore[arg-type]
-            context=context,
-            context_sha256=hashlib.sha256(sent).hexdigest(),
-            decisions=[TEAM, URGENT],
-            targets=labels if method == "sft" else None,
-            rewards=labels if method == "reward" else None,
-        )
-
-
-def write_task(folder: Path, rows: list[TaskRow] | None = None, **changed: Any) -> Path:
-    """Write a folder that the program may be run on."""
-    folder.mkdir(parents=True, exist_ok=True)
-    task = FineTuneTask(
-        job_id="ftj_1", method="sft", seed=7, steps=20, learning_rate=1e-3, base=BASE, threads=1,
-        card=CARD,
-    )  # fmt: skip
-    task = msgspec.structs.replace(task, **changed)
-    (folder / "task.json").write_bytes(msgspec.json.encode(task))
-    if rows is None:
-        rows = [
-            *make_rows(N_TRAINING, "training", method=task.method),
-            *make_rows(N_HELD_OUT, "evaluation", method=task.method),
-        ]
-    (folder / "rows.jsonl").write_bytes(b"".join(msgspec.json.encode(r) + b"\n" for r in rows))
-    return folder
 
 
 def start(folder: Path, **options: Any) -> subprocess.Popen[bytes]:
@@ -127,10 +74,6 @@ def finish(folder: Path) -> FineTuneResult:
     return result_of(folder)
 
 
-def result_of(folder: Path) -> FineTuneResult:
-    return msgspec.json.decode((folder / "result.json").read_bytes(), type=FineTuneResult)
-
-
 def failure_of(folder: Path) -> FineTuneFailure:
     assert not (folder / "result.json").exists()
     return msgspec.json.decode((folder / "error.json").read_bytes(), type=FineTuneFailure)
@@ -142,13 +85,6 @@ def reports_of(folder: Path) -> list[Progress]:
         return []
     lines = path.read_bytes().splitlines(keepends=True)
     return [msgspec.json.decode(one, type=Progress) for one in lines if one.endswith(b"}\n")]
-
-
-def records_of(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    table = pq.read_table(folder / "records.parquet")
-    assert table.schema == SCHEMA
-    rows = table.to_pylist()
-    return {group: [row for row in rows if row["group"] == group] for group in GROUPS}
 
 
 @pytest.fixture(scope="module")
@@ -292,6 +228,79 @@ def test_a_continuation_is_judged_against_its_parent_on_both_groups(
     np.testing.assert_allclose(np.concatenate(earlier), np.concatenate(told), atol=1e-6)
     manifest = check_artifact(folder / "model")
     assert manifest.parent_sha256 == result_of(first).artifact_sha256
+
+
+def test_a_parent_on_another_base_is_compared_with_and_nothing_else(
+    first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = TaskBase(name="double", engine="hashing", double="hashing", key="double")
+    rows = [
+        *make_rows(N_TRAINING, "training", group="earlier"),
+        *make_rows(20, "training", seed=1),
+        *make_rows(20, "evaluation", seed=1),
+        *make_rows(N_HELD_OUT, "evaluation", group="earlier"),
+    ]
+    unasked = {
+        **URGENT,
+        "id": "urgent",
+        "question": "Does it press?",
+    }  # the parent has no head for it
+    rows[-1] = msgspec.structs.replace(rows[-1], decisions=[TEAM, unasked])
+    # What the parent was trained on, nothing that reads on this base was.
+    told = [msgspec.structs.replace(row, is_seen=row.side == "training") for row in rows]
+    moved = write_task(
+        tmp_path / "moved", told, base=other, parent=str(first / "model"), parent_base=BASE,
+        against="parent",
+    )  # fmt: skip
+    tables = {"hashing": 2.0, "double": 0.5}
+    load = program._load_base
+
+    def load_calibrated(named: TaskBase, *given: Any) -> Any:
+        kinds = {kind: {"2": tables[named.name]} for kind in ("single", "binary", "ordinal")}
+        return replace(load(named, *given), temperatures=TemperatureTable(kinds))
+
+    monkeypatch.setattr(program, "_load_base", load_calibrated)
+    result = run(moved)
+    alone = run(write_task(tmp_path / "alone", rows, base=other))
+    assert result.report == alone.report
+    for name in ("heads.json", "heads.safetensors"):
+        found = [(folder / "model" / name).read_bytes() for folder in (moved, tmp_path / "alone")]
+        assert found[0] == found[1]
+    assert result.gate.against == "parent"
+    assert set(result.gate.groups) == {"new", "earlier"}
+    records, own, before = (records_of(one) for one in (moved, tmp_path / "alone", first))
+    assert [len(records[group]) for group in GROUPS] == [100, 100, 100]
+    assert (records["adapted"], records["base"]) == (own["adapted"], own["base"])
+    said = [one["probabilities"] for one in records["parent"][40:-1]]
+    wanted = [one["probabilities"] for one in before["adapted"][:-1]]
+    np.testing.assert_allclose(np.concatenate(said), np.concatenate(wanted), atol=1e-6)
+    context = json.dumps(rows[-1].context, ensure_ascii=False)
+    asked = RenderedDecision("binary", "Does it press?", ("yes", "no"))
+    for group, scorer, temperature in (
+        ("parent", HashingScorer(), 2.0),
+        ("base", HashingScorer("double"), 0.5),
+    ):
+        [[scored]] = scorer.score([RenderedRequest(context, (asked,))])
+        cooled = np.exp(scored.logits.astype(float) / temperature)
+        np.testing.assert_allclose(
+            records[group][-1]["probabilities"], cooled / cooled.sum(), atol=1e-6
+        )
+    manifest = check_artifact(moved / "model")
+    assert manifest.base.name == "double"
+    assert manifest.parent_sha256 == result_of(first).artifact_sha256
+    card = (moved / "model" / "MODEL_CARD.md").read_text()
+    assert "the base model; its parent, model " in card
+    assert "is of hashing" in card
+
+
+def test_tasks_that_the_version_before_could_write_are_read_by_either(first: Path) -> None:
+    sent = (first / "task.json").read_bytes()
+    assert "parent_base" not in json.loads(sent)
+    task = msgspec.json.decode(sent, type=FineTuneTask)
+    fields = FineTuneTask.__struct_fields__
+    written = {name: msgspec.to_builtins(getattr(task, name)) for name in fields}
+    assert written.pop("parent_base") is None
+    assert msgspec.convert(written, FineTuneTask) == task
 
 
 def test_rewards_are_trained_and_judged_as_rewards(tmp_path: Path) -> None:

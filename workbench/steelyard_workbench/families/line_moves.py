@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.errors import KeyScopeError, RollbackChangedError
 from steelyard.families.wire import Family, ModelVersion
 from steelyard_workbench.components.confirmation import Confirmation
-from steelyard_workbench.components.numbers import is_free
 from steelyard_workbench.families.changes import CHANGED, FamilyChanges, adapter_of
-from steelyard_workbench.families.start_form import show_estimate
-from steelyard_workbench.families.taking import fetch_expected
+from steelyard_workbench.families.next_fine_tune import NextFineTune
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +26,8 @@ class RollbackPlan:
 
 class LineMoves(FamilyChanges):
     """Rolling a family back, continuing it, and deleting it or a model of it."""
+
+    next_fine_tune: NextFineTune | None = None
 
     async def ask_roll_back(self, to: str) -> None:
         """Ask about going back to an older model, with what the server says it would do."""
@@ -64,32 +65,28 @@ class LineMoves(FamilyChanges):
 
     async def ask_continue(self) -> None:
         """Ask about the next fine-tune, with what it takes."""
-        latest = adapter_of(self.family.latest)
-        told = await self._answer(
-            "Estimating it",
-            lambda: self._client.families.estimate_continue(self._name, latest=latest),
-        )
-        if told is None:
+        models = await self._answer("Loading the models", lambda: self._client.models.list().data)
+        if models is None:
             return
         job = None if self.loaded.data is None else self.loaded.data.job
-        seconds = await asyncio.to_thread(
-            fetch_expected,
-            self._client,
-            told.steps,
-            is_adapting=job is not None and bool(job.hyperparameters.lora_rank),
+        plan = NextFineTune(self._client, self.family, models, job)
+        told = await self._answer("Estimating it", plan.fetch)
+        if told is None:
+            return
+        plan.show(told)
+        dialog = Confirmation(
+            f"Continue {self._name}?",
+            plan,
+            action=plan.action,
+            act=lambda: self._continue(plan),
         )
-        is_paid = not is_free(told.price_usd)
-        self._ask(
-            Confirmation(
-                f"Continue {self._name}?",
-                show_estimate(told, seconds),
-                action=f"Continue for {told.price_usd} USD" if is_paid else "Continue",
-                act=lambda: self._confirmed(
-                    f"The next fine-tune of {self._name} is queued.",
-                    lambda: self._continue(latest, told.seed, told.dataset_version, told.price_usd),
-                ),
-            )
-        )
+
+        def fit(_: object) -> None:
+            dialog.button.label, dialog.button.disabled = plan.action, plan.told is None
+
+        pn.bind(fit, plan.param.told, watch=True)
+        self.next_fine_tune = plan
+        self._ask(dialog)
 
     async def ask_delete_model(self, model: ModelVersion) -> None:
         """Ask about deleting a model."""
@@ -135,16 +132,25 @@ class LineMoves(FamilyChanges):
             return RollbackPlan(tuple(told.get("discard", ())), tuple(told.get("cancel", ())))
         return RollbackPlan((), ())
 
-    def _continue(self, latest: str | None, seed: int, version: int, price: str) -> None:
-        job = self._client.families.continue_(
-            self._name,
-            hyperparameters={"seed": seed},
-            latest=latest,
-            dataset_version=version,
-            max_price_usd=price,
-        )
-        if self._session.family == self._name:
-            self._session.job = job.id
+    async def _continue(self, plan: NextFineTune) -> bool:
+        """Continue as it was shown, for no more than that; whether it was."""
+        told = plan.told
+        if told is None:  # another base model was chosen, and is being estimated
+            return False
+        chosen = plan.chosen
+
+        def queue() -> None:
+            job = self._client.families.continue_(
+                self._name,
+                hyperparameters={"seed": told.seed},
+                dataset_version=told.dataset_version,
+                max_price_usd=told.price_usd,
+                **chosen,
+            )
+            if self._session.family == self._name:
+                self._session.job = job.id
+
+        return await self._confirmed(f"The next fine-tune of {self._name} is queued.", queue)
 
     async def _delete(self, family: Family) -> bool:
         try:

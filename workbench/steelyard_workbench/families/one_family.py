@@ -285,6 +285,7 @@ class OneFamily(Serving, LineMoves):
     def _facts(self, family: Family, job: Job, choice: Choice) -> dict[str, str]:
         values = {
             "Fine-tune": f"{job.id}, {outcome_of(choice.job)[1]}, started {ago(job.created_at)}",
+            "Base model": job.model,
             "Dataset version": str(job.dataset_version),
             **({} if job.charge == "free" else {"Fee": f"{job.price_usd} USD, {job.charge}"}),
         }

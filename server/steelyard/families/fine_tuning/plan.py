@@ -30,6 +30,7 @@ class TuningBasis(Struct, frozen=True, kw_only=True):
     """What a family trains from, and on what."""
 
     base: str
+    is_move: bool = False  # to another base than that of the model before, of which nothing is kept
     family: str
     dataset_id: str
     method: Method
@@ -40,6 +41,8 @@ class TuningBasis(Struct, frozen=True, kw_only=True):
 class TuningPlan(Struct, frozen=True, kw_only=True):
     """What a fine-tune would train on, with nothing left open."""
 
+    base: str
+    is_move: bool = False
     dataset_id: str
     dataset_version: int
     method: Method

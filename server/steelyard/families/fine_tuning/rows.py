@@ -1,8 +1,10 @@
 """The rows of fine-tunes: what a dataset gained, what the next one takes and costs, and the rows.
 
 A fine-tune trains on the training rows that came since its family last trained and on as many
-earlier ones, drawn with its seed, and is judged on every evaluation row. A version's rows keep
-their places in all later ones, so new rows are those past the ones that the version trained on had.
+earlier ones, drawn with its seed, and is judged on every evaluation row. One that moves its family
+to another base model trains on every row, as nothing has learned from the earlier ones there. A
+version's rows keep their places in all later ones, so new rows are those past the ones that the
+version trained on had.
 Everything here is a function of versions that never change, so that an estimate and a start agree.
 """
 
@@ -116,7 +118,8 @@ class TuningRows:
             return growth
         before = _manifest_of(trained)
         evaluation = await self._count(at.manifest, before, basis.method, elsewhere)
-        return _grown(growth, _lineage(at.manifest, before, evaluation), evaluation)
+        lineage = _lineage(at.manifest, before, evaluation, is_move=basis.is_move)
+        return _grown(growth, lineage, evaluation)
 
     async def plan(
         self,
@@ -154,9 +157,11 @@ class TuningRows:
                     await asyncio.to_thread(self._check_asked, manifest, one)
         n_earlier = manifest.rows_before("training", trained)
         n_new = manifest.split.training - n_earlier
-        self._check_rows(manifest, n_new, is_first=trained is None)
+        self._check_rows(
+            manifest, n_earlier, n_new, is_first=trained is None, is_move=basis.is_move
+        )
         seed = _seed_of(hyperparameters, manifest, basis.family)
-        places = select_places(n_earlier, n_new, seed)
+        places = select_places(n_earlier, n_new, seed, is_move=basis.is_move)
         evaluation = await self._count(manifest, trained, basis.method, elsewhere)
         if evaluation.has_images:
             raise errors.ImagesNotSupportedError(
@@ -166,7 +171,7 @@ class TuningRows:
             )
         tokens = await self._check_tokens(manifest, basis.base)
         resolved = _resolve(hyperparameters, seed, len(places))
-        lineage = _lineage(manifest, trained, evaluation)
+        lineage = _lineage(manifest, trained, evaluation, is_move=basis.is_move)
         growth = Growth(
             version=newest.version,
             added_at=newest.created_at,
@@ -181,6 +186,8 @@ class TuningRows:
             ),
         )
         return TuningPlan(
+            base=basis.base,
+            is_move=basis.is_move,
             dataset_id=basis.dataset_id,
             dataset_version=manifest.version,
             method=basis.method,
@@ -199,6 +206,7 @@ class TuningRows:
         *,
         seed: int,
         learned: Sequence[DatasetAt] = (),
+        is_move: bool = False,
     ) -> Iterator[TaskRow]:
         """Yield the rows of a fine-tune: those it trains on, then those it is judged on.
 
@@ -207,7 +215,8 @@ class TuningRows:
         """
         before = None if trained is None else trained.manifest
         n_earlier = at.manifest.rows_before("training", before)
-        places = select_places(n_earlier, at.split.training - n_earlier, seed)
+        n_new = at.split.training - n_earlier
+        places = select_places(n_earlier, n_new, seed, is_move=is_move)
         taken = set(places.tolist())
         seen = self._contexts_of(learned)
         for place, row in enumerate(read_side(self._rows, at, "training")):
@@ -269,18 +278,20 @@ class TuningRows:
             )
         return tokens[: manifest.split.training]
 
-    def _check_rows(self, manifest: Manifest, n_new: int, *, is_first: bool) -> None:
+    def _check_rows(
+        self, manifest: Manifest, n_earlier: int, n_new: int, *, is_first: bool, is_move: bool
+    ) -> None:
         if not is_first and n_new < 1:
             raise errors.NoNewDataError(
                 f"Version {manifest.version} of the dataset {manifest.dataset_id} has no training "
                 "rows that the family has not trained on; add rows first."
             )
-        if is_first and n_new < self._bounds.min_rows:
+        n_rows = n_new + count_earlier(n_earlier, n_new, is_move=is_move)
+        if (is_first or is_move) and n_rows < self._bounds.min_rows:
             raise errors.TooFewRowsError(
-                f"The dataset {manifest.dataset_id} has {n_new} training rows, and a first "
+                f"The dataset {manifest.dataset_id} has {n_rows} training rows, and a first "
                 f"fine-tune needs {self._bounds.min_rows}; add rows first."
             )
-        n_rows = n_new if is_first else n_new + min(n_new, MAX_EARLIER)
         if n_rows > self._bounds.max_rows:
             raise errors.TooManyRowsError(
                 f"The fine-tune would train on {n_rows} rows, and {self._bounds.max_rows} is the "
@@ -309,9 +320,14 @@ def _require_known(connection: Connection, account_id: str, dataset_id: str) -> 
     return row
 
 
-def select_places(n_earlier: int, n_new: int, seed: int) -> Places:
+def count_earlier(n_earlier: int, n_new: int, *, is_move: bool) -> int:
+    """Return how many of the earlier training rows a fine-tune takes."""
+    return n_earlier if is_move else min(n_new, n_earlier, MAX_EARLIER)
+
+
+def select_places(n_earlier: int, n_new: int, seed: int, *, is_move: bool = False) -> Places:
     """Return the places of the training rows that a fine-tune takes, among all of them, ascending."""
-    n_drawn = min(n_new, n_earlier, MAX_EARLIER)
+    n_drawn = count_earlier(n_earlier, n_new, is_move=is_move)
     # The bits of a generator are the same in every version of NumPy; what is drawn of them is not.
     keys = np.random.PCG64(seed).random_raw(n_earlier)
     drawn = np.sort(np.argsort(keys, kind="stable")[:n_drawn])
@@ -354,13 +370,13 @@ def _resolve(given: Hyperparameters | None, seed: int, n_rows: int) -> ResolvedH
 
 
 def _lineage(
-    manifest: Manifest, trained: Manifest | None, evaluation: EvaluationCounts
+    manifest: Manifest, trained: Manifest | None, evaluation: EvaluationCounts, *, is_move: bool
 ) -> JobLineage:
     n_earlier = manifest.rows_before("training", trained)
     n_new = manifest.split.training - n_earlier
     return JobLineage(
         new_training=n_new,
-        earlier_training=min(n_new, n_earlier, MAX_EARLIER),
+        earlier_training=count_earlier(n_earlier, n_new, is_move=is_move),
         new_evaluation=evaluation.new_rows,
         earlier_evaluation=evaluation.earlier_rows,
     )

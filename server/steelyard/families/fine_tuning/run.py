@@ -43,7 +43,14 @@ from steelyard.families.fine_tuning.progress import (
 from steelyard.families.fine_tuning.rows import TuningRows
 from steelyard.families.fine_tuning.store import events_of, set_progress
 from steelyard.families.fine_tuning.wire import EventType, JobError
-from steelyard.families.lineage import Conditions, FineTune, Lineage, adapter_of, learned_from
+from steelyard.families.lineage import (
+    Conditions,
+    FineTune,
+    Lineage,
+    adapter_of,
+    base_under,
+    learned_from,
+)
 from steelyard.families.lineage_store import Applied, Command, LineageStore
 from steelyard.families.tables import fine_tunes
 from steelyard.families.trainer.durable import read_struct, write_struct
@@ -331,19 +338,26 @@ class FineTuneRun(Run):
     def _write_folder(self, job: FineTune) -> None:
         work = self._work
         stored = work.lineages.read_now(self.job.account_id)
-        before = trained_version(stored.lineage, stored.lineage.families[job.family])
+        family = stored.lineage.families[job.family]
+        before = trained_version(stored.lineage, family)
         at = self._dataset_at(job.dataset_id, job.dataset_version)
         trained = None if before is None else self._dataset_at(job.dataset_id, before)
-        parent = None
+        base_before = base_under(stored.lineage, family, job.parent)
+        is_move = job.base != base_before
+        parent = parent_base = None
         if job.parent is not None:
             parent = work.artifacts.fetch(stored.artifacts[job.parent])
+            parent_base = work.bases(base_before) if is_move else None
         learned = self._still_there(learned_from(stored.lineage, job.parent))
         write_folder(
             self._folder,
             job,
-            work.tuning_rows.select(at, trained, seed=job.hyperparameters.seed, learned=learned),
+            work.tuning_rows.select(
+                at, trained, seed=job.hyperparameters.seed, learned=learned, is_move=is_move
+            ),
             base=work.bases(job.base),
             parent=parent,
+            parent_base=parent_base,
             needed=work.needed,
             threads=work.threads,
             stopping=self.stopping,

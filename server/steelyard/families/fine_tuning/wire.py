@@ -124,7 +124,13 @@ class Job(Framed, Struct, frozen=True, kw_only=True):
     progress: JobProgress | None
     curve: list[CurvePoint] | UnsetType | None = UNSET
     family: str | None
-    parent: Annotated[str | None, Meta(description="Adapter id of the model it trains from.")]
+    parent: Annotated[
+        str | None,
+        Meta(
+            description="Adapter id of the model that it trains from, or on another base model is "
+            "compared with."
+        ),
+    ]
     family_deleted: bool
     dataset_version: int
     outcome: Annotated[JobOutcome | None, Meta(description="How it ended for its family.")]

@@ -112,6 +112,9 @@ def _data_table(task: FineTuneTask, counts: RowCounts) -> str:
 
 def _method_table(task: FineTuneTask, manifest: ArtifactManifest) -> str:
     parent = manifest.parent_sha256
+    origin = "the base model" if parent is None else f"model {parent}"
+    if task.parent_base is not None:
+        origin = f"the base model; its parent, {origin}, is of {task.parent_base.name}"
     lora = (
         f"rank {task.lora_rank}, {task.steps:,} steps, learning rate {task.learning_rate:g}"
         if task.lora_rank > 0
@@ -123,7 +126,7 @@ def _method_table(task: FineTuneTask, manifest: ArtifactManifest) -> str:
         ("base model", f"{manifest.base.name} (SHA-256 {manifest.base.sha256})"),
         ("licence of the base model", task.card.base_licence),
         ("engine", manifest.base.engine),
-        ("trained from", "the base model" if parent is None else f"model {parent}"),
+        ("trained from", origin),
         ("LoRA", lora),
         ("seed", str(task.seed)),
         ("versions", ", ".join(f"{name} {value}" for name, value in manifest.versions.items())),

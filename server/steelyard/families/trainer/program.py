@@ -62,6 +62,7 @@ from steelyard.families.trainer.task import (
     FineTuneResult,
     FineTuneTask,
     ProgramPhase,
+    TaskBase,
 )
 from steelyard.scoring.assets import MANIFEST, load_base_model
 from steelyard.scoring.hashing import HashingScorer
@@ -103,11 +104,12 @@ class _Base:
 
 @dataclass(frozen=True, slots=True)
 class _Parent:
-    """The model that a fine-tune continues."""
+    """The model that a fine-tune continues, or on another base, is compared with."""
 
     folder: Path
     manifest: ArtifactManifest
     scorer: TunedScorer
+    temperatures: TemperatureTable
     sha256: str
 
 
@@ -155,11 +157,13 @@ class _Program:
         rows = read_rows(self._folder / ROWS, task.method)
         if not rows.training:
             raise UnmeasurableError("No training row has a label; add rows to train on.")
-        base = _load_base(task, self._folder)
+        base = _load_base(task.base, task, self._folder)
         parent = self._load_parent(base)
-        adapter = self._train_lora(rows, base, parent)
-        scorer = self._scorer_of(base, parent, adapter)
-        report = self._fit_heads(rows, scorer, parent, adapter)
+        # Heads and an adapter of another base read other vectors: nothing of that parent is used.
+        origin = parent if task.parent_base is None else None
+        adapter = self._train_lora(rows, base, origin)
+        scorer = self._scorer_of(base, origin, adapter)
+        report = self._fit_heads(rows, scorer, origin, adapter)
         table = self._score(rows, base, parent, scorer)
         verdict, figures = self._judge(rows, table, parent)
         parts = _files_of(self._folder / _HEADS)
@@ -198,11 +202,13 @@ class _Program:
             if self._task.against == "parent":
                 raise ValueError("The gate is to compare with a parent, and the task has none.")
             return None
-        folder = Path(self._task.parent)
+        folder, other = Path(self._task.parent), self._task.parent_base
+        below = base if other is None else _load_base(other, self._task, self._folder)
         return _Parent(
             folder=folder,
             manifest=read_artifact(folder),
-            scorer=load_tuned(folder, base.scorer, threads=self._task.threads),
+            scorer=load_tuned(folder, below.scorer, threads=self._task.threads),
+            temperatures=below.temperatures,
             sha256=hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest(),
         )
 
@@ -325,9 +331,14 @@ class _Program:
             "adapted": TunedScorer(Heads.load(self._folder / _HEADS), readers[id(scorer)]),
             "base": readers[id(base.scorer)],
         }
+        temperatures = dict.fromkeys(GROUPS, base.temperatures)
         if parent is not None:
-            below = parent.scorer.scorer
-            models["parent"] = TunedScorer(parent.scorer.heads, readers.get(id(below), below))
+            shared = readers.get(id(parent.scorer.scorer))
+            # On another base, or an earlier reading, it answers with temperatures of its own.
+            models["parent"] = (
+                parent.scorer if shared is None else TunedScorer(parent.scorer.heads, shared)
+            )
+            temperatures["parent"] = parent.temperatures
 
         def forget() -> None:
             for reader in readers.values():
@@ -340,7 +351,7 @@ class _Program:
         table = score_held_out(
             rows.evaluation,
             models,
-            base.temperatures,
+            temperatures,
             self._folder / _SCORES,
             on_part=forget,
             on_progress=on_progress,
@@ -399,8 +410,7 @@ class _Program:
         return [np.array(one) for one in done]
 
 
-def _load_base(task: FineTuneTask, task_folder: Path) -> _Base:
-    named = task.base
+def _load_base(named: TaskBase, task: FineTuneTask, task_folder: Path) -> _Base:
     if named.is_connected:
         if task.lora_rank > 0:
             raise TrainingUnavailableError(

@@ -126,7 +126,7 @@ class RememberingScorer:
 def score_held_out(
     decisions: Sequence[HeldOutDecision],
     models: Mapping[RecordGroup, Scorer],
-    temperatures: TemperatureTable,
+    temperatures: Mapping[RecordGroup, TemperatureTable],
     folder: Path,
     *,
     on_part: Callable[[], None],
@@ -141,7 +141,7 @@ def score_held_out(
         if not path.exists():
             rows = []
             for group, scorer in models.items():
-                rows += _score_part(part, group, scorer, temperatures)
+                rows += _score_part(part, group, scorer, temperatures[group])
             write_table(path, pa.Table.from_pylist(rows, schema=SCHEMA))
             on_part()
         tables.append(pq.read_table(path, schema=SCHEMA, use_threads=False))

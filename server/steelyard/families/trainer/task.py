@@ -76,8 +76,12 @@ class CardFacts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     base_licence: str = "Apache-2.0"  # in words
 
 
-class FineTuneTask(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class FineTuneTask(
+    Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True
+):
     """What to train.
+
+    Defaults are left out of the file, so that versions without a field read it where they can.
 
     Parameters
     ----------
@@ -91,6 +95,9 @@ class FineTuneTask(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     base : TaskBase
     parent : str, optional
         Folder of the artifact to train from.
+    parent_base : TaskBase, optional
+        Base model of the parent where it is another than ``base``: the parent is then compared with
+        and no more, as its heads and its adapter read other vectors.
     against : {"parent", "base"}
         What the gate compares with; ``parent`` needs one.
     needed : int
@@ -108,6 +115,7 @@ class FineTuneTask(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     lora_rank: Annotated[int, Meta(ge=0, le=16)] = 0
     base: TaskBase
     parent: str | None = None
+    parent_base: TaskBase | None = None
     against: Literal["parent", "base"] = "base"
     needed: Annotated[int, Meta(ge=1)] = 20
     threads: Annotated[int, Meta(ge=0)] = 0
