@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from steelyard.decisions.rendering import NO_CONTEXT
 from steelyard.training.base import augment as module
 from steelyard.training.base.augment import (
+    CATCH_ALLS,
     FIELDS,
     MAX_CONTEXT_CHARACTERS,
     MAX_DECISIONS,
-    NONE_NAMES,
     PREFIXES,
     QUESTIONS,
     WordedDecision,
@@ -26,7 +26,8 @@ from steelyard.training.base.mixture import Mixture, Row
 
 #: Shares of the wordings that add or turn round what is asked.
 TAUGHT = (
-    "PAIR_SHARE", "NEGATE_SHARE", "REWORD_SHARE", "RECORD_SHARE", "LEVELS_SHARE",
+    "PAIR_SHARE", "NEGATE_SHARE", "REWORD_SHARE", "RECORD_SHARE", "FACT_SHARE",
+    "LEVELS_SHARE",
     "SURROUND_SHARE", "UNANSWERED_SHARE", "MISLEAD_SHARE",
 )  # fmt: skip
 #: No name or description is part of another, of a question or of a wording.
@@ -68,6 +69,8 @@ def worded(row: Row, seed: int) -> tuple[str, list[WordedDecision]]:
 
 def meant_by(outcome: str) -> str | None:
     """Return the name that an outcome's text stands for, None for a foreign or an abstain one."""
+    if is_abstain(outcome):
+        return None
     text = outcome.replace("_", " ")
     found = [
         name
@@ -88,7 +91,7 @@ def assert_well_formed(example: WordedDecision) -> None:
 
 
 def is_abstain(outcome: str) -> bool:
-    return outcome.replace("_", " ") in NONE_NAMES
+    return outcome.partition(":")[0].replace("_", " ") in CATCH_ALLS
 
 
 @given(st.integers(0, 2**32), st.sampled_from(list(DESCRIBED)), st.booleans())
@@ -329,16 +332,17 @@ def test_made_up_rows_and_surroundings_come_in(monkeypatch: pytest.MonkeyPatch) 
     whole = make_row()
     whole.source = "clickbait"
     assert "Unrelated" not in augment(whole, mixture, np.random.default_rng(0))[0]
-    monkeypatch.setattr(module, "RECORD_SHARE", 1.0)
-    context, examples = augment(make_row(), mixture, np.random.default_rng(3))
-    assert "water" not in context
-    assert len(examples) >= 2
-    for example in examples:
-        assert sum(example.targets) == 1
-    monkeypatch.setattr(module, "RECORD_SHARE", 0.0)
+    for share in ("RECORD_SHARE", "FACT_SHARE"):
+        monkeypatch.setattr(module, share, 1.0)
+        context, examples = augment(make_row(), mixture, np.random.default_rng(3))
+        assert '"water"' not in context
+        assert len(examples) >= 2
+        for example in examples:
+            assert sum(example.targets) == 1
+        monkeypatch.setattr(module, share, 0.0)
     monkeypatch.setattr(module, "LEVELS_SHARE", 1.0)
     context, [example] = augment(make_row(), mixture, np.random.default_rng(3))
-    assert "water" not in context
+    assert '"water"' not in context
     assert (example.decision.kind, sum(example.targets)) == ("ordinal", 1)
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from steelyard.training.base.facts import Fact, facts, made_fact
 from steelyard.training.base.levels import made_levels, scales
 from steelyard.training.base.mixture import Mixture, Row
 from steelyard.training.base.negation import negated, reworded, split_question, statement
@@ -18,7 +19,7 @@ from steelyard.training.base.noise import (
     surround,
     unanswered,
 )
-from steelyard.training.base.records import lexicon, made_record
+from steelyard.training.base.records import NAMES, lexicon, made_record
 
 QUESTIONS = (
     "Is this headline clickbait?",
@@ -68,11 +69,12 @@ def test_a_question_is_split_at_its_subject() -> None:
         assert split_question(other) is None
 
 
-def test_records_say_one_thing_or_the_other_equally_often() -> None:
+@pytest.mark.parametrize("make", [made_record, made_fact])
+def test_made_up_texts_say_one_thing_or_the_other_equally_often(make) -> None:
     rng = np.random.default_rng(2)
     right = Counter()
     for _ in range(300):
-        context, asked = made_record(rng)
+        context, asked = make(rng)
         checks = [one for one in asked if one.kind == "binary"]
         assert {one.right for one in checks} == {0, 1}
         right.update(one.right for one in checks[:1])
@@ -104,6 +106,37 @@ def test_a_record_is_answered_by_what_it_states(monkeypatch: pytest.MonkeyPatch)
                 assert state in context
 
 
+def test_a_fact_is_asked_both_ways_and_every_wording_is_complete() -> None:
+    assert len(facts()) >= 100
+    for fact in facts():
+        assert len(fact.holds) == len(fact.fails) == 2
+        assert fact.asks
+        assert fact.opposites
+        assert all(asked.endswith("?") for asked in (*fact.asks, *fact.opposites))
+        texts = (*fact.holds, *fact.fails, *fact.asks, *fact.opposites)
+        assert len(set(texts)) == len(texts)
+    rng = np.random.default_rng(4)
+    for _ in range(200):
+        context, asked = made_fact(rng)
+        for one in asked:
+            if one.kind == "single":
+                # The claim that the text rules out is the other one.
+                fact = next(f for f in facts() if len({*one.outcomes} & worded_claims(f)) == 2)
+                holds = any(starts(text) in context for text in fact.holds)
+                assert (one.outcomes[one.right] in worded_claims(fact, denied=False)) == holds
+
+
+def worded_claims(fact: Fact, *, denied: bool | None = None) -> set[str]:
+    """Return a fact's claim and its denial, for everybody whom it may be about."""
+    texts = {None: (fact.claim, fact.denied), True: (fact.denied,), False: (fact.claim,)}[denied]
+    return {text.replace("{who}", name) for text in texts for name in NAMES}
+
+
+def starts(text: str) -> str:
+    """Return the longest part of a wording that has no place to fill."""
+    return max(re.split(r"\{\w+\}", text), key=len).strip()[1:]
+
+
 def test_levels_are_equally_frequent_and_in_their_order() -> None:
     rng = np.random.default_rng(5)
     right = Counter()
@@ -132,6 +165,17 @@ def test_no_word_of_a_reserved_domain_is_taught() -> None:
         n - 1 for n in Counter(s for e in lexicon() for s in e[1:]).values()
     )
     assert not states & {"malignant", "benign", "poisonous", "edible", "guilty", "void", "injured"}
+    said = " ".join(t for f in facts() for t in (*f.holds, *f.fails, f.claim, f.denied))
+    assert not {
+        "biopsy",
+        "penicillin",
+        "lease",
+        "jury",
+        "patent",
+        "striker",
+        "slugs",
+        "mushrooms",
+    } & {*re.findall(r"\w+", said.casefold())}
     assert not nouns & {"tumour", "biopsy", "lease", "jury", "patent", "striker", "tree", "soil"}
 
 

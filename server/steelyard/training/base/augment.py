@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.decisions.rendering import RenderedDecision, render_context, render_outcome
+from steelyard.training.base.facts import made_fact
 from steelyard.training.base.levels import made_levels
 from steelyard.training.base.mixture import Mixture, Row, source_of
 from steelyard.training.base.negation import negated, reworded
@@ -34,11 +35,11 @@ CHECK_SHARE = 0.15
 #: Shares of yes/no questions that are asked with their negation beside them, as their negation
 #: alone, and with another wording beside them.
 PAIR_SHARE, NEGATE_SHARE, REWORD_SHARE = 0.3, 0.08, 0.1
-#: Shares of rows that are made up: on facts, and on levels.
-RECORD_SHARE, LEVELS_SHARE = 0.08, 0.05
+#: Shares of rows that are made up: on opposites, on facts in other words, and on levels.
+RECORD_SHARE, FACT_SHARE, LEVELS_SHARE = 0.05, 0.1, 0.06
 #: Share of rows with unrelated text around the context; with a question that the context does not
 #: answer; and of choices with a wrong outcome that has a word of the context.
-SURROUND_SHARE, UNANSWERED_SHARE, MISLEAD_SHARE = 0.2, 0.05, 0.15
+SURROUND_SHARE, UNANSWERED_SHARE, MISLEAD_SHARE = 0.25, 0.05, 0.15
 #: How much of a choice's target is a teacher's answer, where there is one; and the share of rows
 #: that are asked another source's choice, of which all of the target is.
 KEPT, ELSEWHERE_SHARE = 0.5, 0.12
@@ -77,6 +78,19 @@ CHECKS = (
     "Is this {label}?",
 )
 NONE_NAMES = ("none of the above", "other", "something else", "none of these", "unknown")
+#: Further names and descriptions of the outcome for what is none of the others.
+CATCH_ALLS = (*NONE_NAMES, "anything else", "general", "miscellaneous", "other topics", "the rest")
+CATCH_ALL_TEXTS = (
+    "none of the above",
+    "what fits nowhere else",
+    "anything that is none of the others",
+    "none of the above: {names}",
+    "everything else, such as {names}",
+    "{names}, and whatever else there is",
+)
+#: Share of choices with such an outcome, and of these the share of which it is the answer: in real
+#: requests it mostly is not.
+CATCH_ALL_SHARE, CATCH_ALL_RIGHT = 0.14, 0.2
 FIELDS = ("text", "message", "body", "content", "input", "ticket", "comment")
 EXTRAS = (
     ("channel", ("email", "chat", "web", "phone")),
@@ -126,14 +140,16 @@ def augment(
 ) -> tuple[str, list[WordedDecision]]:
     """Word a training row: its context, up to ``MAX_DECISIONS`` of its decisions, and others.
 
-    A row may also become another, made up (``steelyard.training.base.records`` and ``levels``).
+    A row may also become another, made up (``steelyard.training.base.records``, ``facts``, ``levels``).
     With a teacher it is also asked choices that nobody labelled.
     """
     source = source_of(row)
     draw = rng.random()
-    if draw < RECORD_SHARE + LEVELS_SHARE:
-        context, asked = made_record(rng) if draw < RECORD_SHARE else made_levels(rng)
-        return _made(context, asked, source, mixture, rng)
+    makers = (made_record, RECORD_SHARE), (made_fact, FACT_SHARE), (made_levels, LEVELS_SHARE)
+    for make, share in makers:
+        if draw < share:
+            return _made(*make(rng), source, mixture, rng)
+        draw -= share
     context = row.context
     if len(context) > MAX_CONTEXT_CHARACTERS:
         context = context[:MAX_CONTEXT_CHARACTERS]
@@ -244,7 +260,7 @@ def _both_ways(draft: _Draft, rng: np.random.Generator) -> list[WordedDecision]:
 
 def _unanswered(source: str, mixture: Mixture, rng: np.random.Generator) -> list[WordedDecision]:
     """Ask what the context says nothing of: the answer is no, or none of the outcomes."""
-    if rng.random() < 0.6:
+    if rng.random() < 0.8:
         question = unanswered(source, mixture, rng)
         if question is None:
             return []
@@ -297,8 +313,8 @@ def _single(draft: _Draft, source: str, mixture: Mixture, rng: np.random.Generat
         _thin(draft, rng)
     elif draw < 0.24:
         _pad(draft, source, mixture, rng)
-    if rng.random() < 0.06:
-        _abstain(draft, rng)
+    if rng.random() < CATCH_ALL_SHARE:
+        _abstain(draft, source, mixture, rng)
     if rng.random() < 0.06:
         renamed = [name.replace(" ", "_") for name in draft.names]
         if len(set(renamed)) == len(renamed):
@@ -340,20 +356,26 @@ def _pad(draft: _Draft, source: str, mixture: Mixture, rng: np.random.Generator)
     draft.targets += [0.0] * len(chosen)
 
 
-def _abstain(draft: _Draft, rng: np.random.Generator) -> None:
+def _abstain(draft: _Draft, source: str, mixture: Mixture, rng: np.random.Generator) -> None:
     """Add an outcome for none of the others; sometimes it is right, its rival not listed."""
-    name = NONE_NAMES[int(rng.integers(len(NONE_NAMES)))]
     best = int(np.argmax(draft.targets))
-    if (
-        name in draft.names
-        or max(draft.targets) < 0.99
-        or any(n in NONE_NAMES for n in draft.names)
-    ):
+    if max(draft.targets) < 0.99 or any(n.casefold() in CATCH_ALLS for n in draft.names):
         return
-    hide = len(draft.names) > 3 and rng.random() < 0.4
+    hide = len(draft.names) > 3 and rng.random() < CATCH_ALL_RIGHT
     draft.kept = 0.0
-    draft.names.append(name)
-    draft.descriptions.append(None)
+    draft.names.append(CATCH_ALLS[int(rng.integers(len(CATCH_ALLS)))])
+    description = None
+    if rng.random() < 0.6:
+        # Labels of other sources, of which none fits; the one that is hidden may be among them.
+        sources = [one for one in mixture.labels if one != source and mixture.labels[one]]
+        labels = mixture.labels[sources[int(rng.integers(len(sources)))]] if sources else []
+        some = [labels[i] for i in rng.permutation(len(labels))[: int(rng.integers(1, 5))]]
+        some = [one for one in some if one not in draft.names]
+        if hide and rng.random() < 0.5:
+            some.insert(int(rng.integers(len(some) + 1)), draft.names[best])
+        text = CATCH_ALL_TEXTS[int(rng.integers(len(CATCH_ALL_TEXTS)))]
+        description = text.format(names=", ".join(some) or "the rest")
+    draft.descriptions.append(description)
     draft.targets.append(1.0 if hide else 0.0)
     if hide:
         draft.targets[best] = 0.0

@@ -63,7 +63,7 @@ team, company, project, campaign | successful | unsuccessful
 storm, strike, sale, war, meeting | over | still going on
 shop, factory, school, office | about to open | about to close
 """
-_NAMES = ("Anna", "Mr Weber", "Ms Okafor", "Li", "the manager", "our agent", "Tom", "the clerk")
+NAMES = ("Anna", "Mr Weber", "Ms Okafor", "Li", "the manager", "our agent", "Tom", "the clerk")
 _STATED = (
     "The {n} is {a}.",
     "The {n} is {a}.",
@@ -138,17 +138,17 @@ def made_record(rng: np.random.Generator) -> tuple[str, list[Made]]:
     entries = lexicon()
     first, second, third = (entries[i] for i in rng.permutation(len(entries))[:3])
     noun, is_, is_not = _drawn(first, rng)
-    sentences = [_worded(_pick(_STATED, rng), noun, is_, is_not, rng)]
+    sentences = [_worded(pick(_STATED, rng), noun, is_, is_not, rng)]
     if rng.random() < 0.5:
         other = _drawn(second, rng)
         if other[0] != noun:
-            sentences.append(_worded(_pick(_STATED, rng), *other, rng))
+            sentences.append(_worded(pick(_STATED, rng), *other, rng))
     if rng.random() < 0.5:
-        sentences.append(_worded(_pick(_OTHERS, rng), noun, is_, is_not, rng))
+        sentences.append(_worded(pick(_OTHERS, rng), noun, is_, is_not, rng))
     joint = "\n" if rng.random() < 0.2 else " "
     context = joint.join(sentences[i] for i in rng.permutation(len(sentences)))
     asked = [
-        Made("binary", _worded(_pick(_ASKED, rng), noun, one, other, rng), ("yes", "no"), right)
+        Made("binary", _worded(pick(_ASKED, rng), noun, one, other, rng), ("yes", "no"), right)
         for one, other, right in ((is_, is_not, 0), (is_not, is_, 1))
     ]
     if rng.random() < 0.35:
@@ -165,9 +165,9 @@ def _choice(noun: str, is_: str, is_not: str, rng: np.random.Generator) -> Made:
     form = ("{a}", "the {n} is {a}", "{N}: {a}")[int(rng.integers(3))]
     outcomes = [_worded(form, noun, one, "", rng, capital=False) for one in (is_, is_not)]
     if rng.random() < 0.4:
-        outcomes.append(_pick(_UNSAID, rng))
+        outcomes.append(pick(_UNSAID, rng))
     order = rng.permutation(len(outcomes)).tolist()
-    question = _pick(_CHOICES, rng).format(n=noun)
+    question = pick(_CHOICES, rng).format(n=noun)
     return Made("single", question, tuple(outcomes[i] for i in order), order.index(0))
 
 
@@ -190,12 +190,13 @@ def _worded(
         N=noun.capitalize(),
         a=is_,
         b=is_not,
-        who=_pick(_NAMES, rng),
+        who=pick(NAMES, rng),
         i=int(rng.integers(100, 9_999)),
         d=int(rng.integers(4, 20)),
     )
     return text[:1].upper() + text[1:] if capital else text
 
 
-def _pick(forms: tuple[str, ...], rng: np.random.Generator) -> str:
+def pick(forms: tuple[str, ...], rng: np.random.Generator) -> str:
+    """Return one of some wordings, each as likely."""
     return forms[int(rng.integers(len(forms)))]
