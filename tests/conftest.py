@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from steelyard.scoring.assets import BASE, MANIFEST, BaseModel, load_base_model
+from steelyard.scoring.assets import BASE, BaseModel, earlier_models, load_base_model
 from steelyard.storage import State, open_state
 from support import file_spreading
 from support.openapi_validation import responses_checked
@@ -54,15 +54,17 @@ def random_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def load(request: pytest.FixtureRequest) -> Iterator[Callable[[str, str], BaseModel]]:
-    """Load a model once: from ``random`` or ``shipped``, on an engine. Not to be closed."""
+    """Load a model once: ``random``, ``shipped`` or ``earlier``, on an engine. Not to be closed."""
     loaded: dict[tuple[str, str], BaseModel] = {}
+    folders: dict[str, Callable[[], Path]] = {
+        "shipped": lambda: BASE,
+        "earlier": lambda: earlier_models()["steelyard-base-1"],
+        "random": lambda: request.getfixturevalue("random_folder"),
+    }
 
     def load_once(source: str, engine: str) -> BaseModel:
-        if source == "shipped" and not (BASE / MANIFEST).exists():
-            pytest.skip("this checkout has no trained base model yet")
         if (source, engine) not in loaded:
-            folder = BASE if source == "shipped" else request.getfixturevalue("random_folder")
-            loaded[source, engine] = load_base_model(engine, folder=folder)
+            loaded[source, engine] = load_base_model(engine, folder=folders[source]())
         return loaded[source, engine]
 
     yield load_once

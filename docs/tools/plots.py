@@ -186,7 +186,7 @@ def draw() -> dict[str, str]:
 
 def write_numbers() -> None:
     """Ask the model, and keep what it answers with the temperature that it was calibrated with."""
-    [path] = (ROOT / "server" / "steelyard" / "assets" / "base").glob("manifest.json")
+    [path] = (ROOT / "server" / "steelyard" / "assets" / "steelyard-base-2").glob("manifest.json")
     manifest = json.loads(path.read_text(encoding="utf-8"))
     fitted = manifest["temperatures"]["int8"]["temperatures"]
     rows = asked_rows()

@@ -262,13 +262,13 @@ class Settings:
     base_models: str = _setting(
         "",
         "More base models beside the default one: `NAME=FOLDER`, separated by commas; a folder as "
-        "`python -m steelyard.training.base.export` writes it, `shipped` for one that ships, such as "
-        "`steelyard-base-2=shipped`, or `hashing`, the test double.",
+        "`python -m steelyard.training.base.export` writes it, or `hashing`, the test double. Those that "
+        "ship need no entry.",
     )
     prices: str = _setting(
         "",
         "Price of an input token by model in nano-dollars: `NAME=NUMBER`, separated by commas; "
-        "free where left out.",
+        "free where left out, but that models which ship cost the same unless each is named.",
     )
     engine: str = _setting(
         "auto",

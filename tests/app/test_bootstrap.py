@@ -17,9 +17,11 @@ from steelyard.app.services import ApiServices
 from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.errors import EngineUnavailableError
 from steelyard.families.base_models import describe_base
+from steelyard.scoring import assets
 from steelyard.scoring.assets import MANIFEST
 from steelyard.scoring.hashing import WordCounter
 from steelyard.serving.base import ModelDouble, parse_base_models
+from steelyard.serving.fallback import candidates_of
 from steelyard.settings import InvalidSettingError, read_settings
 from support.calling import send_now
 from support.factories import make_request_dict
@@ -48,7 +50,6 @@ def test_no_further_models(text: str) -> None:
         ("a b=hashing", "NAME=FOLDER"),
         ("a=hashing,a=/srv", "once"),
         ("jev-latest=hashing", "starts other than 'jev'"),
-        ("steelyard-base-9=shipped", "steelyard-base-2 ships"),
     ],
 )
 def test_an_entry_that_cannot_be_used_is_named(text: str, message: str) -> None:
@@ -62,17 +63,41 @@ def test_a_folder_may_have_an_equals_sign() -> None:
 
 def test_a_second_model_may_not_take_the_shipped_ones_name(tmp_path: Path) -> None:
     with (
-        pytest.raises(InvalidSettingError, match="is the model that ships"),
+        pytest.raises(InvalidSettingError, match="is the default, which needs no entry"),
         opened(tmp_path, base_models="hashing=hashing"),
     ):
         pass
 
 
-def test_a_model_that_ships_beside_the_default_is_had_by_its_name(tmp_path: Path) -> None:
-    with opened(tmp_path, base_models="steelyard-base-2=shipped") as services:
-        second = services.models.get("steelyard-base-2")
-        assert second.engine == "onnxruntime-int8"
-        assert "negations" in second.description
+@pytest.mark.parametrize("engine", ["auto", "hashing"])
+def test_an_earlier_model_that_ships_is_had_by_its_name_and_made_when_asked(
+    tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Any] = []
+    make = assets.Engine
+    monkeypatch.setattr(assets, "Engine", lambda *a, **k: made.append(1) or make(*a, **k))
+    with opened(tmp_path, engine=engine) as services:
+        if engine == "hashing":
+            assert services.models.names == ("hashing",)
+            return
+        assert services.models.names == ("steelyard-base-2", "steelyard-base-1")
+        earlier = services.models.get("steelyard-base-1")
+        assert earlier.engine == services.models.default.engine
+        n_made = len(made)
+        prepared = earlier.decide.prepare(make_request_dict())
+        for _ in range(2):
+            assert earlier.queue.submit(prepared.rendered).result(timeout=30)
+            assert len(made) == n_made + 1
+
+
+@pytest.mark.parametrize("named", ["steelyard-base-1", "steelyard-base-2"])
+def test_models_that_ship_share_a_price_and_stand_in_for_no_other(
+    tmp_path: Path, named: str
+) -> None:
+    with opened(tmp_path, engine="auto", prices=f"{named}=20") as services:
+        assert [model.price_nano for model in services.models.hosted] == [20, 20]
+        prepared = services.models.default.decide.prepare(make_request_dict())
+        assert candidates_of(prepared, services.models) == (services.models.default,)
 
 
 def test_a_model_is_read_from_its_folder(tmp_path: Path, random_folder: Path) -> None:

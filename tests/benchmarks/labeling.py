@@ -197,7 +197,7 @@ def _distill(
         done = CliRunner().invoke(steelyard_command, [*words, "--url", taught.server.url])
         print(done.output)
         print(f"in {time.monotonic() - began:.0f} s")
-        for model in ("steelyard-base-1", *taught.names, "student"):
+        for model in ("steelyard-base-2", *taught.names, "student"):
             right, times = [], []
             for row in test:
                 began = time.perf_counter()

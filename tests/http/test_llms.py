@@ -29,7 +29,7 @@ EXAMPLES = re.findall(
 @pytest.fixture
 def send(client: httpx.Client):
     def post(path: str, body: dict) -> httpx.Response:
-        if body.get("model") == "steelyard-base-1":
+        if body.get("model") == "steelyard-base-2":
             body = {**body, "model": "hashing"}  # the name of the shipped model is in the guide
         return client.post(path, json=body)
 

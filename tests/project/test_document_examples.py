@@ -50,7 +50,7 @@ START = ["first-decision", "first-dataset", "first-family"]
 N_TICKETS = 300
 #: Of a page: what its Python prints must match, in order.
 PRINTED = {
-    "start/first-decision.md": r"team billing 0\.9\d\nrefund ask 0\.6\d\n",
+    "start/first-decision.md": r"team billing 0\.9\d\nrefund ask 0\.5\d\n",
     "start/first-family.md": r"triage@1 \{'team': '\w+'",
     "analysts/datasets.md": r"300 240 60\n3\n2 \[5, 3\]\n5\n[1-9]\d*\n[1-9]\d*\n\[",
     "analysts/review.md": r"True 2\n",
@@ -63,7 +63,7 @@ PRINTED = {
     "applications/families.md": r"triage@1 (?s:.*)\ntriage triage@1\n",
     "applications/webhooks.md": r"job\.succeeded\n",
     "applications/python.md": r"(billing|shipping) 0\.\d+\n\['text', 'team\.top', .*\]\n\['(?s:.*?)'\]\n\[\d\..*\]\n"
-    r"\['billing', 'shipping'\]\n\['steelyard-base-1', .*\]\n\[.*'outcomes'\] req_\w+\n"
+    r"\['billing', 'shipping'\]\n\['steelyard-base-2', .*\]\n\[.*'outcomes'\] req_\w+\n"
     r"ok\nhttp://127\.0\.0\.1:\d+ (yes|no)\n",
     "applications/other-clients.md": r"\{'type': 'noul'",
 }

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from scoring.reference import Reference, read_stored
-from steelyard.scoring.assets import BASE, BaseModel
+from steelyard.scoring.assets import BaseModel, apart_of
 from steelyard.scoring.engine import Engine
 from steelyard.scoring.tokenizer import Tokenizer
 
@@ -60,13 +60,15 @@ def stored(random_folder: Path) -> dict[str, np.ndarray]:
 
 
 @pytest.fixture(scope="session")
-def references(random_folder: Path) -> Callable[[str], Reference]:
-    """Return the reference of ``random`` or ``shipped``, made once."""
+def references(load: Callable[[str, str], BaseModel]) -> Callable[[str], Reference]:
+    """Return the reference of a model that ``load`` knows, made once."""
     made: dict[str, Reference] = {}
 
     def get(source: str) -> Reference:
         if source not in made:
-            made[source] = Reference(read_stored(BASE if source == "shipped" else random_folder))
+            model = load(source, "onnxruntime-float32")
+            stored = read_stored(model.card.parent)
+            made[source] = Reference(stored, apart=apart_of(model.manifest))
         return made[source]
 
     return get

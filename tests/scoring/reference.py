@@ -15,7 +15,7 @@ import numpy as np
 from safetensors.numpy import load_file
 
 from steelyard.decisions.rendering import RenderedRequest
-from steelyard.scoring.assets import WEIGHTS
+from steelyard.scoring.assets import WEIGHTS, file_of
 from steelyard.scoring.packing import ROLE_CONTEXT, Layout, TokenizedRequest, lay_out
 from steelyard.scoring.reading import READING, read_request
 from steelyard.scoring.tokenizer import Tokenizer
@@ -31,7 +31,9 @@ _ERF = np.array([math.erf(x) for x in _GRID])
 
 def read_stored(folder: Path) -> dict[str, Array]:
     """Read a model folder's stored weights."""
-    return {name: value for file in WEIGHTS for name, value in load_file(folder / file).items()}
+    return {
+        name: value for file in WEIGHTS for name, value in load_file(file_of(folder, file)).items()
+    }
 
 
 def tokenize(
@@ -103,6 +105,8 @@ class Reference:
                 similarity[0] = self.outcome_vectors([decision.question])[0] @ context
             elif decision.kind == "single" and request.sentences:
                 compared = self.outcome_vectors(request.sentences)
+                whole = compared.sum(axis=0)
+                compared = np.vstack([compared, whole / np.linalg.norm(whole)])
                 similarity = (self.outcome_vectors(decision.outcomes) @ compared.T).max(axis=1)
             else:
                 similarity = self.outcome_vectors(decision.outcomes) @ context

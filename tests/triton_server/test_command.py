@@ -56,7 +56,7 @@ def test_prune_removes_what_is_no_longer_in_use(run, tmp_path, base, monkeypatch
     monkeypatch.setenv("STEELYARD_BASE_MODELS", "")
     done = run("export", str(folder), "--prune")
     assert "ft-ftj_test: removed" in done.output
-    assert [path.name for path in folder.iterdir()] == ["steelyard-base-1"]
+    assert [path.name for path in folder.iterdir()] == ["steelyard-base-2"]
 
 
 def test_prune_keeps_what_is_in_use_and_cannot_be_made_now(run, tmp_path, base, monkeypatch):
@@ -67,7 +67,7 @@ def test_prune_keeps_what_is_in_use_and_cannot_be_made_now(run, tmp_path, base, 
     done = run("export", str(folder), "--prune")
     assert done.exit_code == 0, done.output
     assert "ft-ftj_test: left out. Its base model gone is not here." in done.output
-    assert {path.name for path in folder.iterdir()} == {"steelyard-base-1", "ft-ftj_test"}
+    assert {path.name for path in folder.iterdir()} == {"steelyard-base-2", "ft-ftj_test"}
 
 
 @pytest.mark.parametrize(

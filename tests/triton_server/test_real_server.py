@@ -240,7 +240,7 @@ def test_the_command_runs_it_starts_it_again_and_stops(environment, tmp_path):
             line = lines.until(lambda line: "STEELYARD_SCORER" in line)
             assert line.strip() == f"For the service: STEELYARD_SCORER={url}"
             assert any("environment" in line for line in lines.said)
-            assert any("steelyard-base-1: written" in line for line in lines.said)
+            assert any("steelyard-base-2: written" in line for line in lines.said)
             server = os.pidfd_open(int(pid))
             os.kill(int(pid), signal.SIGKILL)
             assert select.select([server], [], [], 30)[0]

@@ -28,7 +28,7 @@ def settings(tmp_path: Path, random_folder: Path) -> Settings:
 
 def test_base_models_are_found_under_the_names_that_requests_give(settings, base):
     found = find_sources(settings, engine="onnxruntime-float32")
-    assert [source.name for source in found.sources] == ["steelyard-base-1", "small"]
+    assert [source.name for source in found.sources] == ["steelyard-base-2", "small"]
     assert found.sources[1].sha256 == base.sha256
     assert found.left_out == {"double": "It is the test double, and has no weights."}
     # Looking makes no state.
@@ -100,7 +100,7 @@ def test_one_of_heads_alone_has_no_model_of_its_own(settings, base, tmp_path, in
         write_artifact(tmp_path / "artifact", base, {"heads.json": b"{}"}, has_adapter=False)
     )
     found = find_sources(settings, engine="onnxruntime-float32")
-    assert [source.name for source in found.sources] == ["steelyard-base-1", "small"]
+    assert [source.name for source in found.sources] == ["steelyard-base-2", "small"]
     assert list(found.left_out) == ["double"]
     asked_for = find_sources(settings, names=[model.ref], engine="onnxruntime-float32")
     assert asked_for.sources == []

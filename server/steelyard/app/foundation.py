@@ -25,6 +25,7 @@ from steelyard.scoring.remote.engine_host import RemoteHost
 from steelyard.serving.base import (
     ModelLoader,
     NamedModelLoader,
+    further_sources,
     load_further_model,
     load_named_model,
     open_host,
@@ -93,7 +94,9 @@ def lay_foundation(
     models, bases = open_models(
         settings,
         Prices.parse(settings.prices),
-        parse_base_models(settings.base_models),
+        further_sources(settings)
+        if load_model is None
+        else parse_base_models(settings.base_models),
         load_model or functools.partial(load_named_model, host=host),
         load_further or functools.partial(load_further_model, host=host),
         closing,

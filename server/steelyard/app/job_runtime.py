@@ -32,7 +32,7 @@ from steelyard.labeling.run import LabelingRuns
 from steelyard.maps.run import MapRuns
 from steelyard.prompt_tuning.run import PromptTuningRuns
 from steelyard.prompt_tuning.writing import find_writer
-from steelyard.serving.base import ModelLoader, NamedModelLoader, parse_base_models
+from steelyard.serving.base import ModelLoader, NamedModelLoader, further_sources
 from steelyard.settings import Settings, home_of, read_settings
 from steelyard.shadows.tables import shadow_answers
 
@@ -67,7 +67,7 @@ def open_worker(
             on.artifacts(),
             on.frames("fine_tunes"),
             folder=home_of(settings) / "fine_tunes",
-            bases=TrainerBases(on.models, parse_base_models(settings.base_models)),
+            bases=TrainerBases(on.models, further_sources(settings)),
             find_base=on.models.find,
             threads=settings.threads,
             held_out=HeldOutEvaluations(predictions, datasets, on.models),

@@ -145,26 +145,27 @@ def check_threads(settings: Settings) -> Iterator[Finding]:
 
 
 def check_model(_: Settings) -> Iterator[Finding]:
-    """Hold every file of the shipped model against its SHA-256."""
+    """Hold every file of the shipped models against its SHA-256."""
     import hashlib
 
-    from steelyard.scoring.assets import BASE, read_manifest
+    from steelyard.scoring.assets import BASE, earlier_models, file_of, read_manifest
 
-    manifest = read_manifest()
-    wrong = []
-    for name, expected in manifest["files"].items():
-        try:
-            digest = hashlib.sha256((BASE / name).read_bytes()).hexdigest()
-        except OSError:
-            wrong.append(f"{name} is missing")
+    for folder in (BASE, *earlier_models().values()):
+        manifest = read_manifest(folder)
+        wrong = []
+        for name, expected in manifest["files"].items():
+            try:
+                digest = hashlib.sha256(file_of(folder, name).read_bytes()).hexdigest()
+            except OSError:
+                wrong.append(f"{name} is missing")
+                continue
+            if digest != expected:
+                wrong.append(f"{name} was altered")
+        if wrong:
+            yield fail("model", f"{folder}: {'; '.join(wrong)}", "Install steelyard again.")
             continue
-        if digest != expected:
-            wrong.append(f"{name} was altered")
-    if wrong:
-        yield fail("model", f"{BASE}: {'; '.join(wrong)}", "Install steelyard again.")
-        return
-    n_files = len(manifest["files"])
-    yield ok("model", f"{manifest['name']}: {n_files} files, every SHA-256 as stated")
+        n_files = len(manifest["files"])
+        yield ok("model", f"{manifest['name']}: {n_files} files, every SHA-256 as stated")
 
 
 def check_engine(settings: Settings) -> Iterator[Finding]:

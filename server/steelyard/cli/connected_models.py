@@ -83,14 +83,15 @@ def add(*, name: str, replace: bool, home: str | None, **given: Any) -> None:
     """
     import datetime as dt
 
+    from steelyard.scoring.assets import BASE, earlier_models
     from steelyard.serving.connected.declared import ConnectedModel, read_models, write_models
 
     folder = home_folder(home)
     models = read_models(folder)
     if name in models and not replace:
         raise click.UsageError(f"There is a model {name!r}; change it with --replace.")
-    if name == "steelyard-base-1":
-        raise click.UsageError(f"{name!r} is the model that ships; choose another name.")
+    if name in {BASE.name, *earlier_models()}:
+        raise click.UsageError(f"{name!r} is a model that ships; choose another name.")
     if given["wire"] == "hub":
         given["folder"] = _exported(given["model"], folder)
     model = ConnectedModel(**given, added=dt.datetime.now(dt.UTC).date())

@@ -21,7 +21,7 @@ _SHOWN_SLICES, _SHOWN_FLIPS = 8, 10
 
 _EPILOG = """\b
 Examples:
-  steelyard evaluate ds_01k… --model steelyard-base-1 --follow
+  steelyard evaluate ds_01k… --model steelyard-base-2 --follow
   steelyard evaluate list ds_01k… --status succeeded
   steelyard evaluate show eval_01k…
   steelyard evaluate compare eval_01k… eval_01m…

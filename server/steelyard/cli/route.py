@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 _EPILOG = """\b
 Examples:
-  steelyard route fit first ds_01k… --models steelyard-base-1,qwen --min-accuracy 0.9
-  steelyard route fit first ds_01k… --models steelyard-base-1,qwen --max-cost 0.05 --replace
-  steelyard route fit first ds_01k… --models steelyard-base-1,qwen --max-share 0.3 --json
+  steelyard route fit first ds_01k… --models steelyard-base-2,qwen --min-accuracy 0.9
+  steelyard route fit first ds_01k… --models steelyard-base-2,qwen --max-cost 0.05 --replace
+  steelyard route fit first ds_01k… --models steelyard-base-2,qwen --max-share 0.3 --json
   steelyard decide request.json --model first
   steelyard route list
   steelyard route show first

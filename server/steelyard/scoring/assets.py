@@ -1,4 +1,4 @@
-"""The base model that ships in the package: files, hashes, and the scorer made of them."""
+"""The base models that ship in the package: files, hashes, and the scorers made of them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from safetensors.numpy import load
 
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.errors import EngineUnavailableError
-from steelyard.scoring.engine import FLOAT32, INT8, Engine, PassEngine
+from steelyard.scoring.engine import FLOAT32, INT8, Engine, LaterEngine, PassEngine
 from steelyard.scoring.lower import LowerLayers
 from steelyard.scoring.onnx import OnnxScorer
 from steelyard.scoring.reading import FIRST_READING
 from steelyard.scoring.remote.engine_host import RemoteHost
 from steelyard.scoring.tokenizer import Tokenizer, shared_tokenizer
 
-#: Where the shipped base model is.
-BASE = Path(__file__).parent.parent / "assets" / "base"
+#: Where the default base model is; each one that ships is in a folder of its name.
+BASE = Path(__file__).parent.parent / "assets" / "steelyard-base-2"
 MANIFEST = "manifest.json"
 TOKENIZER = "tokenizer.json"
 CARD = "MODEL_CARD.md"
@@ -135,23 +135,24 @@ def load_base_model(
     *,
     host: RemoteHost | None = None,
     hosted_name: str | None = None,
+    is_later: bool = False,
 ) -> BaseModel:
     """Load a base model, every file's SHA-256 checked; ``auto`` is its manifest's default engine.
+
+    With ``is_later`` its files are checked now, and its engine is made when it is asked.
 
     Raises ``EngineUnavailableError`` when a file is missing or altered, or there is no such engine.
     """
     files = read_base_files(engine, folder)
-    hosted = None
+
+    def load_local() -> Engine:
+        # Read again: held for as long as the engine may be asked for, the files would cost what not
+        # having it here saves.
+        again = read_base_files(engine, folder)
+        return Engine(again.graph, again.weights, precision=again.precision, threads=threads or 0)
+
+    hosted: PassEngine | None = LaterEngine(load_local) if is_later else None
     if host is not None:
-
-        def load_local() -> Engine:
-            # Read again: held for as long as the engine may be asked for, the files would cost
-            # what not having it here saves.
-            again = read_base_files(engine, folder)
-            return Engine(
-                again.graph, again.weights, precision=again.precision, threads=threads or 0
-            )
-
         hosted = host.engine(
             hosted_name or files.manifest["name"],
             sha256=files.sha256,
@@ -165,6 +166,12 @@ def load_base_model(
         card=(folder or BASE) / CARD,
         manifest=files.manifest,
     )
+
+
+def earlier_models() -> dict[str, Path]:
+    """Return the folders of the models that ship beside the default one, by name."""
+    found = sorted(path.parent for path in BASE.parent.glob(f"*/{MANIFEST}"))
+    return {folder.name: folder for folder in found if folder != BASE}
 
 
 def read_base_files(engine: str = AUTO, folder: Path | None = None) -> BaseFiles:

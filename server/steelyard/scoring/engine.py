@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -75,8 +76,7 @@ class Engine:
         check_wanted()
         session = self._session
         if session is None:
-            message = "The scoring engine is closed; start the service again."
-            raise EngineUnavailableError(message, retry_after_s=1.0)
+            raise _closed()
         now = time.monotonic()
         past = inputs.get("past_channels")
         is_large = past is not None and past.size > _LARGE_PAST
@@ -93,6 +93,42 @@ class Engine:
     def close(self) -> None:
         """Release the session; a later ``run`` raises ``EngineUnavailableError``."""
         self._session = None
+
+
+class LaterEngine:
+    """An engine that is made when a pass is asked for; thread-safe.
+
+    ``make`` raises ``EngineUnavailableError`` where it cannot be made; the next pass tries again.
+    """
+
+    def __init__(self, make: Callable[[], PassEngine]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._made: PassEngine | None = None
+        self._is_closed = False
+
+    def run(self, inputs: Tensors, outputs: Sequence[str]) -> Tensors:
+        """Run one pass and return the outputs asked for; raises as the engine made does."""
+        with self._lock:
+            if self._is_closed:
+                raise _closed()
+            if self._made is None:
+                self._made = self._make()
+            made = self._made
+        return made.run(inputs, outputs)
+
+    def close(self) -> None:
+        """Release what was made; a later ``run`` raises ``EngineUnavailableError``."""
+        with self._lock:
+            self._is_closed = True
+            made, self._made = self._made, None
+        if made is not None:
+            made.close()
+
+
+def _closed() -> EngineUnavailableError:
+    message = "The scoring engine is closed; start the service again."
+    return EngineUnavailableError(message, retry_after_s=1.0)
 
 
 def graph_weights(

@@ -393,15 +393,19 @@ def _similarities(
 ) -> dict[int, NDArray[np.float32]]:
     """Return each outcome's cosine with the sentence most similar to it, of every choice.
 
+    The mean of the sentences is compared too: it is near an outcome that the text as a whole is of.
     The request's sentences are the last of those given.
     """
     n_sentences = len(item.tokenized.sentences)
     if not n_sentences:
         return {}
     sentences = sentences[-n_sentences:]
+    whole = sentences.sum(axis=0, keepdims=True)
+    whole /= np.maximum(np.linalg.norm(whole), 1e-12)
+    compared = np.concatenate([sentences, whole])
     # Not a matrix product: of these sums no term depends on how many texts are compared.
     return {
-        index: np.einsum("sw,ow->so", sentences, _alone(item, index, vectors)).max(axis=0)
+        index: np.einsum("sw,ow->so", compared, _alone(item, index, vectors)).max(axis=0)
         for index, kind in enumerate(item.layout.kinds)
         if kind == "single"
     }

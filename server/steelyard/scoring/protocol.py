@@ -54,7 +54,7 @@ class Scorer(Protocol):
 
     @property
     def name(self) -> str:
-        """Name of the base model, such as ``steelyard-base-1``."""
+        """Name of the base model, such as ``steelyard-base-2``."""
 
     @property
     def engine(self) -> str:

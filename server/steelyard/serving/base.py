@@ -35,8 +35,6 @@ _log = logging.getLogger(__name__)
 
 #: The engine that is a test double.
 HASHING = "hashing"
-#: Source of a model that ships beside the default one, in the folder of its name.
-BESIDE = "shipped"
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _SHIPPED = "The base model that ships with Steelyard."
 _DOUBLE = "A test double: its answers are fixed and mean nothing."
@@ -106,13 +104,12 @@ def load_further_model(
         return ModelDouble(HashingScorer(name, name=name), WordCounter())
     from steelyard.scoring.assets import AUTO, load_base_model
 
-    chosen = AUTO if engine == HASHING else engine
+    folder, chosen = Path(source).expanduser(), AUTO if engine == HASHING else engine
+    if _is_earlier(name, source):
+        # Of those that had families or evaluations with it few still ask it: it waits for them, here.
+        return load_base_model(engine=chosen, threads=threads, folder=folder, is_later=True)
     return load_base_model(
-        engine=chosen,
-        threads=threads,
-        folder=Path(source).expanduser(),
-        host=host,
-        hosted_name=name,
+        engine=chosen, threads=threads, folder=folder, host=host, hosted_name=name
     )
 
 
@@ -133,7 +130,7 @@ def open_host(settings: Settings, closing: ExitStack) -> RemoteHost | None:
 
 
 def parse_base_models(text: str) -> dict[str, str]:
-    """Read the setting ``base_models``: name to folder, that of a shipped one too, or to ``hashing``.
+    """Read the setting ``base_models``: name to folder, or to ``hashing``.
 
     >>> parse_base_models("small=/srv/models/small, double=hashing")
     {'small': '/srv/models/small', 'double': 'hashing'}
@@ -147,18 +144,30 @@ def parse_base_models(text: str) -> dict[str, str]:
             raise _bad_base_model(entry, f"name {name!r} once")
         if name.startswith(FOREIGN_PREFIX):
             raise _bad_base_model(entry, f"choose a name that starts other than {name[:3]!r}")
-        sources[name] = _shipped_folder(name, entry) if source == BESIDE else source
+        sources[name] = source
     return sources
 
 
-def _shipped_folder(name: str, entry: str) -> str:
-    from steelyard.scoring.assets import BASE, MANIFEST
+def further_sources(settings: Settings) -> dict[str, str]:
+    """Return where the models beside the default are: the setting's, and earlier ones that ship.
 
-    beside = (path.parent for path in BASE.parent.glob(f"*/{MANIFEST}") if path.parent != BASE)
-    folders = {folder.name: str(folder) for folder in beside}
-    if name not in folders:
-        raise _bad_base_model(entry, f"beside the default, {', '.join(sorted(folders))} ships")
-    return folders[name]
+    What was fine-tuned on an earlier model, or calls it by name, goes on with it.
+    """
+    sources = parse_base_models(settings.base_models)
+    if settings.engine == HASHING:
+        return sources
+    from steelyard.scoring.assets import earlier_models
+
+    earlier = {name: str(folder) for name, folder in earlier_models().items()}
+    return {**sources, **{name: earlier[name] for name in earlier.keys() - sources.keys()}}
+
+
+def _is_earlier(name: str, source: str) -> bool:
+    if source == HASHING:
+        return False
+    from steelyard.scoring.assets import earlier_models
+
+    return Path(source).expanduser() == earlier_models().get(name)
 
 
 def _bad_base_model(entry: str, needed: str) -> InvalidSettingError:
@@ -185,13 +194,22 @@ def open_models(
     KEPT.bound(settings.question_cache_bytes)
     threads = settings.threads or None
     shipped = load_model(settings.engine, threads)
-    hosted = [_host(shipped.scorer.name, shipped, _SHIPPED, settings, prices, closing)]
+    default = shipped.scorer.name
+    earlier = [name for name, source in sources.items() if _is_earlier(name, source)]
+    priced = (prices.by_model[one] for one in (default, *earlier) if one in prices.by_model)
+    # Else what a price list says of the default would end with the next one.
+    prices = prices.filled((default, *earlier), next(priced, 0))
+    hosted = [_host(default, shipped, _SHIPPED, settings, prices, closing)]
     scorers = [shipped.scorer]
     for name, source in sources.items():
-        if name == hosted[0].name:
-            raise _bad_base_model(f"{name}={source}", f"{name!r} is the model that ships")
+        if name == default:
+            raise _bad_base_model(
+                f"{name}={source}", f"{name!r} is the default, which needs no entry: leave it out"
+            )
         model = load_further(name, source, settings.engine, threads)
-        hosted.append(_host(name, model, f"A base model named {name}.", settings, prices, closing))
+        said = f"A base model named {name}."
+        is_earlier = name in earlier
+        hosted.append(_host(name, model, said, settings, prices, closing, is_earlier=is_earlier))
         scorers.append(model.scorer)
     bases = {model.name: Base(model, scorer) for model, scorer in zip(hosted, scorers, strict=True)}
     connected = ConnectedModels(settings, prices, shipped.tokenizer, bases, closing)
@@ -212,6 +230,8 @@ def _host(
     settings: Settings,
     prices: Prices,
     closing: ExitStack,
+    *,
+    is_earlier: bool = False,
 ) -> HostedModel:
     from steelyard.serving.registry import HostedModel
 
@@ -231,6 +251,7 @@ def _host(
         evaluation_key=_identity(name, model),
         embed=getattr(model.scorer, "embed", getattr(model.scorer, "embed_words", None)),
         engine_status=getattr(model.scorer, "engine_status", None),
+        is_earlier=is_earlier,
     )
 
 

@@ -4,7 +4,8 @@
 fallback  who may stand in when the model asked for is unable to answer at the moment
 ========  ==========================================================================================
 auto      every other base model here that is no dearer, in the server's order; connected ones, which
-          would show a request to another server, are never among them
+          would show a request to another server, and those that ship from earlier are never among
+          them
 none      nobody
 a list    its models in its order, dearer ones too, at the price of the model asked for; a name that
           answers no calls is passed over
@@ -268,7 +269,7 @@ def candidates_of(
         others = [
             model
             for model in registry.hosted
-            if model.price_nano <= asked.price_nano and not model.is_connected
+            if model.price_nano <= asked.price_nano and not (model.is_connected or model.is_earlier)
         ]
     elif not isinstance(fallback, str):
         others = [registry.find(name) or tuned.get(name) for name in fallback]

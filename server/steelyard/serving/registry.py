@@ -90,6 +90,7 @@ class HostedModel:
         embed: Callable[[Sequence[str]], NDArray[np.float32]] | None = None,
         engine_status: Callable[[], EngineStatus | None] | None = None,
         is_connected: bool = False,
+        is_earlier: bool = False,
         sha256: str = "",
         is_calibrated: bool = True,
         is_teacher: bool = False,
@@ -105,6 +106,8 @@ class HostedModel:
         self.embed = embed
         #: Whether it answers on another server, which then sees what is asked, or by a route.
         self.is_connected = is_connected
+        #: Whether it ships for those who know it by name: it stands in for no other.
+        self.is_earlier = is_earlier
         #: Of a connected model: names what its logits come from, as a scorer's does.
         self.sha256 = sha256
         #: Whether its probabilities were calibrated; those of connected models may not be.

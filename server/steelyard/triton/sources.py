@@ -16,7 +16,7 @@ from sqlalchemy.exc import ArgumentError
 from steelyard.errors import EngineUnavailableError, NotFoundError
 from steelyard.families.lineage import answering, kept_warm, latest_of
 from steelyard.families.store import StoredLineage, all_revisions, load_lineage
-from steelyard.scoring.assets import AUTO
+from steelyard.scoring.assets import AUTO, earlier_models
 from steelyard.scoring.reading import FIRST_READING, identity_at
 from steelyard.scoring.tuned import read_artifact
 from steelyard.serving.base import HASHING, parse_base_models
@@ -50,7 +50,10 @@ def find_sources(
 ) -> Found:
     """Find what a Triton of these settings is to serve."""
     found = Found()
-    bases = _find_bases(settings, engine or settings.engine, found)
+    chosen = engine or settings.engine
+    if chosen == HASHING:
+        chosen = AUTO
+    bases = _find_bases(settings, chosen, found)
     tuned = tuned_models(settings)
     wanted = set(names)
     known = {*bases, *found.left_out, *(key for one in tuned for key in (one.adapter, one.ref))}
@@ -65,6 +68,10 @@ def find_sources(
         found.sources.extend(source for name, source in bases.items() if name in wanted)
         for name in found.left_out.keys() - wanted:
             del found.left_out[name]
+    for name, folder in earlier_models().items():
+        # An earlier model's own passes run in the service; those of a fine-tune of it may run here.
+        if name not in bases and any(model.base == name for model in tuned):
+            bases[name] = base_source(folder, name=name, engine=chosen)
     for model in tuned:
         if not wanted or wanted & {model.adapter, model.ref}:
             _add_tuned(settings, model, bases, found, is_named=bool(wanted))
@@ -131,15 +138,14 @@ def tuned_source(folder: Path, model: TunedModel, base: ModelSource) -> ModelSou
 
 
 def _find_bases(settings: Settings, engine: str, found: Found) -> dict[str, ModelSource]:
-    chosen = AUTO if engine == HASHING else engine
-    shipped = base_source(engine=chosen)
+    shipped = base_source(engine=engine)
     bases = {shipped.name: shipped}
     for name, source in parse_base_models(settings.base_models).items():
         if source == HASHING:
             found.left_out[name] = "It is the test double, and has no weights."
         else:
             folder = Path(source).expanduser()
-            bases[name] = base_source(folder, name=name, engine=chosen)
+            bases[name] = base_source(folder, name=name, engine=engine)
     return bases
 
 

@@ -48,7 +48,7 @@ def _option(name: str, help_text: str) -> Any:
     "--weights",
     type=PLACE,
     help="Start from a checkpoint's weights, or from a base model's folder, such as "
-    "server/steelyard/assets/base; with a fresh optimizer.",
+    "server/steelyard/assets/steelyard-base-2; with a fresh optimizer.",
 )
 @click.option(
     "--teacher",

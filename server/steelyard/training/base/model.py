@@ -53,8 +53,8 @@ class Batch:
     # (n_decisions,): index into ``steelyard.scoring.passes.KINDS``.
     kinds: Tensor
     context_pools: Tensor
-    # (n_decisions, n_compared): pools that outcomes are compared with, the most similar one
-    # counting: the context's, or those of its sentences; ``n_pools`` where there are no more.
+    # (n_decisions, n_compared): pools that outcomes are compared with, and with the mean of them, the
+    # most similar counting: the context's, or its sentences'; ``n_pools`` where there are no more.
     compared_pools: Tensor
     # (n_decisions, n_outcomes): pool of each outcome's text alone; ``n_pools`` for none.
     outcome_pools: Tensor
@@ -168,9 +168,13 @@ class PackedScorer(nn.Module):
         pooled = functional.normalize(pooled.index_add(0, batch.pools, flat.float()), dim=-1)
         used = (batch.outcome_pools < batch.n_pools).unsqueeze(-1)
         outcomes = pooled[batch.outcome_pools] * used
-        compared = torch.einsum("dsw,dow->dos", pooled[batch.compared_pools], outcomes)
-        absent = (batch.compared_pools == batch.n_pools).unsqueeze(1)
-        similarity = compared.masked_fill(absent, float("-inf")).amax(-1)
+        is_absent = batch.compared_pools == batch.n_pools
+        texts = pooled[batch.compared_pools].masked_fill(is_absent.unsqueeze(-1), 0.0)
+        # The text as a whole, too: what its sentences have in common.
+        whole = functional.normalize(texts.sum(1, keepdim=True), dim=-1)
+        compared = torch.einsum("dsw,dow->dos", torch.cat([texts, whole], 1), outcomes)
+        is_absent = functional.pad(is_absent, (0, 1), value=False).unsqueeze(1)
+        similarity = compared.masked_fill(is_absent, float("-inf")).amax(-1)
         return self._decide(flat[batch.markers], similarity, batch), pooled[: batch.n_pools]
 
     def encode(self, ids: Tensor, positions: Tensor, roles: Tensor, mask: Tensor) -> Tensor:
