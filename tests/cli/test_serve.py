@@ -41,7 +41,7 @@ def test_the_printed_command_works(tmp_path):
     with serving(tmp_path) as (_, address):
         command = curl_command(address["url"])
         done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
-        assert json.loads(done.stdout)["decisions"].keys() == {"refund"}
+        assert json.loads(done.stdout)["decisions"].keys() == {"team"}
 
 
 def test_a_port_in_use_is_named(tmp_path, run):

@@ -100,7 +100,7 @@ def test_training_lowers_the_loss(make_trainer) -> None:
     before = trainer.validate()["mean"]["log_loss"]
     words = trainer.model.word_embeddings.weight.clone()
     state = trainer.run()
-    assert state.step >= 15
+    assert state.step >= 10
     assert state.tokens >= 20 * STEP
     after = trainer.validate()["mean"]["log_loss"]
     assert after < 0.9 * before
@@ -189,7 +189,7 @@ def test_a_teacher_answers_as_far_as_it_is_kept(make_trainer, mixture, tokenizer
     row = mixture.rows["tickets"][0]
     examples = [replace(plain_examples(row)[0], kept=kept) for kept in (0.0, 0.5, 1.0)]
     [batch] = make_batches([make_item(row.context, examples, tokenizer)])
-    trainer = make_trainer(teacher=make_model(), anchor=1.0, tokens=2 * STEP, precision="float32")
+    trainer = make_trainer(teacher=make_model(), anchor=1.0, tokens=4 * STEP, precision="float32")
     assert trainer.anchor is None, "a teacher reads those texts anyway"
     trainer.run()
     assert trainer.drifts[0] == pytest.approx(0.0, abs=1e-6), "the pupil begins as its teacher"

@@ -36,7 +36,11 @@ _BACKLOG = 1024
 _EXAMPLE = {
     "context": "Invoice 118 was paid twice. Please send the second payment back.",
     "decisions": [
-        {"id": "refund", "kind": "binary", "question": "Does the writer ask for money back?"}
+        {
+            "id": "team",
+            "question": "Which team should answer this?",
+            "outcomes": ["billing", "shipping", "technical support"],
+        }
     ],
 }
 
