@@ -158,8 +158,9 @@ def further_sources(settings: Settings) -> dict[str, str]:
         return sources
     from steelyard.scoring.assets import earlier_models
 
-    earlier = {name: str(folder) for name, folder in earlier_models().items()}
-    return {**sources, **{name: earlier[name] for name in earlier.keys() - sources.keys()}}
+    for name, folder in earlier_models().items():
+        sources.setdefault(name, str(folder))
+    return sources
 
 
 def _is_earlier(name: str, source: str) -> bool:
