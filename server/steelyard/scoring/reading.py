@@ -2,9 +2,9 @@
 
 A base model has a reading, a number that its manifest holds, and what is trained on a base model
 keeps the reading that it was trained with. Reading 1 takes names as they are written and compares
-outcomes with the whole context. Reading 2 splits names into words. Reading 3
-compares the outcomes of a choice with each sentence of the context, and with their mean: what
-surrounds the sentence that decides then hides it less.
+outcomes with the whole context. Reading 2 splits names into words. Reading 3 compares the outcomes
+of a choice with each sentence of the context, and with their mean: what surrounds the sentence that
+decides then hides it less.
 """
 
 from __future__ import annotations

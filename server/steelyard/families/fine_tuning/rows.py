@@ -4,8 +4,8 @@ A fine-tune trains on the training rows that came since its family last trained 
 earlier ones, drawn with its seed, and is judged on every evaluation row. One that moves its family
 to another base model trains on every row, as nothing has learned from the earlier ones there. A
 version's rows keep their places in all later ones, so new rows are those past the ones that the
-version trained on had.
-Everything here is a function of versions that never change, so that an estimate and a start agree.
+version trained on had. Everything here is a function of versions that never change, so that an
+estimate and a start agree.
 """
 
 from __future__ import annotations

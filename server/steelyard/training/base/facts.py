@@ -1,8 +1,8 @@
 """Facts in everyday words: texts that bear them out, texts that rule them out, and questions.
 
 A lexicon of opposites (``records``) teaches the words of an opposite; here a text and a question say
-the same in other words, as people do. A third of a negated question's forms are double negations, so
-that "not" or "false" alone gives no answer away.
+the same in other words, as people do. A quarter of the questions refuse the opposite, so that "not"
+or "false" alone gives no answer away.
 """
 
 from __future__ import annotations
