@@ -59,5 +59,6 @@ def test_it_runs(path, tmp_path, monkeypatch, local_model):
     assert len(json.dumps([cell.outputs for cell in shown])) < MOST_BYTES
     if "LOCAL_MODEL_URL" in path.read_text(encoding="utf-8"):
         assert local_model.asked
+        assert "Kept as calibration 1 of local." in str(shown)
         assert "asked: steelyard-base-2 (0." in str(shown)
         assert ", then local (0." in str(shown)
