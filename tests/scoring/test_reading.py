@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -67,9 +69,26 @@ def test_the_first_reading_takes_names_and_contexts_as_they_are(random_tokenizer
     assert read_request(asked, random_tokenizer).sentences == ()
 
 
+def test_a_negated_question_is_asked_without_its_negation(random_tokenizer, scorer):
+    encode = random_tokenizer.encode
+    negated = replace(OPEN, question="Is it not open?")
+    [read] = read_request(RenderedRequest(ONE, (negated,)), random_tokenizer).decisions
+    assert read.question == encode(OPEN.question)
+    assert list(read.outcomes) == [encode("no"), encode("yes")]
+    assert read.alone == (None, read.question)
+    asked, turned = scorer.score([RenderedRequest(ONE, (OPEN, negated))])[0]
+    np.testing.assert_allclose(asked.logits, turned.logits[::-1], atol=1e-4)
+    # An earlier reading takes it as it was sent, and so is a question whose yes is described.
+    [sent] = read_request(RenderedRequest(ONE, (negated,)), random_tokenizer, 3).decisions
+    assert (sent.question, sent.yes) == (encode(negated.question), 0)
+    described = replace(negated, outcomes=("yes: it is shut", "no"))
+    [kept] = read_request(RenderedRequest(ONE, (described,)), random_tokenizer).decisions
+    assert (kept.question, kept.yes) == (encode(negated.question), 0)
+
+
 def test_a_reading_has_an_identity_of_its_own():
     assert identity_at("ab", FIRST_READING) == "ab"
-    assert len({identity_at("ab", reading) for reading in (1, 2, 3)}) == 3
+    assert len({identity_at("ab", reading) for reading in (1, 2, 3, 4)}) == 4
     assert identity_at("", 2) == ""
 
 

@@ -45,10 +45,12 @@ NOTHING = -1
 STAGE_CONTEXT, STAGE_QUESTION, STAGE_CONTINUATION, STAGE_OUTCOME = range(4)
 
 
-def alone_texts(kind: str, question: T, outcomes: Sequence[T]) -> tuple[T | None, ...]:
+def alone_texts(
+    kind: str, question: T, outcomes: Sequence[T], yes: int = 0
+) -> tuple[T | None, ...]:
     """Return the text that stands for each outcome in the similarity channel."""
     if kind == "binary":
-        return (question, *(None for _ in outcomes[1:]))
+        return tuple(question if place == yes else None for place in range(len(outcomes)))
     return tuple(outcomes)
 
 
@@ -59,11 +61,13 @@ class TokenizedDecision:
     kind: str
     question: Sequence[int]
     outcomes: Sequence[Sequence[int]]
+    #: Of a yes/no question, the place of the outcome that the question's words speak for.
+    yes: int = 0
 
     @property
     def alone(self) -> tuple[Sequence[int] | None, ...]:
         """The text of each outcome for the similarity channel; None where similarity is zero."""
-        return alone_texts(self.kind, self.question, self.outcomes)
+        return alone_texts(self.kind, self.question, self.outcomes, self.yes)
 
 
 @dataclass(frozen=True, slots=True)

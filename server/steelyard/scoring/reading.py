@@ -4,7 +4,8 @@ A base model has a reading, a number that its manifest holds, and what is traine
 keeps the reading that it was trained with. Reading 1 takes names as they are written and compares
 outcomes with the whole context. Reading 2 splits names into words. Reading 3 compares the outcomes
 of a choice with each sentence of the context, and with their mean: what surrounds the sentence that
-decides then hides it less.
+decides then hides it less. Reading 4 asks a negated yes/no question without its negation, with "yes"
+and "no" in each other's place.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ import hashlib
 import re
 from collections.abc import Sequence
 
+from steelyard.decisions.questions import plain_question
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest, read_outcomes
 from steelyard.scoring.packing import TokenizedDecision, TokenizedRequest, windows
 from steelyard.scoring.tokenizer import Tokenizer
 
 #: The reading of a manifest that names none, and that of base models trained today.
-FIRST_READING, READING = 1, 3
-_WORDS, _SENTENCES = 2, 3
+FIRST_READING, READING = 1, 4
+_WORDS, _SENTENCES, _NEGATIONS = 2, 3, 4
+_YES_NO, _NO_YES = ("yes", "no"), ("no", "yes")
 #: Tokens of a sentence: shorter ones go with the next, longer ones are cut into windows.
 MIN_SENTENCE, MAX_SENTENCE, SENTENCE_OVERLAP = 6, 64, 16
 #: Where a sentence ends: after its mark and what closes with it, or at a line's end, which is
@@ -38,23 +41,33 @@ def read_request(
     request: RenderedRequest, tokenizer: Tokenizer, reading: int = READING
 ) -> TokenizedRequest:
     """Return a request as the model reads it."""
-    decisions = [
-        TokenizedDecision(
-            decision.kind,
-            tokenizer.encode(decision.question),
-            tokenizer.encode_many(outcomes_read(decision, reading)),
+    decisions = []
+    for decision in request.decisions:
+        question, outcomes = decision_read(decision, reading)
+        decisions.append(
+            TokenizedDecision(
+                decision.kind,
+                tokenizer.encode(question),
+                tokenizer.encode_many(outcomes),
+                yes=int(outcomes is _NO_YES),
+            )
         )
-        for decision in request.decisions
-    ]
     sentences: Sequence[tuple[int, ...]] = ()
     if reading >= _SENTENCES and any(one.kind == "single" for one in decisions):
         sentences = sentences_of(request.context, tokenizer)
     return TokenizedRequest(tokenizer.encode(request.context), decisions, sentences)
 
 
-def outcomes_read(decision: RenderedDecision, reading: int = READING) -> tuple[str, ...]:
-    """Return the texts of a decision's outcomes that a reading puts before the tokenizer."""
-    return read_outcomes(decision.outcomes) if reading >= _WORDS else decision.outcomes
+def decision_read(
+    decision: RenderedDecision, reading: int = READING
+) -> tuple[str, tuple[str, ...]]:
+    """Return the texts of a question and of its outcomes that a reading puts before the tokenizer."""
+    if reading < _WORDS:
+        return decision.question, decision.outcomes
+    if reading >= _NEGATIONS and decision.kind == "binary" and decision.outcomes == _YES_NO:
+        question, is_turned = plain_question(decision.question)
+        return question, _NO_YES if is_turned else _YES_NO
+    return decision.question, read_outcomes(decision.outcomes)
 
 
 def sentences_of(text: str, tokenizer: Tokenizer) -> list[tuple[int, ...]]:

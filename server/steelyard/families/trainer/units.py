@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from steelyard.decisions.rendering import RenderedDecision
 from steelyard.families.trainer.rows import TuningRow
-from steelyard.scoring.reading import READING, outcomes_read
+from steelyard.scoring.reading import READING, decision_read
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base.augment import WordedDecision
 from steelyard.training.base.batches import Item, make_item
@@ -42,9 +42,9 @@ def scaled_rewards(rewards: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def as_read(row: TuningRow, reading: int) -> TuningRow:
-    """Return a row whose outcomes are as the model reads them, before some are left out."""
-    outcomes = outcomes_read(row.decision, reading)
-    return replace(row, decision=replace(row.decision, outcomes=outcomes))
+    """Return a row whose question and outcomes are as the model reads them, before some are left out."""
+    question, outcomes = decision_read(row.decision, reading)
+    return replace(row, decision=replace(row.decision, question=question, outcomes=outcomes))
 
 
 def usable_groups(
