@@ -36,7 +36,7 @@ CHECK_SHARE = 0.15
 #: alone, and with another wording beside them.
 PAIR_SHARE, NEGATE_SHARE, REWORD_SHARE = 0.3, 0.08, 0.1
 #: Shares of rows that are made up: on opposites, on facts in other words, and on levels.
-RECORD_SHARE, FACT_SHARE, LEVELS_SHARE = 0.05, 0.1, 0.06
+RECORD_SHARE, FACT_SHARE, LEVELS_SHARE = 0.05, 0.13, 0.06
 #: Share of rows with unrelated text around the context; with a question that the context does not
 #: answer; and of choices with a wrong outcome that has a word of the context.
 SURROUND_SHARE, UNANSWERED_SHARE, MISLEAD_SHARE = 0.25, 0.05, 0.15
@@ -76,6 +76,16 @@ CHECKS = (
     "Would you say: {label}? ({question})",
     "Does the label {label} apply?",
     "Is this {label}?",
+)
+#: The same of what a message is about, as people ask it.
+INTENT_CHECKS = (
+    "Is this about {label}?",
+    "Is the message about {label}?",
+    "Does the writer ask about {label}?",
+    "Does the customer need help with {label}?",
+    "Is the subject {label}?",
+    "Does this belong to {label}?",
+    "Should it go to the people for {label}?",
 )
 NONE_NAMES = ("none of the above", "other", "something else", "none of these", "unknown")
 #: Further names and descriptions of the outcome for what is none of the others.
@@ -178,7 +188,8 @@ def _worded(
     """Word a labelled decision, as another or with others beside it."""
     checks: list[WordedDecision] = []
     if draft.kind == "single" and rng.random() < CHECK_SHARE:
-        checks = _both_ways(_check(draft, rng), rng)
+        forms = INTENT_CHECKS if source in mixture.intents and rng.random() < 0.5 else CHECKS
+        checks = _both_ways(_check(draft, forms, rng), rng)
         if rng.random() < 0.6:
             return checks
     draft.kept = KEPT if draft.kind == "single" or source in mixture.moderation else 0.0
@@ -225,11 +236,11 @@ def _example(draft: _Draft) -> WordedDecision:
     return WordedDecision(decision, targets, draft.kept)
 
 
-def _check(draft: _Draft, rng: np.random.Generator) -> _Draft:
+def _check(draft: _Draft, forms: tuple[str, ...], rng: np.random.Generator) -> _Draft:
     """Turn a choice into a yes/no question on one of its outcomes."""
     best = int(np.argmax(draft.targets))
     index = best if rng.random() < 0.5 else int(rng.integers(len(draft.names)))
-    wording = CHECKS[int(rng.integers(len(CHECKS)))]
+    wording = forms[int(rng.integers(len(forms)))]
     described = draft.descriptions[index]
     label = draft.names[index]
     if described is not None and rng.random() < 0.4:

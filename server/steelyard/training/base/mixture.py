@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,10 +34,11 @@ VALIDATION_SOURCES = (
 )
 
 MODERATION = "moderation / safety"
+INTENTS = "intent / routing / support"
 #: How much of each category a step reads, on top of the multipliers of ``weights.json``. Tasks
 #: that a service is asked (routing, topics, moderation) before those a small encoder cannot learn.
 CATEGORY_WEIGHTS = {
-    "intent / routing / support": 2.0,
+    INTENTS: 2.0,
     "topic / type / relation": 1.6,
     MODERATION: 2.0,
     "ordinal (levels, rubric)": 2.0,
@@ -68,6 +70,8 @@ class Mixture:
     labels: dict[str, list[str]] = field(default_factory=dict)
     #: Sources whose yes/no questions are on what a text does to its reader.
     moderation: frozenset[str] = frozenset()
+    #: Sources whose choices are on what a message is about.
+    intents: frozenset[str] = frozenset()
 
     def sample(self, rng: np.random.Generator, n_rows: int) -> list[Row]:
         """Draw rows with replacement: a source by its share, then a row of it."""
@@ -124,9 +128,12 @@ def load_mixture(data: Path, statuses: tuple[str, ...]) -> tuple[Mixture, dict[s
                 for source, counter in sorted(labels.items())
                 if source in rows
             },
-            moderation=frozenset(
-                source for source in rows if weights[source]["category"] == MODERATION
-            ),
+            moderation=_of_category(MODERATION, rows, weights),
+            intents=_of_category(INTENTS, rows, weights),
         ),
         validation,
     )
+
+
+def _of_category(category: str, sources: Iterable[str], weights: Any) -> frozenset[str]:
+    return frozenset(source for source in sources if weights[source]["category"] == category)
