@@ -102,7 +102,7 @@ class Reference:
             n_outcomes = len(decision.outcomes)
             similarity = np.zeros(n_outcomes)
             if decision.kind == "binary":  # the question stands for "yes"
-                similarity[0] = self.outcome_vectors([decision.question])[0] @ context
+                similarity[decision.yes] = self.outcome_vectors([decision.question])[0] @ context
             elif decision.kind == "single" and request.sentences:
                 compared = self.outcome_vectors(request.sentences)
                 whole = compared.sum(axis=0)

@@ -277,9 +277,9 @@ def made_fact(rng: np.random.Generator) -> tuple[str, list[Made]]:
         Made("binary", _worded(_asked(fact, is_so, rng), given), ("yes", "no"), int(is_so != holds))
         for is_so in (True, False)
     ]
-    if rng.random() < 0.4:
-        # What is stated and what is not, in the same words.
-        of, right = (fact, int(not holds)) if rng.random() < 0.6 else (absent, 1)
+    if rng.random() < 0.6:
+        # What is stated and what is not, in the same words; as often yes as no, or nearly.
+        of, right = (fact, int(not holds)) if rng.random() < 0.85 else (absent, 1)
         claim = of.claim if rng.random() < 0.5 or of is absent else of.denied
         right = 1 - right if claim == fact.denied else right
         question = _worded(pick(_SAYS, rng).format(c=claim), given)

@@ -132,8 +132,8 @@ def lexicon() -> list[tuple[tuple[str, ...], str, str]]:
 def made_record(rng: np.random.Generator) -> tuple[str, list[Made]]:
     """Return a context that states one or two facts, and questions on one of them.
 
-    A third of the contexts are asked about a thing that they do not speak of, too: that the text
-    says so is then no.
+    A quarter of the contexts are asked about a thing that they do not speak of, too: that the text
+    says so is then no. As many are asked in the same words for what they say.
     """
     entries = lexicon()
     first, second, third = (entries[i] for i in rng.permutation(len(entries))[:3])
@@ -151,11 +151,16 @@ def made_record(rng: np.random.Generator) -> tuple[str, list[Made]]:
         Made("binary", _worded(pick(_ASKED, rng), noun, one, other, rng), ("yes", "no"), right)
         for one, other, right in ((is_, is_not, 0), (is_not, is_, 1))
     ]
-    if rng.random() < 0.35:
+    draw = rng.random()
+    if draw < 0.25:
         absent, said, unsaid = _drawn(third, rng)
         if absent not in context:
             question = _worded(_ASKED[2], absent, said, unsaid, rng)
             asked.append(Made("binary", question, ("yes", "no"), 1))
+    elif draw < 0.5:
+        # The same words of what it does speak of, so that they alone mean neither yes nor no.
+        question = _worded(_ASKED[2], noun, is_, is_not, rng)
+        asked.append(Made("binary", question, ("yes", "no"), 0))
     if rng.random() < 0.5:
         asked.append(_choice(noun, is_, is_not, rng))
     return context, [asked[i] for i in rng.permutation(len(asked))]
