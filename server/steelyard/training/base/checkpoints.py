@@ -51,7 +51,9 @@ def mean_weights(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
     """Return the mean of the weights of several runs that share a start (Wortsman et al. 2022)."""
     read = [read_weights(path) for path in paths]
     return {
-        name: torch.stack([weights[name].float() for weights in read]).mean(0) for name in read[0]
+        # In float64, so that the mean of equal weights is these weights to the last bit.
+        name: torch.stack([weights[name].double() for weights in read]).mean(0).float()
+        for name in read[0]
     }
 
 
