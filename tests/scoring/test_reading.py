@@ -11,6 +11,7 @@ from steelyard.scoring.reading import (
     FIRST_READING,
     MAX_SENTENCE,
     MIN_SENTENCE,
+    decision_read,
     identity_at,
     read_request,
     sentences_of,
@@ -76,6 +77,10 @@ def test_a_negated_question_is_asked_without_its_negation(random_tokenizer, scor
     assert read.question == encode(OPEN.question)
     assert list(read.outcomes) == [encode("no"), encode("yes")]
     assert read.alone == (None, read.question)
+    # What was read is read once more as it is: fine-tuning leaves outcomes out in between.
+    question, outcomes = decision_read(negated)
+    again = replace(negated, question=question, outcomes=outcomes)
+    assert read_request(RenderedRequest(ONE, (again,)), random_tokenizer).decisions == [read]
     asked, turned = scorer.score([RenderedRequest(ONE, (OPEN, negated))])[0]
     np.testing.assert_allclose(asked.logits, turned.logits[::-1], atol=1e-4)
     # An earlier reading takes it as it was sent, and so is a question whose yes is described.

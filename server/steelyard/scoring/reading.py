@@ -49,7 +49,9 @@ def read_request(
                 decision.kind,
                 tokenizer.encode(question),
                 tokenizer.encode_many(outcomes),
-                yes=int(outcomes is _NO_YES),
+                yes=int(
+                    reading >= _NEGATIONS and decision.kind == "binary" and outcomes == _NO_YES
+                ),
             )
         )
     sentences: Sequence[tuple[int, ...]] = ()
