@@ -93,6 +93,13 @@ def test_a_site_loads_nothing_from_outside(site):
         assert not re.search(r"url\(['\"]?(?:https?:)?//", path.read_text(encoding="utf-8")), path
 
 
+@pytest.mark.parametrize(
+    ("page", "name"), [("base-model", "steelyard-base-2"), ("base-model-1", "steelyard-base-1")]
+)
+def test_a_base_models_page_is_its_own_card(text_of, page, name):
+    assert f"Model card: {name}" in text_of(f"models/{page}.html")
+
+
 def test_every_setting_is_in_its_table(text_of):
     text = text_of("operators/settings.html")
     rows = [
