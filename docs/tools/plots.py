@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 import steelyard
 from steelyard.calibration.metrics import ece
 from steelyard.calibration.reliability import reliability_table
+from steelyard.scoring.assets import read_manifest
 
 ROOT = Path(__file__).resolve().parents[2]
 PLOTS = ROOT / "docs" / "plots"
@@ -186,8 +187,7 @@ def draw() -> dict[str, str]:
 
 def write_numbers() -> None:
     """Ask the model, and keep what it answers with the temperature that it was calibrated with."""
-    [path] = (ROOT / "server" / "steelyard" / "assets" / "steelyard-base-2").glob("manifest.json")
-    manifest = json.loads(path.read_text(encoding="utf-8"))
+    manifest = read_manifest()
     fitted = manifest["temperatures"]["int8"]["temperatures"]
     rows = asked_rows()
     numbers = {

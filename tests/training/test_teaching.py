@@ -21,6 +21,7 @@ from steelyard.training.base.noise import (
 )
 from steelyard.training.base.records import NAMES, lexicon, made_record
 
+FACTS = (*facts(), *wants())
 QUESTIONS = (
     "Is this headline clickbait?",
     "Does the customer ask for a refund?",
@@ -109,7 +110,7 @@ def test_a_record_is_answered_by_what_it_states(monkeypatch: pytest.MonkeyPatch)
 def test_a_fact_is_asked_both_ways_and_every_wording_is_complete() -> None:
     assert len(facts()) >= 100
     assert len(wants()) >= 40
-    for fact in (*facts(), *wants()):
+    for fact in FACTS:
         assert len(fact.holds) == len(fact.fails) == 2
         assert fact.asks
         assert fact.opposites
@@ -122,8 +123,7 @@ def test_a_fact_is_asked_both_ways_and_every_wording_is_complete() -> None:
         for one in asked:
             if one.kind == "single":
                 # The claim that the text rules out is the other one.
-                of = (*facts(), *wants())
-                fact = next(f for f in of if len({*one.outcomes} & worded_claims(f)) == 2)
+                fact = next(f for f in FACTS if len({*one.outcomes} & worded_claims(f)) == 2)
                 # The longest part that is there: "got the job" is in "somebody else got the job", too.
                 said = [text for text in (*fact.holds, *fact.fails) if starts(text) in context]
                 holds = max(said, key=lambda text: len(starts(text))) in fact.holds
@@ -169,9 +169,7 @@ def test_no_word_of_a_reserved_domain_is_taught() -> None:
         n - 1 for n in Counter(s for e in lexicon() for s in e[1:]).values()
     )
     assert not states & {"malignant", "benign", "poisonous", "edible", "guilty", "void", "injured"}
-    said = " ".join(
-        t for f in (*facts(), *wants()) for t in (*f.holds, *f.fails, f.claim, f.denied)
-    )
+    said = " ".join(t for f in FACTS for t in (*f.holds, *f.fails, f.claim, f.denied))
     assert not {
         "biopsy",
         "penicillin",
