@@ -10,10 +10,11 @@ import pytest
 from steelyard.errors import EngineUnavailableError, NotFoundError
 from steelyard.families.lineage import Lineage, Switch, TunedFamily
 from steelyard.families.store import StoredLineage
+from steelyard.scoring.assets import earlier_models
 from steelyard.settings import Settings, read_settings
 from steelyard.storage.artifacts import ArtifactStore
 from steelyard.triton import sources
-from steelyard.triton.repository import ModelSource
+from steelyard.triton.repository import ModelSource, base_source
 from steelyard.triton.sources import TunedModel, find_sources, models_in_use, tuned_source
 from support.lineage_cases import grow
 from support.triton_hosting import write_artifact, write_lora_artifact
@@ -76,11 +77,11 @@ def test_one_without_an_artifact_yet_is_left_out():
 def in_use(settings, base, tmp_path, monkeypatch):
     """Put a fine-tune of the random model into the store and say that it is in use."""
 
-    def put(artifact: ModelSource) -> TunedModel:
+    def put(artifact: ModelSource, *, of: str = "small") -> TunedModel:
         store = ArtifactStore(
             str(settings.home.absolute() / "frames" / "models"), settings.home / "models"
         )
-        model = TunedModel("ft-ftj_test", "router@1", "small", store.put(artifact.adapter))
+        model = TunedModel("ft-ftj_test", "router@1", of, store.put(artifact.adapter))
         monkeypatch.setattr(sources, "tuned_models", lambda _: [model])
         return model
 
@@ -93,6 +94,18 @@ def test_a_lora_fine_tune_is_found_by_adapter_or_number(settings, base, tmp_path
         [found] = find_sources(settings, names=[name], engine="onnxruntime-float32").sources
         assert (found.name, found.sha256) == (model.adapter, model.artifact_sha256)
         assert found.adapter is not None
+
+
+def test_one_of_an_earlier_base_model_is_found_and_that_model_is_not(settings, tmp_path, in_use):
+    """The earlier model's own passes run in the service."""
+    name, folder = next(iter(earlier_models().items()))
+    earlier = base_source(folder, name=name, engine="onnxruntime-int8")
+    model = in_use(write_lora_artifact(tmp_path / "artifact", earlier), of=name)
+    found = find_sources(settings, engine="onnxruntime-int8").sources
+    assert [source.name for source in found] == ["steelyard-base-2", "small", model.adapter]
+    assert found[-1].files.reading == earlier.files.reading < found[0].files.reading
+    [asked_for] = find_sources(settings, names=[model.ref], engine="onnxruntime-int8").sources
+    assert asked_for.sha256 == model.artifact_sha256
 
 
 def test_one_of_heads_alone_has_no_model_of_its_own(settings, base, tmp_path, in_use):
