@@ -328,7 +328,9 @@ def test_made_up_rows_and_surroundings_come_in(monkeypatch: pytest.MonkeyPatch) 
     mixture = Mixture(rows=plain_rows, shares={}, labels=MIXTURE.labels)
     monkeypatch.setattr(module, "SURROUND_SHARE", 1.0)
     contexts = [augment(make_row(), mixture, np.random.default_rng(i))[0] for i in range(20)]
-    assert all("Unrelated" in text and "water" in text for text in contexts)
+    assert all("water" in text for text in contexts)
+    assert sum("Unrelated" in text for text in contexts) >= 10  # the others have made-up text
+    assert min(len(text.split()) for text in contexts) >= 10
     whole = make_row()
     whole.source = "clickbait"
     assert "Unrelated" not in augment(whole, mixture, np.random.default_rng(0))[0]

@@ -205,13 +205,16 @@ def test_a_context_stays_whole_among_plain_texts(mixture: Mixture) -> None:
     rng = np.random.default_rng(4)
     places = Counter()
     for _ in range(60):
-        text = surround("It is mine.", "cad_nli", mixture, rng)
+        text = surround("It is mine.", "cad_nli", mixture, rng, is_made=True)
         before, found, after = text.partition("It is mine.")
         assert found
         assert 10 <= len((before + after).split()) <= MOST_WORDS
         assert "bad" not in text
         places[bool(before), bool(after)] += 1
     assert {(True, False), (False, True), (True, True)} <= set(places)
+    plain = {"A", "It", "barks.", "dog", "is", "mine.", "play", "runs.", "a", "song"}
+    others = [set(surround("It is mine.", "cad_nli", mixture, rng).split()) for _ in range(60)]
+    assert 10 < sum(not words <= plain for words in others) < 60  # made-up statements, too
     alone = Mixture({"edos_sexism": mixture.rows["edos_sexism"]}, {"edos_sexism": 1.0})
     assert surround("It is mine.", "x", alone, rng) == "It is mine."
 

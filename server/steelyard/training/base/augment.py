@@ -36,10 +36,10 @@ CHECK_SHARE = 0.15
 #: alone, and with another wording beside them.
 PAIR_SHARE, NEGATE_SHARE, REWORD_SHARE = 0.3, 0.08, 0.1
 #: Shares of rows that are made up: on opposites, on facts in other words, and on levels.
-RECORD_SHARE, FACT_SHARE, LEVELS_SHARE = 0.05, 0.13, 0.06
+RECORD_SHARE, FACT_SHARE, LEVELS_SHARE = 0.05, 0.13, 0.08
 #: Share of rows with unrelated text around the context; with a question that the context does not
 #: answer; and of choices with a wrong outcome that has a word of the context.
-SURROUND_SHARE, UNANSWERED_SHARE, MISLEAD_SHARE = 0.25, 0.05, 0.15
+SURROUND_SHARE, UNANSWERED_SHARE, MISLEAD_SHARE = 0.3, 0.05, 0.15
 #: How much of a choice's target is a teacher's answer, where there is one; and the share of rows
 #: that are asked another source's choice, of which all of the target is.
 KEPT, ELSEWHERE_SHARE = 0.5, 0.12
@@ -100,7 +100,7 @@ CATCH_ALL_TEXTS = (
 )
 #: Share of choices with such an outcome, and of these the share of which it is the answer: in real
 #: requests it mostly is not.
-CATCH_ALL_SHARE, CATCH_ALL_RIGHT = 0.14, 0.2
+CATCH_ALL_SHARE, CATCH_ALL_RIGHT = 0.14, 0.1
 FIELDS = ("text", "message", "body", "content", "input", "ticket", "comment")
 EXTRAS = (
     ("channel", ("email", "chat", "web", "phone")),
@@ -205,7 +205,7 @@ def _made(
     context: str, asked: list[Made], source: str, mixture: Mixture, rng: np.random.Generator
 ) -> tuple[str, list[WordedDecision]]:
     if rng.random() < SURROUND_SHARE:
-        context = surround(context, source, mixture, rng)
+        context = surround(context, source, mixture, rng, is_made=True)
     return context, [
         WordedDecision(
             RenderedDecision(one.kind, one.question, one.outcomes),

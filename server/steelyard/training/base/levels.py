@@ -127,6 +127,23 @@ _SCALES = """
 3 I fought with it for three days. | It took a specialist and many attempts. | A real struggle, with many setbacks.
 4 Ten experts failed for years before one managed it. | It brought us to our limits and beyond. | The hardest thing I did in my whole life.
 """
+#: How soon somebody must act, told by what happens and not by a date.
+_SITUATIONS = """
+? How urgent is the matter? | How urgent is it? | How urgently is help needed? | How soon must somebody act? | Which priority does this deserve?
+= not at all urgent; a little urgent; fairly urgent; urgent; of the utmost urgency
+= no hurry; little hurry; some hurry; great hurry; emergency
+= can wait for ever; can wait for weeks; should be done this week; should be done today; must be done this minute
+= lowest; low; medium; high; highest
+= P5; P4; P3; P2; P1
+- {p} | {who} writes: {p} | {who} on the telephone: {p}
+0 A caller would like to know when the office was founded. | What does the name of your company mean? | Somebody asks which fonts the brochure uses. | An owner wonders who designed the {n}. | I only wanted to say thank you for the {n}. | Is there a poster of your old logo? | A visitor asks how old the {n} is. | A collector is curious how many {n}s were ever made. | It would be nice if the {n} came in green too. | A member asks where the minutes of past years can be read. | Someone praises the music in the waiting room. | Do you also sell postcards? | A neighbour admires the new fence. | An applicant asks what the town is like. | Which of your colours is the most popular? | A colleague suggests another picture for the front page. | A passenger asks since when the trams have been yellow.
+1 The handle of the {n} is a little loose. | We would like another cushion for the sofa. | A letter of the sign above the door is crooked. | A member wants the newsletter at another address. | Some time this season the grass could be cut. | A drawer of the {n} does not close smoothly. | Please send me a new copy of the manual, there is no hurry. | A guest found the soup a bit salty. | A driver asks for a newer map for the next tour in spring. | The paint on the bench has faded. | An icon sits two pixels too low. | A clerk wants a second screen next quarter. | The {n} makes a faint noise now and then. | A bulb in the corridor is dim. | A customer would rather have a paper receipt in future. | One of forty chairs wobbles. | The clock in the hall is a minute slow.
+2 The {n} I bought has the wrong plug, so I cannot use it. | A driver's pass stops being valid in eight days. | Every third message is sent twice. | The washing machine in the basement is broken; there is a second one. | A supplier has not answered for two weeks and stock is getting low. | A cook is ill and the rota has a gap at the end of the week. | My order has been on its way for six days. | I paid for two {n}s and one came. | Reports take ten minutes to open since the update. | A team cannot print, but the floor below can. | The roof lets in a little water when it rains. | A worker's gloves have holes. | A passenger left a suitcase on the train. | A member was billed the wrong fee and asks for a correction. | The back door does not lock properly, the front door does. | Our heating is weak; it is cool but bearable. | An old couple waits for a ramp that was promised for last week.
+3 The whole team has been unable to work since the morning. | Our shop cannot take any payments today. | My son has been stuck in the lift for twenty minutes and is calm. | The freezer with all the food for the wedding tomorrow has stopped. | Somebody broke the lock and the store stands open. | The last train has gone and eight children are at the station. | The bridge has a crack and lorries still cross it. | Water is running through the ceiling into the office. | The only pump of the plant failed; the tank overflows by tonight. | A worker was threatened by a customer and is afraid to go home. | Four hundred guests stand in front of a locked hall. | A laptop with the addresses of all members was stolen. | The website of the shop is down on the busiest day of the year. | An old man has not opened his door since yesterday. | A bus with forty people has broken down on a lonely road. | The lines are dead in half of the district. | Someone has published our password list.
+4 The kitchen is on fire and people are inside. | A man has fallen onto the rails and a train is coming. | A child has fallen into the river. | Somebody is pointing a gun at the cashier. | The driver does not breathe. | The dam is breaking above the village. | An intruder is deleting all our data as I write. | The ferry is sinking with sixty people. | A worker is trapped under the {n} and bleeds heavily. | A wall has collapsed on a group of pupils. | The brakes of the bus have failed on the way down the hill. | Poison is running into the drinking water. | There has been an explosion in the hall; many are hurt. | My daughter has swallowed bleach. | The reactor cannot be cooled any more. | A lift with nine people is falling. | A crowd is being crushed against the gate.
+"""
+#: Share of the scales that is of situations, and of degrees.
+SITUATION_SHARE, DEGREE_SHARE = 0.3, 0.25
 #: Words that stand before an adjective, from the least to the most.
 _DEGREES = (
     ("not at all {a}", "not {a} in the least", "anything but {a}"),
@@ -175,14 +192,22 @@ class Scale:
 
 
 def scales() -> list[Scale]:
-    """Return every scale with sentences of its own."""
-    return [_scale(block.splitlines()) for block in _SCALES.strip().split("\n\n")]
+    """Return every scale with sentences of its own, that of situations last."""
+    blocks = (*_SCALES.strip().split("\n\n"), _SITUATIONS.strip())
+    return [_scale(block.splitlines()) for block in blocks]
 
 
 def made_levels(rng: np.random.Generator) -> tuple[str, list[Made]]:
     """Return a context that says how much of something there is, and a question on it."""
     adjective = _pick(_ADJECTIVES, rng)
-    scale = _of_degree(adjective) if rng.random() < 0.35 else _pick(scales(), rng)
+    *others, situations = scales()
+    draw = rng.random()
+    if draw < SITUATION_SHARE:
+        scale = situations
+    elif draw < SITUATION_SHARE + DEGREE_SHARE:
+        scale = _of_degree(adjective)
+    else:
+        scale = _pick(others, rng)
     kept = _pick(_FEWER, rng)
     right = int(rng.integers(len(kept)))
     phrase = _pick(scale.phrases[kept[right]], rng)

@@ -7,10 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from steelyard.training.base.facts import made_fact
 from steelyard.training.base.mixture import Mixture, Row
+from steelyard.training.base.records import made_record
 
 #: Words of unrelated text around a context: the number is drawn evenly in its logarithm.
-LEAST_WORDS, MOST_WORDS = 10, 250
+LEAST_WORDS, MOST_WORDS = 10, 280
+#: Share of the texts around a context that are made up: statements, which a message can be told from.
+MADE_SHARE = 0.5
 #: Sources of texts that offend nobody, ask nothing of an assistant and are no opinion.
 PLAIN_SOURCES = (
     "attack_technique", "bitext_support", "booking_slots", "boolq", "cooking_tags", "dbpedia",
@@ -32,8 +36,13 @@ _INVERSE = re.compile(r"inconsistent|contradict", re.IGNORECASE)
 _TRIES = 8
 
 
-def surround(context: str, source: str, mixture: Mixture, rng: np.random.Generator) -> str:
-    """Put sentences of other sources' contexts before a context, after it, or on both sides."""
+def surround(
+    context: str, source: str, mixture: Mixture, rng: np.random.Generator, *, is_made: bool = False
+) -> str:
+    """Put sentences of other contexts before a context, after it, or on both sides.
+
+    They are of other sources' and, unless the context itself is made up, of made-up ones.
+    """
     wanted = int(np.exp(rng.uniform(np.log(LEAST_WORDS), np.log(MOST_WORDS))))
     sentences: list[str] = []
     n_words = 0
@@ -41,7 +50,11 @@ def surround(context: str, source: str, mixture: Mixture, rng: np.random.Generat
         row = _row_of(PLAIN_SOURCES, source, mixture, rng)
         if row is None:
             return context
-        for sentence in re.split(r"(?<=[.!?])\s+", row.context):
+        text = row.context
+        if not is_made and rng.random() < MADE_SHARE:
+            # A made-up fact may not stand beside another, which it could contradict.
+            text, _ = (made_fact, made_record)[int(rng.integers(2))](rng)
+        for sentence in re.split(r"(?<=[.!?])\s+", text):
             words = sentence.split()[: wanted - n_words]
             if words and n_words < wanted:
                 sentences.append(" ".join(words))
