@@ -327,10 +327,11 @@ def test_made_up_rows_and_surroundings_come_in(monkeypatch: pytest.MonkeyPatch) 
     plain_rows["dbpedia"][0].context = "Unrelated it is. Truly so."
     mixture = Mixture(rows=plain_rows, shares={}, labels=MIXTURE.labels)
     monkeypatch.setattr(module, "SURROUND_SHARE", 1.0)
-    contexts = [augment(make_row(), mixture, np.random.default_rng(i))[0] for i in range(20)]
-    assert all("water" in text for text in contexts)
-    assert sum("Unrelated" in text for text in contexts) >= 10  # the others have made-up text
-    assert min(len(text.split()) for text in contexts) >= 10
+    for made in (1.0, 0.0):
+        monkeypatch.setattr("steelyard.training.base.noise.MADE_SHARE", made)
+        contexts = [augment(make_row(), mixture, np.random.default_rng(i))[0] for i in range(20)]
+        assert all("water" in text and len(text.split()) >= 10 for text in contexts)
+        assert all("Unrelated" in text for text in contexts) == (made == 0.0)
     whole = make_row()
     whole.source = "clickbait"
     assert "Unrelated" not in augment(whole, mixture, np.random.default_rng(0))[0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeVar
 
 import numpy as np
@@ -191,10 +192,11 @@ class Scale:
     phrases: tuple[tuple[str, ...], ...]
 
 
-def scales() -> list[Scale]:
+@cache
+def scales() -> tuple[Scale, ...]:
     """Return every scale with sentences of its own, that of situations last."""
     blocks = (*_SCALES.strip().split("\n\n"), _SITUATIONS.strip())
-    return [_scale(block.splitlines()) for block in blocks]
+    return tuple(_scale(block.splitlines()) for block in blocks)
 
 
 def made_levels(rng: np.random.Generator) -> tuple[str, list[Made]]:
