@@ -27,7 +27,7 @@ from steelyard.training.base.mixture import Mixture, Row
 #: Shares of the wordings that add or turn round what is asked.
 TAUGHT = (
     "PAIR_SHARE", "NEGATE_SHARE", "REWORD_SHARE", "RECORD_SHARE", "FACT_SHARE",
-    "LEVELS_SHARE",
+    "LEVELS_SHARE", "INTENT_SHARE",
     "SURROUND_SHARE", "UNANSWERED_SHARE", "MISLEAD_SHARE",
 )  # fmt: skip
 #: No name or description is part of another, of a question or of a wording.
@@ -347,6 +347,11 @@ def test_made_up_rows_and_surroundings_come_in(monkeypatch: pytest.MonkeyPatch) 
     context, [example] = augment(make_row(), mixture, np.random.default_rng(3))
     assert '"water"' not in context
     assert (example.decision.kind, sum(example.targets)) == ("ordinal", 1)
+    monkeypatch.setattr(module, "LEVELS_SHARE", 0.0)
+    monkeypatch.setattr(module, "INTENT_SHARE", 1.0)
+    context, examples = augment(make_row(), mixture, np.random.default_rng(3))
+    assert '"water"' not in context
+    assert {(one.decision.kind, sum(one.targets)) for one in examples} == {("single", 1)}
 
 
 def test_a_teacher_has_a_part_in_plain_choices_and_answers_those_of_others(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from steelyard.training.base.facts import Fact, facts, made_fact, wants
+from steelyard.training.base.intents import houses, made_intent
 from steelyard.training.base.levels import made_levels, scales
 from steelyard.training.base.mixture import Mixture, Row
 from steelyard.training.base.negation import negated, reworded, split_question, statement
@@ -161,6 +162,32 @@ def test_levels_are_equally_frequent_and_in_their_order() -> None:
                 assert not any(level.casefold() == phrase.casefold() for phrase in phrases)
 
 
+def test_a_message_is_asked_in_two_wordings_for_what_it_is_about() -> None:
+    messages = [text for about in houses().values() for one in about.values() for text in one]
+    assert len(set(messages)) == len(messages) >= 200
+    others, n_right = set(), Counter()
+    for seed in range(400):
+        context, asked = made_intent(np.random.default_rng(seed))
+        first, second = asked
+        assert first.question != second.question
+        assert (first.outcomes, first.right) == (second.outcomes, second.right)
+        assert len(set(first.outcomes)) == len(first.outcomes) >= 3
+        answer = first.outcomes[first.right]
+        [text] = {text for text in messages if text.rstrip(".") in context}
+        [(house, name)] = [
+            (house, name)
+            for house, about in houses().items()
+            for name, said in about.items()
+            if text in said
+        ]
+        if answer not in (house, name):
+            others.add(answer)
+            assert not {house, name} & set(first.outcomes)
+        n_right[answer in (house, name)] += 1
+    assert others < {"other", "something else", "none of these", "anything else", "general"}
+    assert n_right[True] > 350
+
+
 def test_no_word_of_a_reserved_domain_is_taught() -> None:
     nouns = {noun for entry in lexicon() for noun in entry[0]}
     states = {state for entry in lexicon() for state in entry[1:]}
@@ -170,6 +197,7 @@ def test_no_word_of_a_reserved_domain_is_taught() -> None:
     )
     assert not states & {"malignant", "benign", "poisonous", "edible", "guilty", "void", "injured"}
     said = " ".join(t for f in FACTS for t in (*f.holds, *f.fails, f.claim, f.denied))
+    said += str(houses())
     assert not {
         "biopsy",
         "penicillin",
@@ -212,9 +240,12 @@ def test_a_context_stays_whole_among_plain_texts(mixture: Mixture) -> None:
         assert "bad" not in text
         places[bool(before), bool(after)] += 1
     assert {(True, False), (False, True), (True, True)} <= set(places)
-    plain = {"A", "It", "barks.", "dog", "is", "mine.", "play", "runs.", "a", "song"}
+    plain = {"A", "It", "barks.", "dog", "is", "mine.", "runs."}
     others = [set(surround("It is mine.", "cad_nli", mixture, rng).split()) for _ in range(60)]
-    assert 10 < sum(not words <= plain for words in others) < 60  # made-up statements, too
+    assert sum(not words <= plain for words in others) > 10  # made-up statements, too
+    assert sum("barks." in words for words in others) > 10
+    # A message could be what is asked about.
+    assert not any("play" in words for words in others)
     alone = Mixture({"edos_sexism": mixture.rows["edos_sexism"]}, {"edos_sexism": 1.0})
     assert surround("It is mine.", "x", alone, rng) == "It is mine."
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from steelyard.decisions.rendering import RenderedDecision, render_context, render_outcome
 from steelyard.training.base.facts import made_fact
+from steelyard.training.base.intents import made_intent
 from steelyard.training.base.levels import made_levels
 from steelyard.training.base.mixture import Mixture, Row, source_of
 from steelyard.training.base.negation import negated, reworded
@@ -31,12 +32,13 @@ MAX_CONTEXT_CHARACTERS = 1_600
 
 #: Share of choices that are turned into a yes/no question: it teaches to match a question's words
 #: with the context, which yes/no tasks alone, few in kinds, do not.
-CHECK_SHARE = 0.15
+CHECK_SHARE = 0.08
 #: Shares of yes/no questions that are asked with their negation beside them, as their negation
 #: alone, and with another wording beside them.
 PAIR_SHARE, NEGATE_SHARE, REWORD_SHARE = 0.3, 0.08, 0.1
-#: Shares of rows that are made up: on opposites, on facts in other words, and on levels.
-RECORD_SHARE, FACT_SHARE, LEVELS_SHARE = 0.05, 0.13, 0.08
+#: Shares of rows that are made up: on opposites, on facts in other words, on levels,
+#: and on what a message is about.
+RECORD_SHARE, FACT_SHARE, LEVELS_SHARE, INTENT_SHARE = 0.04, 0.08, 0.07, 0.08
 #: Share of rows with unrelated text around the context; with a question that the context does not
 #: answer; and of choices with a wrong outcome that has a word of the context.
 SURROUND_SHARE, UNANSWERED_SHARE, MISLEAD_SHARE = 0.3, 0.05, 0.15
@@ -100,7 +102,7 @@ CATCH_ALL_TEXTS = (
 )
 #: Share of choices with such an outcome, and of these the share of which it is the answer: in real
 #: requests it mostly is not.
-CATCH_ALL_SHARE, CATCH_ALL_RIGHT = 0.14, 0.1
+CATCH_ALL_SHARE, CATCH_ALL_RIGHT = 0.18, 0.06
 FIELDS = ("text", "message", "body", "content", "input", "ticket", "comment")
 EXTRAS = (
     ("channel", ("email", "chat", "web", "phone")),
@@ -150,15 +152,22 @@ def augment(
 ) -> tuple[str, list[WordedDecision]]:
     """Word a training row: its context, up to ``MAX_DECISIONS`` of its decisions, and others.
 
-    A row may also become another, made up (``steelyard.training.base.records``, ``facts``, ``levels``).
+    A row may also become another, made up (``steelyard.training.base.records``, ``facts``, ``levels``,
+    ``intents``).
     With a teacher it is also asked choices that nobody labelled.
     """
     source = source_of(row)
     draw = rng.random()
-    makers = (made_record, RECORD_SHARE), (made_fact, FACT_SHARE), (made_levels, LEVELS_SHARE)
+    makers = (
+        (made_record, RECORD_SHARE),
+        (made_fact, FACT_SHARE),
+        (made_levels, LEVELS_SHARE),
+        (made_intent, INTENT_SHARE),
+    )
     for make, share in makers:
         if draw < share:
-            return _made(*make(rng), source, mixture, rng)
+            # A message is told from statements; a statement could contradict another.
+            return _made(*make(rng), source, mixture, rng, is_statement=make is not made_intent)
         draw -= share
     context = row.context
     if len(context) > MAX_CONTEXT_CHARACTERS:
@@ -202,10 +211,17 @@ def _worded(
 
 
 def _made(
-    context: str, asked: list[Made], source: str, mixture: Mixture, rng: np.random.Generator
+    context: str,
+    asked: list[Made],
+    source: str,
+    mixture: Mixture,
+    rng: np.random.Generator,
+    *,
+    is_statement: bool,
 ) -> tuple[str, list[WordedDecision]]:
-    if rng.random() < SURROUND_SHARE:
-        context = surround(context, source, mixture, rng, is_made=True)
+    share = SURROUND_SHARE if is_statement else 2 * SURROUND_SHARE
+    if rng.random() < share:
+        context = surround(context, source, mixture, rng, is_made=is_statement)
     return context, [
         WordedDecision(
             RenderedDecision(one.kind, one.question, one.outcomes),
@@ -402,12 +418,12 @@ def _take(draft: _Draft, indices: list[int]) -> None:
 def _reword(draft: _Draft, rng: np.random.Generator) -> None:
     """Another wording of the question; a choice can be asked without naming its subject."""
     draw = rng.random()
-    if draft.kind == "single" and draw < 0.08:
+    if draft.kind == "single" and draw < 0.12:
         draft.question = QUESTIONS[int(rng.integers(len(QUESTIONS)))]
-    elif draw < 0.16:
+    elif draw < 0.2:
         prefix = PREFIXES[int(rng.integers(len(PREFIXES)))]
         draft.question = prefix + draft.question[:1].lower() + draft.question[1:]
-    elif draw < 0.2:
+    elif draw < 0.24:
         draft.question = draft.question.rstrip("?. ") or draft.question
 
 

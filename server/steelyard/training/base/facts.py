@@ -248,7 +248,9 @@ def _read(text: str) -> tuple[Fact, ...]:
     return tuple(found)
 
 
-def made_fact(rng: np.random.Generator) -> tuple[str, list[Made]]:
+def made_fact(
+    rng: np.random.Generator, *, wants_share: float = WANTS_SHARE
+) -> tuple[str, list[Made]]:
     """Return a context that bears a fact out or rules it out, and questions on it both ways.
 
     The context has up to three other facts around the one that is asked about. A share of the
@@ -257,7 +259,7 @@ def made_fact(rng: np.random.Generator) -> tuple[str, list[Made]]:
     fact, *others, absent = (facts()[i] for i in rng.permutation(len(facts()))[:5])
     others = others[: int(rng.integers(4))]
     around: list[str] = []
-    if rng.random() < WANTS_SHARE:
+    if rng.random() < wants_share:
         fact, others = wants()[int(rng.integers(len(wants())))], []
         around = [_AROUND[i] for i in rng.permutation(len(_AROUND))[: int(rng.integers(3))]]
     given = {

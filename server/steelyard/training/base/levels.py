@@ -6,16 +6,12 @@ frequent, in words that are not the level's own, so that what is taught is the o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeVar
 
 import numpy as np
 
-from steelyard.training.base.records import Made
-
-T = TypeVar("T")
+from steelyard.training.base.records import Made, pick
 
 #: A scale: ``?`` questions, ``=`` names from the lowest level to the highest, ``-`` sentences, and
 #: what stands in them for each of the five levels, the lowest first.
@@ -201,7 +197,7 @@ def scales() -> tuple[Scale, ...]:
 
 def made_levels(rng: np.random.Generator) -> tuple[str, list[Made]]:
     """Return a context that says how much of something there is, and a question on it."""
-    adjective = _pick(_ADJECTIVES, rng)
+    adjective = pick(_ADJECTIVES, rng)
     *others, situations = scales()
     draw = rng.random()
     if draw < SITUATION_SHARE:
@@ -209,20 +205,20 @@ def made_levels(rng: np.random.Generator) -> tuple[str, list[Made]]:
     elif draw < SITUATION_SHARE + DEGREE_SHARE:
         scale = _of_degree(adjective)
     else:
-        scale = _pick(others, rng)
-    kept = _pick(_FEWER, rng)
+        scale = pick(others, rng)
+    kept = pick(_FEWER, rng)
     right = int(rng.integers(len(kept)))
-    phrase = _pick(scale.phrases[kept[right]], rng)
-    given = {"n": _pick(_NOUNS, rng), "who": _pick(_WHO, rng), "i": str(rng.integers(4, 30))}
-    said = _pick(scale.sentences, rng).format(p=phrase.format(**given), **given)
+    phrase = pick(scale.phrases[kept[right]], rng)
+    given = {"n": pick(_NOUNS, rng), "who": pick(_WHO, rng), "i": str(rng.integers(4, 30))}
+    said = pick(scale.sentences, rng).format(p=phrase.format(**given), **given)
     sentences = [said[:1].upper() + said[1:]]
     if rng.random() < 0.4:
-        sentences.append(_pick(_OTHERS, rng).format(**given))
-    names = _pick(scale.names, rng)
+        sentences.append(pick(_OTHERS, rng).format(**given))
+    names = pick(scale.names, rng)
     named = tuple(names[i] for i in kept)
     if names[0] == "1":  # numbers have no gaps
         named = names[: len(kept)]
-    question = _pick(scale.questions, rng).format(**given)
+    question = pick(scale.questions, rng).format(**given)
     context = " ".join(sentences[i] for i in rng.permutation(len(sentences)))
     return context, [Made("ordinal", question, named, right)]
 
@@ -253,7 +249,3 @@ def _scale(lines: list[str]) -> Scale:
 
 def _split(line: str, mark: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in line.split(mark))
-
-
-def _pick(choices: Sequence[T], rng: np.random.Generator) -> T:
-    return choices[int(rng.integers(len(choices)))]

@@ -15,11 +15,9 @@ from steelyard.training.base.records import made_record
 LEAST_WORDS, MOST_WORDS = 10, 280
 #: Share of the texts around a context that are made up: statements, which a message can be told from.
 MADE_SHARE = 0.5
-#: Sources of texts that offend nobody, ask nothing of an assistant and are no opinion.
+#: Sources of texts that state something: no messages, which could be what a choice is about.
 PLAIN_SOURCES = (
-    "attack_technique", "bitext_support", "booking_slots", "boolq", "cooking_tags", "dbpedia",
-    "fewrel", "hwu64", "it_tickets", "medical_question_type", "qnli", "sgd_dialogue", "snips",
-    "snli", "so_tags",
+    "attack_technique", "boolq", "dbpedia", "fewrel", "qnli", "snli",
 )  # fmt: skip
 #: Sources whose yes/no questions ask what a text states: of another text the answer is no.
 STATED_SOURCES = (
@@ -53,7 +51,7 @@ def surround(
         text = row.context
         if not is_made and rng.random() < MADE_SHARE:
             # A made-up fact may not stand beside another, which it could contradict.
-            text, _ = (made_fact, made_record)[int(rng.integers(2))](rng)
+            text, _ = made_fact(rng, wants_share=0.0) if rng.random() < 0.5 else made_record(rng)
         for sentence in re.split(r"(?<=[.!?])\s+", text):
             words = sentence.split()[: wanted - n_words]
             if words and n_words < wanted:

@@ -6,9 +6,13 @@ questions and both answers are equally frequent, so that no word alone gives an 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
+
+T = TypeVar("T")
 
 #: Things | what may be said of them | its opposite.
 _LEXICON = """
@@ -202,6 +206,6 @@ def _worded(
     return text[:1].upper() + text[1:] if capital else text
 
 
-def pick(forms: tuple[str, ...], rng: np.random.Generator) -> str:
-    """Return one of some wordings, each as likely."""
-    return forms[int(rng.integers(len(forms)))]
+def pick(choices: Sequence[T], rng: np.random.Generator) -> T:
+    """Return one of some choices, each as likely."""
+    return choices[int(rng.integers(len(choices)))]
