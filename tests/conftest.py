@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -29,6 +30,19 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register what orders the tests, and what marks the quick ones."""
     config.pluginmanager.register(file_spreading)
     config.pluginmanager.register(QuickTests())
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Keep Python's collector of cycles from what lives as long as the run.
+
+    All tests and their modules are a million objects: going through them took a sixth of the time
+    of a worker's tests.
+    """
+    gc.disable()
+    yield
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
