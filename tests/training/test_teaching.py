@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from steelyard.training.base.facts import Fact, facts, made_fact, wants
-from steelyard.training.base.intents import houses, made_intent
+from steelyard.training.base.intents import made_intent, organisations
 from steelyard.training.base.levels import made_levels, scales
 from steelyard.training.base.mixture import Mixture, Row
 from steelyard.training.base.negation import negated, reworded, split_question, statement
@@ -163,7 +163,9 @@ def test_levels_are_equally_frequent_and_in_their_order() -> None:
 
 
 def test_a_message_is_asked_in_two_wordings_for_what_it_is_about() -> None:
-    messages = [text for about in houses().values() for one in about.values() for text in one]
+    messages = [
+        text for about in organisations().values() for one in about.values() for text in one
+    ]
     assert len(set(messages)) == len(messages) >= 200
     others, n_right = set(), Counter()
     for seed in range(400):
@@ -174,16 +176,16 @@ def test_a_message_is_asked_in_two_wordings_for_what_it_is_about() -> None:
         assert len(set(first.outcomes)) == len(first.outcomes) >= 3
         answer = first.outcomes[first.right]
         [text] = {text for text in messages if text.rstrip(".") in context}
-        [(house, name)] = [
-            (house, name)
-            for house, about in houses().items()
+        [(receiver, name)] = [
+            (receiver, name)
+            for receiver, about in organisations().items()
             for name, said in about.items()
             if text in said
         ]
-        if answer not in (house, name):
+        if answer not in (receiver, name):
             others.add(answer)
-            assert not {house, name} & set(first.outcomes)
-        n_right[answer in (house, name)] += 1
+            assert not {receiver, name} & set(first.outcomes)
+        n_right[answer in (receiver, name)] += 1
     assert others < {"other", "something else", "none of these", "anything else", "general"}
     assert n_right[True] > 350
 
@@ -197,7 +199,7 @@ def test_no_word_of_a_reserved_domain_is_taught() -> None:
     )
     assert not states & {"malignant", "benign", "poisonous", "edible", "guilty", "void", "injured"}
     said = " ".join(t for f in FACTS for t in (*f.holds, *f.fails, f.claim, f.denied))
-    said += str(houses())
+    said += str(organisations())
     assert not {
         "biopsy",
         "penicillin",

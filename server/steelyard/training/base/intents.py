@@ -1,4 +1,4 @@
-"""Messages to houses of many kinds, and choices of what they are about.
+"""Messages to organisations of many kinds, and choices of what they are about.
 
 The sources of the mixture with such choices are few; here their outcomes are named in everyday words,
 and what the message says is mostly not in the words of the outcome that it is about.
@@ -14,9 +14,9 @@ from steelyard.training.base.records import Made, pick
 
 #: Share of the choices that have an outcome for none of the others, and of these where it is right.
 OTHER_SHARE, OTHER_RIGHT = 0.35, 0.08
-#: Share of the choices between houses, not between the intents of one.
-HOUSES_SHARE = 0.2
-#: A line: what it is about: messages. A house's name stands above its lines.
+#: Share of the choices between organisations, not between the intents of one.
+ORGANISATIONS_SHARE = 0.2
+#: A line: what it is about: messages. An organisation's name stands above its lines.
 _MESSAGES = """
 # clothes shop
 returns: The jacket is going back to you, how do I pack it? ; I changed my mind about the boots and would like to hand them in again
@@ -156,8 +156,8 @@ _QUESTIONS = (
     "Classify the message.",
     "Who should deal with it: the people for what?",
 )
-_HOUSES = (
-    "Which house was it written to?",
+_RECEIVERS = (
+    "Which organisation was it written to?",
     "Who is the message for?",
     "Whom did the writer write to?",
     "Where does it belong?",
@@ -168,8 +168,8 @@ _GOODBYES = ("Thank you.", "Kind regards", "Many thanks in advance!", "Please an
 
 
 @cache
-def houses() -> dict[str, dict[str, tuple[str, ...]]]:
-    """Return every house, with what is written to it and messages on each."""
+def organisations() -> dict[str, dict[str, tuple[str, ...]]]:
+    """Return every organisation, with what is written to it and messages on each."""
     found: dict[str, dict[str, tuple[str, ...]]] = {}
     for line in _MESSAGES.strip().splitlines():
         if line.startswith("# "):
@@ -182,17 +182,17 @@ def houses() -> dict[str, dict[str, tuple[str, ...]]]:
 
 def made_intent(rng: np.random.Generator) -> tuple[str, list[Made]]:
     """Return a message, and a choice of what it is about, asked in two wordings."""
-    names = list(houses())
-    house = names[int(rng.integers(len(names)))]
-    about = list(houses()[house])
-    right = about[int(rng.integers(len(about)))]
-    text = pick(houses()[house][right], rng)
+    names = list(organisations())
+    receiver = pick(names, rng)
+    about = list(organisations()[receiver])
+    right = pick(about, rng)
+    text = pick(organisations()[receiver][right], rng)
     text = text if text.endswith(("?", "!")) else f"{text}."
     questions = _QUESTIONS
-    if rng.random() < HOUSES_SHARE:
-        # What could be written to most houses tells of none.
-        own = [name for name in names if right not in houses()[name] or name == house]
-        about, right, questions = own, house, _HOUSES
+    if rng.random() < ORGANISATIONS_SHARE:
+        # Another that gets messages on the same could be the receiver too.
+        about = [name for name in names if name == receiver or right not in organisations()[name]]
+        right, questions = receiver, _RECEIVERS
     others = [name for name in about if name != right]
     others = [others[i] for i in rng.permutation(len(others))[: int(rng.integers(2, 9))]]
     outcomes = [right, *others]
