@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -26,6 +27,13 @@ def test_every_click_on_a_mark_opens_it_and_none_stays_selected() -> None:
         source.selected.indices = [place]
         assert source.selected.indices == []
     assert clicked == [1, 1, 0]
+
+
+def test_a_chart_that_is_put_on_a_drawn_page_comes_with_its_room() -> None:
+    async def put() -> int:
+        return len(figures.show_late(figures.bars(["a"], [1], title="", x="")))
+
+    assert asyncio.run(put()) == 1
 
 
 def test_outcomes_that_begin_alike_have_a_bar_each(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,8 +82,8 @@ class Loaded(Viewer, Generic[T]):
             self.state = "loading"
             self._box[:] = [loading(self._n_lines, self._what)]
         data = await asyncio.to_thread(self._fetch)
-        if self._is_late:
-            await until_drawn()
+        # Before it is shown, so that what is within knows whether the browser has drawn the page.
+        await (until_drawn() if self._is_late else until_shown())
         shown = self._show(data)
         if isinstance(shown, Awaitable):
             shown = await shown

@@ -57,10 +57,15 @@ async def until_shown() -> None:
     await _on_load().wait()
 
 
+def is_drawn() -> bool:
+    """Whether the browser has drawn the page as it first came; also where there is no page."""
+    document = pn.state.curdoc
+    return document is None or document.session_context is None or bool(pn.state.loaded)
+
+
 async def until_drawn() -> None:
     """Wait until the browser has drawn the page as it first came, if it has not yet."""
-    document = pn.state.curdoc
-    if document is None or document.session_context is None or pn.state.loaded:
+    if is_drawn():
         return
     # A page that nobody draws is dropped with its session; what waits for it must end by itself.
     with suppress(TimeoutError):

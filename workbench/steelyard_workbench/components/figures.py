@@ -9,7 +9,7 @@ import panel as pn
 from bokeh.models import ColumnDataSource, TapTool, TeeHead, Whisker
 from bokeh.plotting import figure
 
-from steelyard_workbench.scheduling import schedule, until_drawn
+from steelyard_workbench.scheduling import is_drawn, schedule, until_drawn
 from steelyard_workbench.theme import BLUE, GREY
 
 #: Pixels above and below a figure.
@@ -47,6 +47,10 @@ def show(made: Any) -> pn.pane.Bokeh:
 def show_late(made: Any) -> pn.Column:
     """Put a figure on a page once the browser has drawn the rest; its room is kept for it."""
     room = pn.Column(height=made.height + _MARGINS, sizing_mode="stretch_width")
+    if is_drawn():
+        # Put in a moment later, it could come to the browser before its room and be lost.
+        room.append(show(made))
+        return room
 
     async def fill() -> None:
         await until_drawn()
