@@ -188,7 +188,7 @@ def made_intent(rng: np.random.Generator) -> tuple[str, list[Made]]:
     right = pick(about, rng)
     text = pick(organisations()[receiver][right], rng)
     text = text if text.endswith(("?", "!")) else f"{text}."
-    questions = _QUESTIONS
+    questions: tuple[str, ...] = _QUESTIONS
     if rng.random() < ORGANISATIONS_SHARE:
         # Another that gets messages on the same could be the receiver too.
         about = [name for name in names if name == receiver or right not in organisations()[name]]
