@@ -235,7 +235,7 @@ def test_a_context_stays_whole_among_plain_texts(mixture: Mixture) -> None:
     rng = np.random.default_rng(4)
     places = Counter()
     for _ in range(60):
-        text = surround("It is mine.", "cad_nli", mixture, rng, is_made=True)
+        text = surround("It is mine.", "cad_nli", mixture, rng, is_statement=True)
         before, found, after = text.partition("It is mine.")
         assert found
         assert 10 <= len((before + after).split()) <= MOST_WORDS

@@ -51,7 +51,7 @@ COMMANDS = {
 _MODULES = {"worker": "job_worker"}
 #: Objects before Python's collector of cycles looks at them: what is loaded stays, and looking at it
 #: again and again took a tenth of a server's start.
-_COLLECTED_OBJECTS = 50_000
+_LOADED_OBJECTS = 50_000
 
 _EPILOG = """\b
 Examples:
@@ -73,7 +73,7 @@ class LazyGroup(click.Group):
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run the command line, whatever the output stream's encoding."""
         write_any_text()
-        gc.set_threshold(_COLLECTED_OBJECTS, 10, 10)
+        gc.set_threshold(_LOADED_OBJECTS, 10, 10)
         return super().main(*args, **extra)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002

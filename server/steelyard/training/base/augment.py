@@ -42,6 +42,8 @@ RECORD_SHARE, FACT_SHARE, LEVELS_SHARE, INTENT_SHARE = 0.04, 0.08, 0.07, 0.08
 #: Share of rows with unrelated text around the context; with a question that the context does not
 #: answer; and of choices with a wrong outcome that has a word of the context.
 SURROUND_SHARE, UNANSWERED_SHARE, MISLEAD_SHARE = 0.3, 0.05, 0.15
+#: Share of made-up messages with unrelated text around them, in which they are to be found.
+SURROUND_MESSAGE_SHARE = 0.6
 #: How much of a choice's target is a teacher's answer, where there is one; and the share of rows
 #: that are asked another source's choice, of which all of the target is.
 KEPT, ELSEWHERE_SHARE = 0.5, 0.12
@@ -219,9 +221,8 @@ def _made(
     *,
     is_statement: bool,
 ) -> tuple[str, list[WordedDecision]]:
-    share = SURROUND_SHARE if is_statement else 2 * SURROUND_SHARE
-    if rng.random() < share:
-        context = surround(context, source, mixture, rng, is_made=is_statement)
+    if rng.random() < (SURROUND_SHARE if is_statement else SURROUND_MESSAGE_SHARE):
+        context = surround(context, source, mixture, rng, is_statement=is_statement)
     return context, [
         WordedDecision(
             RenderedDecision(one.kind, one.question, one.outcomes),

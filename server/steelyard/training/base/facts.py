@@ -260,7 +260,7 @@ def made_fact(
     others = others[: int(rng.integers(4))]
     around: list[str] = []
     if rng.random() < wants_share:
-        fact, others = wants()[int(rng.integers(len(wants())))], []
+        fact, others = pick(wants(), rng), []
         around = [_AROUND[i] for i in rng.permutation(len(_AROUND))[: int(rng.integers(3))]]
     given = {
         "who": pick(NAMES, rng),

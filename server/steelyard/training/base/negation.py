@@ -8,9 +8,10 @@ near forms alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import numpy as np
+
+from steelyard.training.base.records import pick
 
 #: Nouns that end the subject of a question in the data.
 _HEADS = (
@@ -101,37 +102,37 @@ def negated(question: str, rng: np.random.Generator) -> str:
     """Return a question whose answer is the other one."""
     borne = _BORNE_OUT.fullmatch(question.strip())
     if borne and rng.random() < 0.8:
-        return _pick(_UNSUPPORTED, rng).format(s=borne[1])
+        return pick(_UNSUPPORTED, rng).format(s=borne[1])
     parts = split_question(question)
     if parts is None or borne or rng.random() < 0.2:
-        return _pick(_OTHER, rng).format(q=_marked(question))
+        return pick(_OTHER, rng).format(q=_marked(question))
     verb, subject, rest = parts
     forms = [
-        _pick(_FALSE, rng).format(s=statement(parts)),
-        _pick(_TRUE, rng).format(s=statement(parts, denied=True)),
+        pick(_FALSE, rng).format(s=statement(parts)),
+        pick(_TRUE, rng).format(s=statement(parts, denied=True)),
         _sentence(statement(parts, denied=True)),
         f"{verb.capitalize()} {subject} not {rest}?",
     ]
     if verb in ("does", "do", "did"):
         forms.append(f"{verb.capitalize()} {subject} fail to {rest}?")
-    return _pick(forms, rng)
+    return pick(forms, rng)
 
 
 def reworded(question: str, rng: np.random.Generator) -> str:
     """Return the question in other words, with the same answer: no negation without its like."""
     borne = _BORNE_OUT.fullmatch(question.strip())
     if borne and rng.random() < 0.8:
-        return _pick(_SUPPORTED, rng).format(s=borne[1])
+        return pick(_SUPPORTED, rng).format(s=borne[1])
     parts = split_question(question)
     draw = rng.random()
     if parts is None or borne or draw < 0.25:
-        return _pick(_SAME, rng).format(q=_marked(question))
+        return pick(_SAME, rng).format(q=_marked(question))
     if draw < 0.6:
-        return _pick(_TRUE, rng).format(s=statement(parts))
+        return pick(_TRUE, rng).format(s=statement(parts))
     if draw < 0.75:
         return _sentence(statement(parts))
     # Two negations: what has the word "false" or "not" is not always the other answer.
-    return _pick(_FALSE, rng).format(s=statement(parts, denied=True))
+    return pick(_FALSE, rng).format(s=statement(parts, denied=True))
 
 
 def split_question(question: str) -> tuple[str, str, str] | None:
@@ -158,7 +159,3 @@ def _sentence(text: str) -> str:
 
 def _marked(question: str) -> str:
     return question if question.rstrip().endswith(("?", ".", "!")) else f"{question.rstrip()}?"
-
-
-def _pick(forms: Sequence[str], rng: np.random.Generator) -> str:
-    return forms[int(rng.integers(len(forms)))]

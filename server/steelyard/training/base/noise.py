@@ -35,11 +35,16 @@ _TRIES = 8
 
 
 def surround(
-    context: str, source: str, mixture: Mixture, rng: np.random.Generator, *, is_made: bool = False
+    context: str,
+    source: str,
+    mixture: Mixture,
+    rng: np.random.Generator,
+    *,
+    is_statement: bool = False,
 ) -> str:
     """Put sentences of other contexts before a context, after it, or on both sides.
 
-    They are of other sources' and, unless the context itself is made up, of made-up ones.
+    They are of other sources' and, unless the context is a made-up statement itself, of made-up ones.
     """
     wanted = int(np.exp(rng.uniform(np.log(LEAST_WORDS), np.log(MOST_WORDS))))
     sentences: list[str] = []
@@ -49,7 +54,7 @@ def surround(
         if row is None:
             return context
         text = row.context
-        if not is_made and rng.random() < MADE_SHARE:
+        if not is_statement and rng.random() < MADE_SHARE:
             # A made-up fact may not stand beside another, which it could contradict.
             text, _ = made_fact(rng, wants_share=0.0) if rng.random() < 0.5 else made_record(rng)
         for sentence in re.split(r"(?<=[.!?])\s+", text):

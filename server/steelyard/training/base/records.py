@@ -185,7 +185,7 @@ def _drawn(
 ) -> tuple[str, str, str]:
     nouns, one, other = entry
     pair = (one, other) if rng.random() < 0.5 else (other, one)
-    noun = nouns[int(rng.integers(len(nouns)))]
+    noun = pick(nouns, rng)
     if rng.random() < 0.2:
         noun = f"{noun} {int(rng.integers(2, 900))}"
     return (noun, *pair)
