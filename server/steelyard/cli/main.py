@@ -50,7 +50,7 @@ COMMANDS = {
 }
 _MODULES = {"worker": "job_worker"}
 #: Objects before Python's collector of cycles looks at them: what is loaded stays, and looking at it
-#: again and again took a tenth of a server's start.
+#: again and again took a twentieth of a server's start.
 _LOADED_OBJECTS = 50_000
 
 _EPILOG = """\b
