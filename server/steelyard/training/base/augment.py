@@ -25,7 +25,7 @@ from steelyard.training.base.noise import (
     surround,
     unanswered,
 )
-from steelyard.training.base.records import Made, made_record
+from steelyard.training.base.records import Made, made_record, pick
 
 MAX_DECISIONS = 4
 MAX_CONTEXT_CHARACTERS = 1_600
@@ -38,15 +38,15 @@ CHECK_SHARE = 0.08
 PAIR_SHARE, NEGATE_SHARE, REWORD_SHARE = 0.3, 0.08, 0.1
 #: Shares of rows that are made up: on opposites, on facts in other words, on levels,
 #: and on what a message is about.
-RECORD_SHARE, FACT_SHARE, LEVELS_SHARE, INTENT_SHARE = 0.04, 0.08, 0.07, 0.08
+RECORD_SHARE, FACT_SHARE, LEVELS_SHARE, INTENT_SHARE = 0.03, 0.06, 0.08, 0.07
 #: Share of rows with unrelated text around the context; with a question that the context does not
 #: answer; and of choices with a wrong outcome that has a word of the context.
-SURROUND_SHARE, UNANSWERED_SHARE, MISLEAD_SHARE = 0.3, 0.05, 0.15
+SURROUND_SHARE, UNANSWERED_SHARE, MISLEAD_SHARE = 0.35, 0.05, 0.15
 #: Share of made-up messages with unrelated text around them, in which they are to be found.
-SURROUND_MESSAGE_SHARE = 0.6
+SURROUND_MESSAGE_SHARE = 0.7
 #: How much of a choice's target is a teacher's answer, where there is one; and the share of rows
 #: that are asked another source's choice, of which all of the target is.
-KEPT, ELSEWHERE_SHARE = 0.5, 0.12
+KEPT, ELSEWHERE_SHARE = 0.6, 0.12
 #: Sources that judge all of a text, so that more text may be judged otherwise.
 WHOLE_SOURCES = (
     "blimp", "clickbait", "comve_sense", "emobank", "jailbreak_detect", "judge_pairs",
@@ -257,7 +257,7 @@ def _check(draft: _Draft, forms: tuple[str, ...], rng: np.random.Generator) -> _
     """Turn a choice into a yes/no question on one of its outcomes."""
     best = int(np.argmax(draft.targets))
     index = best if rng.random() < 0.5 else int(rng.integers(len(draft.names)))
-    wording = forms[int(rng.integers(len(forms)))]
+    wording = pick(forms, rng)
     described = draft.descriptions[index]
     label = draft.names[index]
     if described is not None and rng.random() < 0.4:
@@ -300,7 +300,7 @@ def _unanswered(source: str, mixture: Mixture, rng: np.random.Generator) -> list
     own = [i for i, name in enumerate(names) if name in NONE_NAMES]
     if not own:
         own = [len(names)]
-        names = [*names, NONE_NAMES[int(rng.integers(len(NONE_NAMES)))]]
+        names = [*names, pick(NONE_NAMES, rng)]
     targets = [float(i == own[0]) for i in range(len(names))]
     return [_example(_Draft("single", question, names, [None] * len(names), targets))]
 
@@ -373,7 +373,7 @@ def _thin(draft: _Draft, rng: np.random.Generator) -> None:
 def _pad(draft: _Draft, source: str, mixture: Mixture, rng: np.random.Generator) -> None:
     """More outcomes: wrong labels from another source, or more of the same source's."""
     sources = list(mixture.labels)
-    other = sources[int(rng.integers(len(sources)))]
+    other = pick(sources, rng)
     labels = [label for label in mixture.labels[other] if label not in draft.names]
     if other == source or not labels:
         return
@@ -391,17 +391,17 @@ def _abstain(draft: _Draft, source: str, mixture: Mixture, rng: np.random.Genera
         return
     hide = len(draft.names) > 3 and rng.random() < CATCH_ALL_RIGHT
     draft.kept = 0.0
-    draft.names.append(CATCH_ALLS[int(rng.integers(len(CATCH_ALLS)))])
+    draft.names.append(pick(CATCH_ALLS, rng))
     description = None
     if rng.random() < 0.6:
         # Labels of other sources, of which none fits; the one that is hidden may be among them.
         sources = [one for one in mixture.labels if one != source and mixture.labels[one]]
-        labels = mixture.labels[sources[int(rng.integers(len(sources)))]] if sources else []
+        labels = mixture.labels[pick(sources, rng)] if sources else []
         some = [labels[i] for i in rng.permutation(len(labels))[: int(rng.integers(1, 5))]]
         some = [one for one in some if one not in draft.names]
         if hide and rng.random() < 0.5:
             some.insert(int(rng.integers(len(some) + 1)), draft.names[best])
-        text = CATCH_ALL_TEXTS[int(rng.integers(len(CATCH_ALL_TEXTS)))]
+        text = pick(CATCH_ALL_TEXTS, rng)
         description = text.format(names=", ".join(some) or "the rest")
     draft.descriptions.append(description)
     draft.targets.append(1.0 if hide else 0.0)
@@ -420,19 +420,19 @@ def _reword(draft: _Draft, rng: np.random.Generator) -> None:
     """Another wording of the question; a choice can be asked without naming its subject."""
     draw = rng.random()
     if draft.kind == "single" and draw < 0.12:
-        draft.question = QUESTIONS[int(rng.integers(len(QUESTIONS)))]
+        draft.question = pick(QUESTIONS, rng)
     elif draw < 0.2:
-        prefix = PREFIXES[int(rng.integers(len(PREFIXES)))]
+        prefix = pick(PREFIXES, rng)
         draft.question = prefix + draft.question[:1].lower() + draft.question[1:]
     elif draw < 0.24:
         draft.question = draft.question.rstrip("?. ") or draft.question
 
 
 def _as_json(context: str, rng: np.random.Generator) -> str:
-    body: dict[str, Any] = {FIELDS[int(rng.integers(len(FIELDS)))]: context}
+    body: dict[str, Any] = {pick(FIELDS, rng): context}
     for name, values in EXTRAS:
         if rng.random() < 0.3:
-            body[name] = values[int(rng.integers(len(values)))]
+            body[name] = pick(values, rng)
     keys = list(body)
     shuffled = {keys[i]: body[keys[i]] for i in rng.permutation(len(keys))}
     return json.dumps(shuffled, ensure_ascii=False)

@@ -9,7 +9,7 @@ import numpy as np
 
 from steelyard.training.base.facts import made_fact
 from steelyard.training.base.mixture import Mixture, Row
-from steelyard.training.base.records import made_record
+from steelyard.training.base.records import made_record, pick
 
 #: Words of unrelated text around a context: the number is drawn evenly in its logarithm.
 LEAST_WORDS, MOST_WORDS = 10, 280
@@ -115,8 +115,7 @@ def _row_of(
     names = [name for name in sources if name != own and mixture.rows.get(name)]
     if not names:
         return None
-    rows = mixture.rows[names[int(rng.integers(len(names)))]]
-    return rows[int(rng.integers(len(rows)))]
+    return pick(mixture.rows[pick(names, rng)], rng)
 
 
 def _choice_of(row: Row | None) -> dict[str, Any] | None:
