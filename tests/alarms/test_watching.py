@@ -52,16 +52,18 @@ def all_alarms(state):
     return state.read_now(lambda c: c.execute(select(alarms).order_by(alarms.c.created_at)).all())
 
 
+def add_webhook(state, events):
+    values = {
+        "id": "wh_1", "account_id": "local", "url": "https://x.org", "description": "",
+        "events": events, "secret": "s", "created_at": 0.0, "updated_at": 0.0,
+    }  # fmt: skip
+    state.write_now(lambda connection: webhook_rows.insert_webhook(connection, values))
+
+
 def test_a_drift_is_raised_once_told_to_those_who_asked_and_cleared(state, watcher, clock):
+    add_webhook(state, "alarm.raised alarm.cleared")
+
     def set_up(connection):
-        webhook_rows.insert_webhook(
-            connection,
-            {
-                "id": "wh_1", "account_id": "local", "url": "https://x.org", "description": "",
-                "events": "alarm.raised alarm.cleared", "secret": "s", "created_at": 0.0,
-                "updated_at": 0.0,
-            },
-        )  # fmt: skip
         for email, role in (("o@x.org", "owner"), ("d@x.org", "developer")):
             insert_member(connection, "local", email, role, at=0.0, expires_at=1.0, joined_at=0.5)
 
@@ -242,6 +244,7 @@ def test_a_topic_that_moves_is_watched_a_few_contexts_at_a_look(state, clock, mo
 
 
 def test_the_sweep_forgets_models_that_answer_no_more(state, watcher, clock):
+    add_webhook(state, "alarm.cleared")
     store(state, answers(1_500, SHARES, at=START))
     store(state, answers(600, DRIFTED, at=START + 2_000, seed=1))
     look(watcher, clock, START + 3_000)
@@ -250,3 +253,5 @@ def test_the_sweep_forgets_models_that_answer_no_more(state, watcher, clock):
     watcher.sweep()
     assert kept(state) == {}
     assert {one.state for one in all_alarms(state)} == {"cleared"}
+    told = state.read_now(lambda c: c.execute(select(webhook_deliveries)).all())
+    assert {one.subject for one in told} == {one.id for one in all_alarms(state)}

@@ -332,19 +332,20 @@ def count_by_state(connection: Connection) -> dict[str, int]:
     return {state: counts.get(state, 0) for state in ACTIVE}
 
 
-def sweep(connection: Connection, now: float) -> None:
-    """Remove what is kept of models that answer no more, with their alarms, and old alarms."""
+def sweep(connection: Connection, now: float) -> Sequence[Row[Any]]:
+    """Remove what is kept of models that answer no more, and old alarms.
+
+    Return the alarms of models of which nothing is kept, which are to be cleared.
+    """
     connection.execute(delete(alarm_watches).where(alarm_watches.c.updated_at < now - IDLE_S))
+    old = alarms.c.cleared_at < now - CLEARED_S
+    connection.execute(delete(alarms).where(alarms.c.state == "cleared", old))
     table, watch = alarms.c, alarm_watches.c
     is_watched = (
         (watch.account_id == table.account_id)
         & (watch.model == table.model)
         & (watch.version == table.version)
     )
-    connection.execute(
-        update(alarms)
-        .where(table.state.in_(ACTIVE), ~exists().where(is_watched))
-        .values(state="cleared", cleared_at=now, cleared_reason="superseded")
-    )
-    old = alarms.c.cleared_at < now - CLEARED_S
-    connection.execute(delete(alarms).where(alarms.c.state == "cleared", old))
+    return connection.execute(
+        select(alarms).where(table.state.in_(ACTIVE), ~exists().where(is_watched))
+    ).all()

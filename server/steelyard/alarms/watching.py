@@ -126,7 +126,13 @@ class Watcher:
 
     def sweep(self) -> None:
         """Remove what is over."""
-        self._state.write_now(lambda connection: rows.sweep(connection, self._now()))
+        now = self._now()
+
+        def work(connection: Connection) -> None:
+            for alarm in rows.sweep(connection, now):
+                clear(connection, alarm, "superseded", now)
+
+        self._state.write_now(work)
 
     def look_at_answers(self) -> int:
         """Count the next stored answers; return how many there were."""
