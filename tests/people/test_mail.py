@@ -8,10 +8,13 @@ import socket
 import pytest
 from aiosmtpd.controller import Controller
 
+from steelyard.accounts.store import insert_account
 from steelyard.errors import MailUnavailableError
 from steelyard.people import store as rows
 from steelyard.people.letters import invitation_letter
 from steelyard.people.mail_service import MailRoom, MailServer
+from steelyard.people.member_store import insert_member
+from steelyard.purchases.store import insert_billing_event
 from steelyard.settings import InvalidSettingError, read_settings
 from steelyard.storage import open_state
 from support.console import Clock, code_of
@@ -97,6 +100,29 @@ def test_a_letter_is_tried_again_and_given_up_when_it_is_over(mail, box, caplog)
     mail.clock.now += 100
     mail.tick()
     assert len(box.letters) == 1
+
+
+def test_the_owners_hear_once_that_top_ups_are_off(mail, box):
+    def work(connection):
+        account_id = "acct_1"
+        insert_account(connection, account_id, "acme", mail.clock.now)
+        for role in ("owner", "reviewer"):
+            insert_member(
+                connection, account_id, f"{role}@example.org", role,
+                at=mail.clock.now, expires_at=mail.clock.now, joined_at=mail.clock.now,
+            )  # fmt: skip
+        insert_billing_event(
+            connection, id="bev_1", account_id=account_id, kind="top_up_off",
+            message="Three were not paid.", created_at=mail.clock.now,
+        )  # fmt: skip
+
+    mail._state.write_now(work)
+    for _ in range(2):
+        mail.tick()
+    [(envelope, message)] = box.letters
+    assert envelope.rcpt_tos == ["owner@example.org"]
+    assert message["Subject"] == "Automatic top-ups are off"
+    assert "Three were not paid." in message.get_payload()[0].get_payload(decode=True).decode()
 
 
 def test_another_try_has_another_code_and_the_last_one_works(mail, box):

@@ -92,6 +92,18 @@ def deletion_letter(to: str, account: str, sender: str) -> Letter:
     )
 
 
+def top_up_letter(to: str, account: str, told: str) -> Letter:
+    """Return the letter that tells an owner that an account buys no more credit by itself."""
+    return Letter(
+        to,
+        "Automatic top-ups are off",
+        (
+            f"The account {account} of a Steelyard server buys no more credit by itself.",
+            told,
+        ),
+    )
+
+
 def alarm_letter(to: str, account: str, told: str) -> Letter:
     """Return the letter that tells an owner of an alarm."""
     return Letter(

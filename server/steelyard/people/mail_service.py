@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from sqlalchemy import Connection, Row
 
+from steelyard.accounts.store import find_account
 from steelyard.errors import MailUnavailableError
 from steelyard.people import store as rows
 from steelyard.people.codes import hash_code, new_code, shown
@@ -26,9 +27,12 @@ from steelyard.people.letters import (
     code_letter,
     deletion_letter,
     invitation_letter,
+    top_up_letter,
 )
 from steelyard.people.limits import ForwardClock
+from steelyard.people.member_store import owners_of
 from steelyard.people.roles import read_address
+from steelyard.purchases.store import delete_billing_event, oldest_billing_event
 from steelyard.settings import InvalidSettingError, Settings
 from steelyard.storage import State
 from steelyard.wire.hosts import is_loopback
@@ -42,6 +46,8 @@ _LEASE_S = 60.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 5.0, 3600.0
 #: Letters sent in one turn.
 _AT_ONCE = 20
+#: Seconds for which a letter on purchases is worth sending.
+_BILLING_S = 3 * 86_400.0
 _PORTS = {"smtp": 587, "smtps": 465}
 
 
@@ -140,7 +146,12 @@ class MailRoom:
             )
 
     def tick(self) -> None:
-        """Send what waits."""
+        """Queue what owners should hear of their purchases, and send what waits."""
+        for _ in range(_AT_ONCE):
+            event = self._state.read_now(oldest_billing_event)
+            if event is None:
+                break
+            self._state.write_now(functools.partial(_queue_told, event=event))
         for _ in range(_AT_ONCE):
             if self._send is None or not self._send_one(self._send):
                 return
@@ -177,6 +188,8 @@ class MailRoom:
             return deletion_letter(row.email, row.account_name, row.sender)
         if row.kind == "alarm":
             return alarm_letter(row.email, row.account_name, row.text)
+        if row.kind == "top_up_off":
+            return top_up_letter(row.email, row.account_name, row.text)
         code = new_code()
         code_hash = hash_code(row.challenge_id, code)
 
@@ -187,3 +200,20 @@ class MailRoom:
             return True
 
         return code_letter(row.email, shown(code)) if self._state.write_now(keep) else None
+
+
+def _queue_told(connection: Connection, event: Row[Any]) -> None:
+    """Queue the letters of an event in the transaction that removes it: each goes out once."""
+    if not delete_billing_event(connection, event.id):
+        return
+    account = find_account(connection, event.account_id)
+    for email in owners_of(connection, event.account_id):
+        rows.insert_letter(
+            connection,
+            event.kind,
+            email,
+            at=event.created_at,
+            expires_at=event.created_at + _BILLING_S,
+            account_name="" if account is None else account.name,
+            text=event.message,
+        )

@@ -277,8 +277,20 @@ def describe_card(connection: Connection, account_id: str, payment: str, card: C
 
 
 def insert_billing_event(connection: Connection, **values: Any) -> None:
-    """Write what an account's owner should hear of."""
+    """Write what an account's owners should hear of."""
     connection.execute(insert(billing_events), values)
+
+
+def oldest_billing_event(connection: Connection) -> Row[Any] | None:
+    """Return what owners have waited for longest to hear of."""
+    query = select(billing_events).order_by(billing_events.c.created_at).limit(1)
+    return connection.execute(query).first()
+
+
+def delete_billing_event(connection: Connection, event_id: str) -> bool:
+    """Remove what owners are told of; return whether nobody did before."""
+    where = billing_events.c.id == event_id
+    return connection.execute(delete(billing_events).where(where)).rowcount == 1
 
 
 def page_transactions(

@@ -111,7 +111,7 @@ referrals = Table(
     Column("granted_at", Double),
 )
 
-#: What an account's owner should hear of.
+#: What an account's owners should hear of, until their letters are queued.
 billing_events = Table(
     "billing_events",
     metadata,
