@@ -18,6 +18,8 @@ from steelyard.billing.money import NANO
 from steelyard.caller import Caller
 from steelyard.operations.write import Replay, Write
 from steelyard.purchases import states
+from steelyard.purchases import store as rows
+from steelyard.purchases.notices import Card
 from steelyard.purchases.providers.manual import ManualProvider
 from steelyard.purchases.wire import CreatePurchase, RedeemReferral
 from steelyard.storage import State, open_state
@@ -166,6 +168,15 @@ def test_a_notice_that_disagrees_is_parked_and_gives_nothing(till, changed):
         till.service.clear("evt")
 
 
+def test_a_second_payment_of_one_purchase_is_shown_to_an_operator(till):
+    purchase = till.buy()
+    assert till.tell("one", "paid", purchase, payment="pi_1") == "applied"
+    assert till.tell("two", "paid", purchase, payment="pi_1") == "ignored"
+    assert till.tell("three", "paid", purchase, payment="pi_2") == "parked"
+    assert "pi_2 paid for it a second time" in till.service.parked()[0].reason
+    assert till.books()["paid"] == 20 * NANO
+
+
 def test_money_for_what_had_expired_is_shown_to_an_operator(till):
     purchase = till.buy()
     till.clock += till.provider.lifetime_s
@@ -198,6 +209,20 @@ def test_a_crash_before_the_provider_answered_leaves_one_purchase(till, monkeypa
         till.buy("21", "k")
     till.buy("20", "k")
     assert till.books()["purchases_pending"] == 20 * NANO
+
+
+def test_a_key_of_what_has_expired_opens_no_page_to_pay_it(till, monkeypatch):
+    def die(ask):
+        raise errors.PaymentProviderError("gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(till.provider, "begin", die)
+        with pytest.raises(errors.PaymentProviderError):
+            till.buy("20", "k")
+    till.clock += till.provider.lifetime_s
+    till.top_ups.tick()
+    with pytest.raises(errors.PurchaseStateError, match="expired; send a new key"):
+        till.buy("20", "k")
 
 
 @pytest.mark.parametrize("usd", ["4.99", "10000.01", "-5", "5.001", "much", "1e3"])
@@ -272,6 +297,29 @@ def test_three_failures_turn_top_ups_off_and_tell_the_owner(till):
     till.top_ups.tick()
     assert asyncio.run(till.service.billing(OPERATOR)).top_up.failures == 0
     assert till.books()["paid"] == 20 * NANO
+
+
+def test_a_card_is_charged_no_more_once_its_provider_may_forget_the_key(till, monkeypatch):
+    monkeypatch.setattr(till.provider, "needs_card", True)
+    monkeypatch.setattr(till.provider, "lifetime_s", 2 * 86_400.0)
+    till.state.write_now(
+        lambda connection: rows.put_card(
+            connection, "local", provider="told", payment="pi_1", customer="cus_1"
+        )
+    )
+    card = Card(customer="cus_1", method="pm_1", brand="visa", last4="4242")
+    till.state.write_now(
+        lambda connection: rows.describe_card(
+            connection, account_id="local", payment="pi_1", card=card
+        )
+    )
+    till.set_top_up("10", "20", "20")
+    till.provider.says = "down"
+    till.top_ups.tick()
+    till.clock += 21 * 3_600
+    till.top_ups.tick()
+    assert len(till.provider.charged) == 2
+    assert len(set(till.provider.charged)) == 2, "the first expired, and another was begun"
 
 
 def test_top_ups_set_anew_keep_the_one_under_way(till):

@@ -110,13 +110,16 @@ def test_little_credit_is_told_when_it_becomes_so_and_once_a_day(state):
     assert published(state) == [("balance.low", "local", data)]
 
 
-def test_a_purchase_is_told_once_however_often_it_is_paid(state):
+def test_a_purchase_is_told_once_however_often_it_is_paid_and_that_its_refund_left_little(state):
     till = Till(state)
     purchase = till.buy("20")
     for event, kind in (("one", "paid"), ("one", "paid"), ("two", "paid"), ("three", "refunded")):
         till.tell(event, kind, purchase)
     data = {"amount_usd": "20", "is_top_up": False}
-    assert published(state) == [("purchase.paid", purchase.id, data)]
+    low = {"available_usd": "0", "threshold_usd": "5"}
+    paid, little = published(state)
+    assert paid == ("purchase.paid", purchase.id, data)
+    assert little == ("balance.low", "local", low)
 
 
 JOB = PendingJob(

@@ -9,8 +9,9 @@ from sqlalchemy import Connection, Row
 
 from steelyard.billing import ledger
 from steelyard.billing.money import to_usd
-from steelyard.billing.store import post
+from steelyard.billing.store import available, post
 from steelyard.ids import new_id
+from steelyard.operations.low_balance import publish_low_balance
 from steelyard.operations.posting import post_operation
 from steelyard.outbox.publishing import publish
 from steelyard.purchases import referrals, states
@@ -126,13 +127,25 @@ def _apply(
     reason = None
     if step == "park":
         reason = f"It says {notice.kind}, and the purchase is {purchase.state}."
+    elif step == "ignore" and _is_another_payment(purchase, notice):
+        step = "park"
+        reason = (
+            f"{notice.payment} paid for it a second time, after {purchase.payment}; send one of the "
+            "two back."
+        )
     return _OUTCOMES[step], reason
+
+
+def _is_another_payment(purchase: Row[Any], notice: Notice) -> bool:
+    known = purchase.payment
+    return notice.kind == "paid" and None not in (known, notice.payment) and known != notice.payment
 
 
 def _change(
     connection: Connection, purchase: Row[Any], notice: Notice, now: float, referral_nano: int
 ) -> None:
     kind = notice.kind
+    before_nano = available(connection, purchase.account_id)
     post(
         connection,
         states.posting(kind, purchase.amount_nano),
@@ -144,6 +157,12 @@ def _change(
     if notice.payment is not None:
         changed["payment"] = notice.payment
     rows.change_purchase(connection, purchase.id, **changed)
+    publish_low_balance(
+        connection,
+        purchase.account_id,
+        before_nano=before_nano,
+        after_nano=available(connection, purchase.account_id),
+    )
     if kind == "paid":
         amount = {"amount_usd": to_usd(purchase.amount_nano), "is_top_up": bool(purchase.is_top_up)}
         publish(connection, purchase.account_id, "purchase.paid", purchase.id, amount)

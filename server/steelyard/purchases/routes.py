@@ -86,7 +86,7 @@ ROUTES = (
         summary="Buy credit; it is there when the provider says that it is paid.",
         request=CreatePurchase,
         response=NewPurchase,
-        errors=(*_CHANGE, errors.PaymentProviderError),
+        errors=(*_CHANGE, errors.PaymentProviderError, errors.PurchaseStateError),
     ),
     _read(
         method="GET",

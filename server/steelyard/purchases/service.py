@@ -421,6 +421,12 @@ class PurchaseService:
                         "This Idempotency-Key was used with another request; send a new key with "
                         "this one."
                     )
+                if known.state != "pending":
+                    # Its page at the provider may be open still: what is paid there has no credit.
+                    raise PurchaseStateError(
+                        f"The purchase of this Idempotency-Key is {known.state}; send a new key to "
+                        "buy again."
+                    )
                 return known
         purchase_id = new_id("pur")
         applying.begin(

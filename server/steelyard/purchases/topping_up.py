@@ -23,6 +23,9 @@ _log = logging.getLogger(__name__)
 
 #: What one tick looks at, at most.
 _AT_ONCE = 50
+#: Seconds in which a card may be charged for one purchase: less than a provider keeps the key under
+#: which it is charged once, a day.
+_CHARGE_S = 20 * 3_600.0
 
 
 class TopUps:
@@ -82,7 +85,7 @@ class TopUps:
             provider=self._provider.name,
             amount_nano=wanted.amount_nano,
             now=now,
-            lifetime_s=self._provider.lifetime_s,
+            lifetime_s=_CHARGE_S if self._provider.needs_card else self._provider.lifetime_s,
             is_top_up=True,
         )
 
