@@ -8,7 +8,7 @@ import pytest
 
 from steelyard.accounts.allowance import RequestLimits, TokenAllowance
 from steelyard.accounts.rate_limits import RateWindows
-from steelyard.caller import Caller
+from steelyard.caller import Caller, SignedIn
 from steelyard.errors import RateLimitedError, TooManyTokensError
 
 ONE = Caller("acct_1", "key_1", "full", "192.0.2.1")
@@ -52,6 +52,19 @@ def test_a_request_over_the_allowance_is_told_apart(windows):
     with pytest.raises(TooManyTokensError):
         allowance.check(101)
     asyncio.run(allowance.take(ONE, 100))
+
+
+def test_those_of_no_account_are_counted_one_by_one(windows):
+    def signed_in(user_id, role):
+        session = SignedIn("ses_1", user_id, "", role, 0.0, is_confirmed=False, is_operator=False)
+        return Caller("none" if role is None else "acct_1", None, "read", "192.0.2.1", session)
+
+    limits = RequestLimits(windows, per_minute=1, public_per_minute=1)
+    for user_id, role in (("usr_1", None), ("usr_2", None), ("usr_1", "owner")):
+        asyncio.run(limits.take(signed_in(user_id, role)))
+    for user_id, role in (("usr_2", None), ("usr_2", "owner")):
+        with pytest.raises(RateLimitedError):
+            asyncio.run(limits.take(signed_in(user_id, role)))
 
 
 def test_zero_sets_no_bound(windows):

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+from types import SimpleNamespace
+
 import httpx
 import pytest
 
 from steelyard.app.job_runtime import open_worker
+from steelyard.caller import Caller
+from steelyard.families.lineage import Lineage
+from steelyard.families.switching import switch_family
+from steelyard.labeling.teachers import Teachers
 from support.dataset_rows import make_rows, to_ndjson
 from support.error_shape import assert_canonical_error
+from support.lineage_cases import at, grow
 from support.live_server import live_server
 from support.remote_models import wait_until
 from support.teaching import SHARED, is_even, queries, taught_server
@@ -92,6 +100,18 @@ class TestTeachers:
             source = upload(http).json()
             refused = start(http, source["id"])
             assert_canonical_error(refused, 503, "labeling_unavailable", message="--teacher")
+
+    def test_a_family_that_is_off_is_none(self):
+        lineage = grow(grow(Lineage(), "ant", 1), "bee", 1)
+        off = switch_family(lineage, "ant", at(), on=False).lineage
+
+        class Lineages:
+            async def read(self, account_id):
+                return SimpleNamespace(lineage=off)
+
+        teachers = Teachers(SimpleNamespace(hosted=[]), Lineages(), None)
+        found = asyncio.run(teachers.available(Caller("local", None, "full", "")))
+        assert found.defaults == {"default": ["bee"]}
 
 
 class TestSources:
@@ -259,8 +279,10 @@ class TestFinalize:
 
     def test_the_same_selection_is_the_same_dataset(self, http, ready):
         first = finalize(http, ready, row_indices=[0, 1, 2, 3]).json()
-        again = finalize(http, ready, row_indices=[3, 2, 1, 0])
-        assert (again.status_code, again.json()["id"]) == (200, first["id"])
+        assert first["used_at"] == ready["created_at"]
+        for given in ({}, {"evaluation_fraction": 0.2}):
+            again = finalize(http, ready, row_indices=[3, 2, 1, 0], **given)
+            assert (again.status_code, again.json()["id"]) == (200, first["id"])
         other = finalize(http, ready, row_indices=[0, 1])
         assert_canonical_error(other, 409, "job_finalized", message=first["id"])
         discarded = http.post(f"/v1/labeling/jobs/{ready['id']}/discard")

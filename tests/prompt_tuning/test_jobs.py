@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 
 from jobs.workers import kill, start_job_worker
 from steelyard.app.job_runtime import open_worker
 from steelyard.billing.money import from_usd
+from steelyard.errors import ImagesNotSupportedError
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.prompt_tuning.run import PromptTuningRuns
 from support.dataset_rows import to_ndjson
@@ -22,9 +25,12 @@ NDJSON = {"Content-Type": "application/x-ndjson"}
 
 def upload(http, training, evaluation=None):
     """A dataset with both sides as given."""
-    files = {"training": ("t.jsonl", to_ndjson(training), NDJSON["Content-Type"])}
-    if evaluation:
-        files["evaluation"] = ("e.jsonl", to_ndjson(evaluation), NDJSON["Content-Type"])
+    sides = {"training": training, "evaluation": evaluation}
+    files = {
+        side: (f"{side}.jsonl", to_ndjson(of), NDJSON["Content-Type"])
+        for side, of in sides.items()
+        if of
+    }
     made = http.post("/v1/datasets", files=files, data={"name": "tickets"})
     assert made.status_code == 200, made.text
     return made.json()["id"]
@@ -172,16 +178,38 @@ FEW = [row for row in rows(60) if row["targets"] != {"team": {"t3": 1.0}}] + row
             "structured_wording",
         ),
         (rows(39), rows(9, start=60), {}, 422, "too_few_rows"),
-        (rows(5_001), rows(9, start=6_000), {}, 413, "too_many_rows"),
+        (rows(5_001), rows(9, start=6_000), {}, 422, "too_many_rows"),
         (FEW, rows(9, start=60), {}, 422, "too_few_per_outcome"),
+        ([], rows(60), {}, 422, "unbalanced_split"),
+        ([], rows(60), {"decision": "team"}, 422, "unbalanced_split"),
         (rows(60), rows(9, start=60), {"decision": "mood"}, 404, "not_found"),
         (rows(60), rows(9, start=60), {"model": "nowhere"}, 404, "not_found"),
     ],
-    ids=["conflicting", "structured", "few", "many", "few of one", "unknown", "no model"],
+    ids=[
+        "conflicting",
+        "structured",
+        "few",
+        "many",
+        "few of one",
+        "none to learn",
+        "none to learn of",
+        "unknown",
+        "no model",
+    ],
 )
 def test_what_cannot_be_tuned_is_refused(http, training, evaluation, given, status, code):
     dataset_id = upload(http, training, evaluation)
     assert_canonical_error(start(http, dataset_id, **given), status, code)
+
+
+def test_rows_with_images_are_refused_as_a_model_of_text_reads_them(served):
+    services, http, _ = served
+    shown = {"id": 1, "media_type": "image/png", "data": base64.b64encode(b"\x89PNG").decode()}
+    made = rows(60)
+    made[7] = {**made[7], "context": "See <image:1>.", "images": [shown]}
+    job = start(http, upload(http, made, rows(9, start=60))).json()
+    with pytest.raises(ImagesNotSupportedError, match="Row 7 has images"):
+        run(services, job)
 
 
 def test_a_decision_is_named_where_there_are_several(http):

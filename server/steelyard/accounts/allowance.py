@@ -93,5 +93,7 @@ class RequestLimits:
 
 
 def identity(caller: Caller) -> str:
-    """Return what a caller is counted by: its key, or its account where it has none."""
+    """Return what a caller is counted by: its key, else its account, else who is signed in."""
+    if caller.session is not None and caller.session.role is None:
+        return caller.session.user_id  # of no account, as many others may be
     return caller.key_id or caller.account_id

@@ -92,7 +92,7 @@ class FeedbackRows:
         manifest = await self._find(caller, request)
         fields = {} if request.name is None else {"name": request.name}
         if request.evaluation_fraction is not None:
-            fields["evaluation_fraction"] = f"{request.evaluation_fraction:.6f}"
+            fields["evaluation_fraction"] = f"{request.evaluation_fraction:.17f}"
         with Upload("jsonl", fields) as upload:
             counts = await asyncio.to_thread(self._write, upload, caller, request, manifest)
             n_before = 0 if manifest is None else manifest.rows

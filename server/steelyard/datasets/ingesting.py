@@ -76,6 +76,8 @@ class SentRows:
     receipt: InputReceipt
     #: The labeling job that made its rows.
     labeling: LabelingLineage | None = None
+    #: When that job started, in seconds since 1970.
+    used_at: float | None = None
 
     def named(self, write: Write) -> Write:
         """Return a write with the digest of what was sent."""

@@ -136,7 +136,7 @@ class DatasetService:
             name=sent.request.name or "",
             version=1,
             created_at=now,
-            used_at=None,
+            used_at=sent.used_at,
             archived_at=None,
             deleted_at=None,
             receipt=sent.receipt,

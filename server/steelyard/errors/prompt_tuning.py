@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from steelyard.errors.datasets import TooManyRowsError
 from steelyard.errors.kinds import ConflictError, UnprocessableError
 
 
@@ -27,6 +28,12 @@ class TooFewPerOutcomeError(UnprocessableError):
     """An outcome that too few training rows expect."""
 
     code = "too_few_per_outcome"
+
+
+class TooManyTuningRowsError(TooManyRowsError):
+    """More rows than a wording is tuned on; the rows are there already, so nothing is too large."""
+
+    status = 422
 
 
 class UnbalancedSplitError(UnprocessableError):

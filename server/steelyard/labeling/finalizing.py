@@ -19,7 +19,13 @@ from steelyard.datasets.canonical import canonical_json
 from steelyard.datasets.ingesting import MadeRows, SentRows, read_sent
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.uploads import Upload
-from steelyard.datasets.wire import CreateDataset, Dataset, InputReceipt, LabelingLineage
+from steelyard.datasets.wire import (
+    DEFAULT_FRACTION,
+    CreateDataset,
+    Dataset,
+    InputReceipt,
+    LabelingLineage,
+)
 from steelyard.labeling import store as rows
 from steelyard.labeling.service import read_results, require_job, require_ready, teachers_of
 from steelyard.labeling.sources import require_source
@@ -77,11 +83,13 @@ class LabelingFinalizer:
             return await self._made(write, job, selection)
         sent_fields = {"name": job.name}
         if request.evaluation_fraction is not None:
-            sent_fields["evaluation_fraction"] = f"{request.evaluation_fraction:.6f}"
+            sent_fields["evaluation_fraction"] = f"{request.evaluation_fraction:.17f}"
         with Upload("jsonl", sent_fields) as upload:
             await asyncio.to_thread(self._write, upload, job, source, request)
             sent = await asyncio.to_thread(read_sent, upload, CreateDataset)
-            sent = dataclasses.replace(sent, labeling=_lineage_of(job, source, selection))
+            sent = dataclasses.replace(
+                sent, labeling=_lineage_of(job, source, selection), used_at=job.created_at
+            )
             return await self._create(write, job, sent, selection)
 
     async def _create(
@@ -111,7 +119,7 @@ class LabelingFinalizer:
 
     async def _made(self, write: Write, job: Row[Any], selection: bytes) -> Dataset:
         """Return the dataset of a job that was finalized with the same selection."""
-        if job.selection != selection:
+        if _explicit(job.selection) != _explicit(selection):
             raise errors.JobFinalizedError(
                 f"The job became the dataset {job.dataset_id} with other rows; use that, or label "
                 "the source again."
@@ -177,6 +185,14 @@ def _selection_of(request: FinalizeJob) -> bytes:
         if getattr(request, field) is not None
     }
     return canonical_json({**chosen, "evaluation_fraction": request.evaluation_fraction})
+
+
+def _explicit(selection: bytes) -> dict[str, Any]:
+    """Return a selection with the default share of its evaluation rows written out."""
+    chosen: dict[str, Any] = msgspec.json.decode(selection)
+    if "row_indices" in chosen and chosen["evaluation_fraction"] is None:
+        chosen["evaluation_fraction"] = DEFAULT_FRACTION
+    return chosen
 
 
 def _lineage_of(job: Row[Any], source: Row[Any], selection: bytes) -> LabelingLineage:

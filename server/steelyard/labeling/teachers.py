@@ -41,7 +41,11 @@ class Teachers:
         """Return the teachers of an account."""
         marked = [one.name for one in self._registry.hosted if one.is_teacher]
         lineage = (await self._lineages.read(caller.account_id)).lineage
-        families = [name for name, one in lineage.families.items() if one.served is not None]
+        families = [
+            name
+            for name, one in lineage.families.items()
+            if one.served is not None and one.switch.is_on
+        ]
         names = [*marked, *sorted(families)]
         return TeacherList(
             available=bool(names),

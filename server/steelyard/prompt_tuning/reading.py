@@ -17,6 +17,7 @@ from steelyard.datasets.version_service import LabelledRow
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.rendering import render_context
 from steelyard.decisions.validation import read_request
+from steelyard.errors import ImagesNotSupportedError
 
 FloatArray = NDArray[np.float64]
 
@@ -86,6 +87,11 @@ def rows_asking(rows: Iterable[LabelledRow], decision: Decision) -> tuple[AskedR
         target = row.labels.get(decision.id)
         if sent is None or target is None:
             continue
+        if row.images:
+            raise ImagesNotSupportedError(
+                f"Row {row.index} has images, and wordings are tuned on text alone; make a dataset of "
+                "rows without images."
+            )
         if not asks(msgspec.json.encode(sent)):
             n_otherwise += 1
             continue

@@ -72,7 +72,7 @@ _REFUSALS: dict[ReadinessReason, tuple[type[errors.SteelyardError], str]] = {
         f"{{}} has {{n}} training rows, and prompt tuning needs {MIN_ROWS}; add rows.",
     ),
     "too_many_rows": (
-        errors.TooManyRowsError,
+        errors.TooManyTuningRowsError,
         f"{{}} has {{n}} training rows, and prompt tuning takes {MAX_ROWS}; make a dataset of fewer.",
     ),
     "too_few_per_outcome": (
@@ -165,8 +165,6 @@ class PromptTunings:
             return to_wire(require_job(connection, caller, values["id"]))
 
         job = await self._writes.once(write, work, window_s=SECONDS_A_DAY)
-        if model.named is not None:
-            self._models.note_use(caller.account_id, model.named)
         self._wake()
         return job
 
@@ -286,7 +284,7 @@ class PromptTunings:
 def _choose(definitions: Iterable[Definition], decision: str | None) -> DecisionReadiness:
     """Return the decision to tune, or refuse it."""
     asked = list(definitions)
-    names = sorted({one.id for one in asked if one.training})
+    names = sorted({one.id for one in asked if one.training} or {one.id for one in asked})
     if decision is None:
         if len(names) != 1:
             found = Violations()
@@ -295,9 +293,13 @@ def _choose(definitions: Iterable[Definition], decision: str | None) -> Decision
             found.raise_if_any()
         decision = names[0]
     ready = readiness_of_decision(asked, decision)
+    if ready is None and any(one.id == decision for one in asked):
+        raise errors.UnbalancedSplitError(
+            f"No training row asks {show(decision)}; add some, for a rewrite is made of them."
+        )
     if ready is None:
         raise errors.NotFoundError(
-            f"No training row of the dataset asks {show(decision)}; they ask "
+            f"No row of the dataset asks {show(decision)}; they ask "
             f"{', '.join(map(show, names[:8]))}."
         )
     if ready.reason is not None:
