@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy import select
 
+from steelyard.accounts.store import insert_account
 from steelyard.outbox.publishing import publish
 from steelyard.outbox.tables import webhook_deliveries, webhooks
 from steelyard.storage import open_state
@@ -44,21 +45,21 @@ def sending(home, state=None):
         sender.close()
 
 
-def add(home, endpoint, name="wh_1", events="job.succeeded"):
+def add(home, endpoint, name="wh_1", events="job.succeeded", account="local"):
     endpoint.secret = new_secret()
     values = {
-        "id": name, "account_id": "local", "url": endpoint.url, "description": "",
+        "id": name, "account_id": account, "url": endpoint.url, "description": "",
         "events": events, "secret": endpoint.secret, "created_at": 0.0, "updated_at": 0.0,
     }  # fmt: skip
     home.state.write_now(lambda connection: rows.insert_webhook(connection, values))
     return endpoint
 
 
-def tell(home, *subjects, event="job.succeeded"):
+def tell(home, *subjects, event="job.succeeded", account="local"):
     for n, subject in enumerate(subjects):
 
         def write(connection, subject=subject, n=n):
-            publish(connection, "local", event, subject, {"n": n})
+            publish(connection, account, event, subject, {"n": n})
 
         home.state.write_now(write)
 
@@ -125,6 +126,21 @@ def test_endpoints_that_hang_hold_up_no_other(home):
         wait_until(lambda: len(good.received) == 12)
         assert [len(one.received) for one in bad] == [rows.AT_ONCE] * 3
         for one in bad:
+            one.may_answer.set()
+
+
+def test_the_slow_endpoints_of_one_account_hold_up_no_other_account(home):
+    home.state.write_now(lambda c: insert_account(c, "acct_2", "other", 0.0))
+    slow = [home.enter(webhook_endpoint()) for _ in range(5)]
+    for n, one in enumerate(slow):
+        add(home, one, f"wh_slow_{n}").hangs = True
+    good = add(home, home.enter(webhook_endpoint()), "wh_good", account="acct_2")
+    tell(home, *[f"ft_{n}" for n in range(8)])
+    tell(home, *[f"ft_{n}" for n in range(12)], account="acct_2")
+    with sending(home):
+        wait_until(lambda: len(good.received) == 12)
+        assert sum(len(one.received) for one in slow) == rows.AT_ONCE_OF_ACCOUNT
+        for one in slow:
             one.may_answer.set()
 
 

@@ -7,7 +7,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -105,7 +105,7 @@ class WebhookSender:
         ):
             return
 
-        def claim(connection: Connection) -> list[Row[Any]]:
+        def claim(connection: Connection) -> Sequence[Row[Any]]:
             return rows.claim(
                 connection,
                 self._state,

@@ -6,6 +6,7 @@ that is no longer alive: each arrives at least once.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,8 @@ from steelyard.webhooks.tries import next_wait_s, why_off
 
 #: Deliveries of one webhook that are sent at a time, and of one whose last try failed.
 AT_ONCE, AT_ONCE_FAILING = 4, 1
+#: Deliveries of one account that are sent at a time: half of a process's places.
+AT_ONCE_OF_ACCOUNT = 16
 #: Seconds for which a delivery that has ended is kept.
 KEPT_S = 30 * 86_400.0
 _AT_ONCE_SWEPT = 500
@@ -129,21 +132,30 @@ def page_of_deliveries(
 
 
 def _heads(now: float) -> Select[Any]:
-    """Return what is due: of each subject the earliest event, whatever waits behind it."""
+    """Return what is due: of each subject the earliest event, whatever waits behind it.
+
+    Of a webhook no more than may be sent at a time, beside what is being sent.
+    """
     waiting = webhook_deliveries.c.status == "waiting"
     firsts = (
         select(func.min(webhook_deliveries.c.number))
         .where(waiting)
         .group_by(webhook_deliveries.c.webhook_id, webhook_deliveries.c.subject)
     )
-    return (
+    due = (
         select(
-            webhook_deliveries,
-            webhooks.c.url,
-            webhooks.c.secret,
-            webhooks.c.old_secret,
-            webhooks.c.old_until,
+            webhook_deliveries.c.number,
+            webhook_deliveries.c.id,
+            webhook_deliveries.c.webhook_id,
+            webhook_deliveries.c.runner,
+            webhooks.c.account_id,
             webhooks.c.failing_since,
+            func.row_number()
+            .over(
+                partition_by=webhook_deliveries.c.webhook_id,
+                order_by=(webhook_deliveries.c.runner.is_(None), webhook_deliveries.c.number),
+            )
+            .label("place"),
         )
         .join(webhooks)
         .where(
@@ -151,9 +163,9 @@ def _heads(now: float) -> Select[Any]:
             webhook_deliveries.c.next_at <= now,
             webhooks.c.disabled_at.is_(None),
         )
-        # What fails waits behind what does not.
-        .order_by(webhooks.c.failing_since.is_not(None), webhook_deliveries.c.number)
+        .subquery()
     )
+    return select(due).where(due.c.place <= 2 * AT_ONCE).order_by(due.c.number)
 
 
 def has_due(connection: Connection, now: float, sending: Collection[str]) -> bool:
@@ -170,43 +182,56 @@ def claim(
     sending: Collection[str],
     places: int,
     failing_places: int,
-) -> list[Row[Any]]:
-    """Take deliveries that are due and that nobody sends; ``sending`` are those of this process."""
+) -> Sequence[Row[Any]]:
+    """Take deliveries that are due and that nobody sends; ``sending`` are those of this process.
+
+    Those of accounts of which least is being sent go first, and what fails behind what does not.
+    """
 
     def is_sent(row: Row[Any]) -> bool:
         if row.runner is None or row.id in sending:
             return row.runner is not None
         return row.runner != state.instance and state.is_alive(connection, row.runner)
 
-    due = connection.execute(_heads(now)).all()
-    at_once: dict[str, int] = {}
+    of_webhook, of_account = Counter[str](), Counter[str]()
     free = []
-    for row in due:
+    for row in connection.execute(_heads(now)):
         if is_sent(row):
-            at_once[row.webhook_id] = at_once.get(row.webhook_id, 0) + 1
+            of_webhook[row.webhook_id] += 1
+            of_account[row.account_id] += 1
         else:
             free.append(row)
-    taken: list[Row[Any]] = []
-    n_failing = 0
+    in_turn: list[tuple[bool, int, int]] = []
     for row in free:
-        n_sent = at_once.get(row.webhook_id, 0)
         is_failing = row.failing_since is not None
-        if len(taken) >= places:
-            break
-        if n_sent >= (AT_ONCE_FAILING if is_failing else AT_ONCE):
-            continue
-        if is_failing and n_failing >= failing_places:
-            continue
-        n_failing += is_failing
-        at_once[row.webhook_id] = n_sent + 1
-        taken.append(row)
-    if taken:
-        connection.execute(
-            update(webhook_deliveries)
-            .where(webhook_deliveries.c.number.in_([row.number for row in taken]))
-            .values(runner=state.instance)
+        at_once = AT_ONCE_FAILING if is_failing else AT_ONCE
+        before = of_account[row.account_id]
+        if of_webhook[row.webhook_id] < at_once and before < AT_ONCE_OF_ACCOUNT:
+            of_webhook[row.webhook_id] += 1
+            of_account[row.account_id] += 1
+            in_turn.append((is_failing, before, row.number))
+    taken: list[int] = []
+    n_failing = 0
+    for is_failing, _, number in sorted(in_turn):
+        if len(taken) < places and not (is_failing and n_failing >= failing_places):
+            n_failing += is_failing
+            taken.append(number)
+    if not taken:
+        return []
+    numbered = webhook_deliveries.c.number.in_(taken)
+    connection.execute(update(webhook_deliveries).where(numbered).values(runner=state.instance))
+    return connection.execute(
+        select(
+            webhook_deliveries,
+            webhooks.c.url,
+            webhooks.c.secret,
+            webhooks.c.old_secret,
+            webhooks.c.old_until,
+            webhooks.c.failing_since,
         )
-    return taken
+        .join(webhooks)
+        .where(numbered)
+    ).all()
 
 
 def record(
