@@ -83,6 +83,15 @@ def test_a_key_replays_the_answer(server: LiveServer, ask):
     assert_error(conflict, 409, "idempotency_conflict", "invalid_request_error")
 
 
+def test_feedback_is_given_on_as_many_as_may_be_asked(client: httpx.Client, ask):
+    id_ = ask(questions=[{"type": "predicate", "instructions": f"Is it {n}?"} for n in range(128)])
+    outcomes = {str(n): "yes" for n in range(128)}
+    response = client.post(
+        "/v1/feedback", json={"decision_id": id_.json()["id"], "outcomes": outcomes}
+    )
+    assert len(response.json()["recorded"]) == 128
+
+
 def test_feedback_goes_by_place(client: httpx.Client, ask):
     id_ = ask().json()["id"]
     outcomes = {"0": "yes", "1": "true", "2": "high"}

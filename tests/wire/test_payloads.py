@@ -20,7 +20,7 @@ class Inner(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Outer(msgspec.Struct, forbid_unknown_fields=True):
-    name: Annotated[str, Meta(min_length=2, max_length=4)]
+    name: Annotated[str, Meta(min_length=2, max_length=4, pattern="^[a-z]+$")]
     inner: Inner | None = None
     flags: dict[str, bool] = {}
     many: Annotated[list[Inner], Meta(min_length=1, max_length=2)] | None = None
@@ -73,6 +73,7 @@ def test_everything_is_found_in_one_go() -> None:
         ({"name": None}, "name is null; give a text."),
         ({"name": "ok", "inner": []}, "inner is an array; give an object or null."),
         ({"name": "ok", "many": []}, "many is empty; give 1 to 2."),
+        ({"name": "o k"}, "name has another form than ^[a-z]+$; give that."),
     ],
 )
 def test_messages_say_what_is_there_and_what_to_give(value: object, message: str) -> None:

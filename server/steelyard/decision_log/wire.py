@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from steelyard.accounts.wire import Usd
 from steelyard.decisions.wire import DecisionResult, Kind, Name, Probability
-from steelyard.wire.limits import MAX_DECISIONS
+from steelyard.wire.limits import MAX_QUESTIONS
 from steelyard.wire.measures import Measure, ReliabilityRow
 from steelyard.wire.queries import MAX_PAGE, Cursor, ExportFormat, PageSize
 
@@ -331,7 +331,7 @@ class FeedbackRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         dict[str, ObservedOutcome],
         Meta(
             min_length=1,
-            max_length=MAX_DECISIONS,
+            max_length=MAX_QUESTIONS,
             description="Decision id to the outcome that came true: its name, or an object from "
             "outcome to probability where that is not certain. What was said before of the same "
             "decision is replaced.",

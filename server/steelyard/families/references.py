@@ -10,31 +10,40 @@ from steelyard import errors
 from steelyard.families.lineage import FamilyModel, Lineage, TunedFamily, latest_of
 from steelyard.families.wire import FAMILY_NAME
 from steelyard.wire.names import FOREIGN_PREFIX
-from steelyard.wire.violations import Path
+from steelyard.wire.violations import BODY, Path
 
 #: What a caller saw of a model: its adapter, none, or nothing said.
 Guard = str | UnsetType | None
 
 #: Where most references stand: in the address.
 _MODEL: Path = ("path", "model")
+#: Where the name of a new family stands.
+_NEW: Path = (*BODY, "family")
+#: Names of routes below ``/v1/families``, where a family's own name stands.
+_TAKEN = frozenset({"estimate"})
 _NAME = re.compile(FAMILY_NAME)
 _REFERENCE = re.compile(r"([a-z][a-z0-9-]{0,47})(?:@([1-9][0-9]{0,8}))?")
 
 
 def check_name(name: str, base_models: frozenset[str]) -> None:
     """Refuse a name that no family may have."""
+    told = None
     if name in base_models:
-        raise errors.InvalidNameError(f"{name!r} is a base model; give the family another name.")
-    if name.startswith(FOREIGN_PREFIX):
-        raise errors.InvalidNameError(
+        told = f"{name!r} is a base model; give the family another name."
+    elif name in _TAKEN:
+        told = f"{name!r} is an address of the API; give the family another name."
+    elif name.startswith(FOREIGN_PREFIX):
+        told = (
             f"{name[:60]!r} begins with {FOREIGN_PREFIX!r}, which names the default base model; "
             "give the family another name."
         )
-    if _NAME.fullmatch(name) is None:
-        raise errors.InvalidNameError(
+    elif _NAME.fullmatch(name) is None:
+        told = (
             f"{name[:60]!r} is no name of a family; give a small letter and then at most 47 small "
             "letters, digits or hyphens."
         )
+    if told is not None:
+        raise errors.InvalidNameError(told, path=_NEW)
 
 
 def parse_reference(text: str, path: Path = _MODEL) -> tuple[str, int | None]:

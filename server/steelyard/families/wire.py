@@ -81,7 +81,7 @@ class StartFamily(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     """A new family and its first fine-tune."""
 
     family: Annotated[
-        Annotated[str, Meta(min_length=1, max_length=128)],
+        str,
         Meta(description="A new name: a small letter, then small letters, digits and hyphens."),
     ]
     dataset_id: Annotated[str, Meta(min_length=1, max_length=64)]
@@ -107,7 +107,7 @@ class EstimateFamily(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         "max_price_usd": "An estimate holds no money; send the bound when starting"
     }
 
-    family: Annotated[str, Meta(min_length=1, max_length=128)]
+    family: str
     dataset_id: Annotated[str, Meta(min_length=1, max_length=64)]
     method: Method | None = None
     hyperparameters: Hyperparameters | None = None

@@ -18,6 +18,7 @@ from steelyard.decisions.kinds import Decision
 from steelyard.decisions.rendering import render_context
 from steelyard.decisions.validation import read_request
 from steelyard.errors import ImagesNotSupportedError
+from steelyard.wire.violations import BODY
 
 FloatArray = NDArray[np.float64]
 
@@ -90,7 +91,8 @@ def rows_asking(rows: Iterable[LabelledRow], decision: Decision) -> tuple[AskedR
         if row.images:
             raise ImagesNotSupportedError(
                 f"Row {row.index} has images, and wordings are tuned on text alone; make a dataset of "
-                "rows without images."
+                "rows without images.",
+                path=(*BODY, "dataset_id"),
             )
         if not asks(msgspec.json.encode(sent)):
             n_otherwise += 1

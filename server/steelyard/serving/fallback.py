@@ -216,7 +216,8 @@ class Attempts:
                     untried, put_off = put_off, []
                 continue
             except (*PASSING, *OFF) as failure:
-                if error is None or model is asked:
+                # That the asked model is off is for its owner; what failed may work again soon.
+                if error is None or model is asked or isinstance(error, OFF):
                     error = failure
                 reason = reason or failure.code
                 continue

@@ -181,18 +181,17 @@ class DecisionService:
         hosted = self._models.find(request.model)
         if hosted is None:
             raise not_in_playground(str(request.model), self._models.names)
-        if hosted.is_connected and hosted.price_nano:
-            # Anybody may play, and each question to it costs the operator.
-            free = [
-                one.name
-                for one in self._models.hosted
-                if not one.price_nano or not one.is_connected
-            ]
+        # Anybody may play, and each question to the others costs the operator.
+        free = [
+            one.name for one in self._models.hosted if not one.price_nano or not one.is_connected
+        ]
+        if hosted.name not in free:
             raise not_in_playground(hosted.name, free)
         prepared = await _prepare(hosted, request, max_input_tokens=PLAYGROUND_TOKENS)
         prepared = replace(prepared, share=Share(address, is_public=True))
         await self._allowance.take_public(address, prepared.input_tokens)
-        attempts = self._attempts(prepared, candidates_of(prepared, self._models))
+        candidates = candidates_of(prepared, self._models)
+        attempts = self._attempts(prepared, tuple(one for one in candidates if one.name in free))
         try:
             answer, _ = await attempts.run()
         except UnansweredError as unanswered:

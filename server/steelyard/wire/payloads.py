@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import itertools
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, TypeVar
@@ -122,6 +123,8 @@ def _walk(value: object, expected: inspect.Type, path: Path, found: Violations) 
         _walk_list(value, expected, path, found)  # type: ignore[arg-type]
     elif isinstance(expected, inspect.StrType):
         _check_length(value, expected, path, found)  # type: ignore[arg-type]
+        if expected.pattern and re.search(expected.pattern, str(value)) is None:
+            found.add(path, f"has another form than {expected.pattern}; give that.", "wrong_form")
     elif isinstance(expected, inspect.IntType | inspect.FloatType):
         _check_bounds(value, expected, path, found)  # type: ignore[arg-type]
     elif isinstance(expected, inspect.LiteralType) and value not in expected.values:

@@ -254,6 +254,11 @@ class TestServed:
         with remote_model(systemone) as far, serve(far.url, price_in="0.5") as server:
             response = CLIENT.post(f"{server.url}/v1/playground/decide", json=BODY)
             assert_canonical_error(response, 422, "invalid_request", message="far")
+            server.scorer.failure = EngineUnavailableError("It is broken.")
+            own = {**BODY, "model": "hashing", "fallback": ["far"]}
+            response = CLIENT.post(f"{server.url}/v1/playground/decide", json=own)
+            assert_canonical_error(response, 503, "engine_unavailable", retryable=True)
+            server.scorer.failure = None
             quote = CLIENT.post(f"{server.url}/v1/decide/estimate", json=BODY).json()
             assert float(quote["maximum_charge_usd"]) == quote["input_tokens"] * 0.5e-6
             assert far.asked == []

@@ -26,7 +26,6 @@ from steelyard.decisions.rendering import render_value
 from steelyard.decisions.validation import ValidRequest
 from steelyard.decisions.wire import Kind
 from steelyard.dialects.openai.wire import (
-    MAX_QUESTIONS,
     Answer,
     ChoiceProbability,
     DecisionsChoiceAnswer,
@@ -39,6 +38,7 @@ from steelyard.dialects.openai.wire import (
     QuestionType,
 )
 from steelyard.errors import MAX_DETAILS, ImagesNotSupportedError, SteelyardError, Violation
+from steelyard.wire.limits import MAX_QUESTIONS
 from steelyard.wire.payloads import open_payload
 from steelyard.wire.violations import BODY, Path, Violations, label, show
 

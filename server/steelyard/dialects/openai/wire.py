@@ -11,10 +11,9 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from steelyard.decisions.wire import Charge, FallbackReport, Name
-from steelyard.wire.limits import MAX_OUTCOMES, MIN_OUTCOMES
+from steelyard.wire.limits import MAX_OUTCOMES, MAX_QUESTIONS, MIN_OUTCOMES
 
-#: Questions of one request, and levels of one score.
-MAX_QUESTIONS = 128
+#: Levels of one score.
 MAX_LEVELS = 10
 
 QuestionType = Literal["predicate", "choice", "score"]

@@ -37,6 +37,12 @@ class TuningBasis(Struct, frozen=True, kw_only=True):
     trained_version: int | None = None
     learned: tuple[tuple[str, int], ...] = ()  # the versions that the model to start from learned
 
+    @property
+    def dataset_path(self) -> tuple[str, ...]:
+        """Where a request names the dataset: itself, or by the family that goes on with it."""
+        is_new = self.trained_version is None
+        return ("body", "dataset_id") if is_new else ("path", "family")
+
 
 class TuningPlan(Struct, frozen=True, kw_only=True):
     """What a fine-tune would train on, with nothing left open."""

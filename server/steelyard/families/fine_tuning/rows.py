@@ -48,7 +48,6 @@ from steelyard.wire.violations import BODY, show
 MAX_EARLIER = 4096
 #: A seed that is chosen here is below this: every library takes it, and JSON keeps it exact.
 _SEEDS = 2**31
-_DATASET = (*BODY, "dataset_id")
 #: Counts of evaluation decisions kept in memory.
 _KEPT_COUNTS = 256
 
@@ -150,16 +149,14 @@ class TuningRows:
         lacking = None if lora_rank is None else self._lacking_for_lora()
         if lacking is not None:
             raise errors.TrainingUnavailableError(lacking)
-        _check_kind(manifest, basis.method)
+        _check_kind(manifest, basis)
         if basis.trained_version is None:
             for one in elsewhere:
                 if (one.dataset_id, one.version) == basis.learned[0]:
-                    await asyncio.to_thread(self._check_asked, manifest, one)
+                    await asyncio.to_thread(self._check_asked, manifest, one, basis)
         n_earlier = manifest.rows_before("training", trained)
         n_new = manifest.split.training - n_earlier
-        self._check_rows(
-            manifest, n_earlier, n_new, is_first=trained is None, is_move=basis.is_move
-        )
+        self._check_rows(manifest, n_earlier, n_new, basis)
         seed = _seed_of(hyperparameters, manifest, basis.family)
         places = select_places(n_earlier, n_new, seed, is_move=basis.is_move)
         evaluation = await self._count(manifest, trained, basis.method, elsewhere)
@@ -167,9 +164,9 @@ class TuningRows:
             raise errors.ImagesNotSupportedError(
                 f"Rows of the dataset {basis.dataset_id} have images, and {basis.base} reads text "
                 "alone; make a dataset without them.",
-                path=_DATASET,
+                path=basis.dataset_path,
             )
-        tokens = await self._check_tokens(manifest, basis.base)
+        tokens = await self._check_tokens(manifest, basis)
         resolved = _resolve(hyperparameters, seed, len(places))
         lineage = _lineage(manifest, trained, evaluation, is_move=basis.is_move)
         growth = Growth(
@@ -264,33 +261,35 @@ class TuningRows:
             self._evaluations[key] = found
         return found
 
-    async def _check_tokens(self, manifest: Manifest, base: str) -> NDArray[np.int32]:
+    async def _check_tokens(self, manifest: Manifest, basis: TuningBasis) -> NDArray[np.int32]:
         """Return the tokens of every training row; no row of either side may have too many."""
-        counter, most = self._tokenizers(base)
+        counter, most = self._tokenizers(basis.base)
         parts = [*manifest.parts_of("training"), *manifest.parts_of("evaluation")]
         tokens = await self._tokens.of(parts, counter)
         longest = int(tokens.max())
         if longest > most:
             raise errors.ContextTooLongError(
                 f"A row of the dataset {manifest.dataset_id} has {longest} input tokens, and "
-                f"{base} reads {most}; shorten its context, or leave it out of the dataset.",
-                path=_DATASET,
+                f"{basis.base} reads {most}; shorten its context, or leave it out of the dataset.",
+                path=basis.dataset_path,
             )
         return tokens[: manifest.split.training]
 
     def _check_rows(
-        self, manifest: Manifest, n_earlier: int, n_new: int, *, is_first: bool, is_move: bool
+        self, manifest: Manifest, n_earlier: int, n_new: int, basis: TuningBasis
     ) -> None:
+        is_first = basis.trained_version is None
         if not is_first and n_new < 1:
             raise errors.NoNewDataError(
                 f"Version {manifest.version} of the dataset {manifest.dataset_id} has no training "
                 "rows that the family has not trained on; add rows first."
             )
-        n_rows = n_new + count_earlier(n_earlier, n_new, is_move=is_move)
-        if (is_first or is_move) and n_rows < self._bounds.min_rows:
+        n_rows = n_new + count_earlier(n_earlier, n_new, is_move=basis.is_move)
+        if (is_first or basis.is_move) and n_rows < self._bounds.min_rows:
             raise errors.TooFewRowsError(
                 f"The dataset {manifest.dataset_id} has {n_rows} training rows, and a first "
-                f"fine-tune needs {self._bounds.min_rows}; add rows first."
+                f"fine-tune needs {self._bounds.min_rows}; add rows first.",
+                path=basis.dataset_path,
             )
         if n_rows > self._bounds.max_rows:
             raise errors.TooManyRowsError(
@@ -298,7 +297,7 @@ class TuningRows:
                 "most; name an earlier dataset_version, or make a smaller dataset."
             )
 
-    def _check_asked(self, manifest: Manifest, origin: Manifest) -> None:
+    def _check_asked(self, manifest: Manifest, origin: Manifest, basis: TuningBasis) -> None:
         asked, known = (
             {definition.fingerprint for definition in load_definitions(self._store, one)}
             for one in (manifest, origin)
@@ -306,7 +305,8 @@ class TuningRows:
         if not asked & known:
             raise errors.DatasetMismatchError(
                 f"The dataset {manifest.dataset_id} asks none of the decisions that the model to "
-                "start from was trained on; start from a base model."
+                "start from was trained on; start from a base model.",
+                path=basis.dataset_path,
             )
 
 
@@ -334,7 +334,8 @@ def select_places(n_earlier: int, n_new: int, seed: int, *, is_move: bool = Fals
     return np.concatenate([drawn, np.arange(n_earlier, n_earlier + n_new)]).astype(np.int64)
 
 
-def _check_kind(manifest: Manifest, method: Method) -> None:
+def _check_kind(manifest: Manifest, basis: TuningBasis) -> None:
+    method = basis.method
     if manifest.method != method:
         raise errors.SupervisionMismatchError(
             f"The rows of the dataset {manifest.dataset_id} have "
@@ -345,7 +346,8 @@ def _check_kind(manifest: Manifest, method: Method) -> None:
     if manifest.split.training == 0:
         raise errors.EvaluationOnlyError(
             f"The dataset {manifest.dataset_id} has evaluation rows alone; fine-tune on a dataset "
-            "with training rows."
+            "with training rows.",
+            path=basis.dataset_path,
         )
 
 
