@@ -12,7 +12,7 @@ import time
 import pytest
 
 from steelyard.client import ClientOptions
-from steelyard.mcp.server import READING, WRITING, make_server, reads_only
+from steelyard.mcp.server import OF_SCOPE, READING, WRITING, make_server, scope_of
 from steelyard.settings import child_environment
 from support.dataset_rows import make_rows
 from support.live_server import live_server
@@ -30,13 +30,12 @@ def server():
 
 @pytest.fixture(scope="module")
 def paid():
-    """A server with accounts, and a full and a reading key of an account without credit."""
+    """A server with accounts, and a key of each scope of an account without credit."""
     with live_server(accounts="on", prices="hashing=1000", jobs="off") as server:
         accounts = server.services.accounts
         account = accounts.create_account("agents").id
         keys = {
-            scope: accounts.create_key(account=account, scope=scope).secret
-            for scope in ("full", "read")
+            scope: accounts.create_key(account=account, scope=scope).secret for scope in OF_SCOPE
         }
         yield server, keys
 
@@ -114,19 +113,37 @@ def test_refusals_name_the_field_and_what_to_do(server):
     assert "not_found" in unknown.content[0].text
 
 
-def test_a_key_that_reads_gets_the_tools_that_read(paid):
+GIVEN = {
+    "decide": ASKED,
+    "estimate": ASKED,
+    "lint": ASKED,
+    "explain_answer": {"model": "hashing"},
+    "search_rows": {"dataset": "ds_none"},
+    "get_evaluation": {"evaluation": "eval_none"},
+    "record_feedback": {"answer": "dec_none", "outcomes": {"team": "billing"}},
+    "start_evaluation": {"dataset": "ds_none", "models": ["hashing"]},
+}
+
+
+@pytest.mark.parametrize("scope", OF_SCOPE)
+def test_a_key_gets_the_tools_that_its_scope_may_call(paid, scope):
     server, keys = paid
-    assert asyncio.run(reads_only(ClientOptions(server.url, keys["read"])))
-    assert not asyncio.run(reads_only(ClientOptions(server.url, keys["full"])))
+    options = ClientOptions(server.url, keys[scope])
+    assert asyncio.run(scope_of(options)) == scope
 
     async def say(client):
-        names = {one.name for one in (await client.list_tools()).tools}
-        return names, await client.call_tool("decide", ASKED)
+        answers = {}
+        for name in OF_SCOPE["full"]:
+            answers[name] = await client.call_tool(name, GIVEN.get(name, {}))
+        return answers
 
-    options = ClientOptions(server.url, keys["read"])
-    names, refused = talk(make_server(options, read_only=True), say)
-    assert names == set(READING)
-    assert refused.is_error
+    answers = talk(make_server(options), say)
+    refused = {
+        name
+        for name, answer in answers.items()
+        if answer.is_error and "key_scope" in answer.content[0].text
+    }
+    assert set(OF_SCOPE["full"]) - refused == set(OF_SCOPE[scope])
 
 
 def test_on_stdio_a_key_of_the_environment(paid):
@@ -145,7 +162,7 @@ def test_on_stdio_a_key_of_the_environment(paid):
         )
 
     names, models = talk(command, say)
-    assert names == set(READING)
+    assert names == set(OF_SCOPE["read"])
     assert models["data"]
 
 

@@ -28,11 +28,10 @@ Examples:
 def command(*, url: str | None, api_key: str | None, port: int | None, read_only: bool) -> None:
     """Offer the API of a server to agents, as tools of the Model Context Protocol.
 
-    On stdio the key is that of STEELYARD_API_KEY, and one that only reads gets only the tools that
-    do. Over HTTP each caller brings a key of its own as a bearer token.
+    On stdio the key is that of STEELYARD_API_KEY, and gets the tools of its scope. Over HTTP each caller brings a key of its own as a bearer token.
     """
     try:
-        from steelyard.mcp.server import make_server, reads_only
+        from steelyard.mcp.server import OF_SCOPE, READING, make_server, scope_of
     except ImportError as error:
         raise click.ClickException(
             f"The package {error.name} is missing; install it: pip install 'steelyard[mcp]'."
@@ -46,15 +45,17 @@ def command(*, url: str | None, api_key: str | None, port: int | None, read_only
     except ValueError as error:
         raise click.UsageError(str(error)) from None
 
+    def offered(scope: str) -> list[str]:
+        return [name for name in OF_SCOPE[scope] if name in READING or not read_only]
+
     async def serve() -> None:
         if port is not None:
-            server: Any = make_server(options, read_only=read_only)
+            server: Any = make_server(options, names=offered("full"))
             click.echo(f"MCP at http://127.0.0.1:{port}/mcp, for {options.url}", err=True)
             await server.run_streamable_http_async(
                 host="127.0.0.1", port=port, json_response=True, stateless_http=True
             )
             return
-        is_reader = read_only or await reads_only(options)
-        await make_server(options, read_only=is_reader).run_stdio_async()
+        await make_server(options, names=offered(await scope_of(options))).run_stdio_async()
 
     asyncio.run(serve())

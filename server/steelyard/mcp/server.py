@@ -6,7 +6,7 @@ scopes, limits and prices then hold as for any other client.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from typing import Annotated, Any
 
@@ -18,7 +18,7 @@ from mcp_types import ToolAnnotations
 from pydantic import Field
 
 from steelyard.client import AsyncClient, ClientOptions
-from steelyard.errors import SteelyardError
+from steelyard.errors import KeyScopeError, SteelyardError
 from steelyard.version import __version__
 
 _INSTRUCTIONS = """\
@@ -141,7 +141,7 @@ class Tools:
         return AsyncClient(ClientOptions(self._options.url, key.strip() if is_key else None))
 
 
-#: Tools that change nothing; a key that only reads gets these alone.
+#: Tools that change nothing.
 READING = (
     "estimate",
     "lint",
@@ -152,10 +152,18 @@ READING = (
     "get_evaluation",
 )
 WRITING = ("decide", "record_feedback", "start_evaluation")
+#: The tools that the API lets a key of a scope call.
+OF_SCOPE: dict[str, tuple[str, ...]] = {
+    "full": (*READING, *WRITING),
+    "read": ("lint", "list_models", "list_recipes", "explain_answer", "get_evaluation"),
+    "inference": ("decide", "estimate", "lint", "list_models", "list_recipes", "explain_answer"),
+}
 
 
-def make_server(options: ClientOptions, *, read_only: bool = False) -> MCPServer[Any]:
-    """Return a server of the protocol before the API of a Steelyard server."""
+def make_server(
+    options: ClientOptions, *, names: Sequence[str] = OF_SCOPE["full"]
+) -> MCPServer[Any]:
+    """Return a server of the protocol, with some of the tools, before the API of a Steelyard server."""
     server: MCPServer[Any] = MCPServer(
         "steelyard",
         title="Steelyard",
@@ -164,7 +172,7 @@ def make_server(options: ClientOptions, *, read_only: bool = False) -> MCPServer
         log_level="WARNING",
     )
     tools = Tools(options)
-    for name in READING if read_only else (*READING, *WRITING):
+    for name in names:
         server.add_tool(
             getattr(tools, name),
             name=name,
@@ -196,18 +204,21 @@ def make_server(options: ClientOptions, *, read_only: bool = False) -> MCPServer
     return server
 
 
-async def reads_only(options: ClientOptions) -> bool:
-    """Whether a key may read and no more; without accounts every call may do all."""
+async def scope_of(options: ClientOptions) -> str:
+    """Return the scope of a key; without accounts every call may do all."""
     if not options.api_key:
-        return False
+        return "full"
     async with AsyncClient(options) as client:
-        summary = await client.account.get()
+        try:
+            summary = await client.account.get()
+        except KeyScopeError:
+            return "inference"  # the one scope that may not read its account
         if not summary.accounts_enabled:
-            return False
+            return "full"
         async for key in client.account.keys(revoked=False):
             if options.api_key.startswith(key.prefix):
-                return bool(key.scope == "read")
-    return False
+                return str(key.scope)
+    return "full"
 
 
 def told(error: SteelyardError) -> str:
