@@ -72,6 +72,20 @@ def test_a_key_is_made_shown_once_changed_and_revoked_and_it_is_noted(console):
         assert secret not in str(entries)
 
 
+def test_a_call_that_is_repeated_makes_no_second_key_and_keeps_no_secret(console):
+    with console.sign_in(MIA) as mia:
+        before = len(mia.get(KEYS).json()["data"])
+        given = {"json": CI, "headers": {"Idempotency-Key": "once"}}
+        secret = mia.post(KEYS, **given).json()["secret"]
+        assert_canonical_error(mia.post(KEYS, **given), 409, "idempotency_response_expired")
+        assert len(mia.get(KEYS).json()["data"]) == before + 1
+        kept = console.state.read_now(
+            lambda c: str(c.execute(text("SELECT * FROM idempotency_keys")).all())
+        )
+        assert "once" in kept
+        assert secret not in kept
+
+
 def test_a_key_never_changes_keys_and_reads_where_it_may(console):
     with console.sign_in(MIA) as mia:
         for scope, reads in (("full", 200), ("read", 200), ("inference", 403)):

@@ -156,9 +156,11 @@ def test_a_change_of_role_rotates_the_members_token(console):
 def test_members_are_invited_join_and_leave_and_it_is_noted(console):
     with console.sign_in(MIA) as mia:
         console.box.clear()
-        invited = mia.post(
-            "/v1/account/members", json={"email": "Zoe@example.org", "role": "reviewer"}
-        ).json()
+        path, once = "/v1/account/members", {"Idempotency-Key": "once"}
+        zoe_reviews = {"email": "Zoe@example.org", "role": "reviewer"}
+        invited = mia.post(path, json=zoe_reviews, headers=once).json()
+        again = mia.post(path, json=zoe_reviews, headers=once)
+        assert (again.headers["Idempotency-Replayed"], again.json()) == ("true", invited)
         console.mail.tick()
         assert [letter.to for letter in console.box] == ["zoe@example.org"]
         assert "acme" in console.box[0].text()
@@ -168,8 +170,9 @@ def test_members_are_invited_join_and_leave_and_it_is_noted(console):
         with console.sign_in("zoe@example.org") as zoe:
             assert members(mia)["zoe@example.org"]["state"] == "joined"
             assert_canonical_error(zoe.get("/v1/account/members"), 403, "role_forbidden")
-            gone = mia.delete(f"/v1/account/members/{invited['id']}")
-            assert gone.json() == {"id": invited["id"], "removed": True}
+            for _ in range(2):
+                gone = mia.delete(f"{path}/{invited['id']}", headers=once)
+                assert gone.json() == {"id": invited["id"], "removed": True}
             assert zoe.get(WHO).json()["accounts"] == []
         entries = mia.get("/v1/account/audit", params={"limit": 4}).json()
         assert [one["action"] for one in entries["data"]] == [

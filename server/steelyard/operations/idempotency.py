@@ -32,9 +32,12 @@ class KeyedWrites:
         self._now = now
 
     async def once(
-        self, write: Write, work: Callable[[Connection], Answer], *, window_s: float = 3600.0
+        self, write: Write, work: Callable[[Connection], Answer], *, window_s: float | None = 3600.0
     ) -> Answer:
-        """Run a write in one transaction with the record of its key, or raise ``Replay``."""
+        """Run a write in one transaction with the record of its key, or raise ``Replay``.
+
+        Without a window the answer is not kept, as it has a secret: a repeated call is refused.
+        """
         if write.key is None:
             return await self._state.write(work)
         outcome = await self._state.write(functools.partial(self._once, write, work, window_s))
@@ -65,7 +68,7 @@ class KeyedWrites:
         self,
         write: Write,
         work: Callable[[Connection], Answer],
-        window_s: float,
+        window_s: float | None,
         connection: Connection,
     ) -> Answer | Replay | errors.SteelyardError:
         # What a key answers is a value here: raised, it would undo the writes of others beside it.
@@ -85,9 +88,9 @@ class KeyedWrites:
             payload_sha256=write.digest,
             state="succeeded",
             operation_id=None,
-            body=write.encode(answer),
-            replay_until=now + window_s,
-            forget_at=now + max(window_s, KEEP_S),
+            body=None if window_s is None else write.encode(answer),
+            replay_until=None if window_s is None else now + window_s,
+            forget_at=now + max(window_s or 0.0, KEEP_S),
         )
         rows.insert_key(connection, kept)
         return answer

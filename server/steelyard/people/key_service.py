@@ -15,6 +15,8 @@ from steelyard.accounts.wire import ApiKey
 from steelyard.billing.money import InvalidAmountError, from_usd
 from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.errors import NotFoundError, RoleForbiddenError
+from steelyard.operations.idempotency import KeyedWrites
+from steelyard.operations.write import Write
 from steelyard.people.limits import ForwardClock
 from steelyard.people.session_service import note, session_of
 from steelyard.people.wire import ChangeKey, CreateKey, NewApiKey
@@ -30,9 +32,11 @@ class Keys:
     def __init__(self, state: State, *, now: Callable[[], float] | None = None) -> None:
         self._state = state
         self._now = now or ForwardClock()
+        self._writes = KeyedWrites(state, now=self._now)
 
-    async def create(self, caller: Caller, request: CreateKey) -> NewApiKey:
+    async def create(self, write: Write, request: CreateKey) -> NewApiKey:
         """Make a key; its secret is told this once, and so no repeated call tells it again."""
+        caller = write.caller
         session = session_of(caller)
         cap = _read_cap(request.monthly_cap_usd)
         if caller.account_id == LOCAL_ACCOUNT and request.scope == "full":
@@ -58,7 +62,7 @@ class Keys:
             note(connection, caller, "key.created", at=now, subject=_told(made.key))
             return NewApiKey(**msgspec.structs.asdict(made.key), secret=made.secret)
 
-        return await self._state.write(work)
+        return await self._writes.once(write, work, window_s=None)
 
     async def change(self, caller: Caller, key_id: str, request: ChangeKey) -> ApiKey:
         """Change a key's name, cap or end."""

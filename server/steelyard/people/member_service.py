@@ -12,6 +12,8 @@ from sqlalchemy import Connection, Row
 from steelyard import errors
 from steelyard.accounts.store import find_account, find_account_named
 from steelyard.caller import LOCAL_ACCOUNT, Caller
+from steelyard.operations.idempotency import KeyedWrites
+from steelyard.operations.write import Write
 from steelyard.people import limits
 from steelyard.people import member_store as members
 from steelyard.people import store as rows
@@ -35,6 +37,7 @@ class Members:
         self._state = state
         self._mail = mail
         self._now = now or limits.ForwardClock()
+        self._writes = KeyedWrites(state, now=self._now)
 
     async def list(self, caller: Caller) -> MemberList:
         """Return the members of the caller's account, and who is invited."""
@@ -42,9 +45,9 @@ class Members:
         found = await self._state.read(find)
         return MemberList(data=[_shown(row, self._now()) for row in found])
 
-    async def invite(self, caller: Caller, request: InviteMember) -> Member:
+    async def invite(self, write: Write, request: InviteMember) -> Member:
         """Invite somebody by mail; an invitation that ran out is made anew."""
-        email = read_address(request.email)
+        caller, email = write.caller, read_address(request.email)
         sender = session_of(caller).email
         self._mail.check()
 
@@ -64,7 +67,7 @@ class Members:
             note(connection, caller, "member.invited", at=now, subject=f"{email} {request.role}")
             return _shown(row, now)
 
-        return await self._state.write(work)
+        return await self._writes.once(write, work)
 
     async def change(self, caller: Caller, member_id: str, request: ChangeMember) -> Member:
         """Change a member's role; its sessions get new tokens."""
@@ -82,8 +85,9 @@ class Members:
 
         return await self._state.write(work)
 
-    async def remove(self, caller: Caller, member_id: str) -> RemovedMember:
+    async def remove(self, write: Write, member_id: str) -> RemovedMember:
         """End somebody's part in the account."""
+        caller = write.caller
 
         def work(connection: Connection) -> RemovedMember:
             row = _member(connection, caller, member_id)
@@ -93,7 +97,7 @@ class Members:
             note(connection, caller, "member.removed", at=self._now(), subject=row.email)
             return RemovedMember(id=row.id)
 
-        return await self._state.write(work)
+        return await self._writes.once(write, work)
 
     def invite_now(self, account: str, address: str, role: Role) -> Member:
         """Invite somebody without a letter, blocking: what an operator's command does."""

@@ -55,6 +55,7 @@ from steelyard.people.wire import (
     VerifyPasskey,
 )
 
+_KEY_ERRORS = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
 _open = functools.partial(Route, access=Access.SIGN_IN, tags=("console",))
 _sign_in = functools.partial(_open, method="POST")
 _console = functools.partial(Route, access=Access.CONSOLE, tags=("console",))
@@ -249,11 +250,11 @@ ROUTES = (
     _members(
         method="POST",
         path="/v1/account/members",
-        use=lambda call: call.service(Members).invite(call.caller, call.body),
+        use=lambda call: call.service(Members).invite(call.write, call.body),
         summary="Invite somebody by mail.",
         request=InviteMember,
         response=Member,
-        errors=(errors.MemberExistsError, errors.MailUnavailableError),
+        errors=(*_KEY_ERRORS, errors.MemberExistsError, errors.MailUnavailableError),
     ),
     _members(
         method="PATCH",
@@ -267,18 +268,19 @@ ROUTES = (
     _members(
         method="DELETE",
         path="/v1/account/members/{member}",
-        use=lambda call: call.service(Members).remove(call.caller, call.path["member"]),
+        use=lambda call: call.service(Members).remove(call.write, call.path["member"]),
         summary="Remove a member or an invitation.",
         response=RemovedMember,
-        errors=(errors.LastOwnerError,),
+        errors=(*_KEY_ERRORS, errors.LastOwnerError),
     ),
     _keys(
         method="POST",
         path="/v1/account/keys",
-        use=lambda call: call.service(Keys).create(call.caller, call.body),
+        use=lambda call: call.service(Keys).create(call.write, call.body),
         summary="Make an API key; its secret is shown this once.",
         request=CreateKey,
         response=NewApiKey,
+        errors=_KEY_ERRORS,
     ),
     _keys(
         method="PATCH",
