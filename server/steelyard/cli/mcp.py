@@ -28,7 +28,8 @@ Examples:
 def command(*, url: str | None, api_key: str | None, port: int | None, read_only: bool) -> None:
     """Offer the API of a server to agents, as tools of the Model Context Protocol.
 
-    On stdio the key is that of STEELYARD_API_KEY, and gets the tools of its scope. Over HTTP each caller brings a key of its own as a bearer token.
+    On stdio the key is that of STEELYARD_API_KEY, and gets the tools of its scope. Over HTTP each
+    caller brings a key of its own as a bearer token.
     """
     try:
         from steelyard.mcp.server import OF_SCOPE, READING, make_server, scope_of
