@@ -85,6 +85,7 @@ that go with them (``steelyard.http``). Every module may import this one; it imp
     │   ├── PayloadTooLargeError             413  payload_too_large             ValueError
     │   ├── TooManyLinesError                413  too_many_lines                ValueError
     │   └── TooManyRowsError                 413  too_many_rows                 ValueError
+    │       └── TooManyTuningRowsError       422  too_many_rows                 ValueError
     ├── UnsupportedError
     │   ├── UnsupportedMediaTypeError        415  unsupported_media_type        ValueError
     │   └── UnsupportedEncodingError         415  unsupported_encoding          ValueError
