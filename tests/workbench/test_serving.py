@@ -14,8 +14,11 @@ import pytest
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 import httpx
+import panel as pn
+from bokeh.models import ImportedStyleSheet
 from bokeh.server.server import Server
 from bokeh.util.token import generate_jwt_token, generate_session_id
+from tornado.httputil import HTTPServerRequest, RequestStartLine
 from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError
 
@@ -150,6 +153,20 @@ class TestOtherSites:
                 if b" 403 " in answer or b"\r\n\r\n\x88" in answer:  # refused, or closed
                     break
         assert (b'"ACK"' in answer) is is_opened
+
+
+def test_an_app_whose_browser_came_back_without_a_page_loads_from_here(served):
+    port = urlsplit(served.url).port
+    [bokeh] = [one for one, *_ in pn.state._servers.values() if one.port == port]
+    session = asyncio.run_coroutine_threadsafe(
+        bokeh._tornado.applications["/"].create_session_if_needed(
+            "of-no-page", HTTPServerRequest(start_line=RequestStartLine("GET", "/", "HTTP/1.0"))
+        ),
+        bokeh.io_loop.asyncio_loop,
+    ).result(SOON)
+    sheets = {str(one.url) for one in session.document.select({"type": ImportedStyleSheet})}
+    assert sheets
+    assert not any(urlsplit(sheet).netloc for sheet in sheets)
 
 
 def test_a_page_is_drawn_for_nobody(served, dataset):

@@ -13,6 +13,8 @@ from typing import Any
 from urllib.request import ProxyHandler, build_opener
 
 import panel as pn
+from bokeh.document import Document
+from panel.io.resources import LOCAL_DIST
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError
@@ -48,6 +50,7 @@ def make_app(visitors: Visitors, *, opened: Callable[[App], None] | None = None)
 
     def app() -> Any:
         asyncio.get_running_loop().set_exception_handler(on_loop_error)
+        load_from_here(pn.state.curdoc)
         prepare()
         client = visitors.client()
         if isinstance(client, VisitorClient):
@@ -58,6 +61,16 @@ def make_app(visitors: Visitors, *, opened: Callable[[App], None] | None = None)
         return made.view()
 
     return app
+
+
+def load_from_here(document: Document) -> None:
+    """Have a browser's app load its style sheets from this server.
+
+    Panel says so where it serves the page. A browser that comes back after its session has ended opens
+    another without a page, and would be sent to Panel's CDN.
+    """
+    path = pn.state.rel_path
+    document.template_variables["dist_url"] = f"{path}/{LOCAL_DIST}" if path else LOCAL_DIST
 
 
 def on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
