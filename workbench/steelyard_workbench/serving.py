@@ -64,7 +64,7 @@ def make_app(visitors: Visitors, *, opened: Callable[[App], None] | None = None)
 
 
 def load_from_here(document: Document) -> None:
-    """Have a browser's app load its style sheets from this server.
+    """Write that a browser's app loads its style sheets from this server.
 
     Panel says so where it serves the page. A browser that comes back after its session has ended opens
     another without a page, and would be sent to Panel's CDN.
