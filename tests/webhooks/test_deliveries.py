@@ -144,6 +144,20 @@ def test_the_slow_endpoints_of_one_account_hold_up_no_other_account(home):
             one.may_answer.set()
 
 
+def test_what_fails_takes_no_place_of_its_account_from_what_does_not(home):
+    endpoint = home.enter(webhook_endpoint())
+    for n in range(rows.AT_ONCE_OF_ACCOUNT):
+        add(home, endpoint, f"wh_bad_{n}")
+        home.state.write_now(
+            lambda c, n=n: rows.change_webhook(c, f"wh_bad_{n}", failing_since=1.0)
+        )
+    add(home, endpoint, "wh_good")
+    tell(home, "a")
+    given = {"now": time.time(), "sending": (), "places": 32, "failing_places": 0}
+    (taken,) = home.state.write_now(lambda c: rows.claim(c, home.state, **given))
+    assert taken.webhook_id == "wh_good"
+
+
 def test_several_servers_send_each_once_and_take_up_what_a_dead_one_left(home):
     endpoint = add(home, home.enter(webhook_endpoint()))
     dead = open_state(home.url)

@@ -165,7 +165,9 @@ def _heads(now: float) -> Select[Any]:
         )
         .subquery()
     )
-    return select(due).where(due.c.place <= 2 * AT_ONCE).order_by(due.c.number)
+    bounded = select(due).where(due.c.place <= 2 * AT_ONCE)
+    # What fails waits behind what does not, and takes no place of its account's from it.
+    return bounded.order_by(due.c.failing_since.is_not(None), due.c.number)
 
 
 def has_due(connection: Connection, now: float, sending: Collection[str]) -> bool:
