@@ -9,16 +9,20 @@ import httpx
 import numpy as np
 import pytest
 
+from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
+from steelyard.training.behaviour.figures import answer_all, figures
+from steelyard.training.behaviour.rows import NAMINGS, PLACES, make_rows, read_domains
+
 WANTED_DOMAINS, WANTED_PAIRS = 15, 300
 
 
 @pytest.fixture
-def rows(script):
-    return script("behaviour_rows").make_rows()
+def rows():
+    return make_rows()
 
 
-def test_rows_are_many_balanced_and_distinct(script, rows):
-    domains = script("behaviour_rows").read_domains()
+def test_rows_are_many_balanced_and_distinct(rows):
+    domains = read_domains()
     assert len(domains) >= WANTED_DOMAINS
     assert 3 <= sum(one.is_reserved for one in domains) <= len(domains) // 2
     groups = Counter(row.group.split(":")[0] for row in rows)
@@ -37,7 +41,7 @@ def test_rows_are_many_balanced_and_distinct(script, rows):
         assert 0 <= row.right < len(row.outcomes)
 
 
-def test_what_is_right_is_right_in_every_wording(script, rows):
+def test_what_is_right_is_right_in_every_wording(rows):
     by_group: dict[str, list] = {}
     for row in rows:
         by_group.setdefault(row.group, []).append(row)
@@ -47,11 +51,11 @@ def test_what_is_right_is_right_in_every_wording(script, rows):
     for row in by_group["none right"]:
         assert truth[row.key] not in row.outcomes
         assert row.outcomes[row.right] == "none of these"
-    for style in script("behaviour_rows").NAMINGS:
+    for style in NAMINGS:
         for row in by_group[f"named: {style}"]:
             letters = "".join(c for c in row.outcomes[row.right].casefold() if c.isalpha())
             assert letters.endswith("".join(c for c in truth[row.key] if c.isalpha()))
-    for place in script("behaviour_rows").PLACES:
+    for place in PLACES:
         for row in by_group[f"distracted: {place}"]:
             before, _, after = row.context.partition(row.key[1])
             assert len((before + after).split()) >= 200
@@ -80,12 +84,8 @@ class Oracle:
         return answers
 
 
-def test_a_model_that_is_right_has_every_behaviour(script, rows):
-    behaviour = script("behaviour")
-    found = {
-        one.name: one.value
-        for one in behaviour.figures(rows, behaviour.answer_all(rows, Oracle(rows, 0.85)))
-    }
+def test_a_model_that_is_right_has_every_behaviour(rows):
+    found = {one.name: one.value for one in figures(rows, answer_all(rows, Oracle(rows, 0.85)))}
     for name, value in found.items():
         if name.startswith("negated question") and "flip" in name:
             assert value == 1
@@ -101,15 +101,11 @@ def test_a_model_that_is_right_has_every_behaviour(script, rows):
     assert found["yes/no: calibration error"] == pytest.approx(0.15)
 
 
-def test_a_model_that_says_yes_to_all_is_seen(script, rows):
-    behaviour = script("behaviour")
-
+def test_a_model_that_says_yes_to_all_is_seen(rows):
     def first(request):
         return [np.eye(len(one.outcomes))[0] for one in request.decisions]
 
-    found = {
-        one.name: one.value for one in behaviour.figures(rows, behaviour.answer_all(rows, first))
-    }
+    found = {one.name: one.value for one in figures(rows, answer_all(rows, first))}
     assert found["negated question, all wordings: answers that flip"] == 0
     assert found["negated question, all wordings: correlation of p(yes) with its negation's"] == 0
     assert found["yes/no questions: share of yes, of .50 that are"] == 1
@@ -119,10 +115,9 @@ def test_a_model_that_says_yes_to_all_is_seen(script, rows):
 
 def test_the_script_prints_a_table_and_writes_json(script, tmp_path, capsys, monkeypatch):
     behaviour = script("behaviour")
-    every = script("behaviour_rows").make_rows
-    domains = script("behaviour_rows").read_domains()
+    domains = read_domains()
     few = [domains[0], next(one for one in domains if one.is_reserved)]
-    monkeypatch.setattr(behaviour, "make_rows", lambda: every(few))
+    monkeypatch.setattr(behaviour, "make_rows", lambda: make_rows(few))
     assert behaviour.main(["--engine", "hashing", "--json", str(tmp_path / "found.json")]) == 0
     printed = capsys.readouterr().out.splitlines()
     assert printed[0].split(" | ")[-2:] == [
@@ -144,12 +139,12 @@ def test_a_server_is_asked_as_a_model_is(script, rows, monkeypatch):
         assert asked["model"] == "mine"
         assert request.headers["authorization"] == "Bearer secret"
         decisions = tuple(
-            behaviour.RenderedDecision(
+            RenderedDecision(
                 one["kind"], one["question"], tuple(one.get("outcomes", ("yes", "no")))
             )
             for one in asked["decisions"]
         )
-        answers = oracle(behaviour.RenderedRequest(asked["context"], decisions))
+        answers = oracle(RenderedRequest(asked["context"], decisions))
         return httpx.Response(
             200,
             json={
@@ -171,7 +166,5 @@ def test_a_server_is_asked_as_a_model_is(script, rows, monkeypatch):
     )
     ask = behaviour.server_answerer("http://steelyard.test", "mine")
     some = rows[:40]
-    for one, other in zip(
-        behaviour.answer_all(some, ask), behaviour.answer_all(some, oracle), strict=True
-    ):
+    for one, other in zip(answer_all(some, ask), answer_all(some, oracle), strict=True):
         assert one.tolist() == other.tolist()

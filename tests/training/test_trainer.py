@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("torch", reason="training needs the train extra: pip install steelyard[train]")
 
+import numpy as np
 import torch
 
 from steelyard.scoring.tokenizer import Tokenizer
@@ -23,6 +24,9 @@ from steelyard.training.base.checkpoints import CHECKPOINT, read_scorer
 from steelyard.training.base.mixture import Mixture
 from steelyard.training.base.model import PackedScorer
 from steelyard.training.base.trainer import LOG, Recipe, Trainer
+from steelyard.training.behaviour import in_training
+from steelyard.training.behaviour.figures import figures
+from steelyard.training.behaviour.rows import make_rows, read_domains
 
 #: Tokens of a step, about: requests and texts alone.
 STEP = 1_000
@@ -59,6 +63,8 @@ def make_trainer(mixture: Mixture, tokenizer: Tokenizer, tmp_path: Path):
         folder: str = "run",
         report: Any = lambda line: None,
         teacher: PackedScorer | None = None,
+        *,
+        behaves: bool = False,
         **fields: Any,
     ) -> Trainer:
         recipe = Recipe(
@@ -86,6 +92,7 @@ def make_trainer(mixture: Mixture, tokenizer: Tokenizer, tmp_path: Path):
             report,
             make_model(),
             teacher,
+            behaves=behaves,
         )
 
     return make
@@ -183,6 +190,20 @@ def test_the_log_has_losses_against_tokens(make_trainer) -> None:
     for line in validations:
         assert set(line["validation"]) == {"tickets", "labels", "mean"}
         assert line["validation"]["mean"]["log_loss"] > 0
+
+
+def test_validations_ask_the_behaviour_suite(make_trainer, monkeypatch, tokenizer) -> None:
+    few = make_rows(read_domains()[:2])
+    monkeypatch.setattr(in_training, "make_rows", lambda: few)
+    lines: list[dict[str, Any]] = []
+    trainer = make_trainer(report=lines.append, tokens=2 * STEP, behaves=True)
+    trainer.run()
+    [found] = [line["behaviour"] for line in lines if "validation" in line]
+    again = in_training.behaviours(trainer.model, tokenizer)
+    assert found == pytest.approx(again, nan_ok=True)
+    right = [np.eye(len(row.outcomes))[row.right] for row in few]
+    assert set(found) == {one.name for one in figures(few, right)}
+    assert trainer.model.training, "it goes on learning"
 
 
 def test_a_teacher_answers_as_far_as_it_is_kept(make_trainer, mixture, tokenizer) -> None:

@@ -85,6 +85,12 @@ def _option(name: str, help_text: str) -> Any:
 )
 @_option("save_every_s", "Seconds between checkpoints, beside those of validations.")
 @_option("keep_at", "Also keep the weights of every validation from this many tokens on.")
+@click.option(
+    "--behaviour/--no-behaviour",
+    default=True,
+    help="Ask the behaviour suite in every validation too, which takes about as long as 50,000 to "
+    "100,000 tokens of training.",
+)
 def main(
     data: Path,
     out: Path,
@@ -94,6 +100,7 @@ def main(
     status: str,
     device: str,
     threads: int,
+    behaviour: bool,
     **recipe_options: Any,
 ) -> None:
     """Train the base model on labelled text; see the model card for the recipe in words."""
@@ -126,9 +133,13 @@ def main(
     )
 
     def report(line: dict[str, Any]) -> None:
+        found = line.get("behaviour", {})
+        line = {name: value for name, value in line.items() if name != "behaviour"}
         if "validation" in line:
-            line = {**line, "validation": line["validation"]["mean"]}
+            line["validation"] = line["validation"]["mean"]
         click.echo(msgspec.json.encode(line))
+        for name, value in found.items():
+            click.echo(f"{value:8.3f}  {name}")
 
     trainer = Trainer(
         model,
@@ -141,6 +152,7 @@ def main(
         report,
         first,
         read_scorer(teacher) if teacher is not None else None,
+        behaves=behaviour,
     )
     state = trainer.run()
     click.echo(f"Trained {state.tokens:,} tokens in {state.seconds:,.0f} s; see {out}.")

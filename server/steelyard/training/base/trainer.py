@@ -23,6 +23,7 @@ from steelyard.training.base.checkpoints import CHECKPOINT
 from steelyard.training.base.mixture import Mixture, Row
 from steelyard.training.base.model import N_LAYERS, NEW_PARTS, PackedScorer, soft_cross_entropy
 from steelyard.training.base.teacher import Teacher
+from steelyard.training.behaviour.in_training import behaviours
 
 LOG = "log.jsonl"
 PRECISIONS = ("bfloat16", "float32")
@@ -107,8 +108,11 @@ class Trainer:
         report: Callable[[dict[str, Any]], None],
         start: PackedScorer,
         teacher: PackedScorer | None = None,
+        *,
+        behaves: bool = False,
     ) -> None:
         self.model = model.to(device)
+        self._behaves = behaves
         self.mixture, self.tokenizer, self.recipe = mixture, tokenizer, recipe
         self.folder, self.device, self.report = folder, device, report
         self.state = TrainingState()
@@ -161,7 +165,7 @@ class Trainer:
                 self.drifts.clear()
             if state.tokens >= next_validation or state.tokens >= recipe.tokens:
                 next_validation += recipe.validate_every
-                self._log(validation=self.validate())
+                self._log(validation=self.validate(), **self._behaviours())
                 self._save(keeps=True)
                 saved = time.monotonic()
             elif time.monotonic() - saved >= recipe.save_every_s:
@@ -186,6 +190,12 @@ class Trainer:
             for name in ("log_loss", "accuracy")
         }
         return figures
+
+    def _behaviours(self) -> dict[str, dict[str, float]]:
+        """Return what the behaviour suite says, if this run asks it."""
+        if not self._behaves:
+            return {}
+        return {"behaviour": behaviours(self.model, self.tokenizer, self.recipe.precision)}
 
     def predict(self, items: list[Item]) -> Iterator[tuple[torch.Tensor, Any]]:
         """Yield logits and batch for items, some hundred at a time."""

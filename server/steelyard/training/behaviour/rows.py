@@ -1,4 +1,4 @@
-"""The rows of the behaviour suite, made of ``behaviour_rows.toml``: what is asked, and what is right.
+"""The rows of the behaviour suite, made of ``rows.toml``: what is asked, and what is right.
 
 Every row has a group, so that a measure knows its rows, and a key, by which rows that ask the same
 in other words are found.
@@ -78,6 +78,7 @@ class Domain:
 
 
 def read_domains() -> list[Domain]:
+    """Load the domains that the rows are made of."""
     content = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
     return [_domain(name, value) for name, value in content.items()]
 
@@ -90,7 +91,8 @@ def make_rows(domains: Sequence[Domain] | None = None) -> list[BehaviourRow]:
         others = [one for one in domains if one is not domain]
         rows += _polarity(domain)
         rows += _absent(domain)
-        rows += _choices(domain, random.Random(domain.name), others)
+        rng = random.Random(domain.name)  # noqa: S311 (seeded, so that every run has the same rows)
+        rows += _choices(domain, rng, others)
         for i, text in enumerate(domain.levels):
             question = "How urgent is this?"
             key = (domain.name, text)
