@@ -71,8 +71,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"skipped: no held-out files of that name under {options.data}")
         return 0
     encoder = load_biencoder(options.biencoder)
-    engines = {name: load_engine(name, options) for name in options.engine or ["auto"]}
-    results = {label: EngineResult(label) for label, _ in engines.values()}
+    engines = [
+        load_engine(name, folder, options)
+        for folder in (options.model, *options.also)
+        for name in options.engine or ["auto"]
+    ]
+    results = {label: EngineResult(label) for label, _ in engines}
     for source, path in sources.items():
         rows = read_rows(path, options.rows, options.seed)
         if options.distract:
@@ -81,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             rows = distracted(rows, texts, options.distract, options.seed)
         print(f"{source}: {len(rows)} rows", file=sys.stderr, flush=True)
         tops = similarity_tops(encoder, rows, options.cache) if encoder else None
-        sample = ask_measures(source, rows, tops, list(engines.values()), results)
+        sample = ask_measures(source, rows, tops, engines, results)
         seed = options.seed + zlib.crc32(source.encode())
         found = sample.estimates(n_resamples=options.resamples, seed=seed)
         for result in results.values():
@@ -114,6 +118,14 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="words of the other sources to put around every context",
     )
     add_arguments(parser)
+    parser.add_argument(
+        "--also",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="folder of another base model, compared on the same rows; repeatable",
+    )
     parser.add_argument("--biencoder", type=Path, help="folder of the untouched encoder's weights")
     parser.add_argument(
         "--cache", type=Path, help="folder that keeps the untouched encoder's answers"
@@ -133,12 +145,13 @@ def load_biencoder(folder: Path | None) -> BiEncoder | None:
     return BiEncoder(weights)
 
 
-def load_engine(name: str, options: argparse.Namespace) -> tuple[str, Any]:
+def load_engine(name: str, folder: Path | None, options: argparse.Namespace) -> tuple[str, Any]:
     """Return a label and the model, or None in its place for the baselines alone."""
     if name == NO_ENGINE:
         return NO_ENGINE, None
-    model = load_model(name, folder=options.model, threads=options.threads)
-    return model.scorer.engine, model
+    model = load_model(name, folder=folder, threads=options.threads)
+    label = f"{folder.name if folder else 'shipped'} " if options.also else ""
+    return f"{label}{model.scorer.engine}", model
 
 
 def score_rows(scorer: Any, rows: Sequence[LabelledRow]) -> list[list[np.ndarray]]:

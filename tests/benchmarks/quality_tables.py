@@ -100,7 +100,7 @@ def reliability_text(result: EngineResult) -> str:
 
 
 def engine_table(results: Sequence[EngineResult]) -> str:
-    """Compare the first float32 engine, or else the first, with the others, paired by context."""
+    """Return the first float32 engine, or else the first, beside the others, paired by context."""
     results = [result for result in results if "log_loss.after" in result.overall()]
     if len(results) < 2:
         return ""

@@ -64,10 +64,12 @@ def quality(script, monkeypatch):
     """Return the script, with the hashing scorer under any engine's name."""
     module = script("quality")
 
-    def load_engine(name, options):
+    def load_engine(name, folder, options):
         label = "shipped" if name == "auto" else name
         scorer = HashingScorer(key=label.removesuffix("-again"))
-        return label, SimpleNamespace(scorer=scorer, temperatures=TEMPERATURES)
+        return f"{folder.name} {label}" if folder else label, SimpleNamespace(
+            scorer=scorer, temperatures=TEMPERATURES
+        )
 
     monkeypatch.setattr(module, "load_engine", load_engine)
     monkeypatch.setattr(module, "load_biencoder", lambda folder: None)
@@ -121,10 +123,14 @@ def test_the_rate_of_the_most_frequent_label_is_counted(quality, data, tmp_path)
     assert found["made/level"]["majority"]["value"] == 1.0
 
 
-def test_engines_are_compared_on_the_same_resamples(quality, data, tmp_path, capsys):
-    run(quality, data, tmp_path, "--engine", "float32", "--engine", "float32-again")
-    table = capsys.readouterr().out.split("against float32")[1]
-    assert table.count("1.0000 [1.0000, 1.0000]") == 5
+def test_engines_and_models_are_compared_on_the_same_resamples(quality, data, tmp_path, capsys):
+    for *arguments, first in (
+        ("--engine", "float32", "--engine", "float32-again", "float32"),
+        ("--also", "other", "shipped"),
+    ):
+        run(quality, data, tmp_path, *arguments)
+        table = capsys.readouterr().out.split(f"against {first},")[1]
+        assert table.count("1.0000 [1.0000, 1.0000]") == 5
 
 
 def test_a_sample_of_rows_is_seeded(script, data):
