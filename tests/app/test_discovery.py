@@ -8,6 +8,7 @@ import pytest
 
 from steelyard.app.discovery import DiscoveryService, PublishedLimits, full_queues
 from steelyard.families.fine_tuning.service import Waiting
+from steelyard.labeling.wire import TeacherList
 from steelyard.settings import read_settings
 from support.operating import LOCAL
 from support.stored_lineage import base_models
@@ -31,9 +32,16 @@ def test_full_queues(total, of_account, codes):
         assert caller == LOCAL
         return Waiting(total=total, of_account=of_account)
 
+    async def nobody(caller):
+        return TeacherList(available=False, data=[], defaults={}, limits={})
+
     with base_models() as models:
         service = DiscoveryService(
-            models, LIMITS, warnings=[full_queues(LIMITS, waiting)], training_available=True
+            models,
+            LIMITS,
+            warnings=[full_queues(LIMITS, waiting)],
+            teachers=nobody,
+            training_available=True,
         )
         found = asyncio.run(service.discover(LOCAL))
     assert [warning.code for warning in found.warnings] == codes

@@ -21,7 +21,6 @@ def test_it_says_what_the_server_can_do():
             assert found["models"] == http.get("/v1/models").json()["data"]
             assert found["recipes"] == http.get("/v1/recipes").json()["data"]
             assert found["training_available"] is True
-            assert found["labeling_available"] is True
             assert found["prompt_tuning"] == {"available": True}
             assert found["warnings"] == []
 

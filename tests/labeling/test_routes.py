@@ -88,6 +88,7 @@ class TestTeachers:
         assert [one["id"] for one in found["data"]] == ["even", "sure"]
         assert found["defaults"] == {"default": ["even", "sure"]}
         assert found["limits"] == {"labeling_rows": 10_000, "teachers": 8}
+        assert http.get("/v1/capabilities").json()["labeling_available"] is True
 
     def test_without_any_it_says_so_and_refuses_a_job(self):
         with (
@@ -97,6 +98,7 @@ class TestTeachers:
             found = http.get("/v1/labeling/teachers").json()
             assert (found["available"], found["data"]) == (False, [])
             assert "--teacher" in found["reason"]
+            assert http.get("/v1/capabilities").json()["labeling_available"] is False
             source = upload(http).json()
             refused = start(http, source["id"])
             assert_canonical_error(refused, 503, "labeling_unavailable", message="--teacher")

@@ -232,7 +232,7 @@ def open_service(
             webhooks=_open_webhooks(on),
             views=Views(on.state, on.writes),
             fine_tunes=families.fine_tunes,
-            discovery=_open_discovery(on, families),
+            discovery=_open_discovery(on, families, labeling.teachers),
         )
 
 
@@ -482,7 +482,7 @@ def _open_webhooks(on: Foundation) -> Webhooks:
     return Webhooks(on.state, on.writes, allowed=allowed, wake=sender.wake)
 
 
-def _open_discovery(on: Foundation, families: _Families) -> DiscoveryService:
+def _open_discovery(on: Foundation, families: _Families, teachers: Teachers) -> DiscoveryService:
     limits = PublishedLimits.of(on.settings)
     return DiscoveryService(
         on.models,
@@ -491,5 +491,6 @@ def _open_discovery(on: Foundation, families: _Families) -> DiscoveryService:
         hour_nano=on.settings.keep_warm_price,
         models=[families.families.models],
         warnings=[full_queues(limits, families.fine_tunes.waiting)],
+        teachers=teachers.available,
         training_available=True,
     )

@@ -12,6 +12,7 @@ from steelyard.families.discovery_wire import Availability, Discovery, Discovery
 from steelyard.families.fees import Tariff
 from steelyard.families.fine_tuning.service import Waiting
 from steelyard.families.models_wire import Model
+from steelyard.labeling.wire import TeacherList
 from steelyard.serving.recipes import recipes
 from steelyard.serving.recipes_wire import RecipeList
 from steelyard.serving.registry import HostedModel, ModelRegistry
@@ -73,6 +74,7 @@ class PublishedLimits:
 #: Returns what a room adds to the models that a caller sees, or to the warnings.
 ModelSource = Callable[[Caller], Awaitable[list[Model]]]
 WarningSource = Callable[[Caller], Awaitable[list[DiscoveryWarning]]]
+TeacherSource = Callable[[Caller], Awaitable[TeacherList]]
 
 
 class DiscoveryService:
@@ -85,6 +87,7 @@ class DiscoveryService:
         *,
         models: Sequence[ModelSource] = (),
         warnings: Sequence[WarningSource] = (),
+        teachers: TeacherSource,
         training_available: bool,
         tariff: Tariff | None = None,
         hour_nano: int = 0,
@@ -93,6 +96,7 @@ class DiscoveryService:
         self._limits = limits
         self._models = models
         self._warnings = warnings
+        self._teachers = teachers
         self._training_available = training_available
         self._tariff = tariff or Tariff()
         self._hour_nano = hour_nano
@@ -110,7 +114,7 @@ class DiscoveryService:
             models=models,
             recipes=list(recipes()),
             training_available=self._training_available,
-            labeling_available=True,
+            labeling_available=(await self._teachers(caller)).available,
             prompt_tuning=Availability(available=True),
             limits=self._limits.as_dict(),
             pricing=Pricing(
