@@ -14,6 +14,7 @@ from steelyard import errors
 from steelyard.cli.main import main
 from steelyard.outbox.names import EVENTS
 from steelyard.outbox.publishing import publish
+from steelyard.webhooks import service
 from steelyard.webhooks.service import MAX_WEBHOOKS
 from support.live_server import live_server
 from support.serving import wait_until
@@ -122,6 +123,23 @@ def test_an_account_has_so_many_and_no_other_ids(client):
         client.webhooks.get("wh_other")
     with pytest.raises(errors.NotFoundError):
         client.webhooks.redeliver(made[0].id, "whd_other")
+
+
+def test_so_many_deliveries_wait_before_no_more_can_be_asked_for(client, endpoint, monkeypatch):
+    monkeypatch.setattr(service, "MAX_WAITING", 2)
+    endpoint.hangs = True
+    made = client.webhooks.create(endpoint.url, ["job.failed"])
+    first, _ = client.webhooks.test(made.id), client.webhooks.test(made.id)
+    refused = pytest.raises(
+        errors.WebhookLimitError, match=r"2 deliveries wait .*/deliveries for why"
+    )
+    with refused:
+        client.webhooks.test(made.id)
+    with refused:
+        client.webhooks.redeliver(made.id, first.id)
+    endpoint.may_answer.set()
+    assert {one.status for one in delivered(client, made.id)} == {"delivered"}
+    assert client.webhooks.redeliver(made.id, first.id).status == "waiting"
 
 
 def test_the_commands(server, endpoint):

@@ -6,7 +6,7 @@ from steelyard.errors.kinds import ConflictError
 
 
 class WebhookLimitError(ConflictError):
-    """More webhooks than an account may have."""
+    """More webhooks than an account may have, or more deliveries asked for than may wait."""
 
     code = "webhook_limit"
 

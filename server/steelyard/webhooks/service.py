@@ -41,6 +41,8 @@ from steelyard.webhooks.wire import (
 from steelyard.wire.violations import BODY
 
 MAX_WEBHOOKS = 20
+#: Deliveries that wait for a webhook while callers may ask for more.
+MAX_WAITING = 100
 #: Seconds for which deliveries are signed with the secret before, too.
 OLD_SECRET_S = 86_400.0
 _BY_OWNER = "Switched off by the account."
@@ -233,6 +235,12 @@ def _require_on(row: Row[Any]) -> None:
 
 
 def _add(connection: Connection, values: dict[str, Any]) -> Delivery:
+    n_waiting = rows.count_waiting(connection, values["webhook_id"])
+    if n_waiting >= MAX_WAITING:
+        raise WebhookLimitError(
+            f"{n_waiting} deliveries wait for this webhook; ask again when fewer than {MAX_WAITING} "
+            f"do, and see GET /v1/integrations/webhooks/{values['webhook_id']}/deliveries for why."
+        )
     rows.insert_delivery(connection, values)
     row = rows.find_delivery(connection, values["webhook_id"], values["id"])
     assert row is not None  # noqa: S101  it was just written

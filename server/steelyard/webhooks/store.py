@@ -55,6 +55,14 @@ def count_webhooks(connection: Connection, account_id: str) -> int:
     return connection.execute(counted).scalar_one()
 
 
+def count_waiting(connection: Connection, webhook_id: str) -> int:
+    """Return how many deliveries wait for a webhook."""
+    counted = select(func.count()).where(
+        webhook_deliveries.c.webhook_id == webhook_id, webhook_deliveries.c.status == "waiting"
+    )
+    return connection.execute(counted).scalar_one()
+
+
 def insert_webhook(connection: Connection, values: Mapping[str, Any]) -> None:
     """Add a webhook."""
     connection.execute(insert(webhooks), dict(values))
