@@ -157,7 +157,10 @@ class TestOtherSites:
 
 def test_an_app_whose_browser_came_back_without_a_page_loads_from_here(served):
     port = urlsplit(served.url).port
-    [bokeh] = [one for one, *_ in pn.state._servers.values() if one.port == port]
+    # A server listens a moment before Panel knows of it.
+    [bokeh] = wait_until(
+        lambda: [one for one, *_ in list(pn.state._servers.values()) if one.port == port]
+    )
     session = asyncio.run_coroutine_threadsafe(
         bokeh._tornado.applications["/"].create_session_if_needed(
             "of-no-page", HTTPServerRequest(start_line=RequestStartLine("GET", "/", "HTTP/1.0"))
