@@ -102,7 +102,7 @@ def load(*, with_security: bool, guesses_keys: bool = False, boundaries: bool = 
             "with-security-parameters": guesses_keys,
         },
         # Refusals are held to more, by ``refused_for_what_no_schema_says``.
-        "checks": {"positive_data_acceptance": {"expected-statuses": ["2xx", "404", "422"]}},
+        "checks": {"positive_data_acceptance": {"expected-statuses": ["2xx", "404", "409", "422"]}},
     }
     return schemathesis.openapi.from_dict(
         as_sent_here(with_security=with_security), config=SchemathesisConfig.from_dict(config)
