@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from steelyard.people.identity_provider import IdentityProvider
-from steelyard.people.limits import CODE_S, HOUR_S
+from steelyard.people.limits import CODE_S, CONFIRMED_S, HOUR_S
 from steelyard.settings import InvalidSettingError, read_settings
 from support.console import Clock, open_console
 from support.error_shape import assert_canonical_error
@@ -78,6 +78,25 @@ def test_whoever_the_provider_knows_is_signed_in(console, identity):
         )
         assert begun["state"] not in kept
         assert_canonical_error(end(browser, identity, begun), 401, "invalid_code")
+
+
+@pytest.mark.parametrize(
+    ("ago_s", "is_confirmed"),
+    [(0, True), (-30, True), (CONFIRMED_S - 60, True), (CONFIRMED_S, False), (None, False)],
+)
+def test_it_confirms_as_long_as_the_provider_asked_lately(console, identity, ago_s, is_confirmed):
+    asked_at = None if ago_s is None else int(console.clock()) - ago_s
+    identity.changed = {"auth_time": asked_at}
+    with console.browser() as browser:
+        assert end(browser, identity, begin(browser)).status_code == 200
+        who = browser.get(WHO).json()
+        assert who["is_confirmed"] is is_confirmed
+        assert who["session"]["confirmed_at"] == min(asked_at or 0, console.clock())
+        refused = browser.post("/v1/account/keys", json={"name": "mine", "scope": "inference"})
+        if not is_confirmed:
+            assert_canonical_error(refused, 403, "confirm_sign_in")
+        else:
+            assert refused.status_code == 200, refused.text
 
 
 def test_an_address_without_an_invitation_is_refused(console, identity):

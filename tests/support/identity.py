@@ -75,6 +75,7 @@ class Identity:
             "nonce": asked["nonce"],
             "email": self.email,
             "email_verified": True,
+            **({"auth_time": int(self.now())} if "max_age" in asked else {}),
             **self.changed,
         }
         claims = {name: value for name, value in claims.items() if value is not None}

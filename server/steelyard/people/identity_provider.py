@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from steelyard.errors import IdentityProviderError, InvalidCodeError
+from steelyard.people.limits import SESSION_S
 from steelyard.settings import InvalidSettingError, Settings
 from steelyard.wire.hosts import is_loopback
 
@@ -31,6 +32,14 @@ _TIMEOUT_S = 10.0
 #: Seconds that what a provider says of itself is kept, and that clocks may differ by.
 _KEEP_S, _LEEWAY_S = 3600.0, 60
 _HELP = "Whoever runs this server looks at its log and at oidc_issuer (STEELYARD_OIDC_ISSUER)."
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whom a provider knows: a verified address, and when it last asked who it is, or 0."""
+
+    email: str
+    proved_at: float
 
 
 @dataclass(slots=True)
@@ -82,13 +91,15 @@ class IdentityProvider:
             scope=_SCOPE,
             state=state,
             nonce=self._derived("nonce", state),
+            # Asked for a bound, a provider has to say in `auth_time` when it last asked who it is.
+            max_age=str(int(SESSION_S)),
             code_challenge=create_s256_code_challenge(self._derived("verifier", state)),
             code_challenge_method="S256",
         )
         return url
 
-    async def address_of(self, state: str, code: str, redirect_uri: str) -> str:
-        """Return the address, verified by the provider, of whoever came back with a code."""
+    async def identity_of(self, state: str, code: str, redirect_uri: str) -> Identity:
+        """Return who came back with a code."""
         about, _ = await self._about()
         given = {
             "grant_type": "authorization_code",
@@ -120,7 +131,8 @@ class IdentityProvider:
                 "The identity provider has not verified your e-mail address; have it verified "
                 "there, or sign in with a code by mail."
             )
-        return email
+        asked_at = claims.get("auth_time")
+        return Identity(email, asked_at if isinstance(asked_at, int | float) else 0.0)
 
     async def _claims_of(self, id_token: str, nonce: str) -> dict[str, Any]:
         """Return what the provider signed, for this client and this sign-in."""

@@ -86,8 +86,9 @@ class OidcSignIns:
                 "This sign-in was not begun here, is over, or was used; begin it anew with POST "
                 "/v1/auth/oidc."
             )
-        given = await provider.address_of(request.state, request.code, request.redirect_uri)
-        proof = Proof(read_address(given), "identity provider")
+        known = await provider.identity_of(request.state, request.code, request.redirect_uri)
+        # A provider leads back whoever signed in there before, perhaps days ago, without a word.
+        proof = Proof(read_address(known.email), "identity provider", known.proved_at)
         return await self._sign_ins.enter(
             lambda _connection, _now: proof, address, agent=agent, replaced=replaced
         )

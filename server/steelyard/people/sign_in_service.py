@@ -42,10 +42,11 @@ _NO_CODE = "The code is wrong, used or too old, or was tried too often; ask for 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Whose address was proved, and what the audit says of how."""
+    """Whose address was proved, what the audit says of how, and when, where that was before now."""
 
     email: str
     by: str | None = None
+    at: float | None = None
 
 
 class SignIns:
@@ -147,7 +148,7 @@ class SignIns:
             old = None if replaced is None else hash_token(replaced)
             if old is not None:
                 rows.end_session_of_token(connection, user.id, old, now)
-            return self._begun(connection, user, address, agent, now, proof.by)
+            return self._begun(connection, user, address, agent, now, proof)
 
         # What was tried is kept also where the answer is a refusal: those are returned, not raised.
         done = await self._state.write(work)
@@ -182,9 +183,10 @@ class SignIns:
         address: str,
         agent: str,
         now: float,
-        by: str | None,
+        proof: Proof,
     ) -> SignedInUser:
         token = new_token()
+        confirmed_at = now if proof.at is None else min(proof.at, now)
         agent = "".join(one for one in agent if one.isprintable())[:MAX_AGENT]
         session = NewSession(
             id=new_id("sess"),
@@ -194,7 +196,7 @@ class SignIns:
             last_used_at=now,
             idle_until=now + limits.IDLE_S,
             expires_at=now + limits.SESSION_S,
-            confirmed_at=now,
+            confirmed_at=confirmed_at,
             is_current=True,
             token=token,
         )
@@ -206,13 +208,13 @@ class SignIns:
             network=session.network,
             agent=session.agent,
             created_at=now,
-            confirmed_at=now,
+            confirmed_at=confirmed_at,
             last_used_at=now,
             idle_until=session.idle_until,
             expires_at=session.expires_at,
         )
         rows.note_for_all(
-            connection, user.email, "session.begun", address=address, at=now, subject=by
+            connection, user.email, "session.begun", address=address, at=now, subject=proof.by
         )
         return SignedInUser(
             session=session,

@@ -60,7 +60,7 @@ sign_in_challenges = Table(
     Index(None, "network", "created_at"),
 )
 
-#: Sessions by the hash of their token. ``confirmed_at`` is when a code was last given.
+#: Sessions by the hash of their token. ``confirmed_at`` is when a code was last given, or 0.
 sessions = Table(
     "sessions",
     metadata,

@@ -205,7 +205,13 @@ class Session(Struct, frozen=True, kw_only=True):
     last_used_at: Annotated[float, Meta(description="To the minute.")]
     idle_until: Annotated[float, Meta(description="When it ends without another use.")]
     expires_at: Annotated[float, Meta(description="When it ends in any case.")]
-    confirmed_at: Annotated[float, Meta(description="When a code, or a passkey, was last given.")]
+    confirmed_at: Annotated[
+        float,
+        Meta(
+            description="When a code, or a passkey, was last given, or when an identity provider last "
+            "asked who it is; 0 where it does not say."
+        ),
+    ]
     is_current: bool
 
 
