@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-import httpx
 import numpy as np
 from models import add_arguments, load_model
 
-from steelyard.decisions.rendering import RenderedRequest
+import steelyard
+from steelyard.client import Client
+from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.training.behaviour.figures import Answer, Figure, answer_all, figures
 from steelyard.training.behaviour.rows import BehaviourRow, make_rows, read_domains
 
-#: Seconds that a server has for a request.
-TIMEOUT_S = 120.0
+#: Seconds for a request to a server with all its tries, and how many more than one there are.
+TIMEOUT_S, MOST_RETRIES = 600.0, 10
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -77,7 +77,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def answerers(options: argparse.Namespace) -> dict[str, Callable[[RenderedRequest], list[Answer]]]:
     """Return what answers a request, by the label of its column."""
     if options.url:
-        return {options.name or options.url: server_answerer(options.url, options.name)}
+        # The suite takes more requests than a minute allows: the client waits as it is told to.
+        client = steelyard.connect(options.url, timeout_s=TIMEOUT_S, max_retries=MOST_RETRIES)
+        return {options.name or options.url: server_answerer(client, options.name)}
     found = {}
     for folder in (options.model, *options.also):
         for engine in options.engine or ["auto"]:
@@ -103,32 +105,28 @@ def model_answerer(model) -> Callable[[RenderedRequest], list[Answer]]:
     return ask
 
 
-def server_answerer(url: str, name: str | None) -> Callable[[RenderedRequest], list[Answer]]:
+def server_answerer(client: Client, name: str | None) -> Callable[[RenderedRequest], list[Answer]]:
     """Return what answers with a server of Steelyard, whichever model it has there."""
-    key = os.environ.get("STEELYARD_API_KEY")
-    client = httpx.Client(
-        base_url=url,
-        headers={"Authorization": f"Bearer {key}"} if key else {},
-        timeout=TIMEOUT_S,
-    )
 
     def ask(request: RenderedRequest) -> list[Answer]:
-        decisions = []
-        for i, one in enumerate(request.decisions):
-            decision: dict[str, object] = {"id": str(i), "kind": one.kind, "question": one.question}
-            if one.kind != "binary":
-                decision["outcomes"] = list(one.outcomes)
-            decisions.append(decision)
-        body: dict[str, object] = {"context": request.context, "decisions": decisions}
-        if name:
-            body["model"] = name
-        answered = client.post("/v1/decide", json=body).raise_for_status().json()["decisions"]
+        decisions = [_to_wire(str(i), one) for i, one in enumerate(request.decisions)]
+        answered = client.decide(request.context, decisions, model=name).decisions
+        # Outcomes are answered in the order in which they were sent.
         return [
-            np.array([answered[str(i)]["probabilities"][outcome] for outcome in one.outcomes])
-            for i, one in enumerate(request.decisions)
+            np.array(list(answered[str(i)].probabilities.values())) for i in range(len(decisions))
         ]
 
     return ask
+
+
+def _to_wire(id_: str, one: RenderedDecision) -> dict[str, object]:
+    """Return a decision as an application sends it; levels have numbers, and their names describe them."""
+    sent: dict[str, object] = {"id": id_, "kind": one.kind, "question": one.question}
+    if one.kind == "single":
+        sent["outcomes"] = list(one.outcomes)
+    elif one.kind == "ordinal":
+        sent |= {"outcomes": [str(i) for i in range(len(one.outcomes))], "rubric": one.outcomes}
+    return sent
 
 
 def _report(n_rows: int, n_answered: int) -> None:
