@@ -286,12 +286,7 @@ def _note_failure(connection: Connection, webhook_id: str, outcome: Outcome, at:
     since = at if webhook.failing_since is None else webhook.failing_since
     if webhook.failing_since is None:
         change_webhook(connection, webhook_id, failing_since=at)
-    n_waiting = connection.execute(
-        select(func.count()).where(
-            webhook_deliveries.c.webhook_id == webhook_id,
-            webhook_deliveries.c.status == "waiting",
-        )
-    ).scalar_one()
+    n_waiting = count_waiting(connection, webhook_id)
     reason = why_off(outcome.status, at - since, n_waiting, outcome.error)
     if reason is not None:
         switch_off(connection, webhook_id, reason, at)
