@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from models import add_arguments, load_model
+from models import add_also, add_arguments, load_model, models_asked
 
 import steelyard
 from steelyard.client import Client
@@ -52,13 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     add_arguments(parser)
-    parser.add_argument(
-        "--also",
-        type=Path,
-        action="append",
-        default=[],
-        help="folder of another base model, as a further column; repeatable",
-    )
+    add_also(parser)
     parser.add_argument(
         "--checkpoint",
         type=Path,
@@ -81,17 +75,20 @@ def answerers(options: argparse.Namespace) -> dict[str, Callable[[RenderedReques
         client = steelyard.connect(options.url, timeout_s=TIMEOUT_S, max_retries=MOST_RETRIES)
         return {options.name or options.url: server_answerer(client, options.name)}
     found = {}
-    for folder in (options.model, *options.also):
-        for engine in options.engine or ["auto"]:
-            label = f"{folder.name if folder else 'shipped'} {engine}".removesuffix(" auto")
-            model = load_model(engine, folder=folder, threads=options.threads)
-            found[label] = model_answerer(model)
+    for folder, engine in models_asked(options):
+        label = f"{folder.name if folder else 'shipped'} {engine}".removesuffix(" auto")
+        model = load_model(engine, folder=folder, threads=options.threads)
+        found[label] = model_answerer(model)
     for path in options.checkpoint:
+        import torch
+
         from steelyard.training.base.checkpoints import read_scorer
         from steelyard.training.behaviour.in_training import answerer
 
         label = f"{path.parent.name}/{path.name}"
-        found[label] = answerer(read_scorer(path), model.tokenizer)
+        found[label] = answerer(
+            read_scorer(path), model.tokenizer, partial(torch.autocast, "cpu", torch.bfloat16)
+        )
     return found
 
 

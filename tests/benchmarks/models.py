@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +22,27 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--model", type=Path, help="folder of a base model (default: the shipped)")
     parser.add_argument("--threads", type=int, help="threads of a pass (default: every core)")
+
+
+def add_also(parser: ArgumentParser) -> None:
+    """Add further base models to a script's arguments, to be asked the same."""
+    parser.add_argument(
+        "--also",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="folder of another base model, compared on the same rows; repeatable",
+    )
+
+
+def models_asked(options: Namespace) -> list[tuple[Path | None, str]]:
+    """Return the folder and the engine of each model that the arguments name."""
+    return [
+        (folder, engine)
+        for folder in (options.model, *options.also)
+        for engine in options.engine or ["auto"]
+    ]
 
 
 def load_model(engine: str, *, folder: Path | None = None, threads: int | None = None) -> Any:

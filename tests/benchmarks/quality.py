@@ -20,7 +20,7 @@ from biencoder import BiEncoder, find_weights, similarity_tops
 from estimates import Estimate, Sample, mean_figures
 from heldout import LabelledRow, distracted, find_sources, read_rows
 from machine import describe_machine
-from models import add_arguments, load_model
+from models import add_also, add_arguments, load_model, models_asked
 from quality_tables import engine_table, quality_table, reliability_text
 
 from steelyard.calibration.intervals import N_RESAMPLES
@@ -71,11 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"skipped: no held-out files of that name under {options.data}")
         return 0
     encoder = load_biencoder(options.biencoder)
-    engines = [
-        load_engine(name, folder, options)
-        for folder in (options.model, *options.also)
-        for name in options.engine or ["auto"]
-    ]
+    engines = [load_engine(name, folder, options) for folder, name in models_asked(options)]
     results = {label: EngineResult(label) for label, _ in engines}
     for source, path in sources.items():
         rows = read_rows(path, options.rows, options.seed)
@@ -118,14 +114,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="words of the other sources to put around every context",
     )
     add_arguments(parser)
-    parser.add_argument(
-        "--also",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="folder of another base model, compared on the same rows; repeatable",
-    )
+    add_also(parser)
     parser.add_argument("--biencoder", type=Path, help="folder of the untouched encoder's weights")
     parser.add_argument(
         "--cache", type=Path, help="folder that keeps the untouched encoder's answers"

@@ -199,7 +199,7 @@ def test_validations_ask_the_behaviour_suite(make_trainer, monkeypatch, tokenize
     trainer = make_trainer(report=lines.append, tokens=2 * STEP, behaves=True)
     trainer.run()
     [found] = [line["behaviour"] for line in lines if "validation" in line]
-    again = in_training.behaviours(trainer.model, tokenizer)
+    again = in_training.behaviours(trainer.model, tokenizer, trainer._autocast)
     assert found == pytest.approx(again, nan_ok=True)
     right = [np.eye(len(row.outcomes))[row.right] for row in few]
     assert set(found) == {one.name for one in figures(few, right)}

@@ -132,8 +132,8 @@ def main(
     )
 
     def report(line: dict[str, Any]) -> None:
-        found = line.get("behaviour", {})
-        line = {name: value for name, value in line.items() if name != "behaviour"}
+        line = dict(line)
+        found = line.pop("behaviour", {})
         if "validation" in line:
             line["validation"] = line["validation"]["mean"]
         click.echo(msgspec.json.encode(line))

@@ -195,7 +195,7 @@ class Trainer:
         """Return what the behaviour suite says, if this run asks it."""
         if not self._behaves:
             return {}
-        return {"behaviour": behaviours(self.model, self.tokenizer, self.recipe.precision)}
+        return {"behaviour": behaviours(self.model, self.tokenizer, self._autocast)}
 
     def predict(self, items: list[Item]) -> Iterator[tuple[torch.Tensor, Any]]:
         """Yield logits and batch for items, some hundred at a time."""

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from steelyard.calibration.metrics import ece, pad_rows
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
-from steelyard.training.behaviour.rows import NONE, BehaviourRow
+from steelyard.training.behaviour.rows import NAMINGS, NONE, BehaviourRow
+from steelyard.wire.limits import MAX_DECISIONS
 
 #: Probabilities of one decision's outcomes.
 Answer = NDArray[np.float64]
-#: Decisions of one request at most.
-MOST_DECISIONS = 64
 #: What a probability says where it is held against what was right.
 TRUSTED = (0.8, 0.9)
 
@@ -41,8 +40,8 @@ def answer_all(
         by_context.setdefault(row.context, []).append(i)
     answers: dict[int, Answer] = {}
     for context, places in by_context.items():
-        for start in range(0, len(places), MOST_DECISIONS):
-            part = places[start : start + MOST_DECISIONS]
+        for start in range(0, len(places), MAX_DECISIONS):
+            part = places[start : start + MAX_DECISIONS]
             decisions = [
                 RenderedDecision(rows[i].kind, rows[i].question, rows[i].outcomes) for i in part
             ]
@@ -118,10 +117,7 @@ def _wording(asked: _Asked) -> list[Figure]:
     for name, group, wanted in (
         ("200 irrelevant words", asked.group("distracted"), "<= .15"),
         ("question paraphrased", asked.group("paraphrased"), "<= .05"),
-        *(
-            (f"names {style}", asked.exactly(f"named: {style}"), "<= .03")
-            for style in ("lettered", "numbered", "camelCase", "snake_case", "capitals")
-        ),
+        *((f"names {style}", asked.exactly(f"named: {style}"), "<= .03") for style in NAMINGS),
     ):
         both = asked.beside("choice", group)
         changes = [p.argmax() != q.argmax() for _, p, _, q in both]

@@ -16,16 +16,18 @@ from steelyard.training.behaviour.rows import make_rows
 
 
 def behaviours(
-    model: PackedScorer, tokenizer: Tokenizer, precision: str = "bfloat16"
+    model: PackedScorer, tokenizer: Tokenizer, autocast: Callable[[], torch.autocast]
 ) -> dict[str, float]:
-    """Return a model's figure of each behaviour by its name, at temperature 1."""
+    """Return the figure of each behaviour by its name, at temperature 1, of a model that is trained on."""
     rows = make_rows()
-    answers = answer_all(rows, answerer(model, tokenizer, precision))
+    model.eval()
+    answers = answer_all(rows, answerer(model, tokenizer, autocast))
+    model.train()
     return {one.name: one.value for one in figures(rows, answers)}
 
 
 def answerer(
-    model: PackedScorer, tokenizer: Tokenizer, precision: str = "bfloat16"
+    model: PackedScorer, tokenizer: Tokenizer, autocast: Callable[[], torch.autocast]
 ) -> Callable[[RenderedRequest], list[Answer]]:
     """Return what answers a request with the weights that a model has then."""
     device = model.word_embeddings.weight.device
@@ -41,16 +43,12 @@ def answerer(
             items.append(item)
         # Batches are by length, the shortest first: what is sorted by length stays in its order.
         order = sorted(range(len(items)), key=lambda i: len(items[i].layout))
-        is_training = model.training
-        model.eval()
-        is_lowered = precision == "bfloat16"
-        with torch.no_grad(), torch.autocast(device.type, torch.bfloat16, enabled=is_lowered):
+        with torch.no_grad(), autocast():
             logits = [
                 row
                 for batch in make_batches([items[i] for i in order])
                 for row in model(batch.to(device))[0]
             ]
-        model.train(is_training)
         found = {
             i: torch.softmax(row[: sizes[i]].double(), -1).cpu().numpy()
             for i, row in zip(order, logits, strict=True)
