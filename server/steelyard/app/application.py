@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from sanic import Sanic
 from sanic.config import Config
 
@@ -27,7 +26,6 @@ from steelyard.http.cors import answer_preflights
 from steelyard.http.draining import Drain
 from steelyard.http.errors import answer_error
 from steelyard.http.metrics import Metrics
-from steelyard.http.openapi import build_document
 from steelyard.http.origins import Origins
 from steelyard.http.pipeline import begin, finish, pipe
 from steelyard.http.proxies import TrustedProxies
@@ -121,11 +119,17 @@ def create_app(services: ApiServices) -> Sanic[Any, Any]:
     app.ctx.metrics = Metrics()
     app.ctx.metrics.watch(ScorerFigures(services.models, app.ctx.metrics.registry).read)
     app.ctx.metrics.watch(AlarmFigures(services.alarm_watcher, app.ctx.metrics.registry).read)
-    app.ctx.openapi = msgspec.json.encode(build_document(ROUTES))
     for route in ROUTES:
         path = route.path.replace("{", "<").replace("}", ":str>")
         app.add_route(
-            pipe(route), path, methods=route.methods, name=route.name, stream=True, unquote=True
+            pipe(route),
+            path,
+            methods=route.methods,
+            name=route.name,
+            stream=True,
+            unquote=True,
+            # Not said, it is guessed from each handler's source, which is parsed for that.
+            error_format="json",
         )
     app.exception(Exception)(answer_error)
     app.register_middleware(begin, "request")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
+import msgspec
 from sanic import HTTPResponse, Request
 
 from steelyard.http.access import OPERATIONS
@@ -19,15 +20,25 @@ def guide() -> bytes:
     return files("steelyard.http").joinpath("llms.txt").read_bytes()
 
 
+@cache
+def document() -> bytes:
+    """Return the OpenAPI document that the package holds, on one line.
+
+    To make it of the routes takes longer than all else that an application is made of.
+    """
+    return msgspec.json.format(
+        files("steelyard.http").joinpath("openapi.json").read_bytes(), indent=-1
+    )
+
+
 async def get_llms(_: Request, _call: Call) -> HTTPResponse:
     """Return the guide."""
     return text_response(guide(), "text/plain; charset=utf-8")
 
 
-async def get_openapi(request: Request, _call: Call) -> HTTPResponse:
-    """Return the OpenAPI document, as this process serves the routes."""
-    document: bytes = request.app.ctx.openapi
-    return text_response(document, JSON)
+async def get_openapi(_: Request, _call: Call) -> HTTPResponse:
+    """Return the OpenAPI document."""
+    return text_response(document(), JSON)
 
 
 async def get_metrics(request: Request, _call: Call) -> HTTPResponse:
