@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
@@ -60,7 +61,11 @@ def triton(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TritonHost]:
         pytest.skip(f"Triton's environment cannot be built here: {error}")
     repository = tmp_path_factory.mktemp("repository")
     write_model(repository, base_source(), ExportOptions(threads=1))
-    with pytest.MonkeyPatch.context() as patch, TritonHost(repository, environment) as host:
+    log = logging.getLogger("triton").info  # shown where a test fails
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        TritonHost(repository, environment, on_line=log) as host,
+    ):
         patch.setattr("steelyard.scoring.remote.routed.PROBE_S", 0.1)
         patch.setattr("steelyard.scoring.remote.triton_engine.CHECK_S", 0.5)
         yield host
