@@ -78,7 +78,7 @@ def load(request: pytest.FixtureRequest) -> Iterator[Callable[[str, str], BaseMo
 
     def load_once(source: str, engine: str) -> BaseModel:
         if (source, engine) not in loaded:
-            loaded[source, engine] = load_base_model(engine, folder=folders[source]())
+            loaded[source, engine] = load_base_model(engine, folder=folders[source](), threads=1)
         return loaded[source, engine]
 
     yield load_once
