@@ -19,8 +19,12 @@ _ARGUMENTS = [
 ]
 _LOCAL = ("127.0.0.1", "localhost")
 #: Errors of Panel 1.9 that change nothing: a part that is drawn again before its first drawing came
-#: to anything looks for what that drew.
-_PANELS_OWN = ("Cannot read properties of null (reading 'unmount')",)
+#: to anything looks for what that drew, and a table whose rows change before it is drawn would scroll
+#: back to where it was.
+_PANELS_OWN = (
+    "Cannot read properties of null (reading 'unmount')",
+    "Cannot read properties of undefined (reading 'rowManager')",
+)
 
 
 def pytest_collection_modifyitems(items):
@@ -69,10 +73,12 @@ def quiet_page(browser, workbench):
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     page = context.new_page()
     page.set_default_timeout(SLOWLY)
-    page.on(
-        "pageerror",
-        lambda error: None if error.message in _PANELS_OWN else noise.append(f"error: {error}"),
-    )
+
+    def note(error):
+        if error.message not in _PANELS_OWN:
+            noise.append(error.stack or error.message)
+
+    page.on("pageerror", note)
     page.on(
         "console",
         lambda said: noise.append(f"console: {said.text}") if said.type == "error" else None,
