@@ -27,9 +27,11 @@ settings.load_profile("repeatable")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register what orders the tests, and what marks the quick ones."""
+    """Register what orders the tests, and what marks the quick ones where they are asked for."""
     config.pluginmanager.register(file_spreading)
-    config.pluginmanager.register(QuickTests())
+    # To look through what all tests call takes a second of each worker.
+    if "quick" in config.option.markexpr:
+        config.pluginmanager.register(QuickTests())
 
 
 @pytest.hookimpl(hookwrapper=True)

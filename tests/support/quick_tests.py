@@ -44,12 +44,8 @@ class QuickTests:
         self._left_out: Counter[str] = Counter()
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_collection_modifyitems(
-        self, config: pytest.Config, items: list[pytest.Item]
-    ) -> None:
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Mark the quick tests, before pytest looks at marks."""
-        if not _is_asked_for(config):
-            return  # to look through what all tests call takes a second of each worker
         for item in items:
             if need_of(item) is None:
                 item.add_marker("quick")
@@ -57,7 +53,7 @@ class QuickTests:
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """Count what is left out, by its folder and what it needs."""
         for item in items:
-            need = need_of(item) if _is_asked_for(item.config) else None
+            need = need_of(item)
             if need is not None:
                 self._left_out[f"tests/{_folder(item.path)} ({need})"] += 1
 
@@ -73,15 +69,10 @@ class QuickTests:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print what a quick run left out."""
-        if _is_asked_for(terminalreporter.config):
+        if terminalreporter.config.option.markexpr.startswith("quick"):
             terminalreporter.section("left out of a quick run")
             for place, n in sorted(self._left_out.items()):
                 terminalreporter.line(f"{place}: {n:,}")
-
-
-def _is_asked_for(config: pytest.Config) -> bool:
-    """Whether a run is one of quick tests."""
-    return str(config.option.markexpr).startswith("quick")
 
 
 def need_of(item: pytest.Item) -> str | None:
