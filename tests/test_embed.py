@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import gc
 import os
@@ -11,8 +12,10 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from sanic_routing import router
 
 import steelyard
 from steelyard.client import ServerUnreachableError
@@ -180,6 +183,35 @@ def test_started_and_stopped_from_other_threads():
     for thread in threads:
         thread.join()
     assert len(set(urls)) == 3
+
+
+def test_no_thread_comes_between_while_routes_are_compiled(monkeypatch):
+    parsed, collected = [], []
+
+    def parse(source):
+        thresholds = gc.get_threshold()
+        gc.set_threshold(1)
+        gc.callbacks.append(come_between)
+        try:
+            parsed.append(ast.parse(source))
+        finally:
+            gc.callbacks.remove(come_between)
+            gc.set_threshold(*thresholds)
+        return parsed[-1]
+
+    def come_between(phase, _):
+        if not collected:
+            collected.append(phase)
+            other = threading.Thread(target=ast.parse, args=("1 + 1",))
+            other.start()
+            other.join()
+
+    monkeypatch.setattr(router, "ast", SimpleNamespace(**{**vars(ast), "parse": parse}))
+    with steelyard.embed() as server:
+        assert server.client.health().version == steelyard.__version__
+    assert parsed
+    assert not collected
+    assert gc.isenabled()
 
 
 def test_a_port_that_is_taken_is_named_and_nothing_is_left():

@@ -28,7 +28,6 @@ from steelyard.settings import InvalidSettingError, read_settings
 from steelyard.storage.home import make_home
 
 _LOOPBACK = "127.0.0.1"
-_starting = threading.Lock()
 #: What the key of a server with accounts is called in its account.
 _KEY_NAME = "embedded"
 #: Settings that are decided here, because the environment's would be another server's.
@@ -96,10 +95,7 @@ class Embedded:
             self.api_key = self._make_key(services)
             server = _ServerThread(services, self._listener)
             self._closing.callback(server.stop)
-            # Sanic compiles its routes from syntax trees, which Python 3.11 cannot do in two threads
-            # at once ("AST constructor recursion depth mismatch").
-            with _starting:
-                server.start()
+            server.start()
             self.client = Client(ClientOptions(self.url, self.api_key))
             self._closing.callback(self.client.close)
             starting.pop_all()

@@ -11,6 +11,7 @@ import asyncio
 import gc
 import signal
 import socket
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
@@ -32,6 +33,8 @@ _FLUSH_S = 2.0
 _POLL_S = 0.02
 #: New objects after which cycles among them are looked for.
 _COLLECTED_OBJECTS = 10_000
+#: Held by whoever has collections turned off.
+_routes_lock = threading.Lock()
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -65,7 +68,7 @@ async def serve_app(
     server: Any = await app.create_server(
         sock=listener, protocol=Connection, backlog=_BACKLOG, return_asyncio_server=True
     )
-    await server.startup()
+    await _make_routes(server)
     await server.before_start()
     await server.start_serving()
     await server.after_start()
@@ -79,6 +82,23 @@ async def serve_app(
         server.server.close()
         await _drain(app, server.connections, stop)
         await server.after_stop()
+
+
+async def _make_routes(server: Any) -> None:
+    """Compile the routes, with no other thread coming between.
+
+    Sanic makes them from syntax trees. Python before 3.11.8 counts the depth of trees in one place
+    for all threads (python/cpython issue 106905), so that a thread which prints a traceback just
+    then would end the start with a SystemError. Only a collection of cycles lets one in.
+    """
+    with _routes_lock:
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            await server.startup()
+        finally:
+            if was_enabled:
+                gc.enable()
 
 
 async def _leave(app: Sanic[Any, Any], stop: Stop) -> None:
