@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 import socket
 import time
 import urllib.request
+import weakref
 from urllib.parse import urlsplit
 
 import pytest
@@ -170,6 +172,29 @@ def test_an_app_whose_browser_came_back_without_a_page_loads_from_here(served):
     sheets = {str(one.url) for one in session.document.select({"type": ImportedStyleSheet})}
     assert sheets
     assert not any(urlsplit(sheet).netloc for sheet in sheets)
+
+
+def test_a_page_is_let_go_of_when_its_session_ends(server, monkeypatch):
+    bind = Server.__init__
+
+    def bind_briefly(self, *given, **options):
+        lifetimes = ("unused_session_lifetime_milliseconds", "check_unused_sessions_milliseconds")
+        bind(self, *given, **options, **dict.fromkeys(lifetimes, 100))
+
+    monkeypatch.setattr(Server, "__init__", bind_briefly)
+    workbench = Served(server.url)
+    try:
+        with urllib.request.urlopen(workbench.url) as page:
+            page.read()
+        kept = weakref.ref(workbench.apps.pop())
+
+        def is_gone():
+            gc.collect()
+            return kept() is None
+
+        wait_until(is_gone)
+    finally:
+        workbench.stop()
 
 
 def test_a_page_is_drawn_for_nobody(served, dataset):

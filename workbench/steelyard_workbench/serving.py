@@ -13,6 +13,7 @@ from typing import Any
 from urllib.request import ProxyHandler, build_opener
 
 import panel as pn
+from bokeh.application.application import SessionContext
 from bokeh.document import Document
 from panel.io.resources import LOCAL_DIST
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
@@ -51,6 +52,7 @@ def make_app(visitors: Visitors, *, opened: Callable[[App], None] | None = None)
     def app() -> Any:
         asyncio.get_running_loop().set_exception_handler(on_loop_error)
         load_from_here(pn.state.curdoc)
+        pn.state.on_session_destroyed(let_go)
         prepare()
         client = visitors.client()
         if isinstance(client, VisitorClient):
@@ -71,6 +73,14 @@ def load_from_here(document: Document) -> None:
     """
     path = pn.state.rel_path
     document.template_variables["dist_url"] = f"{path}/{LOCAL_DIST}" if path else LOCAL_DIST
+
+
+def let_go(session: SessionContext) -> None:
+    """Let go of a page that is closed: Panel 1.9 keeps its notifications, which keep all of it."""
+    document = session._document
+    for root, (_, _, drawn_in, _) in tuple(pn.state._views.items()):
+        if drawn_in is document:
+            pn.state._views.pop(root, None)
 
 
 def on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
