@@ -220,8 +220,10 @@ class FrameStore:
     def _sweep_drafts(self, limit: datetime) -> None:
         # Drafts outlive their write only when the process died.
         for path in Path(self.root, _DRAFTS).iterdir():
-            if path.stat().st_mtime < limit.timestamp():
-                path.unlink(missing_ok=True)
+            # Meanwhile one may have become a file, or be swept by another process.
+            with contextlib.suppress(FileNotFoundError):
+                if path.stat().st_mtime < limit.timestamp():
+                    path.unlink()
 
     def _upload(self, draft: Path, name: str) -> None:
         # Written even when it is there: a sweep goes by the time of the last write.

@@ -72,6 +72,8 @@ def test_a_sweep_takes_drafts_that_a_dead_process_left(tmp_path: Path) -> None:
     store.sweep([])
     assert draft.exists()
     os.utime(draft, (0, 0))
+    # As one that was there when they were listed, and is no more.
+    draft.with_name("gone.draft").symlink_to(tmp_path / "nowhere")
     store.sweep([])
     assert not draft.exists()
 
