@@ -76,7 +76,7 @@ def load_from_here(document: Document) -> None:
 
 
 def let_go(session: SessionContext) -> None:
-    """Let go of a page that is closed: Panel 1.9 keeps its notifications, which keep all of it."""
+    """Release a page that is closed: Panel 1.9 keeps its notifications, and they the whole page."""
     document = session._document
     for root, (_, _, drawn_in, _) in tuple(pn.state._views.items()):
         if drawn_in is document:
