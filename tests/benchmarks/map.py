@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from machine import describe_machine
@@ -23,6 +24,7 @@ from quality_tables import text_table
 from steelyard.cli.workbench import serving_workbench
 from steelyard.client import Client
 from steelyard_workbench.maps.chart import TITLE
+from support.browsing import find_chromium
 from workbench import client_of, find_dataset, served, told
 
 _WAIT_MS, _POLL_S = 300_000, 0.1
@@ -91,8 +93,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    import shutil
-
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=100_000, help="rows of the dataset")
     parser.add_argument("--engine", default="hashing", help="engine of the server")
@@ -103,7 +103,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--home", type=Path, help="keep the server's files, and the map, here")
     parser.add_argument(
         "--chromium",
-        default=shutil.which("chromium") or shutil.which("chromium-browser"),
+        default=find_chromium(),
         help="the browser",
     )
     parser.add_argument("--json", type=Path, help="write the figures here too")

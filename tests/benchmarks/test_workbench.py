@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 import pytest
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+from support.browsing import find_chromium
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
+@pytest.mark.skipif(find_chromium() is None, reason="needs Chromium: apt-get install chromium")
 def test_a_run_measures_every_figure(script, tmp_path, capsys):
     pytest.importorskip("panel", reason="needs the workbench extra")
     pytest.importorskip("playwright", reason="needs Playwright")

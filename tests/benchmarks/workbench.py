@@ -9,7 +9,6 @@ import argparse
 import json
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -30,6 +29,9 @@ from quality_tables import text_table
 from steelyard.cli.workbench import serving_workbench
 from steelyard.client import Client, ClientOptions
 from steelyard.client.failures import ServerUnreachableError
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from support.browsing import find_chromium
 
 #: The most that is wanted of each figure, in milliseconds; 0 for no bound.
 TARGETS = {
@@ -122,7 +124,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--home", type=Path, help="keep the server's files, and the dataset, here")
     parser.add_argument(
         "--chromium",
-        default=shutil.which("chromium") or shutil.which("chromium-browser"),
+        default=find_chromium(),
         help="the browser",
     )
     parser.add_argument("--json", type=Path, help="write the figures here too")

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+
 #: Milliseconds; a shared machine draws a page in seconds, and stands still for more of them.
 SLOWLY = 60_000
+
+
+def find_chromium(*before: str) -> str | None:
+    """Return the path of a Chromium, one of the names given before the others; ``None`` without one."""
+    names = (*before, "chromium", "chromium-browser", "chromium-headless-shell")
+    return next((found for name in names if (found := shutil.which(name))), None)
 
 
 def visit(page, query=""):

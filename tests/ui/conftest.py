@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 from urllib.parse import urlsplit
 
 import pytest
 
 import steelyard
-from support.browsing import SLOWLY
+from support.browsing import SLOWLY, find_chromium
 
-#: The first draws a page with two thirds of the CPU of the others, which are made to be seen.
-_BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser")
-CHROMIUM = next((found for name in _BROWSERS if (found := shutil.which(name))), None)
+#: This one draws a page with two thirds of the CPU of the others, which are made to be seen.
+CHROMIUM = find_chromium("chromium-headless-shell")
 _ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
