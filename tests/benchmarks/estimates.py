@@ -16,8 +16,8 @@ from steelyard.calibration.intervals import (
     Interval,
     basic_interval,
     percentile_interval,
+    proportion_interval,
     resample_totals,
-    wilson_interval,
 )
 
 
@@ -36,7 +36,7 @@ class Estimate:
 
     def interval(self) -> Interval:
         if self.n_trials:
-            return wilson_interval(min(self.point, 1.0) * self.n_trials, self.n_trials)
+            return proportion_interval(min(self.point, 1.0) * self.n_trials, self.n_trials)
         if self.is_ece:
             return basic_interval(self.point, self.resamples)
         return percentile_interval(self.resamples)

@@ -40,7 +40,7 @@ from steelyard.calibration.intervals import (
     basic_interval,
     mean_interval,
     percentile_interval,
-    wilson_interval,
+    proportion_interval,
 )
 from steelyard.calibration.metrics import decision_hits, decision_log_losses, ece
 
@@ -224,7 +224,7 @@ def measure(
     targets = targets_of(task)
     hits = decision_hits(shares, targets)
     n = len(hits)
-    around = wilson_interval(float(hits.sum()), n)
+    around = proportion_interval(float(hits.sum()), n)
     rng = np.random.default_rng(0)
     draws = rng.integers(n, size=(RESAMPLES, n))
     error = ece(shares, targets)

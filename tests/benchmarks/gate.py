@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from quality_tables import text_table
 
-from steelyard.calibration.intervals import wilson_interval
+from steelyard.calibration.intervals import proportion_interval
 from steelyard.evaluations.gate_wire import Gate
 from steelyard.evaluations.measures.gate import (
     BELOW_BASELINE,
@@ -451,7 +451,7 @@ def _rate(found: Sequence[Gate], is_so: Callable[[Gate], bool]) -> float:
 
 
 def _shown(rate: float, n: int) -> str:
-    interval = wilson_interval(round(rate * n), n)
+    interval = proportion_interval(round(rate * n), n)
     return f"{rate:.1%} [{interval.low:.1%}, {interval.high:.1%}]"
 
 

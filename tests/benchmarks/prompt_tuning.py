@@ -25,7 +25,7 @@ from heldout import find_sources
 from machine import describe_machine
 from quality_tables import text_table
 
-from steelyard.calibration.intervals import wilson_interval
+from steelyard.calibration.intervals import proportion_interval
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.decisions.kinds import Decision, render_decision
 from steelyard.decisions.rendering import RenderedRequest, render_context
@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 options.json.write_text(json.dumps(found, indent=1) + "\n")
     if options.shuffles:
         n = sum(one["verdict"] == "improved" for one in found)
-        interval = wilson_interval(n, len(found))
+        interval = proportion_interval(n, len(found))
         print(
             f"{n} of {len(found)} shuffled runs were called improved ({interval.low:.1%} to {interval.high:.1%})"
         )

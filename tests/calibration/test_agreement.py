@@ -62,4 +62,4 @@ def test_it_is_at_most_one_and_within_its_interval(votes, is_ordinal):
 
 def test_shares():
     assert share(0, 0) is None
-    assert share(9, 10).low == pytest.approx(0.596, abs=0.001)
+    assert share(9, 10).low == pytest.approx(0.555, abs=0.001)

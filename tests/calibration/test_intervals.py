@@ -6,63 +6,83 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from steelyard.calibration.intervals import (
     Interval,
     basic_interval,
     mean_interval,
     percentile_interval,
+    proportion_interval,
+    ratio_intervals,
     resample_totals,
-    wilson_interval,
 )
 
 
-def test_wilson_solves_its_own_equation():
-    """Its ends are where the score test's statistic equals the normal quantile."""
-    for n_successes, n in [(1, 7), (9, 10), (40, 100), (0, 5), (5, 5)]:
-        interval = wilson_interval(n_successes, n)
-        for end in (interval.low, interval.high):
-            if 0 < end < 1:
-                z = (n_successes / n - end) / math.sqrt(end * (1 - end) / n)
-                assert abs(z) == pytest.approx(1.959964, abs=1e-5)
+@pytest.mark.parametrize("share", [0.01, 0.3, 0.98])
+@pytest.mark.parametrize("n", [2, 10, 60])
+def test_a_proportion_is_covered_at_its_level_near_the_ends_too(share, n):
+    counts = np.arange(n + 1)
+    covers = [(i := proportion_interval(k, n)).low <= share <= i.high for k in counts.tolist()]
+    assert binom.pmf(counts, n, share) @ covers >= 0.95
 
 
-@pytest.mark.parametrize("share", [0.02, 0.3, 0.9])
-def test_wilson_covers_the_true_share_at_its_level(share):
-    draws = np.random.default_rng(1).binomial(60, share, size=3_000)
-    intervals = {int(k): wilson_interval(int(k), 60) for k in set(draws)}
-    covered = np.mean([intervals[int(k)].low <= share <= intervals[int(k)].high for k in draws])
-    assert 0.92 <= covered <= 0.985
+def test_single_trials_with_bounds_have_the_exact_interval():
+    hits = np.repeat([[1.0], [0.0]], [9, 1], axis=0)
+    low, high = ratio_intervals(hits, np.ones((10, 1)), lows=[0], highs=[1], n_resamples=40_000)
+    exact = proportion_interval(9, 10)
+    assert (low[0], high[0]) == pytest.approx((exact.low, exact.high), abs=0.005)
 
 
-def test_wilson_is_symmetric_holds_the_share_and_has_width_at_the_ends():
+@pytest.mark.parametrize("n_clusters", [2, 4, 12])
+def test_a_mean_is_covered_from_two_contexts_on(n_clusters):
+    """Of values with bounds that are far above most of them, and of those without any."""
+    rng = np.random.default_rng(n_clusters)
+    rare, normal = 0, 0
+    for _ in range(150):
+        losses = np.where(rng.random(n_clusters) < 0.05, 3.0, 0.1)
+        interval = mean_interval(losses, least=0.0, most=3.0, n_resamples=300)
+        rare += interval.low <= 0.245 <= interval.high
+        interval = mean_interval(rng.normal(size=n_clusters))
+        normal += interval.low <= 0 <= interval.high
+    # Of 150 draws at 95 %, fewer are met once in a thousand times.
+    assert rare >= 133
+    assert normal >= 133
+
+
+def test_nothing_is_promised_of_one_cluster_or_of_equal_values_without_bounds():
+    assert mean_interval([0.5], least=0.0, most=1.0) is None
+    assert mean_interval([0.1] * 3) is None
+
+
+def test_it_is_symmetric_holds_the_share_and_has_width_at_the_ends():
     for n_successes in range(21):
-        interval = wilson_interval(n_successes, 20)
-        mirrored = wilson_interval(20 - n_successes, 20)
+        interval = proportion_interval(n_successes, 20)
+        mirrored = proportion_interval(20 - n_successes, 20)
         assert 0 <= interval.low <= n_successes / 20 <= interval.high <= 1
         assert interval.high > interval.low
         assert interval.low == pytest.approx(1 - mirrored.high)
 
 
 def test_more_trials_narrow_and_a_higher_level_widens():
-    widths = [i.high - i.low for i in (wilson_interval(k, 2 * k) for k in (5, 50, 500))]
+    widths = [i.high - i.low for i in (proportion_interval(k, 2 * k) for k in (5, 50, 500))]
     assert widths == sorted(widths, reverse=True)
-    wide, narrow = wilson_interval(5, 10, level=0.99), wilson_interval(5, 10, level=0.9)
+    wide, narrow = proportion_interval(5, 10, level=0.99), proportion_interval(5, 10, level=0.9)
     assert wide.low < narrow.low < narrow.high < wide.high
 
 
 @pytest.mark.parametrize(
     ("n_successes", "n"), [(1, 0), (-1, 5), (6, 5), (math.nan, 5), (1, math.nan)]
 )
-def test_wilson_refuses_impossible_counts(n_successes, n):
+def test_a_proportion_refuses_impossible_counts(n_successes, n):
     with pytest.raises(ValueError, match="trials"):
-        wilson_interval(n_successes, n)
+        proportion_interval(n_successes, n)
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.5, math.nan])
 def test_a_level_lies_between_0_and_1(level):
     with pytest.raises(ValueError, match="level"):
-        wilson_interval(1, 2, level=level)
+        proportion_interval(1, 2, level=level)
     with pytest.raises(ValueError, match="level"):
         percentile_interval([1.0, 2.0], level=level)
 
@@ -120,7 +140,7 @@ def test_weights_equal_repetition_within_a_cluster():
     assert (weighted.low, weighted.high) == pytest.approx((repeated.low, repeated.high))
 
 
-def test_bootstrap_covers_the_true_mean_of_clustered_decisions():
+def test_the_interval_covers_the_true_mean_of_clustered_decisions():
     """Four alike decisions a context: drawn by context it covers, drawn singly it does not."""
     rng = np.random.default_rng(7)
     clusters = np.repeat(np.arange(50), 4)

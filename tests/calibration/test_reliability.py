@@ -8,8 +8,8 @@ import pytest
 from steelyard.calibration.bins import bin_columns, bin_index, bin_totals, ece_from_totals
 from steelyard.calibration.intervals import (
     percentile_interval,
+    proportion_interval,
     resample_totals,
-    wilson_interval,
 )
 from steelyard.calibration.metrics import accuracy, decision_hits, ece
 from steelyard.calibration.reliability import ece_interval, reliability_table
@@ -47,7 +47,7 @@ def test_every_bin_equals_one_made_by_hand():
         assert row.low < row.mean_top_probability <= row.high
         assert row.mean_top_probability == pytest.approx(top[chosen].mean())
         assert row.accuracy == pytest.approx(hits[chosen].mean())
-        assert row.interval == wilson_interval(float(hits[chosen].sum()), row.n, level=0.9)
+        assert row.interval == proportion_interval(float(hits[chosen].sum()), row.n, level=0.9)
 
 
 def test_order_changes_neither_the_table_nor_the_interval():

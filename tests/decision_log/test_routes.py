@@ -198,8 +198,8 @@ def test_figures_have_their_n_and_interval(client):
     assert summary["feedback_share"]["value"] == 0.25
     accuracy = summary["accuracy"]
     assert (accuracy["value"], accuracy["n"]) == (0.5, 2)
-    # Wilson's interval of 1 in 2.
-    assert (accuracy["low"], accuracy["high"]) == pytest.approx((0.0945, 0.9055), abs=1e-4)
+    # Clopper and Pearson's interval of 1 in 2.
+    assert (accuracy["low"], accuracy["high"]) == pytest.approx((0.0126, 0.9874), abs=1e-4)
     assert sum(row["n"] for row in summary["reliability"]) == 2
     assert sum(bucket["decisions"] for bucket in summary["buckets"]) == 8
     assert sum(bucket["answers"] for bucket in summary["buckets"]) == 4

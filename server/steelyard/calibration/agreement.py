@@ -10,7 +10,11 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from steelyard.calibration.bins import FloatArray
-from steelyard.calibration.intervals import percentile_interval, resample_totals, wilson_interval
+from steelyard.calibration.intervals import (
+    percentile_interval,
+    proportion_interval,
+    resample_totals,
+)
 from steelyard.wire.measures import Measure
 
 
@@ -99,8 +103,8 @@ def _alphas(totals: FloatArray, apart: FloatArray) -> FloatArray:
 
 
 def share(count: int, n: int) -> Measure | None:
-    """Return a share of rows with Wilson's interval; ``None`` without rows."""
+    """Return a share of rows with Clopper and Pearson's interval; ``None`` without rows."""
     if n == 0:
         return None
-    interval = wilson_interval(count, n)
+    interval = proportion_interval(count, n)
     return Measure(value=count / n, low=interval.low, high=interval.high, n=n)

@@ -11,15 +11,25 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from steelyard.calibration.bins import N_BINS, FloatArray, bin_columns, ece_from_totals
+from steelyard.calibration.bins import (
+    N_BINS,
+    FloatArray,
+    bin_columns,
+    bin_index,
+    ece_from_totals,
+)
 from steelyard.calibration.intervals import (
     N_RESAMPLES,
     Interval,
-    basic_interval,
-    resample_totals,
-    wilson_interval,
+    proportion_interval,
+    weighed_totals,
 )
 from steelyard.calibration.metrics import decision_hits
+
+#: Clusters under which chance is also drawn from the probabilities: so few move too little.
+_FEW_CLUSTERS = 200
+#: Numbers drawn at a time (8 bytes each).
+_DRAWS_AT_A_TIME = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +47,7 @@ class ReliabilityBin:
     accuracy : float or None
         What came true; None when the bin is empty.
     interval : Interval or None
-        Wilson's interval of the accuracy; None when the bin is empty.
+        Clopper and Pearson's interval of the accuracy; None when the bin is empty.
     """
 
     low: float
@@ -96,26 +106,19 @@ def ece_interval(
     level: float = 0.95,
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
-) -> Interval:
-    """Return the bootstrap interval of the expected calibration error.
+) -> Interval | None:
+    """Return the interval of the expected calibration error; see ``ece_ends``.
 
     Parameters
     ----------
     probabilities, targets : float arrays of shape (n_decisions, most_outcomes)
         Padded with zeros.
     clusters : sequence of n_decisions keys, optional
-        Decisions of equal keys, such as those on one context, are drawn together.
+        Decisions of equal keys, such as those on one context, stand or fall together.
     n_bins : int, default 10
     level : float, default 0.95
     n_resamples : int, default 2,000
     seed : int, default 0
-
-    Returns
-    -------
-    Interval
-        The basic interval: resampling biases calibration error upwards, and percentile intervals
-        of calibrated forecasters would miss the true value. Where that is 0, the interval holds it
-        about three times in four.
 
     Raises
     ------
@@ -124,10 +127,83 @@ def ece_interval(
     """
     hits = decision_hits(probabilities, targets)
     top = np.asarray(probabilities, dtype=np.float64).max(axis=1)
-    columns = bin_columns(top, hits, n_bins)
-    point = float(ece_from_totals(columns.sum(axis=0).reshape(n_bins, 3)))
-    totals = resample_totals(columns, clusters, n_resamples=n_resamples, seed=seed)
-    return basic_interval(point, ece_from_totals(totals.reshape(-1, n_bins, 3)), level=level)
+    codes = np.arange(len(top))
+    if clusters is not None:
+        _, codes = np.unique(np.asarray(clusters), return_inverse=True)
+    return ece_ends(top, hits, codes, n_bins, level=level, n_resamples=n_resamples, seed=seed)
+
+
+def ece_ends(
+    p_top: FloatArray,
+    hits: FloatArray,
+    codes: NDArray[np.intp],
+    n_bins: int = N_BINS,
+    *,
+    level: float = 0.95,
+    n_resamples: int = N_RESAMPLES,
+    seed: int = 0,
+) -> Interval | None:
+    """Return the interval of a calibration error, or None over fewer than two clusters.
+
+    The error of a sample is above the true one, as gaps that chance makes do not cancel out. So the
+    lower end is the error less what chance can make of none: how far the gaps move when clusters
+    are weighed at random, or, if that is more, the error of decisions that come out as their
+    probabilities say. It is 0 where chance alone explains the error. The upper end allows for one
+    cluster more, all wrong: see ``steelyard.calibration.intervals.ratio_intervals``.
+
+    Parameters
+    ----------
+    p_top, hits : float arrays of shape (n_decisions,)
+        Top probabilities, and 1 where the top outcome is right.
+    codes : int array of shape (n_decisions,)
+        Decisions of equal codes stand or fall together.
+
+    References
+    ----------
+    Broecker and Smith, "Increasing the Reliability of Reliability Diagrams", Weather and
+    Forecasting, 2007.
+    """
+    n = len(p_top)
+    columns = bin_columns(p_top, hits, n_bins)
+    _, codes = np.unique(codes, return_inverse=True)
+    each = [np.bincount(codes, column) for column in columns.T]
+    sums = np.stack(each, axis=1).astype(np.float64)
+    if len(sums) < 2:
+        return None
+    totals = sums.sum(axis=0).reshape(n_bins, 3)
+    value = float(ece_from_totals(totals))
+    drawn, unseen = weighed_totals(sums, n_resamples=n_resamples, seed=seed)
+    drawn = drawn.reshape(-1, n_bins, 3)
+    weight, extra = drawn[..., 0].sum(axis=-1), unseen * (n / len(sums))
+    wrong = (ece_from_totals(drawn) * weight + extra) / (weight + extra)
+    gaps = (totals[:, 1] - totals[:, 2]) / n
+    moved = np.abs((drawn[..., 1] - drawn[..., 2]) / weight[:, None] - gaps).sum(axis=-1)
+    share = (1 + level) / 2
+    noise = float(np.quantile(moved, share))
+    if len(sums) < _FEW_CLUSTERS:
+        by_chance = _errors_of_calibrated(p_top, codes, n_bins, n_resamples, seed)
+        noise = max(noise, float(np.quantile(by_chance, share)))
+    high = max(value, float(np.quantile(wrong, share)))
+    return Interval(max(0.0, value - noise), high, level, "unseen-cluster")
+
+
+def _errors_of_calibrated(
+    p_top: FloatArray, codes: NDArray[np.intp], n_bins: int, n_resamples: int, seed: int
+) -> FloatArray:
+    """Return calibration errors of decisions that come out as often as they promise.
+
+    Those of one cluster come out alike as far as their probabilities let them.
+    """
+    rng = np.random.default_rng(seed)
+    is_in = (bin_index(p_top, n_bins)[:, None] == np.arange(n_bins)).astype(np.float64)
+    errors = np.empty(n_resamples)
+    rows_at_a_time = max(1, _DRAWS_AT_A_TIME // len(p_top))
+    for start in range(0, n_resamples, rows_at_a_time):
+        n_rows = min(rows_at_a_time, n_resamples - start)
+        luck = rng.random((n_rows, int(codes.max()) + 1))
+        gaps = (p_top - (luck[:, codes] < p_top)) @ is_in
+        errors[start : start + n_rows] = np.abs(gaps).sum(axis=1) / len(p_top)
+    return errors
 
 
 def _bin_from_totals(index: int, n_bins: int, totals: FloatArray, level: float) -> ReliabilityBin:
@@ -136,5 +212,5 @@ def _bin_from_totals(index: int, n_bins: int, totals: FloatArray, level: float) 
     if n == 0:
         return ReliabilityBin(low, high, 0, None, None, None)
     return ReliabilityBin(
-        low, high, int(n), promised / n, hits / n, wilson_interval(hits, n, level=level)
+        low, high, int(n), promised / n, hits / n, proportion_interval(hits, n, level=level)
     )

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.calibration.bins import N_BINS, FloatArray, bin_totals
-from steelyard.calibration.intervals import wilson_interval
+from steelyard.calibration.intervals import proportion_interval
 from steelyard.decision_log.wire import DecisionBucket, DecisionGroup, DecisionSummary, ServerErrors
 from steelyard.decisions.kinds import ABSTAIN
 from steelyard.wire.measures import Measure, ReliabilityRow
@@ -176,7 +176,7 @@ def did_abstain(action: str, top: str) -> bool:
 
 
 def share(n_successes: int, n: int) -> Measure | None:
-    """Return a share with Wilson's 95 % interval; None of nothing."""
+    """Return a share with the exact 95 % interval; None of nothing."""
     return _of(n_successes, n) if n else None
 
 
@@ -201,5 +201,5 @@ def quantile(values: FloatArray, q: float) -> Measure | None:
 
 
 def _of(n_successes: int, n: int) -> Measure:
-    interval = wilson_interval(n_successes, n, level=_LEVEL)
+    interval = proportion_interval(n_successes, n, level=_LEVEL)
     return Measure(value=n_successes / n, low=interval.low, high=interval.high, n=n)

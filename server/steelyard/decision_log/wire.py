@@ -193,7 +193,7 @@ class ServerErrors(Struct, frozen=True, kw_only=True):
 class DecisionSummary(Struct, frozen=True, kw_only=True):
     """Figures of the stored answers of a window of time.
 
-    Shares have Wilson's 95 % intervals, which take decisions as independent of each other.
+    Shares have exact 95 % intervals, which take decisions as independent of each other.
     """
 
     since: float
@@ -294,7 +294,7 @@ class SeriesPoint(Struct, frozen=True, kw_only=True):
 class DecisionSeries(Struct, frozen=True, kw_only=True):
     """Figures of stored answers over time.
 
-    Shares have Wilson's 95 % intervals and times those of order statistics, which take decisions as
+    Shares have exact 95 % intervals and times those of order statistics, which take decisions as
     independent of each other.
     """
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import comb
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -72,7 +73,7 @@ def test_changes_and_flips_equal_loops(supervision):
     assert found.method == ("sft" if supervision == "targets" else "reward")
 
 
-def test_the_interval_is_the_paired_bootstrap_over_contexts():
+def test_the_interval_is_of_paired_differences_over_contexts():
     before = make_rows(3)
     after = rescore(before, 4)
     found = compare(before, after, bootstrap=Bootstrap(seed=9)).overall.loss
@@ -81,7 +82,12 @@ def test_the_interval_is_the_paired_bootstrap_over_contexts():
         for a, b in zip(before, after, strict=True)
     ]
     contexts = [row.context_sha256 for row in before]
-    expected = mean_interval(differences, clusters=contexts, seed=9)
+    swings = [
+        np.log(np.divide(a.probabilities, b.probabilities))
+        for a, b in zip(before, after, strict=True)
+    ]
+    least, most = min(map(min, swings)), max(map(max, swings))
+    expected = mean_interval(differences, clusters=contexts, least=least, most=most, seed=9)
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steelyard.calibration.intervals import wilson_interval
+from steelyard.calibration.intervals import proportion_interval
 from steelyard.evaluations.measures.outcomes import (
     area_under_curve,
     confusion_matrix,
@@ -45,7 +45,7 @@ def test_the_worked_example():
     assert (cat.recall.value, cat.recall.n) == (0.75, 4)
     assert (cat.f1.value, cat.f1.n) == (0.75, 5)
     assert dog.f1.value == pytest.approx(2 * 2 / (3 + 3))
-    expected = wilson_interval(3, 4)
+    expected = proportion_interval(3, 4)
     assert (cat.precision.low, cat.precision.high) == (expected.low, expected.high)
     assert cat.share.value == pytest.approx(4 / 7)
     assert cat.mean_probability.value == pytest.approx((4 * 0.6 + 3 * 0.2) / 7)
@@ -145,7 +145,7 @@ def test_the_variance_of_an_area_is_that_of_leaving_contexts_out():
     ]
     variance = 119 / 120 * np.square(np.array(left_out) - np.mean(left_out)).sum()
     trials = found.value * (1 - found.value) / variance
-    expected = wilson_interval(found.value * trials, trials)
+    expected = proportion_interval(found.value * trials, trials)
     assert found.high - found.low == pytest.approx(expected.high - expected.low, rel=0.02)
 
 

@@ -11,7 +11,7 @@ import panel_material_ui as pmui
 import param
 from panel.viewable import Viewable, Viewer
 
-from steelyard.calibration.intervals import wilson_interval
+from steelyard.calibration.intervals import proportion_interval
 from steelyard.client import Client
 from steelyard.evaluations.wire import (
     ConfusionMatrix,
@@ -349,14 +349,14 @@ def show_policy(report: PolicyReport) -> Viewable:
 
 
 def share_of(count: int, n: int) -> Measure:
-    """Return a share of decisions with Wilson's interval, which takes them as independent.
+    """Return a share of decisions with its exact interval, which takes them as independent.
 
     Examples
     --------
     >>> measure_text(share_of(9, 10))
     '0.900 (0.596 to 0.982, n = 10)'
     """
-    interval = wilson_interval(count, n)
+    interval = proportion_interval(count, n)
     return Measure(value=count / n, low=interval.low, high=interval.high, n=n)
 
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from steelyard.calibration.intervals import wilson_interval
+from steelyard.calibration.intervals import proportion_interval
 from steelyard.review.wire import MAX_EDITS, DraftRow, RowNow
 from steelyard.wire.measures import Measure
 from steelyard_workbench.review.apart import is_apart
@@ -98,7 +98,7 @@ class Suggestions:
         ]
         if not found:
             return None
-        interval = wilson_interval(sum(found), len(found))
+        interval = proportion_interval(sum(found), len(found))
         share = sum(found) / len(found)
         return Measure(value=share, low=interval.low, high=interval.high, n=len(found))
 

@@ -1,7 +1,8 @@
 """Two models on the same decisions, paired one by one.
 
-A change's interval is the percentile bootstrap over contexts of the paired differences: what the two
-models have in common, hard contexts above all, cancels out.
+A change's interval is over contexts, of the paired differences: what the two models have in common,
+hard contexts above all, cancels out. A context that was not seen is allowed for, as in
+``steelyard.evaluations.measures.sampling``.
 """
 
 from __future__ import annotations
@@ -9,15 +10,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from steelyard.calibration.bins import N_BINS, FloatArray, bin_columns, ece_from_totals
-from steelyard.calibration.intervals import percentile_interval
+from steelyard.calibration.intervals import ratio_intervals, weighed_totals
+from steelyard.calibration.metrics import LEAST_PROBABILITY
+from steelyard.calibration.reliability import ece_ends
 from steelyard.evaluations.measures.records import (
+    PROPORTIONS,
     BoolArray,
     IndexArray,
+    Range,
     RecordMeasures,
     Records,
     UnmeasurableError,
@@ -43,13 +48,18 @@ LEAST_FOR_ECE = 50
 MAX_FLIPPED = 500
 
 
+#: The least and the greatest change of each pair, float arrays of shape (n_pairs,).
+Swing: TypeAlias = tuple[FloatArray, FloatArray]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairing:
     """Records of two models on the same decisions, as pairs.
 
     Row i of ``before_rows`` and row i of ``after_rows`` are the same decision on the same context;
     ``before`` and ``after`` measure them in that order. ``context_codes`` are equal where contexts
-    are, in the order of their names.
+    are, in the order of their names. ``swings`` has for each measure that is no proportion the least
+    and the greatest change of each pair, whichever outcome is right.
     """
 
     before_rows: IndexArray
@@ -59,6 +69,7 @@ class Pairing:
     after: RecordMeasures
     n_unpaired_before: int
     n_unpaired_after: int
+    swings: dict[str, Swing]
 
     def __len__(self) -> int:
         return len(self.before_rows)
@@ -73,7 +84,25 @@ class Pairing:
             self.after.take(pairs),
             self.n_unpaired_before,
             self.n_unpaired_after,
+            {name: (low[pairs], high[pairs]) for name, (low, high) in self.swings.items()},
         )
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether both models gave every pair the same probabilities."""
+        return not any(low.any() or high.any() for low, high in self.swings.values())
+
+    def range_of(self, name: str) -> Range:
+        """Return the least and the greatest change of a measure that one decision could make.
+
+        An answer that is right or wrong can change by one either way, unless all answers are the
+        same. What has no bound of its own
+        can change as far as any pair's answers would have, had another outcome been right.
+        """
+        if name in PROPORTIONS:
+            return (0.0, 0.0) if self.is_unchanged else (-1.0, 1.0)
+        low, high = self.swings[name]
+        return float(low.min()), float(high.max())
 
 
 def pair_records(before: Records, after: Records) -> Pairing:
@@ -114,6 +143,7 @@ def pair_records(before: Records, after: Records) -> Pairing:
         measure_records(after).take(after_rows),
         len(before) - len(left),
         len(after) - len(right),
+        _swings(before, after, before_rows, after_rows),
     )
 
 
@@ -209,11 +239,21 @@ def measure_changes(
         new = np.stack([pairing.after.values[name][counted] for name in held], axis=1)
         columns = np.hstack([new - old, np.ones((n, 1))])
         sums = sum_by_context(columns, pairing.context_codes[counted])
-        drawn = bootstrap.totals(sums) if len(sums) > 1 else None
+        # A swing of the pairs that are counted alone.
+        part = pairing.take(np.flatnonzero(counted))
+        ranges = [part.range_of(name) for name in held]
+        lows, highs = ratio_intervals(
+            sums[:, :-1],
+            np.repeat(sums[:, -1:], len(held), axis=1),
+            lows=[low for low, _ in ranges],
+            highs=[high for _, high in ranges],
+            level=LEVEL,
+            n_resamples=bootstrap.n_resamples,
+            seed=bootstrap.seed,
+        )
         for index, name in enumerate(held):
-            before, after = float(old[:, index].mean()), float(new[:, index].mean())
-            changes = None if drawn is None else drawn[:, index] / drawn[:, -1]
-            found[name] = _change(before, after, changes, n)
+            ends = (lows[index], highs[index])
+            found[name] = _change(float(old[:, index].mean()), float(new[:, index].mean()), ends, n)
     return {name: found[name] for name in names if name in found}
 
 
@@ -349,19 +389,52 @@ def _ece_change(pairing: Pairing, bootstrap: Bootstrap) -> Change | None:
         return None
     columns = np.hstack([_ece_columns(pairing.before), _ece_columns(pairing.after)])
     sums = sum_by_context(columns, pairing.context_codes)
-    changes = None
-    if len(sums) > 1:
-        errors = ece_from_totals(bootstrap.totals(sums).reshape(-1, 2, N_BINS, 3))
-        changes = errors[:, 1] - errors[:, 0]
-    return _change(*found, changes, len(pairing))
+    ends = (math.nan, math.nan)
+    if len(sums) > 1 and pairing.is_unchanged:
+        ends = (0.0, 0.0)
+    elif len(sums) > 1:
+        ends = _ece_change_ends(pairing, found, sums, bootstrap)
+    return _change(*found, ends, len(pairing))
 
 
-def _change(before: float, after: float, drawn: FloatArray | None, n: int) -> Change:
-    """Return a change with the interval of those resampled, where there are any."""
-    low = high = None
-    if drawn is not None:
-        interval = percentile_interval(drawn, level=LEVEL)
-        low, high = interval.low, interval.high
+def _ece_change_ends(
+    pairing: Pairing, errors_seen: tuple[float, float], sums: FloatArray, bootstrap: Bootstrap
+) -> tuple[float, float]:
+    """Return the interval of a change of calibration error.
+
+    The widest of the percentiles and their mirror image, with a context more that is all wrong in
+    one of the two, and of what chance alone may have added to either error, which it does most to
+    that of a calibrated model.
+    """
+    by_chance = []
+    for side, error in zip((pairing.before, pairing.after), errors_seen, strict=True):
+        interval = ece_ends(
+            side.p_top,
+            side.values["accuracy"],
+            pairing.context_codes,
+            level=LEVEL,
+            n_resamples=bootstrap.n_resamples,
+            seed=bootstrap.seed,
+        )
+        by_chance.append(error if interval is None else error - interval.low)
+    change = errors_seen[1] - errors_seen[0]
+    drawn, unseen = weighed_totals(sums, n_resamples=bootstrap.n_resamples, seed=bootstrap.seed)
+    totals = drawn.reshape(-1, 2, N_BINS, 3)
+    weight = totals[:, 0, :, 0].sum(axis=-1)
+    extra = unseen * (sums[:, : 3 * N_BINS : 3].sum() / len(sums))
+    errors = ece_from_totals(totals)
+    moved = (errors[:, 1] - errors[:, 0]) * weight
+    low = float(np.quantile((moved - extra) / (weight + extra), (1 - LEVEL) / 2))
+    high = float(np.quantile((moved + extra) / (weight + extra), (1 + LEVEL) / 2))
+    return (
+        min(low, 2 * change - high, change - by_chance[1]),
+        max(high, 2 * change - low, change + by_chance[0]),
+    )
+
+
+def _change(before: float, after: float, ends: tuple[float, float], n: int) -> Change:
+    """Return a change with its interval, of which NaN ends mean that there is none."""
+    low, high = (None if math.isnan(end) else float(end) for end in ends)
     return Change(before=before, after=after, change=after - before, low=low, high=high, n=n)
 
 
@@ -375,6 +448,36 @@ def _ece(totals: FloatArray) -> float:
 
 def _is_right(measures: RecordMeasures) -> BoolArray:
     return np.asarray(measures.values[measures.right] > 0, dtype=bool)
+
+
+def _swings(
+    before: Records, after: Records, before_rows: IndexArray, after_rows: IndexArray
+) -> dict[str, Swing]:
+    """Return for each measure the least and the greatest change of each pair, over its outcomes."""
+    is_reward = after.supervision == "rewards"
+    names = ("expected_reward", "scaled_reward") if is_reward else ("loss", "brier")
+    swings = {name: (np.zeros(len(after_rows)), np.zeros(len(after_rows))) for name in names}
+    sizes = after.sizes[after_rows]
+    for size in np.unique(sizes):
+        chosen, places = np.flatnonzero(sizes == size), np.arange(size)
+        old = before.probabilities[before.offsets[before_rows[chosen], None] + places]
+        new = after.probabilities[after.offsets[after_rows[chosen], None] + places]
+        if is_reward:
+            # As much probability as changed its outcome, from the worst to the best or back.
+            share = np.abs(new - old).sum(axis=1, keepdims=True) / 2
+            span = float(np.ptp(after.labels))
+            by_outcome = (share * [-span, span], share * [-1.0, 1.0])
+        else:
+            by_outcome = (
+                np.log(np.maximum(old, LEAST_PROBABILITY) / np.maximum(new, LEAST_PROBABILITY)),
+                (new**2).sum(axis=1, keepdims=True)
+                - (old**2).sum(axis=1, keepdims=True)
+                - 2 * (new - old),
+            )
+        for name, changes in zip(names, by_outcome, strict=True):
+            low, high = swings[name]
+            low[chosen], high[chosen] = changes.min(axis=1), changes.max(axis=1)
+    return swings
 
 
 _Key = tuple[str, str, tuple[str, ...], tuple[float, ...]]

@@ -12,7 +12,12 @@ from msgspec import UNSET
 
 from steelyard.calibration.bins import FloatArray
 from steelyard.evaluations.measures.outcomes import OutcomeTable
-from steelyard.evaluations.measures.records import PROPORTIONS, IndexArray, RecordMeasures
+from steelyard.evaluations.measures.records import (
+    PROPORTIONS,
+    IndexArray,
+    Range,
+    RecordMeasures,
+)
 from steelyard.evaluations.measures.sampling import Bootstrap, ratio_measures, sum_by_context
 from steelyard.evaluations.wire import CostCurve, CostPoint, CoveragePoint, YesPoint
 from steelyard.wire.measures import Measure
@@ -50,6 +55,7 @@ def coverage_curve(
             sum_by_context(counted, context_codes),
             bootstrap,
             are_proportions=[name in PROPORTIONS] * len(THRESHOLDS),
+            ranges=[measures.range_of(name)] * len(THRESHOLDS),
         )
     counts = is_answered.sum(axis=0)
     return [
@@ -82,6 +88,7 @@ def yes_curve(table: OutcomeTable, bootstrap: Bootstrap) -> list[YesPoint]:
         np.hstack([answered, true, answered + true]),
         bootstrap,
         are_proportions=[True] * (2 * n) + [False] * n,
+        ranges=[(0.0, 1.0)] * (3 * n),
         counts=np.hstack([answered.sum(axis=0), true.sum(axis=0), either]),
     )
     predicted = said.sum(axis=0)
@@ -125,7 +132,9 @@ def binary_cost_curve(
     is_yes = table.targets[:, index]
     when_yes, when_no = (1 - is_yes) * false_positive, is_yes * false_negative
     paid = np.where(says_yes, when_yes[:, None], when_no[:, None])
-    curve = _cost_curve(paid, np.ones_like(paid), table.context_codes, bootstrap or Bootstrap())
+    curve = _cost_curve(
+        paid, np.ones_like(paid), table.context_codes, bootstrap or Bootstrap(), (0.0, max(costs))
+    )
     # Relative to the larger, so that no cost is too large to add.
     scale = max(costs)
     calibrated = (false_positive / scale) / (false_positive / scale + false_negative / scale)
@@ -139,13 +148,14 @@ def abstention_cost_curve(
     p_top: FloatArray,
     context_codes: IndexArray,
     *,
+    paid_range: Range,
     abstain_cost: float,
     bootstrap: Bootstrap | None = None,
 ) -> CostCurve:
     """Return the mean cost of acting by the top probability under which nothing is done.
 
-    ``paid`` is what acting on each record costs (see ``policies.acted_costs``), ``abstain_cost``
-    what abstaining does, such as a person's time. Raises ``ValueError`` when the latter is not
+    ``paid`` is what acting on each record costs (see ``policies.acted_costs``) and ``paid_range``
+    the least and the most that it can, ``abstain_cost`` what abstaining does, such as a person's time. Raises ``ValueError`` when the latter is not
     finite.
     """
     if not math.isfinite(abstain_cost):
@@ -153,7 +163,12 @@ def abstention_cost_curve(
         raise ValueError(msg)
     acts = (p_top[:, None] >= np.array(THRESHOLDS)).astype(np.float64)
     return _cost_curve(
-        paid[:, None] * acts, acts, context_codes, bootstrap or Bootstrap(), abstain_cost
+        paid[:, None] * acts,
+        acts,
+        context_codes,
+        bootstrap or Bootstrap(),
+        paid_range,
+        abstain_cost,
     )
 
 
@@ -162,9 +177,13 @@ def _cost_curve(
     acts: FloatArray,
     context_codes: IndexArray,
     bootstrap: Bootstrap,
+    paid_range: Range,
     abstain_cost: float | None = None,
 ) -> CostCurve:
     in_all = paid + (1 - acts) * (abstain_cost or 0.0)
+    in_all_range = paid_range
+    if abstain_cost is not None:
+        in_all_range = (min(paid_range[0], abstain_cost), max(paid_range[1], abstain_cost))
     coverage = acts.mean(axis=0)
     points = []
     # Equal seeds draw equal resamples, so that parts give what the whole would.
@@ -177,7 +196,11 @@ def _cost_curve(
         columns = np.hstack([paid[:, part], in_all[:, part], acted, np.ones_like(acted)])
         summed = sum_by_context(columns, context_codes)
         ratios = ratio_measures(
-            summed[:, : 2 * n], summed[:, 2 * n :], bootstrap, are_proportions=[False] * (2 * n)
+            summed[:, : 2 * n],
+            summed[:, 2 * n :],
+            bootstrap,
+            are_proportions=[False] * (2 * n),
+            ranges=[paid_range] * n + [in_all_range] * n,
         )
         for index, threshold in enumerate(thresholds):
             total = ratios[n + index]

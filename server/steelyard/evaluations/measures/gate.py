@@ -30,6 +30,7 @@ import numpy as np
 from msgspec import UNSET
 from msgspec.structs import astuple, replace
 
+from steelyard.calibration.intervals import percentile_interval
 from steelyard.evaluations.gate_wire import (
     BeforeAfter,
     Gate,
@@ -41,7 +42,6 @@ from steelyard.evaluations.gate_wire import (
 from steelyard.evaluations.measures.comparison import (
     Pairing,
     count_flips,
-    measure_changes,
     pair_records,
     paired_ece,
 )
@@ -53,7 +53,8 @@ from steelyard.evaluations.measures.gate_slices import (
     judge_slices,
 )
 from steelyard.evaluations.measures.records import Records, UnmeasurableError
-from steelyard.evaluations.measures.sampling import LEVEL, Bootstrap
+from steelyard.evaluations.measures.sampling import LEVEL, Bootstrap, sum_by_context
+from steelyard.evaluations.wire import Change
 
 Against = Literal["parent", "base"]
 
@@ -275,12 +276,32 @@ def _check_contexts(
         )
 
 
+def _percentile_change(pairing: Pairing, name: str, bootstrap: Bootstrap) -> Change | None:
+    """Return a measure's change with percentiles over contexts; None where nothing is counted.
+
+    These are the interval that the rules and their allowances were measured with.
+    """
+    counted = pairing.after.counted[name]
+    n = int(counted.sum())
+    if n == 0:
+        return None
+    old, new = pairing.before.values[name][counted], pairing.after.values[name][counted]
+    sums = sum_by_context(np.stack([new - old, np.ones(n)], axis=1), pairing.context_codes[counted])
+    low = high = None
+    if len(sums) > 1:
+        drawn = bootstrap.totals(sums)
+        interval = percentile_interval(drawn[:, 0] / drawn[:, 1], level=LEVEL)
+        low, high = interval.low, interval.high
+    before, after = float(old.mean()), float(new.mean())
+    return Change(before=before, after=after, change=after - before, low=low, high=high, n=n)
+
+
 def _gate_group(pairing: Pairing, bootstrap: Bootstrap) -> GateGroup | None:
     """Compare one group; None when it has no decision to compare."""
     if not len(pairing):
         return None
     name = compared_measure(pairing.after)
-    compared = measure_changes(pairing, [name], bootstrap).get(name)
+    compared = _percentile_change(pairing, name, bootstrap)
     if compared is None:
         return None
     counted = np.flatnonzero(pairing.after.counted[name])

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
 from steelyard.calibration.bins import FloatArray
-from steelyard.calibration.intervals import wilson_interval
+from steelyard.calibration.intervals import proportion_interval
 from steelyard.evaluations.measures.records import BoolArray, IndexArray, RecordMeasures, Records
 from steelyard.evaluations.measures.sampling import LEVEL, Bootstrap, ratio_measures
 from steelyard.evaluations.wire import ConfusionMatrix, OutcomeMeasures
@@ -121,6 +122,7 @@ def outcome_measures(table: OutcomeTable, bootstrap: Bootstrap) -> list[OutcomeM
         np.hstack([column[1] for column in columns]),
         bootstrap,
         are_proportions=[is_proportion for _, _, is_proportion, _ in columns for _ in range(k)],
+        ranges=[(0.0, 1.0)] * (k * len(columns)),
         counts=np.hstack([column[3] for column in columns]),
     )
     found: list[OutcomeMeasures] = []
@@ -165,9 +167,9 @@ def area_under_curve(
     Returns
     -------
     Measure or None
-        Ties count half. None without both positives and negatives. The interval is Wilson's on as
-        many trials as would give the clustered variance; where every pair agrees, on the contexts
-        of the rarer side.
+        Ties count half. None without both positives and negatives. The interval is Clopper
+        and Pearson's on as many trials as would give the clustered variance, fewer by what Student's
+        t is wider; where every pair agrees, on the contexts of the rarer side.
 
     Notes
     -----
@@ -178,7 +180,9 @@ def area_under_curve(
     DeLong, DeLong and Clarke-Pearson, "Comparing the Areas under Two or More Correlated Receiver
     Operating Characteristic Curves", Biometrics, 1988. Obuchowski, "Nonparametric Analysis of
     Clustered ROC Curve Data", Biometrics, 1997. Newcombe, "Confidence Intervals for an Effect Size
-    Measure Based on the Mann-Whitney Statistic", Statistics in Medicine, 2006.
+    Measure Based on the Mann-Whitney Statistic", Statistics in Medicine, 2006. Korn and Graubard,
+    "Confidence Intervals for Proportions with Small Expected Number of Positive Counts", Survey
+    Methodology, 1998.
     """
     positives, negatives = scores[is_positive], scores[~is_positive]
     if not (positives.size and negatives.size):
@@ -199,10 +203,16 @@ def area_under_curve(
         + down @ down * _bessel(n_down) / n**2
         + 2 * (up @ down) * _bessel(n_contexts) / (m * n)
     )
-    trials = float(min(n_up, n_down))
+    from scipy.special import stdtrit  # noqa: PLC0415 - slow to load
+
+    fewer = min(n_up, n_down)
+    trials = float(fewer)
     if variance > 0 and 0 < area < 1:
         trials = min(max(area * (1 - area) / float(variance), 1.0), float(m * n))
-    interval = wilson_interval(area * trials, trials, level=LEVEL)
+    # So few contexts tell their own variance badly: as much wider as Student's t is.
+    student = float(stdtrit(max(1, fewer - 1), (1 + LEVEL) / 2))
+    trials *= (NormalDist().inv_cdf((1 + LEVEL) / 2) / student) ** 2
+    interval = proportion_interval(area * trials, trials, level=LEVEL)
     return Measure(value=area, low=interval.low, high=interval.high, n=m + n)
 
 

@@ -21,6 +21,7 @@ from steelyard.evaluations.measures.curves import abstention_cost_curve
 from steelyard.evaluations.measures.records import (
     PROPORTIONS,
     IndexArray,
+    Range,
     RecordMeasures,
     Records,
     measure_records,
@@ -33,6 +34,8 @@ from steelyard.wire.violations import BODY, Path, Violations, show
 
 #: What a policy does that does not act; no action may have its name.
 ABSTAIN = "abstain"
+#: What a share can be.
+_SHARE: Range = (0.0, 1.0)
 
 Costs: TypeAlias = Mapping[str, Mapping[str, float]]
 
@@ -42,13 +45,20 @@ class ActedCosts:
     """The cheapest action on each of n records by its probabilities, and what it costs.
 
     ``paid`` is the cost under the targets, ``promised`` that under the probabilities; ``costs``,
-    (n, n_actions), is what every action costs under the targets.
+    (n, n_actions), is what every action costs under the targets. ``ranges`` are the least and the
+    most that each action costs with any outcome.
     """
 
     chosen: IndexArray
     paid: FloatArray
     promised: FloatArray
     costs: FloatArray
+    ranges: tuple[Range, ...]
+
+    @property
+    def range(self) -> Range:
+        """Return the least and the most that any action costs."""
+        return min(low for low, _ in self.ranges), max(high for _, high in self.ranges)
 
 
 def acted_costs(
@@ -78,7 +88,10 @@ def acted_costs(
         chosen[places] = _cheapest(expected, records.probabilities[numbers], matrix)
         promised[places] = expected.min(axis=1)
         costs[places] = records.labels[numbers] @ matrix.T
-    return ActedCosts(chosen, costs[np.arange(len(rows)), chosen], promised, costs)
+    paid = costs[np.arange(len(rows)), chosen]
+    ends = [[float(cost) for cost in row.values()] for row in action_costs.values()]
+    ranges = tuple((min(each), max(each)) for each in ends)
+    return ActedCosts(chosen, paid, promised, costs, ranges)
 
 
 def policy_report(
@@ -125,24 +138,26 @@ def policy_report(
     means = _Means(records.context_codes[rows], bootstrap or Bootstrap())
     taken = (chosen[:, None] == np.arange(len(names))) * did[:, None]
     costs: Sequence[Measure | UnsetType] = (
-        [UNSET] * len(names) if acted is None else means.each(acted.costs)
+        [UNSET] * len(names) if acted is None else means.each(acted.costs, acted.ranges)
     )
     shares = [
         ActionShare(action=name, share=share, cost=cost)
         for name, share, cost in zip(
-            names, means.each(taken, are_proportions=True), costs, strict=True
+            names, means.each(taken, [_SHARE] * len(names)), costs, strict=True
         )
     ]
     shares.append(ActionShare(action=ABSTAIN, share=means.share(1 - did)))
     figures: dict[str, Measure | None] = {
-        name: means.of(kept.values[name], did, is_proportion=name in PROPORTIONS)
+        name: means.of(
+            kept.values[name], did, kept.range_of(name), is_proportion=name in PROPORTIONS
+        )
         for name in ("accuracy", "expected_reward")
         if name in kept.values
     }
     if acted is not None:
-        figures["cost"] = means.of(acted.paid, did)
-        figures["promised_cost"] = means.of(acted.promised, did)
-        figures["least_cost"] = means.of(acted.costs.min(axis=1), did)
+        figures["cost"] = means.of(acted.paid, did, acted.range)
+        figures["promised_cost"] = means.of(acted.promised, did, acted.range)
+        figures["least_cost"] = means.of(acted.costs.min(axis=1), did, acted.range)
     return PolicyReport(n=len(rows), coverage=means.share(did), actions=shares, **figures)
 
 
@@ -160,10 +175,12 @@ def policy_cost_curve(
     abstaining is not finite.
     """
     rows = rows_of_decision(records, decision_id)
+    acted = acted_costs(records, rows, action_costs)
     return abstention_cost_curve(
-        acted_costs(records, rows, action_costs).paid,
+        acted.paid,
         measure_records(records).p_top[rows],
         records.context_codes[rows],
+        paid_range=acted.range,
         abstain_cost=abstain_cost,
         bootstrap=bootstrap,
     )
@@ -177,8 +194,9 @@ def expected_cost(
     Raises ``LookupError`` when no record is of that decision.
     """
     rows = rows_of_decision(records, decision_id)
-    paid = acted_costs(records, rows, action_costs, path=path).paid
-    (cost,) = _Means(records.context_codes[rows], Bootstrap()).each(paid[:, None])
+    acted = acted_costs(records, rows, action_costs, path=path)
+    means = _Means(records.context_codes[rows], Bootstrap())
+    (cost,) = means.each(acted.paid[:, None], [acted.range])
     return cost
 
 
@@ -214,24 +232,37 @@ class _Means:
         self._bootstrap = bootstrap
 
     def of(
-        self, values: FloatArray, counted: FloatArray, *, is_proportion: bool = False
+        self,
+        values: FloatArray,
+        counted: FloatArray,
+        within: Range | None,
+        *,
+        is_proportion: bool = False,
     ) -> Measure | None:
         sums = sum_by_context(np.stack([values * counted, counted], axis=1), self._codes)
         (measure,) = ratio_measures(
-            sums[:, :1], sums[:, 1:], self._bootstrap, are_proportions=[is_proportion]
+            sums[:, :1],
+            sums[:, 1:],
+            self._bootstrap,
+            are_proportions=[is_proportion],
+            ranges=[within],
         )
         return measure
 
     def share(self, values: FloatArray) -> Measure:
-        (measure,) = self.each(values[:, None], are_proportions=True)
+        (measure,) = self.each(values[:, None], [_SHARE])
         return measure
 
-    def each(self, columns: FloatArray, *, are_proportions: bool = False) -> list[Measure]:
-        """Return the mean of each column; all share one set of draws."""
+    def each(self, columns: FloatArray, ranges: Sequence[Range]) -> list[Measure]:
+        """Return the mean of each column, within its range; they share one set of draws."""
         n = columns.shape[1]
         sums = sum_by_context(np.hstack([columns, np.ones_like(columns)]), self._codes)
         found = ratio_measures(
-            sums[:, :n], sums[:, n:], self._bootstrap, are_proportions=[are_proportions] * n
+            sums[:, :n],
+            sums[:, n:],
+            self._bootstrap,
+            are_proportions=[within is _SHARE for within in ranges],
+            ranges=ranges,
         )
         # A decision has one record or more, so that none is without a mean.
         return [measure for measure in found if measure is not None]

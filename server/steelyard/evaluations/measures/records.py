@@ -10,6 +10,7 @@ does not pad the others.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -19,13 +20,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.calibration.bins import FloatArray
-from steelyard.calibration.metrics import decision_brier_scores, decision_hits, decision_log_losses
+from steelyard.calibration.metrics import (
+    LEAST_PROBABILITY,
+    decision_brier_scores,
+    decision_hits,
+    decision_log_losses,
+)
 from steelyard.decisions.wire import Kind
 from steelyard.evaluations.wire import JobRecord
 
 IndexArray: TypeAlias = NDArray[np.intp]
 BoolArray: TypeAlias = NDArray[np.bool_]
 Supervision: TypeAlias = Literal["targets", "rewards"]
+#: The least and the greatest that a figure can be.
+Range: TypeAlias = tuple[float, float]
+
+UNBOUNDED: Range = (-math.inf, math.inf)
 
 #: How far from 1 a distribution may sum: stored as float32 it is about 1e-6 off.
 SUM_TOLERANCE = 1e-4
@@ -119,7 +129,8 @@ class RecordMeasures:
     ``expected_reward``, ``scaled_reward`` and ``picked_best``; ``counted`` says which records each
     measure counts: all, but the last two leave out records whose outcomes all earn the same, and
     have 0 there. ``top`` indexes the largest probability, ``p_top``, and ``truth`` the largest
-    label, the first on a tie.
+    label, the first on a tie. ``p_least`` is the smallest probability, and ``rewards`` the least and
+    the greatest reward that any outcome earns; None with targets.
     """
 
     values: dict[str, FloatArray]
@@ -127,6 +138,22 @@ class RecordMeasures:
     top: IndexArray
     p_top: FloatArray
     truth: IndexArray
+    p_least: FloatArray
+    rewards: Range | None = None
+
+    def range_of(self, name: str) -> Range | None:
+        """Return the least and the greatest that a measure of answers like these can be.
+
+        A loss has no bound of its own, but what these answers would have lost at the worst.
+        """
+        if name == "loss":
+            return 0.0, float(-np.log(max(float(self.p_least.min()), LEAST_PROBABILITY)))
+        if name == "brier":
+            miss = 1 - self.p_least
+            return 0.0, float((miss * (miss + self.p_top)).max())
+        if name == "expected_reward":
+            return self.rewards
+        return 0.0, 1.0
 
     @property
     def right(self) -> str:
@@ -141,6 +168,8 @@ class RecordMeasures:
             self.top[rows],
             self.p_top[rows],
             self.truth[rows],
+            self.p_least[rows],
+            self.rewards,
         )
 
 
@@ -248,10 +277,10 @@ def measure_records(records: Records) -> RecordMeasures:
     values = {name: np.zeros(n) for name in names}
     is_counted = np.ones(n, dtype=bool)
     top, truth = np.zeros(n, dtype=np.intp), np.zeros(n, dtype=np.intp)
-    p_top = np.zeros(n)
+    p_top, p_least = np.zeros(n), np.zeros(n)
     for rows, probabilities, labels in records.batches():
         top[rows], truth[rows] = probabilities.argmax(axis=1), labels.argmax(axis=1)
-        p_top[rows] = probabilities.max(axis=1)
+        p_top[rows], p_least[rows] = probabilities.max(axis=1), probabilities.min(axis=1)
         if is_reward:
             expected, scaled, is_best, has_range = _reward_measures(probabilities, labels)
             columns = (expected, scaled, is_best)
@@ -267,7 +296,8 @@ def measure_records(records: Records) -> RecordMeasures:
     counted = dict.fromkeys(names, is_counted)
     if is_reward:
         counted["expected_reward"] = np.ones(n, dtype=bool)
-    return RecordMeasures(values, counted, top, p_top, truth)
+    earned = (float(records.labels.min()), float(records.labels.max())) if is_reward and n else None
+    return RecordMeasures(values, counted, top, p_top, truth, p_least, earned)
 
 
 def job_records(

@@ -270,10 +270,10 @@ def _compare_with_text(
 
 
 def _measured(name: str, losses: NDArray[np.float64]) -> CandidateReport:
-    around = mean_interval(losses)
-    return CandidateReport(
-        name=name, n=len(losses), loss=float(losses.mean()), low=around.low, high=around.high
-    )
+    around = mean_interval(losses, least=0.0)
+    loss = float(losses.mean())
+    low, high = (loss, loss) if around is None else (around.low, around.high)
+    return CandidateReport(name=name, n=len(losses), loss=loss, low=low, high=high)
 
 
 def _markdown(report: DecisionReport) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,8 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from steelyard.billing.money import NANO
-from steelyard.calibration.intervals import mean_interval, wilson_interval
+from steelyard.calibration.intervals import mean_interval
+from steelyard.calibration.metrics import LEAST_PROBABILITY
 from steelyard.wire.measures import Measure
 
 Numbers = NDArray[np.float64]
@@ -118,18 +120,27 @@ def _figures(
 ) -> Figures:
     return Figures(
         name=name,
-        accuracy=_proportion(right),
-        log_loss=_mean(side, loss),
-        share_escalated=None if escalated is None else _proportion(escalated.astype(np.float64)),
+        accuracy=_mean(side, right, most=1.0),
+        log_loss=_mean(side, loss, most=_greatest_loss(side, loss)),
+        share_escalated=None
+        if escalated is None
+        else _mean(side, escalated.astype(np.float64), most=1.0),
         price_usd_per_1000=_mean(side, cost * 1000 / NANO),
     )
 
 
-def _proportion(values: Numbers) -> Measure:
-    within = wilson_interval(float(values.sum()), len(values))
-    return Measure(value=float(values.mean()), low=within.low, high=within.high, n=len(values))
+def _greatest_loss(side: Side, loss: Numbers) -> float:
+    """Return what the surest answer would have lost, had it been wrong."""
+    surest = max(float(model.p_top.max()) for model in side.models)
+    return max(float(loss.max()), -math.log(max(1.0 - surest, LEAST_PROBABILITY)))
 
 
-def _mean(side: Side, values: Numbers) -> Measure:
-    within = mean_interval(values, clusters=side.rows)
-    return Measure(value=float(values.mean()), low=within.low, high=within.high, n=len(values))
+def _mean(side: Side, values: Numbers, least: float = 0.0, most: float = math.inf) -> Measure:
+    """Return a mean with its interval over rows: the decisions of one stand or fall together."""
+    within = mean_interval(values, clusters=side.rows, least=least, most=most)
+    return Measure(
+        value=float(values.mean()),
+        low=None if within is None else within.low,
+        high=None if within is None else within.high,
+        n=len(values),
+    )

@@ -12,7 +12,7 @@ import click
 import numpy as np
 import torch
 
-from steelyard.calibration.intervals import wilson_interval
+from steelyard.calibration.intervals import proportion_interval
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base.batches import Item, make_batches
 from steelyard.training.base.checkpoints import read_details, read_scorer
@@ -71,7 +71,7 @@ def main(data: Path, block: Path, full: Path, rows: int, encoder: Path | None) -
         for name, model in models.items():
             found = hits(model, items, full_attention=name == "full attention")
             n_decisions = len(found)
-            interval = wilson_interval(sum(found), n_decisions)
+            interval = proportion_interval(sum(found), n_decisions)
             means[name].append(float(np.mean(found)))
             cells.append(f"{means[name][-1]:.3f} [{interval.low:.3f}, {interval.high:.3f}]")
         difference = 100 * (means["block mask"][-1] - means["full attention"][-1])
