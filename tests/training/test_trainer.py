@@ -17,14 +17,16 @@ import torch
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base import anchor as anchor_module
 from steelyard.training.base import model as model_module
-from steelyard.training.base import trainer as trainer_module
 from steelyard.training.base.augment import plain_examples
 from steelyard.training.base.batches import make_batches, make_item
+from steelyard.training.base.calibrate import calibration_set
 from steelyard.training.base.checkpoints import CHECKPOINT, read_scorer
-from steelyard.training.base.mixture import Mixture
+from steelyard.training.base.compare_starts import Judge
+from steelyard.training.base.mixture import Mixture, load_mixture, read_rows
 from steelyard.training.base.model import PackedScorer
 from steelyard.training.base.trainer import LOG, Recipe, Trainer
 from steelyard.training.behaviour import in_training
+from steelyard.training.behaviour.everyday import everyday_figures, everyday_requests
 from steelyard.training.behaviour.figures import figures
 from steelyard.training.behaviour.rows import make_rows, read_domains
 
@@ -40,8 +42,6 @@ class StoppedError(Exception):
 def small_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_module, "FEED_FORWARD", 64)
     monkeypatch.setattr(model_module, "SET_FEED_FORWARD", 64)
-    for module in (model_module, trainer_module):
-        monkeypatch.setattr(module, "N_LAYERS", 1)
 
 
 @pytest.fixture(autouse=True)
@@ -52,9 +52,9 @@ def one_thread():
     torch.set_num_threads(n_threads)
 
 
-def make_model(apart: int = 0) -> PackedScorer:
+def make_model(apart: int = 0, n_layers: int = 1) -> PackedScorer:
     torch.manual_seed(0)
-    return PackedScorer(apart=apart)
+    return PackedScorer(apart=apart, n_layers=max(n_layers, apart + 1))
 
 
 @pytest.fixture
@@ -199,7 +199,7 @@ def test_validations_ask_the_behaviour_suite(make_trainer, monkeypatch, tokenize
     trainer = make_trainer(report=lines.append, tokens=2 * STEP, behaves=True)
     trainer.run()
     [found] = [line["behaviour"] for line in lines if "validation" in line]
-    again = in_training.behaviours(trainer.model, tokenizer, trainer._autocast)
+    again = in_training.behaviours(trainer.model, tokenizer, trainer.autocast)
     assert found == pytest.approx(again, nan_ok=True)
     right = [np.eye(len(row.outcomes))[row.right] for row in few]
     assert set(found) == {one.name for one in figures(few, right)}
@@ -225,9 +225,7 @@ def test_a_teacher_answers_as_far_as_it_is_kept(make_trainer, mixture, tokenizer
     assert torch.allclose(vectors, pooled, atol=1e-6)
 
 
-def test_a_run_is_resumed_with_the_layers_apart_that_it_has(make_trainer, monkeypatch) -> None:
-    for module in (model_module, trainer_module):
-        monkeypatch.setattr(module, "N_LAYERS", 2)
+def test_a_run_is_resumed_with_the_layers_apart_that_it_has(make_trainer) -> None:
     trainer = make_trainer(apart=1, tokens=2 * STEP)
     assert trainer.model.apart == 1
     before = weights_of(trainer)
@@ -241,7 +239,7 @@ def test_a_run_is_resumed_with_the_layers_apart_that_it_has(make_trainer, monkey
 
 def test_layers_apart_leave_one_that_joins() -> None:
     with pytest.raises(ValueError, match="apart is 1; expected 0 to 0"):
-        PackedScorer(apart=1)
+        PackedScorer(apart=1, n_layers=1)
 
 
 def test_another_seed_is_another_run(make_trainer) -> None:
@@ -279,3 +277,74 @@ def test_a_loss_that_is_not_finite_stops_the_run(make_trainer) -> None:
     with pytest.raises(FloatingPointError, match="lower the learning rate"):
         trainer.run()
     assert not (trainer.folder / CHECKPOINT).exists()
+
+
+def test_a_run_stopped_on_the_way_goes_on_as_if_it_had_not(make_trainer) -> None:
+    options = {"tokens": 6 * STEP, "save_every_s": 1e9, "precision": "float32"}
+    whole = make_trainer("whole", **options)
+    whole.run()
+    lines: list[dict[str, Any]] = []
+    first = make_trainer("parts", lines.append, **options)
+    assert first.run(2 * STEP).tokens < 6 * STEP
+    assert not lines, "a stop is no end"
+    second = make_trainer("parts", **options)
+    assert second.state.tokens == first.state.tokens
+    second.run()
+    assert torch.equal(second.model.logit.weight, whole.model.logit.weight)
+
+
+def test_a_start_gives_its_layers_and_segments(monkeypatch) -> None:
+    rng = np.random.default_rng(0)
+    size, names = model_module.WIDTH, {"intermediate.dense": 64, "output.dense": 64}
+    source = {
+        "embeddings.word_embeddings.weight": (model_module.VOCABULARY, size),
+        "embeddings.position_embeddings.weight": (model_module.N_POSITIONS, size),
+        "embeddings.token_type_embeddings.weight": (2, size),
+        "embeddings.LayerNorm.weight": (size,),
+        "embeddings.LayerNorm.bias": (size,),
+    }
+    for layer in range(3):
+        for part in ("query", "key", "value"):
+            source[f"encoder.layer.{layer}.attention.self.{part}.weight"] = (size, size)
+            source[f"encoder.layer.{layer}.attention.self.{part}.bias"] = (size,)
+        for part in ("attention.output", "output"):
+            n_in = names.get(f"{part}.dense", size)
+            source[f"encoder.layer.{layer}.{part}.dense.weight"] = (size, n_in)
+            source[f"encoder.layer.{layer}.{part}.dense.bias"] = (size,)
+            for kind in ("weight", "bias"):
+                source[f"encoder.layer.{layer}.{part}.LayerNorm.{kind}"] = (size,)
+        source[f"encoder.layer.{layer}.intermediate.dense.weight"] = (64, size)
+        source[f"encoder.layer.{layer}.intermediate.dense.bias"] = (64,)
+    weights = {name: rng.normal(size=shape).astype(np.float32) for name, shape in source.items()}
+    model = PackedScorer(n_layers=2)
+    model_module.load_encoder(model, weights, (0, 2), has_pairs=True)
+    top = model.layers[1].feed_forward_in.weight.detach().numpy()
+    assert np.array_equal(top, weights["encoder.layer.2.intermediate.dense.weight"])
+    segments = weights["embeddings.token_type_embeddings.weight"]
+    roles = model.role_embeddings.weight.detach().numpy()
+    assert np.array_equal(roles, segments[[1, 0, 0, 0, 0]])
+    with pytest.raises(ValueError, match="3 layers to use, and the model 2"):
+        model_module.load_encoder(PackedScorer(n_layers=2), weights, (0, 1, 2))
+
+
+def test_starts_are_compared_on_questions_of_nobody(make_trainer, data) -> None:
+    rows = [row for row in read_rows(data / "train.jsonl.gz") if row.source == "tickets"][:3]
+    mixture, validation = load_mixture(data, ("clear",))
+    judge = Judge({"tickets": rows}, calibration_set(validation, mixture))
+    found = judge(make_trainer())
+    everyday = found["everyday"]
+    assert 0 <= everyday["flips"] <= 1
+    assert 0 <= everyday["auc"] <= 1
+    assert found["tasks"]["tickets"]["log_loss"] > 0
+    assert found["held_out"] == found["tasks"]["tickets"]
+
+
+def test_everyday_questions_are_answered_yes_and_no() -> None:
+    requests = everyday_requests()
+    assert len(requests) == 60
+    right = iter([np.array([[0.9, 0.1], [0.2, 0.8]])] * len(requests))
+    figures = everyday_figures(lambda _: list(next(right)))
+    assert (figures.accuracy, figures.flips, figures.pairs, figures.auc) == (1, 1, 1, 1)
+    same = everyday_figures(lambda _: [np.array([0.6, 0.4])] * 2)
+    assert (same.accuracy, same.flips, same.pairs, same.auc) == (0.5, 0, 0, 0.5)
+    assert not {request.context for request in requests} & {row.context for row in make_rows()}

@@ -10,10 +10,9 @@ import click
 import msgspec
 import torch
 
-from steelyard.scoring.tokenizer import Tokenizer
+from steelyard.training.base.beginning import begin
 from steelyard.training.base.checkpoints import read_scorer, read_weights
 from steelyard.training.base.mixture import load_mixture
-from steelyard.training.base.model import N_LAYERS, PackedScorer, load_encoder
 from steelyard.training.base.options import (
     NEW_FOLDER,
     PLACE,
@@ -21,7 +20,7 @@ from steelyard.training.base.options import (
     mixture_option,
     status_option,
 )
-from steelyard.training.base.start import find_encoder
+from steelyard.training.base.start import STARTS
 from steelyard.training.base.trainer import PRECISIONS, Recipe, Trainer
 
 _DEFAULTS = {field.name: field.default for field in fields(Recipe)}
@@ -44,6 +43,12 @@ def _option(name: str, help_text: str) -> Any:
     help="Folder for the log and the checkpoint; an unfinished run there is resumed.",
 )
 @encoder_option
+@click.option(
+    "--start",
+    type=click.Choice(list(STARTS)),
+    default=_DEFAULTS["start"],
+    help="The published encoder to begin with.",
+)
 @click.option(
     "--weights",
     type=PLACE,
@@ -71,7 +76,7 @@ def _option(name: str, help_text: str) -> Any:
 @_option("full_attention", "Ablation: no block mask.")
 @click.option(
     "--apart",
-    type=click.IntRange(0, N_LAYERS - 1),
+    type=click.IntRange(min=0),
     default=_DEFAULTS["apart"],
     help="Lowest layers in which a question and its outcomes do not see the context.",
 )
@@ -107,13 +112,9 @@ def main(
         torch.set_num_threads(threads)
     recipe = Recipe(**recipe_options)
     torch.manual_seed(recipe.seed)
-    start = find_encoder(encoder)
-    tokenizer = Tokenizer((start / "tokenizer.json").read_bytes(), name="start", revision="start")
-    model, first = PackedScorer(apart=recipe.apart), PackedScorer()
-    for each in (first, model):
-        load_encoder(each, start / "model.safetensors")
+    beginning = begin(STARTS[recipe.start], recipe.apart, encoder)
     if weights is not None:
-        model.load_state_dict(read_weights(weights))
+        beginning.model.load_state_dict(read_weights(weights))
     mixture, validation = load_mixture(data, tuple(status.split(",")))
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -141,15 +142,15 @@ def main(
             click.echo(f"{value:8.3f}  {name}")
 
     trainer = Trainer(
-        model,
+        beginning.model,
         mixture,
         validation,
-        tokenizer,
+        beginning.tokenizer,
         recipe,
         out,
         torch.device(device),
         report,
-        first,
+        beginning.anchor,
         read_scorer(teacher) if teacher is not None else None,
         behaves=behaviour,
     )

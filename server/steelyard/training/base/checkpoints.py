@@ -10,7 +10,7 @@ import torch
 from safetensors.numpy import load_file
 
 from steelyard.scoring.assets import WEIGHTS, apart_of, file_of, read_manifest
-from steelyard.training.base.model import PackedScorer
+from steelyard.training.base.model import PackedScorer, n_layers_of
 from steelyard.training.graph import Shape
 from steelyard.training.weights import unpack_weights
 
@@ -42,8 +42,9 @@ def read_apart(path: Path) -> int:
 
 def read_scorer(path: Path) -> PackedScorer:
     """Return the scorer that a checkpoint or a base model's folder holds, to ask it."""
-    model = PackedScorer(apart=read_apart(path)).eval()
-    model.load_state_dict(read_weights(path))
+    weights = read_weights(path)
+    model = PackedScorer(apart=read_apart(path), n_layers=n_layers_of(weights)).eval()
+    model.load_state_dict(weights)
     return model
 
 

@@ -45,7 +45,7 @@ from steelyard.training.base.options import (
     status_option,
 )
 from steelyard.training.base.quantize import activation_scales
-from steelyard.training.base.start import WEIGHTS_SHA256, find_encoder
+from steelyard.training.base.start import MINILM, find_encoder
 from steelyard.training.base.trainer import LOG
 from steelyard.training.graph import Shape
 from steelyard.training.graph_files import graph_files
@@ -76,7 +76,7 @@ def write_model(
     words, rest = pack_weights(state, Shape())
     shape = Shape.of(rest, apart)
     tokenizer_json = _without_padding(tokenizer_json)
-    tokenizer = Tokenizer(tokenizer_json, name="bert-base-uncased", revision=WEIGHTS_SHA256[:12])
+    tokenizer = Tokenizer(tokenizer_json, name="bert-base-uncased", revision=MINILM.sha256[:12])
     similarity: dict[str, Any] = {}
     if chosen is not None:
         if as_trained:
@@ -104,7 +104,7 @@ def write_model(
         **({"apart": apart} if apart else {}),
         "files": {file: hashlib.sha256(files[file]).hexdigest() for file in sorted(files)},
         "tokenizer": {"name": tokenizer.name, "revision": tokenizer.revision},
-        "started_from": {"name": "all-MiniLM-L6-v2", "sha256": WEIGHTS_SHA256},
+        "started_from": {"name": MINILM.name, "sha256": MINILM.sha256},
         "temperatures": {FLOAT32: {"temperatures": {}}, INT8: {"temperatures": {}}},
         "similarity": similarity,
     }

@@ -7,11 +7,12 @@ al. 2019), and a similarity channel.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+import numpy as np
 import torch
-from safetensors.torch import load_file
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -134,10 +135,10 @@ class PackedScorer(nn.Module):
     2020).
     """
 
-    def __init__(self, dropout: float = 0.0, apart: int = 0) -> None:
+    def __init__(self, dropout: float = 0.0, apart: int = 0, n_layers: int = N_LAYERS) -> None:
         super().__init__()
-        if not 0 <= apart < N_LAYERS:
-            msg = f"apart is {apart}; expected 0 to {N_LAYERS - 1}, a number of the lowest layers."
+        if not 0 <= apart < n_layers:
+            msg = f"apart is {apart}; expected 0 to {n_layers - 1}, a number of the lowest layers."
             raise ValueError(msg)
         self.dropout, self.apart = dropout, apart
         self.word_embeddings = nn.Embedding(VOCABULARY, WIDTH)
@@ -145,7 +146,7 @@ class PackedScorer(nn.Module):
         self.role_embeddings = nn.Embedding(N_ROLES, WIDTH)
         self.embedding_norm = nn.LayerNorm(WIDTH, eps=LAYER_NORM_EPS)
         self.layers = nn.ModuleList(
-            EncoderLayer(WIDTH, N_HEADS, FEED_FORWARD) for _ in range(N_LAYERS)
+            EncoderLayer(WIDTH, N_HEADS, FEED_FORWARD) for _ in range(n_layers)
         )
         self.level_projection = nn.Linear(N_LEVEL_FEATURES, WIDTH, bias=False)
         self.similarity_projection = nn.Linear(1, WIDTH, bias=False)
@@ -221,9 +222,18 @@ def soft_cross_entropy(logits: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
     return (losses * batch.weights).sum() / batch.weights.sum(), losses
 
 
-def load_encoder(model: PackedScorer, weights: Path) -> None:
-    """Start from a BERT encoder's ``model.safetensors`` (all-MiniLM-L6-v2)."""
-    source = load_file(weights)
+def load_encoder(
+    model: PackedScorer,
+    source: Mapping[str, NDArray[np.float32]],
+    layers: Sequence[int],
+    *,
+    has_pairs: bool = False,
+) -> None:
+    """Start from the weights of a BERT encoder, by the names that PyTorch gave them.
+
+    Its ``layers`` become those of the model, in their order. Where it ``has_pairs`` a context starts
+    as a second segment, and as a first one otherwise.
+    """
     names = {
         "attention.self.query": "query",
         "attention.self.key": "key",
@@ -234,22 +244,27 @@ def load_encoder(model: PackedScorer, weights: Path) -> None:
         "output.dense": "feed_forward_out",
         "output.LayerNorm": "output_norm",
     }
+    segments = [int(has_pairs and role == ROLE_CONTEXT) for role in range(N_ROLES)]
     state = {
         "word_embeddings.weight": source["embeddings.word_embeddings.weight"],
         "position_embeddings.weight": source["embeddings.position_embeddings.weight"],
-        "role_embeddings.weight": source["embeddings.token_type_embeddings.weight"][:1].repeat(
-            N_ROLES, 1
-        ),
+        "role_embeddings.weight": source["embeddings.token_type_embeddings.weight"][segments],
         "embedding_norm.weight": source["embeddings.LayerNorm.weight"],
         "embedding_norm.bias": source["embeddings.LayerNorm.bias"],
     }
-    for layer in range(N_LAYERS):
+    for place, layer in enumerate(layers):
         for old, new in names.items():
             for part in ("weight", "bias"):
-                state[f"layers.{layer}.{new}.{part}"] = source[
+                state[f"layers.{place}.{new}.{part}"] = source[
                     f"encoder.layer.{layer}.{old}.{part}"
                 ]
-    missing, unexpected = model.load_state_dict(state, strict=False)
+    tensors = {name: torch.from_numpy(np.array(v)) for name, v in state.items()}
+    missing, unexpected = model.load_state_dict(tensors, strict=False)
     if unexpected or any(not name.startswith(NEW_PARTS) for name in missing):
-        msg = f"The weights at {weights} are not an all-MiniLM-L6-v2 encoder."
+        msg = f"The encoder has {len(layers)} layers to use, and the model {len(model.layers)}."
         raise ValueError(msg)
+
+
+def n_layers_of(names: Iterable[str]) -> int:
+    """Return how many layers the model has whose weights have these names."""
+    return 1 + max(int(name.split(".")[1]) for name in names if name.startswith("layers."))

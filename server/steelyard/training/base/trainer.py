@@ -21,7 +21,7 @@ from steelyard.training.base.augment import augment, plain_examples
 from steelyard.training.base.batches import ROW_LENGTHS, Item, make_batches, make_item
 from steelyard.training.base.checkpoints import CHECKPOINT
 from steelyard.training.base.mixture import Mixture, Row
-from steelyard.training.base.model import N_LAYERS, NEW_PARTS, PackedScorer, soft_cross_entropy
+from steelyard.training.base.model import NEW_PARTS, PackedScorer, soft_cross_entropy
 from steelyard.training.base.teacher import Teacher
 from steelyard.training.behaviour.in_training import behaviours
 
@@ -52,6 +52,8 @@ class Recipe:
     precision : str
         Of the matrix products, ``bfloat16`` or ``float32``. On a processor without bfloat16 matrix
         units float32 is the faster.
+    start : str
+        The encoder that the run begins with, of ``steelyard.training.base.start.STARTS``.
 
     Raises
     ------
@@ -77,6 +79,7 @@ class Recipe:
     save_every_s: float = 600.0
     keep_at: int = 0
     precision: str = "bfloat16"
+    start: str = "minilm-6"
 
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
@@ -138,22 +141,26 @@ class Trainer:
         self.anchor: Anchor | None = None
         if teacher is not None:
             teacher = lowered(teacher) if is_lowered else teacher
-            self.teacher = Teacher(teacher, device, self._autocast)
+            self.teacher = Teacher(teacher, device, self.autocast)
         elif recipe.anchor > 0:  # a teacher's vectors are those of texts that it reads anyway
             start = lowered(start) if is_lowered else start
-            self.anchor = Anchor(start, device, self._autocast)
+            self.anchor = Anchor(start, device, self.autocast)
         self.drifts: list[float] = []
         folder.mkdir(parents=True, exist_ok=True)
         self._resume()
 
-    def run(self) -> TrainingState:
-        """Train until the recipe's tokens are seen; return the state at the end."""
+    def run(self, until: int | None = None) -> TrainingState:
+        """Train until the recipe's tokens are seen, or so many, and return the state at the end.
+
+        A run that stops before the recipe's end leaves a checkpoint, and says nothing of itself.
+        """
         recipe, state = self.recipe, self.state
+        end = recipe.tokens if until is None else min(until, recipe.tokens)
         started, done = time.monotonic(), state.seconds
         saved = started
         losses: list[float] = []
         next_validation = (state.tokens // recipe.validate_every + 1) * recipe.validate_every
-        while state.tokens < recipe.tokens:
+        while state.tokens < end:
             losses.append(self._step())
             state.seconds = done + time.monotonic() - started
             if state.step % 50 == 0:
@@ -168,7 +175,7 @@ class Trainer:
                 self._log(validation=self.validate(), **self._behaviours())
                 self._save(keeps=True)
                 saved = time.monotonic()
-            elif time.monotonic() - saved >= recipe.save_every_s:
+            elif state.tokens >= end or time.monotonic() - saved >= recipe.save_every_s:
                 self._save()
                 saved = time.monotonic()
         return state
@@ -195,7 +202,7 @@ class Trainer:
         """Return what the behaviour suite says, if this run asks it."""
         if not self._behaves:
             return {}
-        return {"behaviour": behaviours(self.model, self.tokenizer, self._autocast)}
+        return {"behaviour": behaviours(self.model, self.tokenizer, self.autocast)}
 
     def predict(self, items: list[Item]) -> Iterator[tuple[torch.Tensor, Any]]:
         """Yield logits and batch for items, some hundred at a time."""
@@ -205,7 +212,7 @@ class Trainer:
                 items[start : start + 64], full_attention=self.recipe.full_attention
             )
             for batch in (b.to(self.device) for b in batches):
-                with torch.no_grad(), self._autocast():
+                with torch.no_grad(), self.autocast():
                     yield self.model(batch)[0], batch
         self.model.train()
 
@@ -235,7 +242,7 @@ class Trainer:
                 batch.targets, vectors = self.teacher(batch)
             elif self.anchor is not None:
                 vectors = self.anchor.vectors(batch.texts)
-            with self._autocast():
+            with self.autocast():
                 logits, pooled = model(batch)
                 _, losses = soft_cross_entropy(logits, batch)
             loss = (losses * batch.weights).sum() / weight
@@ -262,7 +269,8 @@ class Trainer:
         cool = min(1.0, left / self.recipe.decay) if self.recipe.decay > 0 else 1.0
         return min(warm, max(cool, 0.0))
 
-    def _autocast(self) -> torch.autocast:
+    def autocast(self) -> torch.autocast:
+        """Return the context in which the run's precision is that of matrix products."""
         return torch.autocast(
             self.device.type, torch.bfloat16, enabled=self.recipe.precision == "bfloat16"
         )
@@ -359,10 +367,10 @@ def parameter_groups(model: PackedScorer, recipe: Recipe) -> list[dict[str, Any]
         if name.startswith(NEW_PARTS):
             rate = recipe.new_learning_rate
         elif name.startswith("layers."):
-            depth = N_LAYERS - 1 - int(name.split(".")[1])
+            depth = len(model.layers) - 1 - int(name.split(".")[1])
             rate = recipe.learning_rate * recipe.layer_decay**depth
         else:
-            rate = recipe.learning_rate * recipe.layer_decay**N_LAYERS
+            rate = recipe.learning_rate * recipe.layer_decay ** len(model.layers)
         by_rate.setdefault(rate, []).append(parameter)
     return [{"params": parameters, "peak": rate} for rate, parameters in by_rate.items()]
 
