@@ -66,3 +66,9 @@ def test_what_runs_is_told_the_key_and_the_decoded_payload():
 def test_unknown_model():
     with pytest.raises(NotFoundError, match="gpt-6-luna"):
         ask(StubDecisions(), model="gpt-6-luna")
+
+
+def test_warnings_are_told_where_there_are_any():
+    assert "warnings" not in ask(StubDecisions())
+    [warning] = ask(StubDecisions(), input="<p>My <b>card</b> was charged twice.</p>")["warnings"]
+    assert warning["code"] == "markup"

@@ -104,3 +104,9 @@ def test_estimate_and_translation_run_nothing():
     translated = call(service, "POST /v1/systemone/translate", body)
     assert translated["request"]["decisions"][0]["id"] == "refund"
     assert len(decisions.ran) == 1
+
+
+def test_warnings_are_told_where_there_are_any():
+    assert "warnings" not in ask(make()[0])
+    answer = ask(make()[0], state={"body": "<p>It came <b>late</b>.</p>"})
+    assert [warning["code"] for warning in answer["warnings"]] == ["markup"]

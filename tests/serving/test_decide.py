@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -158,3 +159,21 @@ def test_a_payload_is_left_as_it_was() -> None:
     before = json.dumps(request)
     violations_of(request)
     assert json.dumps(request) == before
+
+
+def test_what_is_unread_is_drawn_to_uniform_and_told() -> None:
+    service = make_service(warns=True)
+    decision = {"id": "d", "kind": "binary", "question": "Is it late?"}
+    plain = service.prepare({"context": "It is late.", "decisions": [decision]})
+    [score] = scores([0, 3])
+    sure = service.finish(plain, [score])
+    assert sure.warnings is msgspec.UNSET
+    assert sure.decisions["d"].p_top > 0.95
+    unread = service.finish(plain, [replace(score, is_unread=True)])
+    assert (unread.decisions["d"].top, unread.decisions["d"].p_top < 0.6) == ("no", True)
+    marked = service.prepare({"context": "<p>It is <b>late</b>.</p>", "decisions": [decision]})
+    answer = service.finish(marked, [score])
+    assert [warning.code for warning in answer.warnings] == ["markup"]
+    assert answer.usage.input_tokens == marked.input_tokens > plain.input_tokens
+    quiet = make_service().prepare({"context": "<p>Late</p><br>", "decisions": [decision]})
+    assert make_service().finish(quiet, [score]).warnings is msgspec.UNSET

@@ -33,7 +33,7 @@ class StubDecisions:
     def _prepare(self, request: ValidRequest) -> Prepared:
         if request.model is not None and request.model not in self.models.names:
             raise unknown_model(request.model, self.models.names)
-        return make_service().prepare_request(request)
+        return make_service(warns=True).prepare_request(request)
 
     async def estimate(self, caller: Caller, request: ValidRequest) -> int:
         assert caller is LOCAL

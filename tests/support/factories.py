@@ -59,7 +59,10 @@ def make_decision(
 
 
 def make_service(
-    *, temperatures: TemperatureTable | None = None, max_input_tokens: int = 65_536
+    *,
+    temperatures: TemperatureTable | None = None,
+    max_input_tokens: int = 65_536,
+    warns: bool = False,
 ) -> DecideService:
     """A service whose model is named ``hashing``."""
     return DecideService(
@@ -67,6 +70,7 @@ def make_service(
         temperatures=temperatures or TemperatureTable(),
         tokenizer=WordCounter(),
         limits=DecideLimits(max_input_tokens=max_input_tokens),
+        warns=warns,
     )
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from steelyard.scoring.batching import Batcher
-from steelyard.serving.base import LoadedModel, ModelLoader, load_named_model
+from steelyard.serving.base import LoadedModel, ModelLoader, load_named_model, reads_cleaned
 from steelyard.serving.decide import AnswerService, DecideService
 from steelyard.settings import Settings, read_settings
 
@@ -83,6 +83,7 @@ def _build(settings: Settings, load_model: ModelLoader) -> tuple[Deployment, Bat
         model_name=model.scorer.name,
         temperatures=model.temperatures,
         tokenizer=model.tokenizer,
+        warns=reads_cleaned(model.scorer),
     )
     answers = AnswerService(decide, batcher, deadline_s=settings.deadline_s)
     return Deployment(answers, model, settings), batcher

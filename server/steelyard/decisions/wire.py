@@ -230,6 +230,13 @@ class FallbackReport(Struct, frozen=True, kw_only=True):
     ]
 
 
+class AnswerWarning(Struct, frozen=True, kw_only=True):
+    """What about a request makes its answer less to be trusted."""
+
+    code: Annotated[str, Meta(description="What it is, such as `unread_language`.")]
+    message: Annotated[str, Meta(description="What was found, and what to do.")]
+
+
 class DecideResponse(Shown, Struct, frozen=True, kw_only=True):
     """The answer to a decide request; ``timing_ms`` is in milliseconds by stage."""
 
@@ -243,6 +250,10 @@ class DecideResponse(Shown, Struct, frozen=True, kw_only=True):
     charge: Charge
     temperature: dict[str, float] | UnsetType = UNSET
     stored: bool = False
+    warnings: Annotated[
+        list[AnswerWarning] | UnsetType,
+        Meta(description="What about the context makes the answers less to be trusted."),
+    ] = UNSET
 
 
 class PlaygroundRequest(DecideRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -37,7 +37,7 @@ from steelyard.scoring.passes import (
     tokens_read,
 )
 from steelyard.scoring.protocol import EngineStatus, ScoredDecision
-from steelyard.scoring.reading import READING, identity_at, read_request
+from steelyard.scoring.reading import READING, identity_at, is_unread, read_request
 from steelyard.scoring.rows import ROW_LENGTH, Rows, Tokens, fill_rows
 from steelyard.scoring.similarity import (
     PASS_TOKENS,
@@ -161,6 +161,9 @@ class OnnxScorer:
         for i, item in enumerate(laid):
             if len(item.layout) > PACKED_TOKENS:
                 scored[i] = self._score_long(item, vectors)
+        for i, request in enumerate(requests):
+            if is_unread(request, self.reading):
+                scored[i] = [replace(one, is_unread=True) for one in scored[i]]
         return scored
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:

@@ -19,13 +19,15 @@ class ScoredDecision:
     ``logits`` are uncalibrated unless it says otherwise, similarity channel included, of shape
     (n_outcomes,); ``marker_vectors``, (n_outcomes, width), are those at the outcomes' marker
     tokens: features for heads. ``route`` has each model of a route that was asked, with its top
-    probability; the last one decided.
+    probability; the last one decided. ``is_unread`` says that the context is in a language
+    that the model does not read, so that its answer is next to nothing.
     """
 
     logits: NDArray[np.float32]
     marker_vectors: NDArray[np.float32]
     is_calibrated: bool = False
     route: tuple[tuple[str, float], ...] = ()
+    is_unread: bool = False
 
 
 #: Where a pass runs.

@@ -5,7 +5,8 @@ keeps the reading that it was trained with. Reading 1 takes names as they are wr
 outcomes with the whole context. Reading 2 splits names into words. Reading 3 compares the outcomes
 of a choice with each sentence of the context, and with their mean: what surrounds the sentence that
 decides then hides it less. Reading 4 asks a negated yes/no question without its negation, with "yes"
-and "no" in each other's place.
+and "no" in each other's place. Reading 5 leaves quoted mail and markup out of a context, and knows a
+context in another language for unread.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ import hashlib
 import re
 from collections.abc import Sequence
 
+from steelyard.decisions.contexts import CLEANED_READING, read_context
 from steelyard.decisions.questions import plain_question
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest, read_outcomes
 from steelyard.scoring.packing import TokenizedDecision, TokenizedRequest, windows
 from steelyard.scoring.tokenizer import Tokenizer
 
 #: The reading of a manifest that names none, and that of base models trained today.
-FIRST_READING, READING = 1, 4
+FIRST_READING, READING = 1, 5
 _WORDS, _SENTENCES, _NEGATIONS = 2, 3, 4
 _YES_NO, _NO_YES = ("yes", "no"), ("no", "yes")
 #: Tokens of a sentence: shorter ones go with the next, longer ones are cut into windows.
@@ -54,10 +56,16 @@ def read_request(
                 ),
             )
         )
+    context = request.context if reading < CLEANED_READING else read_context(request.context).text
     sentences: Sequence[tuple[int, ...]] = ()
     if reading >= _SENTENCES and any(one.kind == "single" for one in decisions):
-        sentences = sentences_of(request.context, tokenizer)
-    return TokenizedRequest(tokenizer.encode(request.context), decisions, sentences)
+        sentences = sentences_of(context, tokenizer)
+    return TokenizedRequest(tokenizer.encode(context), decisions, sentences)
+
+
+def is_unread(request: RenderedRequest, reading: int) -> bool:
+    """Whether a request's context is in a language that a base model does not read."""
+    return reading >= CLEANED_READING and read_context(request.context).language is not None
 
 
 def decision_read(

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from steelyard.calibration.temperature import TemperatureTable
+from steelyard.decisions.contexts import CLEANED_READING
 from steelyard.decisions.tokens import TokenCounter
 from steelyard.scoring.batching import Batcher
 from steelyard.scoring.protocol import Scorer
@@ -240,7 +241,10 @@ def _host(
     closing.callback(_close_model, queue, model.scorer, settings.shutdown_s)
     is_double = not model.manifest
     decide = DecideService(
-        model_name=name, temperatures=model.temperatures, tokenizer=model.tokenizer
+        model_name=name,
+        temperatures=model.temperatures,
+        tokenizer=model.tokenizer,
+        warns=reads_cleaned(model.scorer),
     )
     return HostedModel(
         decide,
@@ -254,6 +258,11 @@ def _host(
         engine_status=getattr(model.scorer, "engine_status", None),
         is_earlier=is_earlier,
     )
+
+
+def reads_cleaned(scorer: Scorer) -> bool:
+    """Whether a scorer leaves out what it cannot read, and knows a language that it cannot."""
+    return int(getattr(scorer, "reading", 0)) >= CLEANED_READING
 
 
 def _close_model(queue: Batcher, scorer: Scorer, timeout_s: float) -> None:

@@ -16,15 +16,18 @@ from time import perf_counter, sleep
 from typing import Any, Protocol
 
 import msgspec
+import numpy as np
 from msgspec import UNSET
 
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.decisions.answer import answer_decision, temper_log_probabilities
+from steelyard.decisions.contexts import context_warnings, read_context
 from steelyard.decisions.kinds import Decision, render_decision
 from steelyard.decisions.rendering import RenderedRequest, render_context, render_value
 from steelyard.decisions.tokens import TokenCounter, count_input_tokens
 from steelyard.decisions.validation import ValidRequest, read_request
 from steelyard.decisions.wire import (
+    AnswerWarning,
     Charge,
     DecideResponse,
     DecisionResult,
@@ -50,6 +53,8 @@ from steelyard.waiting import wait_for_end
 
 #: The calibration of what is calibrated already: a temperature of 1.
 _UNTEMPERED = TemperatureTable()
+#: What is left of the logits of a context that the model does not read.
+_UNREAD_SHARE = 0.1
 #: Requests of one caller with many that wait in the queue at a time.
 _MANY = 64
 #: Seconds between two looks for room in a queue that others have filled.
@@ -74,6 +79,8 @@ class Prepared:
     tokenizer: TokenizerInfo
     render_ms: float
     started: float
+    #: What about the context makes the answer less to be trusted.
+    warnings: tuple[AnswerWarning, ...] = ()
     #: Who it is scored for, where several share an engine.
     share: Share = field(default_factory=Share)
 
@@ -91,8 +98,9 @@ class DecideService:
         temperatures: TemperatureTable,
         tokenizer: TokenCounter,
         limits: DecideLimits | None = None,
+        warns: bool = False,
     ) -> None:
-        self._model_name = model_name
+        self._model_name, self._warns = model_name, warns
         self._temperatures = temperatures
         self._counter = tokenizer
         self._limits = limits or DecideLimits()
@@ -175,7 +183,12 @@ class DecideService:
             decisions=tuple(render_decision(decision) for decision in request.decisions),
         )
         render_ms = (perf_counter() - started) * 1000
-        return Prepared(request, rendered, model, input_tokens, self._tokenizer, render_ms, started)
+        warnings: tuple[AnswerWarning, ...] = ()
+        if self._warns:
+            warnings = tuple(context_warnings(read_context(rendered.context), self._counter))
+        return Prepared(
+            request, rendered, model, input_tokens, self._tokenizer, render_ms, started, warnings
+        )
 
     def finish(
         self,
@@ -218,6 +231,7 @@ class DecideService:
             timing_ms={stage: round(value, 3) for stage, value in timing_ms.items()},
             charge=Charge(operation_id=new_id("op")),
             temperature=dict.fromkeys(results, float(temperature or 1)) if is_tempered else UNSET,
+            warnings=list(prepared.warnings) or UNSET,
         )
 
     def paid_tokens(
@@ -253,11 +267,12 @@ class DecideService:
                 "report it."
             )
         temperatures = _UNTEMPERED if score.is_calibrated else self._temperatures
+        logits = score.logits * np.float32(_UNREAD_SHARE) if score.is_unread else score.logits
         try:
             if temperature is None or temperature == 1:
-                probabilities = temperatures.probabilities(score.logits, kind)
+                probabilities = temperatures.probabilities(logits, kind)
             else:
-                logs = temperatures.log_probabilities(score.logits, kind)
+                logs = temperatures.log_probabilities(logits, kind)
                 probabilities = temper_log_probabilities(logs, temperature)
         except ValueError as error:
             raise InternalError("The engine gave logits that are not finite; report it.") from error

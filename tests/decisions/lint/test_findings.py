@@ -42,6 +42,10 @@ def test_the_rules_and_their_order():
         ("unreachable_abstain", "info"),
         ("dominated_action", "info"),
         ("empty_context", "info"),
+        ("unread_language", "warning"),
+        ("quoted_mail", "info"),
+        ("markup", "info"),
+        ("long_context", "info"),
     ]
 
 

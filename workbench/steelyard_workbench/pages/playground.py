@@ -326,6 +326,17 @@ class PlaygroundPage(Page):
 def show_answer(answer: DecideAnswer) -> Viewable:
     """Show each decision as bars of its outcomes' probabilities, with its action."""
     parts: list[Viewable] = []
+    if answer.warnings is not UNSET:
+        parts += [
+            pmui.Alert(
+                object=escape_markdown(one.message),
+                severity="warning",
+                variant="outlined",
+                closeable=False,
+                sizing_mode="stretch_width",
+            )
+            for one in answer.warnings
+        ]
     for name, result in answer.decisions.items():
         likeliest = sorted(result.probabilities.items(), key=lambda item: -item[1])[:20]
         chart = figures.bars(

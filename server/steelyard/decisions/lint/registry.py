@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from steelyard.decisions.lint import outcomes, policies, questions, references, requests, rubrics
+from steelyard.decisions.lint import (
+    contexts,
+    outcomes,
+    policies,
+    questions,
+    references,
+    requests,
+    rubrics,
+)
 from steelyard.decisions.lint.subjects import Subject
 from steelyard.decisions.lint.wire import Severity
 from steelyard.decisions.wire import KINDS, Kind
@@ -151,4 +159,8 @@ RULES: tuple[Rule, ...] = (
         "An action costs at least as much as another for every outcome, so it is never chosen.",
     ),
     Rule(requests.empty_context, "info", "The context is blank."),
+    Rule(contexts.unread_language, "warning", "The context is in another language than English."),
+    Rule(contexts.quoted_mail, "info", "The context quotes the mail that it answers."),
+    Rule(contexts.markup, "info", "The context has HTML around its text."),
+    Rule(contexts.long_context, "info", "The context has over 2,400 characters."),
 )

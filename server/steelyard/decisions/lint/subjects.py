@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from steelyard.decisions.contexts import ReadContext, read_context
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.lint.exits import is_way_out
 from steelyard.decisions.lint.scales import name_scale
 from steelyard.decisions.lint.sentences import QuestionText, read_question, texts_in
 from steelyard.decisions.lint.words import normalise, straighten
-from steelyard.decisions.rendering import render_value
+from steelyard.decisions.rendering import render_context, render_value
 from steelyard.decisions.validation import ValidRequest
 
 _YES_NO = frozenset(map(frozenset, (("yes", "no"), ("true", "false"), ("y", "n"))))
@@ -39,6 +40,11 @@ class RequestText:
         if isinstance(self.context, dict | list | tuple) and not self.context:
             return 0
         return len(render_value(self.context).strip())
+
+    @cached_property
+    def read(self) -> ReadContext:
+        """The context as a base model reads it."""
+        return read_context(render_context(self.context))
 
     @cached_property
     def context_fields(self) -> frozenset[str]:

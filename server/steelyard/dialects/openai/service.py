@@ -45,4 +45,5 @@ def _respond(read: Questionnaire, answer: DecideResponse) -> DecisionsResponse:
         charge=answer.charge,
         timing_ms=answer.timing_ms,
         fallback=answer.fallback,
+        warnings=answer.warnings,
     )

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
-from steelyard.decisions.wire import Charge, FallbackReport, Name
+from steelyard.decisions.wire import AnswerWarning, Charge, FallbackReport, Name
 from steelyard.wire.limits import MAX_OUTCOMES, MAX_QUESTIONS, MIN_OUTCOMES
 
 #: Levels of one score.
@@ -168,6 +168,7 @@ class DecisionsResponse(Struct, frozen=True, kw_only=True):
     charge: Charge
     timing_ms: dict[str, float]
     fallback: FallbackReport | None = None
+    warnings: list[AnswerWarning] | UnsetType = UNSET
 
 
 class DecisionsErrorInfo(Struct, frozen=True, kw_only=True):

@@ -54,4 +54,5 @@ def _respond(read: Questionnaire, answer: DecideResponse) -> SystemOneResponse:
         charge=answer.charge,
         timing_ms=answer.timing_ms,
         fallback=answer.fallback,
+        warnings=answer.warnings,
     )

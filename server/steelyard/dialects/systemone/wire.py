@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
-from steelyard.decisions.wire import Charge, FallbackReport, Name
+from steelyard.decisions.wire import AnswerWarning, Charge, FallbackReport, Name
 from steelyard.wire.limits import MAX_DECISIONS
 
 #: What may describe or ask: text, or any JSON object or array.
@@ -103,6 +103,7 @@ class SystemOneResponse(Struct, frozen=True, kw_only=True):
     charge: Charge
     timing_ms: dict[str, float]
     fallback: FallbackReport | None = None
+    warnings: list[AnswerWarning] | UnsetType = UNSET
 
 
 class TranslateResponse(Struct, frozen=True, kw_only=True):
