@@ -24,7 +24,7 @@ from steelyard.app.bootstrap import open_service
 from steelyard.app.services import ApiServices
 from steelyard.client import Client, ClientOptions
 from steelyard.http.server import Stop, serve_app
-from steelyard.settings import InvalidSettingError, read_settings
+from steelyard.settings import InvalidSettingError, read_settings, sqlite_url
 from steelyard.storage.home import make_home
 
 _LOOPBACK = "127.0.0.1"
@@ -78,7 +78,7 @@ class Embedded:
             starting.callback(self._closing.close)
             self.home = self._open_home(home)
             given = {
-                "state_url": f"sqlite:///{self.home / 'state.sqlite'}",
+                "state_url": sqlite_url(self.home / "state.sqlite"),
                 "frames_url": str(self.home / "frames"),
                 **settings,
                 "accounts": accounts,

@@ -464,7 +464,18 @@ def state_url_of(settings: Settings) -> str:
     """
     if settings.state_url is not None:
         return settings.state_url
-    return f"sqlite:///{home_of(settings).absolute() / 'state.sqlite'}"
+    return sqlite_url(home_of(settings).absolute() / "state.sqlite")
+
+
+def sqlite_url(path: Path) -> str:
+    """Return the address of a SQLite file, whatever characters its path has.
+
+    >>> sqlite_url(Path("/srv/my%20data/what?/state.sqlite"))
+    'sqlite:////srv/my%2520data/what%3F/state.sqlite'
+    """
+    from sqlalchemy import URL  # noqa: PLC0415
+
+    return URL.create("sqlite", database=str(path)).render_as_string()
 
 
 def frames_url_of(settings: Settings) -> str:

@@ -20,8 +20,12 @@ from faults.traffic import clients, stop
 from steelyard.app import backup
 from steelyard.app.stored_files import NamedFile, find_files
 from steelyard.cli.main import main
+from steelyard.embedded import Embedded
+from steelyard.settings import InvalidSettingError, read_settings, state_url_of
+from steelyard.storage import open_state
 from steelyard.storage.artifacts import ArtifactStore
 from steelyard.storage.frame_store import open_store
+from steelyard.storage.home import make_home
 from support.dataset_rows import make_rows
 from support.serving import wait_until
 
@@ -299,3 +303,25 @@ def test_a_backup_in_the_home_or_of_no_home_is_refused(home: Path, tmp_path: Pat
     assert_refused(run("backup", home / "kept", "--home", home), "choose another")
     assert_refused(run("backup", tmp_path / "kept", "--home", tmp_path / "none"), "not there")
     assert_refused(run("restore", tmp_path, "--home", tmp_path / "none"), "no whole backup")
+
+
+@pytest.mark.parametrize("name", ["my%20data", "what? #1 ü & 日本 'a%2Fb\""])
+def test_a_home_may_have_any_name(tmp_path: Path, name: str) -> None:
+    home, restored = tmp_path / "from" / name, tmp_path / "to" / name
+    with Embedded(home=home) as server:
+        assert server.home == home
+    assert (home / "state.sqlite").exists()
+    run_well("backup", tmp_path / "copies", "--home", home)
+    run_well("restore", tmp_path / "copies", "--home", restored)
+    open_state(state_url_of(read_settings({"home": restored}, environ={}))).close()
+    for folder in (home, restored):
+        assert [path.name for path in folder.parent.iterdir()] == [name]
+
+
+def test_a_state_beside_its_home_is_not_passed_over(tmp_path: Path) -> None:
+    home, beside = tmp_path / "my%20data", tmp_path / "my data"
+    (home / "frames").mkdir(parents=True)
+    beside.mkdir()
+    (beside / "state.sqlite").touch()
+    with pytest.raises(InvalidSettingError, match="my data/state.sqlite, where an earlier"):
+        make_home(home)

@@ -24,7 +24,7 @@ from sqlalchemy import NullPool, create_engine
 from steelyard.app.foundation import state_path_of
 from steelyard.app.stored_files import Found, find_files, named_in
 from steelyard.durable import flush
-from steelyard.settings import Settings, frames_url_of, home_of
+from steelyard.settings import Settings, frames_url_of, home_of, sqlite_url
 from steelyard.storage.damage import damage_of_database
 from steelyard.storage.frame_store import FrameStore, open_store
 from steelyard.storage.home import make_home
@@ -256,7 +256,7 @@ def _copy_files(
 
 def _named_files(state: Path, frames: Path) -> Iterator[Found]:
     """Find what a database names, without opening it as a server does."""
-    engine = create_engine(f"sqlite:///{state}", poolclass=NullPool)
+    engine = create_engine(sqlite_url(state), poolclass=NullPool)
     with engine.connect() as connection:
         if revision_of(connection) != HEAD:
             raise BackupError(

@@ -6,6 +6,9 @@ import errno
 import os
 import tempfile
 from pathlib import Path
+from urllib.parse import unquote
+
+from steelyard.settings import InvalidSettingError
 
 _FOR_ITS_USER = 0o700
 _FILE_FOR_ITS_USER = 0o600
@@ -16,8 +19,18 @@ _ROOM_BYTES = 64 * 1024
 def make_home(home: Path) -> Path:
     """Make a server's directory where there is none, close it to other users, and return it.
 
-    One that holds other things and no state keeps its mode: it may be a project's folder.
+    One that holds other things and no state keeps its mode: it may be a project's folder. Raise
+    ``InvalidSettingError`` when its state is in a folder beside it, where earlier versions put it.
     """
+    # They took the home's name for a part of an address, in which %20 is a space and ? an end.
+    beside = Path(unquote(str(home).partition("?")[0]))
+    if beside != home and (home / "frames").exists() and not (home / "state.sqlite").exists():
+        states = [path for path in (beside / "state.sqlite", beside) if path.is_file()]
+        if states:
+            raise InvalidSettingError(
+                f"The state of {home} is {states[0]}, where an earlier version put it. Stop its servers, "
+                f"and move it with the files beside it that begin with its name to {home}."
+            )
     home.mkdir(mode=_FOR_ITS_USER, parents=True, exist_ok=True)
     if (home / "state.sqlite").exists() or not any(home.iterdir()):
         home.chmod(_FOR_ITS_USER)
