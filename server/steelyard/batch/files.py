@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from steelyard.client.tables.unpacked import UnpackedBytes, parquet_batches
 from steelyard.durable import flush
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -119,8 +120,11 @@ def _batch(rows: pl.DataFrame, context: Sequence[str]) -> Batch:
 
 def _frames(path: Path, n_rows: int) -> Iterator[pl.DataFrame]:
     if path.suffix.lower() == ".parquet":
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=n_rows):
+        part = UnpackedBytes(str(path))
+        with path.open("rb") as file:
+            for batch in parquet_batches(file, part, n_rows=n_rows):
+                # Rows are answered some at a time, so that the bound is for those at one time.
+                part.n_bytes = 0
                 yield pl.DataFrame(batch)
         return
     names = column_names(path) or []

@@ -8,25 +8,32 @@ import io
 import json
 import re
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.ipc
-import pyarrow.parquet as pq
 
+from steelyard.client.tables.unpacked import (
+    MAX_UNPACKED_BYTES,
+    UnpackedBytes,
+    check_zip,
+    decoded_bytes,
+    read_parquet,
+)
+from steelyard.client.tables.workbooks import check_workbook
 from steelyard.wire.csv_cells import unguard
 
 #: Endings of the files that are read; a folder of Hugging Face ``datasets`` is too.
 ENDINGS = (
     ".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".xlsx", ".xls", ".parquet", ".zip",
 )  # fmt: skip
-#: Bytes of a file that is no Parquet: it is held in memory whole.
-MAX_BYTES = 256 * 1024 * 1024
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _SAMPLE_BYTES, _SAMPLE_RECORDS = 1 << 18, 50
 #: The line in which Excel is told the separator.
@@ -148,10 +155,7 @@ def _read(source: str | Path | bytes, name: str, sheet: str | None) -> Table:
     path = Path(source)
     if path.is_dir():
         return _folder(path)
-    if path.suffix.lower() != ".parquet" and path.stat().st_size > MAX_BYTES:
-        raise ValueError(
-            f"{path.name} is larger than {MAX_BYTES >> 20} MiB; save it as Parquet, or cut it."
-        )
+    UnpackedBytes(path.name).check(path.stat().st_size)
     return _table_of(path.read_bytes(), path.name, sheet)
 
 
@@ -159,7 +163,7 @@ def _table_of(data: bytes, name: str, sheet: str | None) -> Table:
     if not data.strip():
         raise ValueError(f"{name} is empty; choose another file.")
     if data.startswith(_PARQUET):
-        return _arrow([_parquet(io.BytesIO(data), name)], "Parquet")
+        return _arrow([_parquet(io.BytesIO(data), name, UnpackedBytes(name))], "Parquet")
     if data.startswith(_ZIP) and (packed := _packed_parts(data, name)):
         return _arrow(packed, f"{_files(len(packed))} of a packed folder")
     if data.startswith((_ZIP, _OLE)):
@@ -207,7 +211,7 @@ def _delimited(text: str, encoding: str, name: str) -> Table:
     table = Table((), [], told=f"Text separated by {_SEPARATORS[separator]}, {encoding}")
     columns: tuple[str, ...] = ()
     # A context may be longer than what Python takes for a mistake; the limit is the process's.
-    limit = csv.field_size_limit(MAX_BYTES)
+    limit = csv.field_size_limit(MAX_UNPACKED_BYTES)
     try:
         records = [*_records(reader, table.refused)]
     finally:
@@ -311,6 +315,9 @@ def _excel(data: bytes, name: str, sheet: str | None) -> Table:
         raise ValueError(
             f"{name} is an Excel file; pip install 'steelyard[excel]', or save it as CSV."
         ) from error
+    if data.startswith(_ZIP):
+        with _open_zip(data, name) as archive:
+            check_workbook(archive, UnpackedBytes(name))
     try:
         book = fastexcel.read_excel(data)
         if sheet is not None and sheet not in book.sheet_names:
@@ -348,24 +355,25 @@ def _sheet(book: Any, name: str) -> Table | None:
     return Table(_named(list(columns)), rows) if rows else None
 
 
-def _parquet(file: Any, name: str) -> pa.Table:
+def _parquet(file: BinaryIO, name: str, unpacked: UnpackedBytes) -> pa.Table:
     try:
-        with pq.ParquetFile(file) as parquet:
-            table = parquet.read()
-        named = table.rename_columns(list(_named(table.column_names)))
-        return named.replace_schema_metadata(table.schema.metadata)
+        table = read_parquet(file, unpacked)
     except (pa.ArrowInvalid, OSError) as error:
         raise ValueError(f"{name} cannot be read as Parquet: {error}.") from error
+    named = table.rename_columns(list(_named(table.column_names)))
+    return named.replace_schema_metadata(table.schema.metadata)
 
 
 def _folder(folder: Path) -> Table:
     """Read what ``datasets`` saved, one split or all, or a folder with Parquet files."""
     arrow = sorted(folder.rglob("*.arrow"))
     parquet = sorted(folder.rglob("*.parquet"))
+    unpacked = UnpackedBytes(str(folder))
     if arrow:
-        parts = [_arrow_stream(path) for path in arrow if not path.name.startswith("cache-")]
+        saved = [path for path in arrow if not path.name.startswith("cache-")]
+        parts = [_arrow_stream(path, unpacked) for path in saved]
     elif parquet:
-        parts = [_parquet(path, path.name) for path in parquet]
+        parts = [_parquet_file(path, unpacked) for path in parquet]
     else:
         raise ValueError(
             f"{folder} has no .arrow or .parquet files; give a folder that datasets saved."
@@ -377,28 +385,39 @@ def _files(n: int) -> str:
     return f"{n} file{'' if n == 1 else 's'}"
 
 
+def _parquet_file(path: Path, unpacked: UnpackedBytes) -> pa.Table:
+    with path.open("rb") as file:
+        return _parquet(file, path.name, unpacked)
+
+
 def _packed_parts(data: bytes, name: str) -> list[pa.Table]:
     """Return the Parquet files of a zip, such as an exported folder; none where it is Excel's."""
+    with _open_zip(data, name) as archive:
+        parts = sorted(one for one in archive.namelist() if one.endswith(".parquet"))
+        if not parts:
+            return []
+        check_zip(archive, UnpackedBytes(name))
+        unpacked = UnpackedBytes(name)
+        return [_parquet(io.BytesIO(archive.read(one)), one, unpacked) for one in parts]
+
+
+@contextmanager
+def _open_zip(data: bytes, name: str) -> Iterator[zipfile.ZipFile]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            parts = sorted(
-                (one for one in archive.infolist() if one.filename.endswith(".parquet")),
-                key=lambda one: one.filename,
-            )
-            if sum(one.file_size for one in parts) > MAX_BYTES:
-                raise ValueError(
-                    f"{name} is larger than {MAX_BYTES >> 20} MiB when it is unpacked; unpack it, "
-                    "and import the folder."
-                )
-            return [_parquet(io.BytesIO(archive.read(one)), one.filename) for one in parts]
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+            yield archive
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, zlib.error, EOFError) as error:
         raise ValueError(f"{name} cannot be unpacked: {error}. Save it again.") from error
 
 
-def _arrow_stream(path: Path) -> pa.Table:
+def _arrow_stream(path: Path, unpacked: UnpackedBytes) -> pa.Table:
     try:
-        with pa.memory_map(str(path)) as file:
-            return pa.ipc.open_stream(file).read_all()
+        with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as stream:
+            batches = []
+            for batch in stream:
+                unpacked.add(sum(map(decoded_bytes, batch.columns)))
+                batches.append(batch)
+            return pa.Table.from_batches(batches, stream.schema)
     except (pa.ArrowInvalid, OSError) as error:
         raise ValueError(f"{path.name} cannot be read as Arrow: {error}.") from error
 

@@ -1,0 +1,174 @@
+"""Files that unpack to far more than their size are refused by every reader before they do."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from steelyard.batch.files import batches_of
+from steelyard.client.tables import read_table
+from steelyard.client.tables.unpacked import UnpackedBytes, check_zip, parquet_batches
+from steelyard.client.tables.workbooks import check_workbook
+
+TEXT = "x" * 100_000
+REFUSED = "unpacks to more than 8 MiB. Split it"
+
+
+@pytest.fixture(autouse=True)
+def small_bound(monkeypatch):
+    """Bound files by 8 MiB, so that the tests need less memory."""
+    monkeypatch.setattr(UnpackedBytes.__init__, "__defaults__", (8 << 20, 0))
+
+
+def repeated(n_rows):
+    return pa.DictionaryArray.from_arrays(pa.array([0] * n_rows, pa.int32()), pa.array([TEXT]))
+
+
+def in_one_list(values):
+    return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
+
+
+def parquet(values, **options):
+    file = io.BytesIO()
+    pq.write_table(pa.table({"text": values}), file, store_schema=False, **options)
+    return file.getvalue()
+
+
+BOMBS = {
+    "a text repeated": lambda: parquet(repeated(500)),
+    "a text repeated in one row": lambda: parquet(in_one_list(repeated(500))),
+    "texts of one beginning": lambda: parquet(
+        [f"{TEXT}{n}" for n in range(200)],
+        use_dictionary=False,
+        column_encoding="DELTA_BYTE_ARRAY",
+        compression="zstd",
+    ),
+    "rows of nothing": lambda: parquet(pa.nulls(2_000_000, pa.int8())),
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_parquet_that_repeats_its_values(bomb):
+    data = BOMBS[bomb]()
+    assert len(data) < 100_000
+    with pytest.raises(ValueError, match=f"bomb.parquet {REFUSED}"):
+        read_table(data, "bomb.parquet")
+
+
+def test_parquet_in_other_places(tmp_path):
+    data = BOMBS["a text repeated"]()
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("rows.parquet", data)
+    (tmp_path / "a.parquet").write_bytes(data)
+    with pytest.raises(ValueError, match=f"rows.zip {REFUSED}"):
+        read_table(packed.getvalue(), "rows.zip")
+    with pytest.raises(ValueError, match=REFUSED):
+        read_table(tmp_path)
+    # Rows that are answered some at a time are bounded by what is decoded at one time.
+    batches = batches_of(tmp_path / "a.parquet", ["text"], 10)
+    assert next(batches).contexts == [TEXT] * 10
+
+
+def test_what_fits_is_as_it_was():
+    table = pa.table(
+        {
+            "list": pa.array([["y" * 3_000, "a"], [], ["a"]] * 100),
+            "object": pa.array([{"in": [("k", "v")]}, None, {"in": []}] * 100,
+                               pa.struct({"in": pa.map_(pa.string(), pa.string())})),
+            "text": ["one", None, "two"] * 100,
+        }
+    )  # fmt: skip
+    file = io.BytesIO()
+    pq.write_table(table, file)
+    batches = list(parquet_batches(file, UnpackedBytes("rows", bound=1_000_000)))
+    assert pa.Table.from_batches(batches).equals(table)
+
+
+def test_a_zip_is_counted_whatever_it_states():
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a", b"0" * 50_000)
+        archive.writestr("b", b"0" * 50_000)
+    true, small = struct.pack("<L", 50_000), struct.pack("<L", 5)
+    for data in (file.getvalue(), file.getvalue().replace(true, small)):
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            check_zip(archive, UnpackedBytes("rows.zip", bound=100_000))
+            with pytest.raises(ValueError, match=r"rows\.zip unpacks to more than 99999 bytes"):
+                check_zip(archive, UnpackedBytes("rows.zip", bound=99_999))
+
+
+def workbook(cells):
+    xlsxwriter = pytest.importorskip("xlsxwriter")
+    file = io.BytesIO()
+    with xlsxwriter.Workbook(file) as book:
+        sheet = book.add_worksheet()
+        for row, column, text in cells:
+            sheet.write_string(row, column, text)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [(0, 0, "text"), (1, 0, "a"), (200_000, 16_383, "far away")],
+        [(row, 0, "y" * 32_000) for row in range(300)],
+    ],
+    ids=["two cells far apart", "one text in many cells"],
+)
+def test_sheets_that_are_larger_than_their_file(cells):
+    pytest.importorskip("fastexcel", reason="needs the excel extra")
+    with pytest.raises(ValueError, match=f"book.xlsx {REFUSED}"):
+        read_table(workbook(cells), "book.xlsx")
+
+
+def replaced(data, name, change):
+    """Return a workbook with one of its parts changed."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as before, zipfile.ZipFile(file, "w") as after:
+        for part in before.namelist():
+            text = before.read(part)
+            after.writestr(part, change(text) if part == name else text)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "message"),
+    [
+        (
+            "xl/worksheets/sheet1.xml",
+            lambda text: text[:-9],
+            "cannot be read as Excel: unclosed token",
+        ),
+        (
+            "xl/worksheets/sheet1.xml",
+            lambda text: text.replace(
+                b"<worksheet", b'<!DOCTYPE a [<!ENTITY b "c">]><worksheet', 1
+            ),
+            "defines entities",
+        ),
+        ("xl/worksheets/sheet1.xml", lambda text: text.replace(b'r="A1"', b'r="1A"'), "named '1A'"),
+        ("xl/worksheets/sheet1.xml", lambda text: text.replace(b' r="A1"', b""), None),
+    ],
+)
+def test_parts_of_a_workbook_that_are_odd(part, change, message):
+    file = replaced(workbook([(0, 0, "text"), (1, 0, "a")]), part, change)
+    with zipfile.ZipFile(file) as archive:
+        if message is None:
+            check_workbook(archive, UnpackedBytes("book.xlsx"))
+            return
+        with pytest.raises(ValueError, match=message):
+            check_workbook(archive, UnpackedBytes("book.xlsx"))
+
+
+def test_a_workbook_of_another_program():
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("content.xml", "<table/>")
+    with pytest.raises(ValueError, match=r"is no \.xlsx workbook. Save it as \.xlsx or CSV"):
+        read_table(file.getvalue(), "book.ods")
