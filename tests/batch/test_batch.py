@@ -225,7 +225,6 @@ def test_a_file_goes_on_where_a_run_died(deployment, tmp_path):
     ("name", "content", "told"),
     [
         ("a.csv", b"mail\nx\n", "no column 'text'"),
-        ("a.csv", b"text,text\nx,y\n", "several columns 'text'"),
         ("a.csv", b"text,n\nx\n", "cannot be read"),
         ("a.csv", b"text\n\xff\xfe\n", "UTF-8"),
         ("a.csv", b"text\n", "no rows"),

@@ -323,5 +323,5 @@ def test_a_state_beside_its_home_is_not_passed_over(tmp_path: Path) -> None:
     (home / "frames").mkdir(parents=True)
     beside.mkdir()
     (beside / "state.sqlite").touch()
-    with pytest.raises(InvalidSettingError, match="my data/state.sqlite, where an earlier"):
+    with pytest.raises(InvalidSettingError, match="where an earlier version put it"):
         make_home(home)

@@ -1,9 +1,13 @@
-"""Rows of CSV, JSON Lines and Parquet files, some at a time, and scored rows as such a file."""
+"""Rows of files, some at a time, and scored rows as a file of any format.
+
+Columns beside the context pass through as they are: those of CSV as their texts, those of JSON as the
+very characters of their values.
+"""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -11,18 +15,20 @@ from typing import Any
 
 import msgspec
 import polars as pl
-import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet as pq
 
-from steelyard.client.tables.unpacked import UnpackedBytes, parquet_batches
 from steelyard.durable import flush
+from steelyard.imports.delimited import Options, read_delimited
+from steelyard.imports.encodings import Encoding, Source, find_encoding
+from steelyard.imports.objects import json_lines
+from steelyard.imports.tables import Refused, Row
+from steelyard.imports.unpacked import UnpackedBytes, parquet_batches
+from steelyard.wire.violations import has_lone_surrogate
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _LINES = frozenset({".jsonl", ".ndjson"})
 FORMATS = frozenset({*_DELIMITERS, *_LINES, ".parquet"})
-#: A row of text is at most this many bytes.
-_BLOCK_BYTES = 16 * 1024 * 1024
+_LARGEST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,78 +39,125 @@ class Batch:
     contexts: list[Any]
 
 
+class RowFile:
+    """A file whose rows are answered.
+
+    Attributes
+    ----------
+    refused : list of Refused
+        Rows that cannot be read, so far; ``batches`` leaves them out where ``skips`` says so.
+    columns : list of str or None
+        The names of its columns; ``None`` when each row names its own.
+    """
+
+    def __init__(self, path: Path, options: Options | None = None, *, skips: bool = False) -> None:
+        check_format(path)
+        self.path = path
+        self.refused: list[Refused] = []
+        self._options, self._skips = options or Options(), skips
+        self._source = Source(str(path), path)
+        self._rows: Iterator[Row] = iter(())
+        self._encoding: Encoding | None = None
+        self.columns: list[str] | None = None
+        self.told, self.notes = "Parquet", list[str]()
+        if self.is_json:
+            self._encoding = find_encoding(self._source, self._options.encoding)
+            self.told = f"JSON Lines, {self._encoding.name}"
+        elif path.suffix.lower() == ".parquet":
+            self.columns = list(pq.read_schema(path).names)
+        else:
+            opened = read_delimited(self._source, self._options)
+            self.columns, self._rows = list(opened.columns), opened.rows
+            self.refused, self.told, self.notes = opened.refused, opened.told, opened.notes
+
+    @property
+    def is_json(self) -> bool:
+        """Whether it has a JSON object a line."""
+        return self.path.suffix.lower() in _LINES
+
+    def count(self) -> int:
+        """Return how many rows it has, at most: a text with line ends counts as several."""
+        if self.path.suffix.lower() == ".parquet":
+            return int(pq.read_metadata(self.path).num_rows)
+        return max(sum(chunk.count(b"\n") for chunk in self._source.chunks()), 1)
+
+    def batches(self, context: Sequence[str], n_rows: int, *, start: int = 0) -> Iterator[Batch]:
+        """Yield the rows from ``start``, ``n_rows`` at a time.
+
+        A context of one column is that column's value, and one of several an object of them. Raise
+        ``ValueError``, naming the line, when a row cannot be read and is not to be left out.
+        """
+        if self.path.suffix.lower() == ".parquet":
+            yield from self._of_parquet(context, n_rows, start)
+            return
+        rows = islice(self._objects(context) if self.is_json else self._rows, start, None)
+        while True:
+            batch = list(islice(rows, n_rows))
+            self._check_refused()
+            if not batch:
+                return
+            if self.is_json:
+                yield _raw_batch(batch, context)
+            else:
+                names = self.columns or []
+                values = dict(
+                    zip(names, zip(*(cells for _, cells in batch), strict=True), strict=True)
+                )
+                frame = pl.DataFrame(values, schema=dict.fromkeys(names, pl.String))
+                yield Batch(frame, contexts_of(frame, context))
+
+    def _check_refused(self) -> None:
+        if self.refused and not self._skips:
+            row = self.refused[0]
+            raise ValueError(
+                f"{row.place.capitalize()} of {self.path} cannot be read. {row.reason} Or leave such "
+                "rows out: --bad-rows FILE writes them there."
+            )
+
+    def _objects(self, context: Sequence[str]) -> Iterator[tuple[int, Any]]:
+        assert self._encoding is not None  # noqa: S101  JSON has one
+        for row in json_lines(self._source, self._encoding, is_raw=True):
+            if isinstance(row, Refused):
+                self.refused.append(row)
+                continue
+            line, values = row
+            missing = [name for name in context if name not in values]
+            if missing:
+                reason = f"It has no field {missing[0]!r}; add it."
+            elif any(is_cut(values[name]) for name in context):
+                reason = f"{context[0]} has a lone UTF-16 surrogate; send whole characters."
+            else:
+                yield row
+                continue
+            self.refused.append(Refused(line, reason, (msgspec.json.encode(values).decode(),)))
+
+    def _of_parquet(self, context: Sequence[str], n_rows: int, start: int) -> Iterator[Batch]:
+        waiting: list[pl.DataFrame] = []
+        n_waiting = 0
+        part = UnpackedBytes(str(self.path))
+        with self.path.open("rb") as file:
+            for batch in parquet_batches(file, part, n_rows=n_rows):
+                # Rows are answered some at a time, so that the bound is for those at one time.
+                part.n_bytes = 0
+                frame = pl.DataFrame(batch)
+                skipped = min(start, frame.height)
+                start -= skipped
+                waiting.append(frame.slice(skipped))
+                n_waiting += waiting[-1].height
+                while n_waiting >= n_rows:
+                    joined = pl.concat(waiting)
+                    first = joined.slice(0, n_rows)
+                    yield Batch(first, contexts_of(first, context))
+                    waiting, n_waiting = [joined.slice(n_rows)], n_waiting - n_rows
+        if n_waiting:
+            joined = pl.concat(waiting)
+            yield Batch(joined, contexts_of(joined, context))
+
+
 def check_format(path: Path) -> None:
     """Raise ``ValueError`` when a file's ending names no format."""
     if path.suffix.lower() not in FORMATS:
         raise ValueError(f"{path} is in no known format; end its name in {sorted(FORMATS)}.")
-
-
-def column_names(path: Path) -> list[str] | None:
-    """Return the columns of a file, or ``None`` when each row names its own."""
-    suffix = path.suffix.lower()
-    if suffix in _LINES:
-        return None
-    if suffix == ".parquet":
-        return list(pq.read_schema(path).names)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            names = next(csv.reader(file, delimiter=_DELIMITERS[suffix]), [])
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} cannot be read: {error}. Save it as CSV in UTF-8.") from error
-    repeated = {name for name in names if names.count(name) > 1}
-    if repeated:
-        raise ValueError(f"{path} has several columns {min(repeated)!r}; rename all but one.")
-    return names
-
-
-def count_rows(path: Path) -> int:
-    """Return how many rows a file has, at most: a text with line ends counts as several."""
-    if path.suffix.lower() == ".parquet":
-        return int(pq.read_metadata(path).num_rows)
-    with path.open("rb") as file:
-        n_lines = sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
-    return max(n_lines, 1)
-
-
-def batches_of(
-    path: Path, context: Sequence[str], n_rows: int, *, start: int = 0
-) -> Iterator[Batch]:
-    """Yield the rows of a file from ``start``, ``n_rows`` at a time.
-
-    A context of one column is that column's value, and one of several an object of them. Raise
-    ``ValueError``, naming the line, when a row cannot be read.
-    """
-    if path.suffix.lower() in _LINES:
-        yield from _batches_of_lines(path, context, n_rows, start)
-        return
-    held: list[pl.DataFrame] = []
-    n_held = 0
-    for frame in _frames(path, n_rows):
-        skipped = min(start, frame.height)
-        start -= skipped
-        held.append(frame.slice(skipped))
-        n_held += held[-1].height
-        while n_held >= n_rows:
-            joined = pl.concat(held)
-            yield _batch(joined.slice(0, n_rows), context)
-            held, n_held = [joined.slice(n_rows)], n_held - n_rows
-    if n_held:
-        yield _batch(pl.concat(held), context)
-
-
-def write_rows(rows: pl.LazyFrame, path: Path) -> None:
-    """Write rows as a file in the format of its ending: whole, or not at all."""
-    partial = path.with_name(f".{path.name}.partial")
-    suffix = path.suffix.lower()
-    if suffix == ".parquet":
-        rows.sink_parquet(partial)
-    elif suffix in _LINES:
-        rows.sink_ndjson(partial)
-    else:
-        rows.sink_csv(partial, separator=_DELIMITERS[suffix])
-    flush(partial)
-    partial.replace(path)
-    flush(path.parent)
 
 
 def contexts_of(rows: pl.DataFrame, context: Sequence[str]) -> list[Any]:
@@ -114,69 +167,99 @@ def contexts_of(rows: pl.DataFrame, context: Sequence[str]) -> list[Any]:
     return rows.select(context).to_dicts()
 
 
-def _batch(rows: pl.DataFrame, context: Sequence[str]) -> Batch:
-    return Batch(rows, contexts_of(rows, context))
+def write_rows(
+    rows: pl.LazyFrame, path: Path, raw: Sequence[str] = (), parts: Iterable[pl.DataFrame] = ()
+) -> None:
+    """Write rows as a file in the format of its ending: whole, or not at all.
+
+    ``raw`` names the columns whose cells are JSON: they become those values again, and texts where
+    the format or the other cells of a column do not take them. Then ``parts`` are the rows too.
+    """
+    partial = path.with_name(f".{path.name}.partial")
+    suffix = path.suffix.lower()
+    if raw and suffix in _LINES:
+        _write_lines(parts, partial, raw)
+    else:
+        if raw:
+            rows = rows.with_columns(_plain_columns(rows, raw, are_texts=suffix != ".parquet"))
+        if suffix == ".parquet":
+            rows.sink_parquet(partial)
+        elif suffix in _LINES:
+            rows.sink_ndjson(partial)
+        else:
+            rows.sink_csv(partial, separator=_DELIMITERS[suffix])
+    flush(partial)
+    partial.replace(path)
+    flush(path.parent)
 
 
-def _frames(path: Path, n_rows: int) -> Iterator[pl.DataFrame]:
-    if path.suffix.lower() == ".parquet":
-        part = UnpackedBytes(str(path))
-        with path.open("rb") as file:
-            for batch in parquet_batches(file, part, n_rows=n_rows):
-                # Rows are answered some at a time, so that the bound is for those at one time.
-                part.n_bytes = 0
-                yield pl.DataFrame(batch)
-        return
-    names = column_names(path) or []
-    try:
-        reader = pyarrow.csv.open_csv(
-            path,
-            read_options=pyarrow.csv.ReadOptions(block_size=_BLOCK_BYTES),
-            parse_options=pyarrow.csv.ParseOptions(
-                delimiter=_DELIMITERS[path.suffix.lower()], newlines_in_values=True
-            ),
-            convert_options=pyarrow.csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string())
-            ),
-        )
-        with reader:
-            for batch in reader:
-                yield pl.DataFrame(batch)
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"{path} cannot be read: {error}. Save it as CSV in UTF-8.") from error
+def _raw_batch(rows: Sequence[tuple[int, Any]], context: Sequence[str]) -> Batch:
+    names = dict.fromkeys(name for _, values in rows for name in values)
+    frame = pl.DataFrame(
+        {name: [_raw(values.get(name)) for _, values in rows] for name in names},
+        schema=dict.fromkeys(names, pl.String),
+    )
+    contexts = [
+        json.loads(bytes(values[context[0]]))
+        if len(context) == 1
+        else {name: json.loads(bytes(values[name])) for name in context}
+        for _, values in rows
+    ]
+    return Batch(frame, contexts)
 
 
-def _batches_of_lines(
-    path: Path, context: Sequence[str], n_rows: int, start: int
-) -> Iterator[Batch]:
-    with path.open("rb") as file:
-        numbered = ((number, line) for number, line in enumerate(file, 1) if line.strip())
-        left = islice(numbered, start, None)
-        while lines := list(islice(left, n_rows)):
-            rows = [_row_of(path, number, line) for number, line in lines]
-            for (number, _), row in zip(lines, rows, strict=True):
-                missing = [name for name in context if name not in row]
-                if missing:
-                    raise ValueError(f"Line {number} of {path} has no field {missing[0]!r}.")
-            frame = pl.from_dicts(
-                [{name: _flat(value) for name, value in row.items()} for row in rows],
-                infer_schema_length=None,
-                strict=False,
-            )
-            contexts = [
-                row[context[0]] if len(context) == 1 else {name: row[name] for name in context}
-                for row in rows
-            ]
-            yield Batch(frame, contexts)
+def is_cut(value: msgspec.Raw) -> bool:
+    """Return whether a value as JSON has it has half a character."""
+    raw = bytes(value)
+    return b"\\u" in raw and has_lone_surrogate(json.dumps(json.loads(raw), ensure_ascii=False))
 
 
-def _row_of(path: Path, number: int, line: bytes) -> dict[str, Any]:
-    try:
-        return msgspec.json.decode(line, type=dict[str, Any])
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise ValueError(f"Line {number} of {path} is no JSON object: {error}.") from None
+def _raw(value: msgspec.Raw | None) -> str | None:
+    return None if value is None else bytes(value).decode()
 
 
-def _flat(value: Any) -> Any:
-    """Return a value of one cell: objects and lists as JSON, since rows may differ in them."""
-    return msgspec.json.encode(value).decode() if isinstance(value, dict | list) else value
+def _write_lines(parts: Iterable[pl.DataFrame], path: Path, raw: Sequence[str]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        for part in parts:
+            names = [name for name in raw if name in part.columns]
+            encoded = [json.dumps(name, ensure_ascii=False) for name in names]
+            answers = part.drop(names).write_ndjson().split("\n")[:-1]
+            values = zip(*(part[name].to_list() for name in names), strict=True)
+            for cells, answer in zip(values, answers, strict=True):
+                fields = [
+                    f"{name}:{cell}" for name, cell in zip(encoded, cells, strict=True) if cell
+                ]
+                file.write(f"{{{','.join([*fields, answer[1:]])}\n")
+
+
+def _plain_columns(rows: pl.LazyFrame, raw: Sequence[str], *, are_texts: bool) -> list[pl.Expr]:
+    """Return columns of JSON as values of one type each, or as texts."""
+    columns = []
+    frame = rows.select(raw).collect(engine="streaming")
+    for name in raw:
+        cells = frame[name].to_list()
+        type_ = pl.String() if are_texts else _type_of(cells)
+        values = pl.Series(name, [_value(cell, type_) for cell in cells], dtype=type_, strict=True)
+        columns.append(pl.lit(values).alias(name))
+    return columns
+
+
+def _type_of(cells: Sequence[str | None]) -> Any:
+    """Return the type that takes all cells exactly; text where none does."""
+    values = [json.loads(cell) for cell in cells if cell is not None and cell != "null"]
+    types = {type(value) for value in values}
+    if types == {bool}:
+        return pl.Boolean()
+    if types == {int} and all(-_LARGEST <= value <= _LARGEST for value in values):
+        return pl.Int64()
+    if types == {float}:
+        return pl.Float64()
+    return pl.String()
+
+
+def _value(cell: str | None, type_: Any) -> Any:
+    if cell is None or cell == "null":
+        return None
+    if type_ != pl.String():
+        return json.loads(cell)
+    return json.loads(cell) if cell.startswith('"') else cell

@@ -51,6 +51,11 @@ class Parts:
         paths = [_path(self.folder, number) for number in sorted(self.numbers)]
         return pl.concat([pl.scan_parquet(path) for path in paths], how="diagonal_relaxed")
 
+    def frames(self) -> Iterator[pl.DataFrame]:
+        """Yield the rows of each part, with the columns that it has."""
+        for number in sorted(self.numbers):
+            yield pl.read_parquet(_path(self.folder, number))
+
     def remove(self) -> None:
         """Remove the folder."""
         shutil.rmtree(self.folder)

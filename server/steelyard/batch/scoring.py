@@ -20,6 +20,8 @@ from steelyard.batch.workers import Note, Part
 from steelyard.bulk.columns import ERROR, check_columns, schema_of, with_answers
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.validation import read_request
+from steelyard.imports.delimited import Options
+from steelyard.imports.tables import refused_csv
 
 if TYPE_CHECKING:
     from steelyard.client import Client
@@ -83,11 +85,17 @@ class Elsewhere(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """How scoring a file ended: its rows, those without an answer, and those an earlier run had."""
+    """How scoring a file ended: its rows, those without an answer, and those an earlier run had.
+
+    ``left_out`` counts rows that could not be read; ``told`` and ``notes`` say how the file was read.
+    """
 
     rows: int
     errors: int
     resumed: int
+    left_out: int = 0
+    told: str = ""
+    notes: Sequence[str] = ()
 
 
 def decide_rows(
@@ -138,47 +146,62 @@ def decide_file(
     restart: bool = False,
     overwrite: bool = False,
     workers: Elsewhere | None = None,
+    options: Options | None = None,
+    bad_rows: Path | None = None,
 ) -> Scored:
     """Write the rows of a file with the columns that decisions add, in the format of its ending.
 
     Scored rows are kept beside the output until all are there: a run that died goes on from them.
-    With ``workers`` these answer, each with a model of its own, and not this process. Raise
-    ``ValueError`` when a file, a format or a column cannot be used.
+    With ``workers`` these answer, each with a model of its own, and not this process. Rows that
+    cannot be read go to ``bad_rows``, a CSV. Raise ``ValueError`` when a file, a format or a column
+    cannot be used, or a row where no such file is named.
     """
-    for path in (source, target):
-        files.check_format(path)
+    files.check_format(target)
     if target.exists() and not overwrite:
         raise ValueError(f"{target} is there already; name another output, or overwrite it.")
     decisions = questions.checked()
-    names = files.column_names(source)
+    rows_file = files.RowFile(source, options, skips=bad_rows is not None)
     added = list(schema_of(decisions))
-    if names is not None:
-        check_columns(names, context, added)
+    if rows_file.columns is not None:
+        check_columns(rows_file.columns, context, added)
     about = source.stat()
     of = {
         "input": [str(source.resolve()), about.st_size, about.st_mtime_ns],
         "columns": list(context),
+        "reading": [rows_file.told, options is not None and options.takes_long_cells],
         **questions.identity(),
     }
     folder = target.with_name(f"{target.name}.parts")
     with opened_parts(folder, of, restart=restart) as parts:
         resumed = parts.n_rows
         first = parts.first_missing
-        batches = files.batches_of(source, context, PART_ROWS, start=first * PART_ROWS)
+        batches = rows_file.batches(context, PART_ROWS, start=first * PART_ROWS)
         missing = (
             Part(number, batch.rows, batch.contexts)
             for number, batch in enumerate(batches, first)
             if number not in parts.numbers
         )
-        _score(missing, decisions, questions, parts, files.count_rows(source), progress, workers)
+        _score(missing, decisions, questions, parts, rows_file.count(), progress, workers)
         if not parts.numbers:
             parts.remove()
-            raise ValueError(f"{source} has no rows.")
+            reasons = "".join(
+                f" {row.place.capitalize()}: {row.reason}" for row in rows_file.refused[:1]
+            )
+            raise ValueError(f"{source} has no rows.{reasons}")
         rows = parts.scan()
         n_errors = rows.select(pl.col(ERROR).is_not_null().sum()).collect().item()
         before = [name for name in rows.collect_schema().names() if name not in added]
-        files.write_rows(rows.select([*before, *added]), target)
-        done = Scored(parts.n_rows, n_errors, resumed)
+        files.write_rows(
+            rows.select([*before, *added]),
+            target,
+            before if rows_file.is_json else (),
+            parts.frames(),
+        )
+        if bad_rows is not None:
+            bad_rows.write_bytes(refused_csv(rows_file.columns or ["row"], rows_file.refused))
+        done = Scored(
+            parts.n_rows, n_errors, resumed, len(rows_file.refused), rows_file.told, rows_file.notes
+        )
         parts.remove()
     return done
 

@@ -15,6 +15,7 @@ from steelyard.cli.connecting import Server
 from steelyard.cli.failures import FAILED, disk_failures
 from steelyard.cli.local_state import show_json
 from steelyard.cli.requests import decision_from_flags
+from steelyard.cli.terminal import printable
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -53,6 +54,17 @@ _OPTIONS = (
         is_flag=True,
         help="Let the workers of the state answer parts: 'steelyard worker', on any number of machines.",
     ),
+    click.option("--encoding", help="Of the input, where it is text. [default: found]"),
+    click.option(
+        "--long-cells",
+        is_flag=True,
+        help="Of CSV: take cells whose lines look like rows as they are.",
+    ),
+    click.option(
+        "--bad-rows",
+        type=_FILE,
+        help="CSV to write the rows to that cannot be read; without it such a row ends the command.",
+    ),
     click.option("--restart", is_flag=True, help="Answer rows again that an earlier run answered."),
     click.option("--overwrite", is_flag=True, help="Replace an output that is there."),
 )
@@ -72,6 +84,7 @@ def decide_rows(ctx: click.Context, flags: dict[str, Any]) -> None:
     from steelyard.batch.scoring import Elsewhere, Questions, decide_file
     from steelyard.batch.workers import Workers
     from steelyard.client.progress import progress_bar
+    from steelyard.imports.delimited import Options
     from steelyard.settings import read_settings
 
     source, target = flags["source"], flags["target"]
@@ -117,14 +130,24 @@ def decide_rows(ctx: click.Context, flags: dict[str, Any]) -> None:
                 restart=flags["restart"],
                 overwrite=flags["overwrite"],
                 workers=workers,
+                options=Options(flags["encoding"], flags["long_cells"]),
+                bad_rows=flags["bad_rows"],
             )
         except ValueError as error:
             raise click.UsageError(str(error), ctx) from None
     if flags["as_json"]:
-        show_json({"rows": done.rows, "errors": done.errors, "resumed": done.resumed})
+        counts = {"rows": done.rows, "errors": done.errors, "resumed": done.resumed}
+        show_json({**counts, "left_out": done.left_out, "read_as": done.told})
     else:
         resumed = f", {done.resumed:,} of them by an earlier run" if done.resumed else ""
+        click.echo(f"Read as {done.told}.", err=True)
+        for note in done.notes:
+            click.echo(printable(note), err=True)
         click.echo(f"{done.rows:,} rows answered in {target}{resumed}")
+    if done.left_out:
+        click.echo(
+            f"{done.left_out:,} rows cannot be read; {flags['bad_rows']} has them.", err=True
+        )
     if done.errors:
         click.echo(f"{done.errors:,} rows have no answer; their column error says why.", err=True)
         raise click.exceptions.Exit(FAILED)

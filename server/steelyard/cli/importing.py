@@ -14,8 +14,8 @@ from steelyard.cli.failures import REFUSED
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
-    from steelyard.client.tables import Converted, Exported, Mapping, Table
-    from steelyard.client.tables.reading import Refused
+    from steelyard.client.tables import Converted, Exported, Label, Mapping, Table
+    from steelyard.imports.tables import Refused
 
 #: Reasons that are listed; the file of bad rows has all.
 _MOST_LISTED = 5
@@ -49,6 +49,17 @@ Examples:
     "--metadata", multiple=True, help="Column that is kept beside each row; may be repeated."
 )
 @click.option(
+    "--split",
+    help="Column with the split of each row; test and validation are for evaluation. [default: found]",
+)
+@click.option(
+    "--encoding",
+    help="Of text: how it is encoded, as UTF-8, Windows-1252 or Shift_JIS. [default: found]",
+)
+@click.option(
+    "--long-cells", is_flag=True, help="Of CSV: take cells whose lines look like rows as they are."
+)
+@click.option(
     "--bad-rows",
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     help="CSV to write the rows to that were left out, each with its line and the reason.",
@@ -64,6 +75,9 @@ def command(
     context: tuple[str, ...],
     labels: tuple[str, ...],
     metadata: tuple[str, ...],
+    split: str | None,
+    encoding: str | None,
+    long_cells: bool,
     bad_rows: Path | None,
     dry_run: bool,
     evaluation_fraction: float | None,
@@ -73,7 +87,9 @@ def command(
 
     Encoding and separator are found. The column with the longest texts is the context and those
     with few different values are labels, each a decision whose outcomes are its values; --context
-    and --label say otherwise. Rows that cannot be used are left out and told.
+    and --label say otherwise. A column of lists with several names becomes a yes or no decision for
+    each name. Splits of folders, file names or a column are kept as sides. Rows that cannot be used
+    are left out and told.
     """
     from steelyard.client.tables import (
         convert,
@@ -91,20 +107,20 @@ def command(
     made: Converted | Exported
     parts: bytes | dict[str, bytes]
     try:
-        table = read_table(file, file.name, sheet=sheet)
+        table = read_table(file, file.name, sheet=sheet, encoding=encoding, long_cells=long_cells)
         if is_exported(table) and not (context or labels or metadata):
             made = read_exported(table)
             parts = made.parts
             show_exported(table, made)
         else:
-            mapping = choose_columns(table, context, labels, metadata)
+            mapping = choose_columns(table, context, labels, metadata, split)
             made = convert(table, mapping)
-            parts = made.data
+            parts = made.parts
             show_columns(table, mapping, made)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     if bad_rows is not None:
-        bad_rows.write_text(refused_csv(table, made.refused), encoding="utf-8", newline="")
+        bad_rows.write_bytes(refused_csv(table.columns, made.refused))
     if not parts:
         click.echo("No row can be used; nothing was stored.", err=True)
         raise SystemExit(REFUSED)
@@ -125,7 +141,11 @@ def _has_rows(file: Path) -> bool:
 
 
 def choose_columns(
-    table: Table, context: Sequence[str], labels: Sequence[str], metadata: Sequence[str]
+    table: Table,
+    context: Sequence[str],
+    labels: Sequence[str],
+    metadata: Sequence[str],
+    split: str | None = None,
 ) -> Mapping:
     """Return what the columns mean: as given, and as they seem where nothing is.
 
@@ -135,12 +155,12 @@ def choose_columns(
         When a column is not there, or there is no label.
     """
     asked = [column.partition("=")[::2] for column in labels]
-    for column in (*context, *(name for name, _ in asked), *metadata):
+    for column in (*context, *(name for name, _ in asked), *metadata, *([split] if split else [])):
         if column not in table.columns:
             raise ValueError(
                 f"There is no column {column!r}; the file has {', '.join(table.columns)}."
             )
-    from steelyard.client.tables import Mapping, guess_mapping, label_of
+    from steelyard.client.tables import Mapping, guess_mapping, guess_split, label_of
 
     guessed = None if context and asked else guess_mapping(table)
     chosen = tuple(context) or (guessed.context if guessed else ())
@@ -156,22 +176,27 @@ def choose_columns(
         raise ValueError(
             f"No column looks like a label; name one of {', '.join(table.columns)} with --label."
         )
-    return Mapping(chosen, found, tuple(metadata))
+    return Mapping(chosen, found, tuple(metadata), split or guess_split(table))
 
 
 def show_columns(table: Table, mapping: Mapping, made: Converted) -> None:
     """Write to the error stream how a file was read, and what is left out."""
     told = [f"Read as {table.told}: {len(table.rows) + len(table.refused):,} rows."]
+    told += [f"  note     {note}" for note in table.notes]
     told.append(f"  context  {', '.join(mapping.context)}")
     for label in mapping.labels:
         outcomes = ", ".join(label.outcomes[:6]) + (" …" if len(label.outcomes) > 6 else "")
         told.append(
-            f"  label    {label.column}: {label.question} ({label.kind}; "
+            f"  label    {label.column}: {label.question} ({_kind(label)}; "
             f"{len(label.outcomes)} outcomes: {outcomes})"
         )
+    if mapping.split is not None:
+        told.append(f"  split    {mapping.split}")
+    told += [f"  sides    {note}" for note in made.notes]
     rest = sorted(
         set(table.columns)
-        - {*mapping.context, *mapping.metadata, *(label.column for label in mapping.labels)}
+        - {*mapping.context, *mapping.metadata, mapping.split}
+        - {label.column for label in mapping.labels}
     )
     if rest:
         told.append(f"  left out {', '.join(rest)}")
@@ -179,6 +204,10 @@ def show_columns(table: Table, mapping: Mapping, made: Converted) -> None:
     if made.n_duplicates:
         told.append(f"{made.n_duplicates:,} of them are there already, and are kept once.")
     _show([*told, *_left_out(made.refused)])
+
+
+def _kind(label: Label) -> str:
+    return "a yes or no decision each" if label.kind == "several" else label.kind
 
 
 def show_exported(table: Table, made: Exported) -> None:
@@ -192,7 +221,7 @@ def _left_out(refused: Sequence[Refused]) -> list[str]:
     if not refused:
         return []
     told = [f"{len(refused):,} are left out:"]
-    told += [f"  line {one.line}: {one.reason}" for one in refused[:_MOST_LISTED]]
+    told += [f"  {row.place}: {row.reason}" for row in refused[:_MOST_LISTED]]
     if len(refused) > _MOST_LISTED:
         told.append(f"  … and {len(refused) - _MOST_LISTED:,} more (--bad-rows FILE).")
     return told

@@ -178,7 +178,7 @@ class ImportPanel(Viewer):
         told = f"{n_rows:,} rows of an exported dataset, with their questions, labels and sides."
         self.found[:] = [verdict("good" if n_rows else "bad", told)]
         if found.refused:
-            reasons = "; ".join(f"line {one.line}: {one.reason}" for one in found.refused[:5])
+            reasons = "; ".join(f"{one.place}: {one.reason}" for one in found.refused[:5])
             left = f"{len(found.refused):,} left out:"
             self.found.append(verdict("unsure", left, escape_markdown(reasons)))
         if self._dataset is not None:
@@ -187,7 +187,7 @@ class ImportPanel(Viewer):
         self.button.disabled = not n_rows or self.send.is_running
 
     def _on_converted(self, made: Converted) -> None:
-        self._rows = made.data
+        self._rows = made.parts
         self.button.disabled = not made.lines or self.send.is_running
 
     def _show_unread(self, error: Exception) -> None:

@@ -115,6 +115,7 @@ class TableColumns(Viewer):
     def __panel__(self) -> Viewable:
         return pn.Column(
             verdict("good", "A table:", f"{escape_markdown(self._read.table.told)}."),
+            *_show_notes("How it was read:", self._read.table.notes),
             pn.FlexBox(self.context, self.labels),
             self._asked,
             self._warned,
@@ -132,7 +133,8 @@ class TableColumns(Viewer):
                 label = Label(name, label.id, question, label.kind, label.outcomes)
             chosen.append(label)
         context = str(self.context.value)
-        return Columns((context,), tuple(one for one in chosen if one.column != context))
+        labels = tuple(one for one in chosen if one.column != context)
+        return Columns((context,), labels, split=self._read.columns.split)
 
     async def _convert(self) -> None:
         columns = self.columns
@@ -150,7 +152,7 @@ class TableColumns(Viewer):
             await self._lint(json.loads(made.lines[0])["context"], columns)
 
     async def _look(self, context: Any, columns: Columns) -> None:
-        decisions = [label.decision() for label in columns.labels]
+        decisions = [one for label in columns.labels for one in label.decisions()]
         found = await asyncio.to_thread(self._client.lint, context, decisions)
         self._warned[:] = show_warnings(found)
 
@@ -159,9 +161,10 @@ class TableColumns(Viewer):
         if made.n_duplicates:
             told += f"; {made.n_duplicates:,} of them are there already, and are left out"
         parts = [verdict("good" if made.lines else "bad", f"{told}.")]
+        parts += _show_notes("The sides of the file:", made.notes)
         if made.refused:
             reasons = "\n".join(
-                f"- line {one.line}: {escape_markdown(one.reason)}"
+                f"- {one.place}: {escape_markdown(one.reason)}"
                 for one in made.refused[:_SHOWN_REASONS]
             )
             left = f"{len(made.refused):,} left out:"
@@ -169,7 +172,7 @@ class TableColumns(Viewer):
                 verdict("unsure", left, reasons),
                 Download(
                     "Download the rows that are left out",
-                    lambda: refused_csv(self._read.table, made.refused).encode(),
+                    lambda: refused_csv(self._read.table.columns, made.refused),
                     lambda: "left-out.csv",
                 ),
             ]
@@ -177,6 +180,12 @@ class TableColumns(Viewer):
             rows = "\n".join(_shown_row(line) for line in made.lines[:_SHOWN_ROWS])
             parts.append(pmui.Typography(f"The first rows:\n\n{rows}", variant="body2"))
         return parts
+
+
+def _show_notes(title: str, notes: Sequence[str]) -> list[Viewable]:
+    if not notes:
+        return []
+    return [verdict("unsure", title, "\n".join(f"- {escape_markdown(note)}" for note in notes))]
 
 
 def _shown_row(line: bytes) -> str:

@@ -12,10 +12,11 @@ from steelyard.client.tables.mapping import (
     Mapping,
     convert,
     guess_mapping,
+    guess_split,
     label_of,
-    refused_csv,
 )
-from steelyard.client.tables.reading import ENDINGS, Table, are_rows, read_table
+from steelyard.imports.reading import ENDINGS, are_rows, read_table
+from steelyard.imports.tables import Refused, Table, refused_csv
 
 __all__ = [
     "ENDINGS",
@@ -23,11 +24,13 @@ __all__ = [
     "Exported",
     "Label",
     "Mapping",
+    "Refused",
     "Table",
     "are_rows",
     "begins_as_exported",
     "convert",
     "guess_mapping",
+    "guess_split",
     "is_exported",
     "label_of",
     "read_exported",

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import csv
-import io
+import ast
 import json
 import re
+from collections import Counter
+from collections.abc import Mapping as Dict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from steelyard.client.tables.reading import Refused, Table
-from steelyard.wire.limits import MAX_OUTCOMES
+from steelyard.imports.splits import COLUMNS as SPLIT_COLUMNS
+from steelyard.imports.splits import Side, side_of
+from steelyard.imports.tables import Refused, Table
+from steelyard.wire.limits import MAX_DECISIONS, MAX_OUTCOMES
 
-Kind = Literal["single", "binary", "ordinal"]
+#: What a column asks: one decision, or, of lists with several names, one of yes and no a name.
+Kind = Literal["single", "binary", "ordinal", "several"]
 
 #: Names of columns that are usually the text, and of those that are usually its label.
 _TEXTS = (
@@ -28,6 +32,8 @@ _NO = frozenset({"no", "n", "false", "f", "0"})
 _LEVELS = range(3, 12)
 #: What programs write for no value.
 _NO_VALUES = frozenset({"nan", "null", "#n/a", "<na>"})
+#: Characters of a cell that is looked at as a list.
+_LONGEST_LIST = 10_000
 #: Cells that are seldom labels: days and times.
 _DATE = re.compile(r"\d{4}[-/.]\d\d?[-/.]\d\d?([T ].*)?|\d\d?[-/.]\d\d?[-/.]\d{2,4}( .*)?")
 #: Whole numbers as a program wrote them that had blanks among them.
@@ -36,18 +42,19 @@ _WHOLE = re.compile(r"-?\d{1,3}\.0")
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A column whose cells are the right outcomes of a decision.
+    """A column whose cells are the right outcomes of a decision, or of several.
 
     Attributes
     ----------
     column : str
         The column.
     id, question : str
-        The decision's.
-    kind : {"single", "binary", "ordinal"}
-        The decision's.
+        The decision's; of several the beginning of theirs, and their question, in which ``{}``
+        stands for the outcome.
+    kind : {"single", "binary", "ordinal", "several"}
+        The decision's; of several each is binary.
     outcomes : tuple of str
-        The decision's, in order; for ``binary`` yes and no.
+        The decision's, in order; for ``binary`` yes and no. Of several what each asks for.
     definition : dict, optional
         The decision whole, where a dataset has it already.
     """
@@ -59,20 +66,56 @@ class Label:
     outcomes: tuple[str, ...]
     definition: dict[str, Any] | None = None
 
-    def decision(self) -> dict[str, Any]:
-        """Return the decision as it is sent."""
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of its decisions."""
+        if self.kind != "several":
+            return (self.id,)
+        ids: list[str] = []
+        for outcome in self.outcomes:
+            made = base = f"{self.id[:32]}_{_id_of(outcome)}"[:60]
+            count = 1
+            while made in ids:
+                count += 1
+                made = f"{base}_{count}"
+            ids.append(made)
+        return tuple(ids)
+
+    def decisions(self) -> list[dict[str, Any]]:
+        """Return its decisions as they are sent."""
         if self.definition is not None:
-            return self.definition
+            return [self.definition]
+        if self.kind == "several":
+            return [
+                {"id": id_, "kind": "binary", "question": self._question_of(outcome)}
+                for id_, outcome in zip(self.ids, self.outcomes, strict=True)
+            ]
         sent: dict[str, Any] = {"id": self.id, "kind": self.kind, "question": self.question}
         if self.kind != "binary":
             sent["outcomes"] = list(self.outcomes)
         if self.kind == "ordinal":
             sent["rubric"] = [f"{_words(self.column)}: {level}" for level in self.outcomes]
-        return sent
+        return [sent]
 
-    def outcome(self, cell: Any) -> str | None:
-        """Return the outcome that a cell names; ``None`` where it names none."""
-        text = _label_text(cell)
+    def _question_of(self, outcome: str) -> str:
+        if "{}" in self.question:
+            return self.question.replace("{}", outcome)
+        return f"{self.question} {outcome}"
+
+    def targets(self, cell: Any) -> dict[str, Any] | None:
+        """Return the right outcomes that a cell names; ``None`` where one is no outcome."""
+        if isinstance(cell, dict):
+            return {self.id: cell} if cell.keys() <= set(self.outcomes) else None
+        names = label_names(cell)
+        if self.kind == "several":
+            if not set(names) <= set(self.outcomes):
+                return None
+            pairs = zip(self.ids, self.outcomes, strict=True)
+            return {id_: "yes" if outcome in names else "no" for id_, outcome in pairs}
+        outcome = self._outcome(names[0]) if len(names) == 1 else None
+        return None if outcome is None else {self.id: outcome}
+
+    def _outcome(self, text: str) -> str | None:
         if self.kind == "binary":
             lowered = text.lower().removesuffix(".0")
             return "yes" if lowered in _YES else "no" if lowered in _NO else None
@@ -82,23 +125,28 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """Which columns are the context, which are labels, and which are kept as metadata."""
+    """Which columns are the context, which are labels, and which are kept as metadata.
+
+    ``split`` names the column that says of which split a row is: test and validation are the
+    evaluation side.
+    """
 
     context: tuple[str, ...]
     labels: tuple[Label, ...]
     metadata: tuple[str, ...] = ()
+    split: str | None = None
 
     def __post_init__(self) -> None:
         """Name decisions apart whose columns differ only in what ids do not take."""
         taken: set[str] = set()
         labels = []
         for label in self.labels:
-            id_, n = label.id, 1
-            while id_ in taken:
+            named, n = label, 1
+            while not taken.isdisjoint(named.ids):
                 n += 1
-                id_ = f"{label.id}_{n}"
-            taken.add(id_)
-            labels.append(replace(label, id=id_))
+                named = replace(label, id=f"{label.id}_{n}")
+            taken |= set(named.ids)
+            labels.append(named)
         object.__setattr__(self, "labels", tuple(labels))
 
 
@@ -115,17 +163,33 @@ class Converted:
     n_empty, n_duplicates : int
         Rows left out for an empty context; rows that say the same as an earlier one, which a
         server leaves out itself.
+    sides : list of str, optional
+        The side of each row, where the file says it.
+    notes : list of str
+        What a user should know of the sides.
     """
 
     lines: list[bytes]
     refused: list[Refused] = field(default_factory=list)
     n_empty: int = 0
     n_duplicates: int = 0
+    sides: list[Side] | None = None
+    notes: list[str] = field(default_factory=list)
 
     @property
     def data(self) -> bytes:
         """The rows as one file."""
         return b"".join(self.lines)
+
+    @property
+    def parts(self) -> bytes | dict[str, bytes]:
+        """The rows as ``datasets.create`` takes them: by side, where the file says it."""
+        if self.sides is None:
+            return self.data
+        by_side: dict[str, list[bytes]] = {}
+        for side, line in zip(self.sides, self.lines, strict=True):
+            by_side.setdefault(side, []).append(line)
+        return {side: b"".join(lines) for side, lines in by_side.items()}
 
 
 def guess_mapping(table: Table, known: Sequence[dict[str, Any]] = ()) -> Mapping:
@@ -145,18 +209,29 @@ def guess_mapping(table: Table, known: Sequence[dict[str, Any]] = ()) -> Mapping
     """
     context = _guess_context(table)
     by_id = {str(one["id"]): one for one in known}
+    split = guess_split(table)
     labels = [
         _known_label(by_id[name]) for name in table.columns if name in by_id and name != context
     ]
     if not labels:
-        found = [
-            label_of(table, name)
+        guessed = [
+            label
             for name in table.columns
-            if name != context and _may_be_label(table, name)
+            if name not in {context, split} and (label := _guess_label(table, name)) is not None
         ]
-        named = [one for one in found if one.column.strip().lower() in _LABELS]
-        labels = (named or found)[:_MOST_LABELS]
-    return Mapping((context,), tuple(labels))
+        named = [label for label in guessed if label.column.strip().lower() in _LABELS]
+        labels = (named or guessed)[:_MOST_LABELS]
+    return Mapping((context,), tuple(labels), split=split)
+
+
+def guess_split(table: Table) -> str | None:
+    """Return the column that says of which split each row is, if one does."""
+    for name in table.columns:
+        if name.strip().lower() in SPLIT_COLUMNS:
+            splits = {text for cell in table.column(name) if (text := _text(cell))}
+            if {side_of(split) for split in splits} == {"training", "evaluation"}:
+                return name
+    return None
 
 
 def label_of(table: Table, column: str, question: str | None = None) -> Label:
@@ -167,14 +242,23 @@ def label_of(table: Table, column: str, question: str | None = None) -> Label:
     ValueError
         When its values cannot be outcomes.
     """
-    values = {text for cell in table.column(column) if (text := _label_text(cell))}
+    values: set[str] = set()
+    is_several = False
+    for cell in table.column(column):
+        names = list(cell) if isinstance(cell, dict) else label_names(cell)
+        is_several = is_several or (len(names) > 1 and not isinstance(cell, dict))
+        values.update(names)
     if all(map(_WHOLE.fullmatch, values)):
         values = {value.removesuffix(".0") for value in values}
-    if not 2 <= len(values) <= MAX_OUTCOMES:
+    most = MAX_DECISIONS if is_several else MAX_OUTCOMES
+    if not 2 <= len(values) <= most:
         raise ValueError(
             f"The column {column!r} has {len(values)} different values; outcomes are 2 to "
-            f"{MAX_OUTCOMES}. Name another column as the label."
+            f"{most}. Name another column as the label."
         )
+    if is_several:
+        asked = question or f'Does the {_words(column)} "{{}}" fit?'
+        return Label(column, _id_of(column), asked, "several", tuple(sorted(values)))
     lowered = {value.lower() for value in values}
     kind: Kind = "single"
     outcomes = tuple(sorted(values))
@@ -186,65 +270,149 @@ def label_of(table: Table, column: str, question: str | None = None) -> Label:
 
 
 def convert(table: Table, mapping: Mapping) -> Converted:
-    """Return the rows of a table; a row that lacks a context or every label is refused."""
+    """Return the rows of a table; a row that lacks a context or every label is refused.
+
+    Where the file has both sides, a row keeps its own, and one of training whose context is on the
+    evaluation side too is refused.
+    """
     made = Converted([], list(table.refused))
     at = {name: number for number, name in enumerate(table.columns)}
-    decisions = {label.id: label.decision() for label in mapping.labels}
-    seen: set[bytes] = set()
-    n_empty = n_duplicates = 0
-    for line, cells in table.rows:
-        context = _context([cells[at[name]] for name in mapping.context], mapping.context)
-        if context is None:
-            n_empty += 1
-            made.refused.append(Refused(line, "Its context is empty; fill it.", cells))
+    splits, files = _splits(table, mapping)
+    sides, made.notes[:] = _sides(splits)
+    held_out = _held_out(table, mapping, at, sides) if sides is not None else frozenset()
+    decisions = {one["id"]: one for label in mapping.labels for one in label.decisions()}
+    seen: set[int] = set()
+    n_empty = n_duplicates = n_leaks = 0
+    row_sides: list[Side] = []
+    for number, (line, cells) in enumerate(table.rows):
+        side = None if sides is None else sides[splits[number]]
+        sent: bytes | str
+        context = None
+        try:
+            context = _context([cells[at[name]] for name in mapping.context], mapping.context)
+            if context is None:
+                n_empty += 1
+                sent = "Its context is empty; fill it."
+            elif side == "training" and _key(context) in held_out:
+                n_leaks += 1
+                sent = "Its context is on the evaluation side too; a model may not train on it."
+            else:
+                sent = _row(context, mapping, cells, at, decisions)
+        except UnicodeError:
+            column = next((name for name in table.columns if _is_cut(cells[at[name]])), "It")
+            sent = f"{column} has a lone UTF-16 surrogate; send whole characters."
+        except (ValueError, TypeError) as error:
+            sent = f"It has a value that JSON cannot say ({error}); change it."
+        if isinstance(sent, str):
+            made.refused.append(Refused(line, sent, cells, files[number] if files else ""))
             continue
-        targets, reason = _targets(mapping, cells, at)
-        if reason is not None:
-            made.refused.append(Refused(line, reason, cells))
-            continue
-        row: dict[str, Any] = {
-            "context": context,
-            "decisions": [decisions[id_] for id_ in targets],
-            "targets": targets,
-        }
-        kept = {name: _plain(cells[at[name]]) for name in mapping.metadata}
-        if kept := {name: value for name, value in kept.items() if value is not None}:
-            row["metadata"] = kept
-        sent = json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-        n_duplicates += sent in seen
-        seen.add(sent)
+        n_duplicates += (key := hash(sent)) in seen
+        seen.add(key)
         made.lines.append(sent)
-    return Converted(made.lines, made.refused, n_empty, n_duplicates)
+        if side is not None:
+            row_sides.append(side)
+    if n_leaks:
+        made.notes.append(f"{n_leaks:,} rows of training have a context of the evaluation side.")
+    if len(set(row_sides)) < 2:
+        row_sides, sides = [], None
+    return Converted(
+        made.lines,
+        made.refused,
+        n_empty,
+        n_duplicates,
+        None if sides is None else row_sides,
+        made.notes,
+    )
 
 
-def refused_csv(table: Table, refused: Sequence[Refused]) -> str:
-    """Return the rows that were left out as CSV, with their lines and reasons."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow(["line", "reason", *table.columns])
-    for one in refused:
-        writer.writerow(
-            [one.line, one.reason, *("" if cell is None else cell for cell in one.cells)]
-        )
-    return text.getvalue()
+def _row(
+    context: Any,
+    mapping: Mapping,
+    cells: Sequence[Any],
+    at: dict[str, int],
+    decisions: dict[str, dict[str, Any]],
+) -> bytes | str:
+    """Return a row as it is sent, or why it cannot be."""
+    targets, reason = _targets(mapping, cells, at)
+    if reason is not None:
+        return reason
+    row: dict[str, Any] = {
+        "context": context,
+        "decisions": [decisions[id_] for id_ in targets],
+        "targets": targets,
+    }
+    kept = {name: _plain(cells[at[name]]) for name in mapping.metadata}
+    if kept := {name: value for name, value in kept.items() if value is not None}:
+        row["metadata"] = kept
+    text = json.dumps(row, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.encode() + b"\n"
+
+
+def _splits(table: Table, mapping: Mapping) -> tuple[list[str | None], list[str]]:
+    """Return the split of each row, and its file where there are several; none where none is told."""
+    files = [part.file for part in table.row_parts()] if len(table.parts) > 1 else []
+    if mapping.split is not None:
+        return [_text(cell) or None for cell in table.column(mapping.split)], files
+    if any(part.split is not None for part in table.parts):
+        return [part.split for part in table.row_parts()], files
+    return [], files
+
+
+def _sides(splits: Sequence[str | None]) -> tuple[dict[str | None, Side] | None, list[str]]:
+    """Return the side of each split, where there are two, and a note for each."""
+    counts = Counter(splits)
+    sides: dict[str | None, Side] = {split: side_of(split) or "training" for split in counts}
+    if set(sides.values()) != {"training", "evaluation"}:
+        return None, []
+    return sides, [
+        f"{split or 'Rows of no split'}: {n:,} rows, the {sides[split]} side"
+        + ("" if side_of(split) else " (its name says neither)")
+        for split, n in counts.items()
+    ]
+
+
+def _held_out(
+    table: Table, mapping: Mapping, at: dict[str, int], sides: Dict[str | None, Side]
+) -> frozenset[str]:
+    """Return the contexts of the evaluation side."""
+    splits, _ = _splits(table, mapping)
+    contexts: set[str] = set()
+    for split, (_, cells) in zip(splits, table.rows, strict=True):
+        if sides[split] == "evaluation":
+            context = _context([cells[at[name]] for name in mapping.context], mapping.context)
+            if context is not None:
+                contexts.add(_key(context))
+    return frozenset(contexts)
+
+
+def _key(context: Any) -> str:
+    return json.dumps(context, sort_keys=True, default=str)
+
+
+def _is_cut(cell: Any) -> bool:
+    try:
+        json.dumps(_plain(cell), ensure_ascii=False, default=str).encode()
+    except UnicodeError:
+        return True
+    return False
 
 
 def _targets(
     mapping: Mapping, cells: Sequence[Any], at: dict[str, int]
-) -> tuple[dict[str, str], str | None]:
+) -> tuple[dict[str, Any], str | None]:
     """Return the right outcomes of a row, or why it cannot be taken."""
-    targets: dict[str, str] = {}
+    targets: dict[str, Any] = {}
     for label in mapping.labels:
         cell = cells[at[label.column]]
-        if not _label_text(cell):
+        if not (cell if isinstance(cell, dict) else label_names(cell)):
             continue
-        outcome = label.outcome(cell)
-        if outcome is None:
+        outcomes = label.targets(cell)
+        if outcomes is None:
             return {}, (
-                f"{label.column} is {_label_text(cell)[:60]!r}, which is no outcome of {label.id}; "
+                f"{label.column} is {_text(cell)[:60]!r}, which is no outcome of {label.id}; "
                 f"use one of {', '.join(label.outcomes[:8])}."
             )
-        targets[label.id] = outcome
+        targets |= outcomes
     if not targets:
         names = " or ".join(label.column for label in mapping.labels)
         return {}, f"It has no label; fill {names}."
@@ -256,6 +424,8 @@ def _context(values: Sequence[Any], names: Sequence[str]) -> Any:
         value = _plain(values[0])
         if isinstance(value, dict | list):
             return value or None
+        if isinstance(value, str):
+            return value if value.strip() else None
         return _text(value) or None
     named = {name: _plain(value) for name, value in zip(names, values, strict=True)}
     filled = {name: value for name, value in named.items() if _text(value)}
@@ -280,15 +450,26 @@ def _guess_context(table: Table) -> str:
     return next((name for name in named if lengths[name] * 3 >= lengths[longest]), longest)
 
 
-def _may_be_label(table: Table, column: str) -> bool:
-    texts = [text for cell in table.column(column) if (text := _label_text(cell))]
-    values = set(texts)
-    return (
-        not all(map(_DATE.fullmatch, values))
-        and 2 <= len(values) <= min(_MOST_GUESSED, max(2, len(texts) // 2))
-        and max(map(len, values)) <= _LONGEST_NAME
-        and not any(isinstance(cell, dict | list) for cell in table.column(column))
-    )
+def _guess_label(table: Table, column: str) -> Label | None:
+    """Return a column as a label, if its cells look like one."""
+    values: set[str] = set()
+    n_filled = 0
+    for cell in table.column(column):
+        names = label_names(cell)
+        n_filled += bool(names)
+        values.update(names)
+        if len(values) > _MOST_GUESSED or isinstance(cell, dict):
+            return None
+    if (
+        all(map(_DATE.fullmatch, values))
+        or not 2 <= len(values) <= max(2, n_filled // 2)
+        or max(map(len, values)) > _LONGEST_NAME
+    ):
+        return None
+    try:
+        return label_of(table, column)
+    except ValueError:
+        return None  # lists of too many names
 
 
 def _known_label(decision: dict[str, Any]) -> Label:
@@ -326,13 +507,32 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, float):
         return value if value == value and abs(value) != float("inf") else None  # noqa: PLR0124
-    return str(value)
+    return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def _label_text(cell: Any) -> str:
-    """Return a cell as an outcome's name; empty too where a program wrote that there is no value."""
+def label_names(cell: Any) -> list[str]:
+    """Return the names of outcomes in a cell: of a list each; none where there is no value."""
+    if isinstance(cell, str) and cell[:1] == "[" and (items := _listed(cell)) is not None:
+        cell = items
+    if isinstance(cell, list):
+        texts = (_text(item) for item in cell)
+        return [text for text in dict.fromkeys(texts) if text and text.lower() not in _NO_VALUES]
     text = _text(cell)
-    return "" if text.lower() in _NO_VALUES else text
+    return [] if not text or text.lower() in _NO_VALUES else [text]
+
+
+def _listed(cell: str) -> list[Any] | None:
+    """Return a list that a program wrote as text, in JSON or as Python shows it."""
+    if len(cell) > _LONGEST_LIST or not cell.endswith("]"):
+        return None
+    for read in (json.loads, ast.literal_eval):
+        try:
+            value = read(cell)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            continue
+        if isinstance(value, list) and all(isinstance(item, str | int | float) for item in value):
+            return value
+    return None
 
 
 def _text(cell: Any) -> str:

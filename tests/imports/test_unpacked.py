@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from steelyard.batch.files import batches_of
+from steelyard.batch.files import RowFile
 from steelyard.client.tables import read_table
-from steelyard.client.tables.unpacked import UnpackedBytes, check_zip, parquet_batches
-from steelyard.client.tables.workbooks import check_workbook
+from steelyard.imports.unpacked import UnpackedBytes, check_zip, parquet_batches
+from steelyard.imports.workbooks import check_workbook
 
 TEXT = "x" * 100_000
 REFUSED = "unpacks to more than 8 MiB. Split it"
@@ -71,7 +71,7 @@ def test_parquet_in_other_places(tmp_path):
     with pytest.raises(ValueError, match=REFUSED):
         read_table(tmp_path)
     # Rows that are answered some at a time are bounded by what is decoded at one time.
-    batches = batches_of(tmp_path / "a.parquet", ["text"], 10)
+    batches = RowFile(tmp_path / "a.parquet").batches(["text"], 10)
     assert next(batches).contexts == [TEXT] * 10
 
 

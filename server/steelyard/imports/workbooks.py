@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Iterable
 from xml.parsers import expat
 
-from steelyard.client.tables.unpacked import UnpackedBytes, check_zip, entry_chunks
+from steelyard.imports.unpacked import UnpackedBytes, check_zip, entry_chunks
 
 #: Bytes of a cell in the rectangle of a sheet.
 _CELL_BYTES = 32

@@ -1,0 +1,87 @@
+"""Parquet and Arrow files as tables, with the names that ``datasets`` keeps of classes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.ipc
+
+from steelyard.imports.tables import Refused, Row, Table, unique_names
+from steelyard.imports.unpacked import UnpackedBytes, decoded_bytes, read_parquet
+
+#: The metadata of an Arrow schema in which ``datasets`` says what its columns are.
+_FEATURES = b"huggingface"
+
+
+def parquet_table(file: BinaryIO, name: str, unpacked: UnpackedBytes) -> Table:
+    """Return the rows of a Parquet file."""
+    try:
+        table = read_parquet(file, unpacked)
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"{name} cannot be read as Parquet: {error}.") from error
+    return _table(table, "Parquet")
+
+
+def arrow_table(path: Path, unpacked: UnpackedBytes) -> Table:
+    """Return the rows of an Arrow file as ``datasets`` saves them."""
+    try:
+        with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as stream:
+            batches = []
+            for batch in stream:
+                unpacked.add(sum(map(decoded_bytes, batch.columns)))
+                batches.append(batch)
+            table = pa.Table.from_batches(batches, stream.schema)
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"{path.name} cannot be read as Arrow: {error}.") from error
+    return _table(table, "Arrow")
+
+
+def _table(table: pa.Table, told: str) -> Table:
+    columns, notes = unique_names(table.column_names)
+    classes = _class_names(table.schema)
+    cells = []
+    refused: list[Refused] = []
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        try:
+            values = column.to_pylist()
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"The column {name} is not UTF-8: {error}. Write the file again."
+            ) from None
+        if name in classes:
+            values = [_class_name(value, classes[name]) for value in values]
+        cells.append(values)
+    rows: list[Row] = [(n, list(row)) for n, row in enumerate(zip(*cells, strict=True), 1)]
+    return Table(columns, rows, refused, told, notes)
+
+
+def _class_names(schema: pa.Schema) -> dict[str, list[str]]:
+    """Return the names of the classes of columns that ``datasets`` keeps as numbers, or lists of them."""
+    try:
+        told = json.loads((schema.metadata or {}).get(_FEATURES, b"{}"))
+        features = dict(told.get("info", {}).get("features", {}))
+    except (ValueError, AttributeError, TypeError):
+        return {}
+    found = {column: _names_of(feature) for column, feature in features.items()}
+    return {column: names for column, names in found.items() if names is not None}
+
+
+def _names_of(feature: Any) -> list[str] | None:
+    if isinstance(feature, list) and len(feature) == 1:
+        return _names_of(feature[0])
+    if not isinstance(feature, Mapping):
+        return None
+    if feature.get("_type") == "ClassLabel" and isinstance(feature.get("names"), list):
+        return list(map(str, feature["names"]))
+    return _names_of(feature.get("feature"))
+
+
+def _class_name(value: Any, names: Sequence[str]) -> Any:
+    if isinstance(value, list):
+        return [name for item in value if (name := _class_name(item, names)) is not None]
+    # -1 is how datasets says that a row has no label.
+    return names[value] if isinstance(value, int) and 0 <= value < len(names) else None

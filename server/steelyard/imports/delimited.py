@@ -1,0 +1,301 @@
+"""CSV and its kind, read strictly and row by row: what cannot be read is told, and left out."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+
+from steelyard.imports.encodings import Encoding, Source, find_encoding
+from steelyard.imports.tables import SAMPLE_RECORDS, Refused, Row, find_header
+from steelyard.wire.violations import has_lone_surrogate
+
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+#: Characters of a row, at most: one that is longer is taken for a mark that is not closed.
+MAX_ROW_CHARACTERS = 16 * 1024 * 1024
+#: Lines of a cell beyond which it is told.
+LONG_CELL_LINES = 20
+_SAMPLE_CHARACTERS = 1 << 18
+#: Lines inside a cell that look like rows: so many, all of them, are rows that it swallowed.
+_LEAST_SWALLOWED = 3
+#: The line in which Excel is told the separator.
+_NAMED_SEPARATOR = re.compile(r"sep=(.)\r?\n?", re.IGNORECASE)
+_SURROGATES = "has a lone UTF-16 surrogate; send whole characters."
+
+
+@dataclass(slots=True)
+class Options:
+    """How a user says that a file is to be read, where it is not to be found out."""
+
+    encoding: str | None = None
+    takes_long_cells: bool = False
+
+
+@dataclass(slots=True)
+class Delimited:
+    """A file of rows with a separator; ``rows`` yields them, and adds those it refuses to ``refused``."""
+
+    columns: tuple[str, ...]
+    rows: Iterator[Row]
+    refused: list[Refused]
+    told: str
+    notes: list[str] = field(default_factory=list)
+
+
+def read_delimited(
+    source: Source, options: Options | None = None, encoding: Encoding | None = None
+) -> Delimited:
+    """Open a file of rows: the names of its columns are read, and the rows when they are asked for.
+
+    Raises
+    ------
+    ValueError
+        When its encoding cannot be told, or it has no line with names.
+    """
+    options = options or Options()
+    encoding = encoding or find_encoding(source, options.encoding)
+    with encoding.open(source) as text:
+        sample = text.read(_SAMPLE_CHARACTERS)
+    named = _NAMED_SEPARATOR.match(sample)
+    n_before = 0
+    if named is not None and named[1] in SEPARATORS:
+        separator, n_before = named[1], 1
+    else:
+        separator = _find_separator(sample)
+    is_quoted = not _is_unquoted(source, encoding, separator, n_before)
+    refused: list[Refused] = []
+    reader = _Records(separator, refused, is_quoted=is_quoted, takes_long=options.takes_long_cells)
+    records = reader.read(_lines(source, encoding, n_before), n_before)
+    first = list(islice(records, SAMPLE_RECORDS))
+    header = find_header(first)
+    if header is None:
+        raise ValueError(f"{source.name} has no line with names of columns; add one.")
+    told = f"Text separated by {SEPARATORS[separator]}, {encoding.name}"
+    notes = header.notes
+    if not is_quoted:
+        notes.append("Quotation marks are part of the cells: its rows are not quoted.")
+    rows = reader.rows(chain(first[header.n_above + 1 :], records), len(header.columns))
+    notes += reader.notes
+    reader.notes = notes
+    return Delimited(header.columns, rows, refused, told, notes)
+
+
+def split_records(
+    lines: Iterable[str], separator: str = ",", n_before: int = 0
+) -> Iterator[tuple[int, list[str]] | Refused]:
+    """Yield the records of CSV with their first lines, and those that cannot be read."""
+    refused: list[Refused] = []
+    for record in _Records(separator, refused, is_quoted=True, takes_long=True).read(
+        lines, n_before
+    ):
+        yield from refused
+        refused.clear()
+        yield record
+    yield from refused
+
+
+def _lines(source: Source, encoding: Encoding, n_before: int) -> Iterator[str]:
+    with encoding.open(source) as text:
+        yield from islice(text, n_before, None)
+
+
+class _Lines:
+    """Lines that can be given back; those of the record that is read are kept."""
+
+    def __init__(self, lines: Iterable[str], n_before: int) -> None:
+        self._lines = iter(lines)
+        self._again: deque[str] = deque()
+        self.n_read = n_before
+        self.record: list[str] = []
+        self._n_characters = 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = self._again.popleft() if self._again else next(self._lines)
+        self.n_read += 1
+        self.record.append(line)
+        if len(self.record) > 1:
+            self._n_characters += len(line)
+            if self._n_characters > MAX_ROW_CHARACTERS:
+                raise csv.Error("unexpected end of data")
+        return line
+
+    def begin(self) -> None:
+        self.record.clear()
+        self._n_characters = 0
+
+    def give_back(self, n_used: int) -> list[str]:
+        """Return the lines of the record that are used, and read the others again."""
+        self._again.extendleft(reversed(self.record[n_used:]))
+        self.n_read -= len(self.record) - n_used
+        return self.record[:n_used]
+
+
+class _Records:
+    """Cuts lines into records, and refuses what is none."""
+
+    def __init__(
+        self, separator: str, refused: list[Refused], *, is_quoted: bool, takes_long: bool
+    ) -> None:
+        self._separator = separator
+        self._refused = refused
+        self._is_quoted = is_quoted
+        self._takes_long = takes_long
+        self.notes: list[str] = []
+
+    def read(self, lines: Iterable[str], n_before: int) -> Iterator[tuple[int, list[str]]]:
+        """Yield the cells of each record that has any, with the line that it begins on."""
+        # A context may be longer than what Python takes for a mistake; the limit is the process's.
+        csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_CHARACTERS))
+        left = _Lines(lines, n_before)
+        reader = self._reader(left)
+        record = left.record
+        while True:
+            left.begin()
+            start = left.n_read + 1
+            try:
+                cells = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                self._refuse(start, left, error)
+                reader = self._reader(left)
+                continue
+            if len(record) > 3 and (reason := self._swallowed(start, record, len(cells))):
+                self._refused.append(Refused(start, reason, cells))
+            elif any(cells) and any(map(str.strip, cells)):
+                yield start, cells
+
+    def rows(self, records: Iterator[tuple[int, list[str]]], n_columns: int) -> Iterator[Row]:
+        """Yield the records that have a cell for each column, and whole characters."""
+        for line, cells in records:
+            if len(cells) != n_columns:
+                if len(cells) > n_columns and not any(map(str.strip, cells[n_columns:])):
+                    yield line, list(cells[:n_columns])  # separators at the end
+                    continue
+                reason = (
+                    f"It has {len(cells)} cells, and there are {n_columns} columns; quote cells that "
+                    "have the separator in them."
+                )
+                self._refused.append(Refused(line, reason, cells))
+            elif any(not cell.isascii() and has_lone_surrogate(cell) for cell in cells):
+                self._refused.append(Refused(line, wrong_characters(cells), cells))
+            else:
+                yield line, cells
+
+    def _reader(self, lines: Iterable[str]) -> Iterator[list[str]]:
+        if self._is_quoted:
+            return csv.reader(lines, delimiter=self._separator, strict=True)
+        return csv.reader(lines, delimiter=self._separator, quoting=csv.QUOTE_NONE, strict=True)
+
+    def _refuse(self, start: int, left: _Lines, error: csv.Error) -> None:
+        place = _opening(left.record, self._separator)
+        n_used, column = place or (1, 1)
+        used = left.give_back(n_used)
+        if "field larger" in str(error):
+            reason = f"A cell has over {MAX_ROW_CHARACTERS:,} characters; shorten it."
+        else:
+            reason = (
+                f"The quotation mark in line {start + n_used - 1}, character {column} is not closed "
+                "before a separator or the end of the line; close it, and double marks inside a cell."
+            )
+        self._refused.append(Refused(start, reason, ["".join(used).rstrip("\r\n")]))
+
+    def _swallowed(self, start: int, record: Sequence[str], n_cells: int) -> str | None:
+        """Return why a record of many lines is not taken; long ones that are get a note."""
+        n_lines = len(record)
+        if self._takes_long or n_cells < 2:
+            return None
+        inner = record[1:-1]
+        n_like = sum(line.count(self._separator) == n_cells - 1 for line in inner)
+        is_long = n_lines > LONG_CELL_LINES
+        if len(inner) >= _LEAST_SWALLOWED and n_like >= (len(inner) / 2 if is_long else len(inner)):
+            return (
+                f"It has a cell of {n_lines} lines, to line {start + n_lines - 1}, that look like rows; "
+                "close or double its quotation mark, or take it as it is (--long-cells)."
+            )
+        if is_long:
+            self.notes.append(
+                f"Line {start} begins a row of {n_lines} lines; look whether it is one."
+            )
+        return None
+
+
+def wrong_characters(cells: Sequence[str]) -> str:
+    """Return why cells with lone surrogates are refused: bytes that are not text, or half characters."""
+    wrong = next(sign for cell in cells for sign in cell if "\ud800" <= sign <= "\udfff")
+    if "\udc80" <= wrong <= "\udcff":
+        return (
+            f"It has the byte 0x{ord(wrong) - 0xDC00:02X}, which is not UTF-8; write it as UTF-8."
+        )
+    return f"It {_SURROGATES}"
+
+
+def _opening(record: Sequence[str], separator: str) -> tuple[int, int] | None:
+    """Return the line of a record, and the character in it, where a mark opens that does not close."""
+    place = None
+    is_open = was_mark = False
+    at_start = True
+    for number, line in enumerate(record, 1):
+        for column, sign in enumerate(line, 1):
+            if is_open:
+                if was_mark:
+                    was_mark = False
+                    if sign == '"':
+                        continue
+                    if sign != separator and sign not in "\r\n":
+                        return place
+                    is_open, at_start = False, sign == separator or sign in "\r\n"
+                elif sign == '"':
+                    was_mark = True
+            elif at_start and sign == '"':
+                is_open, place = True, (number, column)
+            else:
+                at_start = sign == separator or sign in "\r\n"
+    return place
+
+
+def _find_separator(sample: str) -> str:
+    """Return the separator that cuts the first records most evenly into most cells."""
+
+    def fit(separator: str) -> tuple[float, int]:
+        reader = csv.reader(io.StringIO(sample, newline=""), delimiter=separator)
+        try:
+            widths = Counter(len(cells) for cells in islice(reader, SAMPLE_RECORDS) if cells)
+        except csv.Error:
+            return 0.0, 0
+        if not widths:
+            return 0.0, 0
+        width, n_even = widths.most_common(1)[0]
+        return (n_even / widths.total() if width > 1 else 0.0), width
+
+    return max(SEPARATORS, key=fit)
+
+
+def _is_unquoted(source: Source, encoding: Encoding, separator: str, n_before: int) -> bool:
+    """Return whether quotation marks are part of cells, as programs write that separate by tabs.
+
+    That is so where some mark means nothing, and every line has as many cells as any other.
+    """
+    if separator not in "\t|":
+        return False
+    n_separators = None
+    has_marks = False
+    for line in _lines(source, encoding, n_before):
+        if not line.strip():
+            continue
+        count = line.count(separator)
+        n_separators = count if n_separators is None else n_separators
+        if count != n_separators or not count:
+            return False
+        has_marks = has_marks or '"' in line
+    if not has_marks:
+        return False
+    lines = _lines(source, encoding, n_before)
+    return any(isinstance(record, Refused) for record in split_records(lines, separator, n_before))

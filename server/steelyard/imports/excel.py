@@ -1,0 +1,82 @@
+"""Excel workbooks as tables, with the row numbers that Excel shows."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from typing import Any
+
+from steelyard.imports.tables import SAMPLE_RECORDS, Row, Table, find_header
+from steelyard.imports.unpacked import UnpackedBytes
+from steelyard.imports.workbooks import check_workbook
+
+_ZIP = b"PK\x03\x04"
+
+
+def excel_table(data: bytes, name: str, sheet: str | None) -> Table:
+    """Return the rows of a sheet: the named one, or the first that has a table."""
+    try:
+        import fastexcel  # noqa: PLC0415  an extra
+    except ImportError as error:
+        raise ValueError(
+            f"{name} is an Excel file; pip install 'steelyard[excel]', or save it as CSV."
+        ) from error
+    if data.startswith(_ZIP):
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            check_workbook(archive, UnpackedBytes(name))
+    try:
+        book = fastexcel.read_excel(data)
+        if sheet is not None and sheet not in book.sheet_names:
+            raise ValueError(
+                f"{name} has no sheet {sheet!r}; it has {', '.join(book.sheet_names)}."
+            )
+        names = [sheet] if sheet is not None else list(book.sheet_names)
+        chosen, table = names[0], None
+        for candidate in names:
+            rows = _sheet(book, candidate)
+            if table is None or (rows is not None and len(rows.columns) > 1):
+                chosen, table = candidate, rows
+            # A first sheet that explains the workbook is common: one with two columns is a table.
+            if table is not None and len(table.columns) > 1:
+                break
+    except fastexcel.FastExcelError as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"{name} cannot be read as Excel: {reason}. Save it as CSV.") from error
+    if table is None:
+        raise ValueError(f"{name} has no sheet with rows; choose another file.")
+    told = "Excel" if len(book.sheet_names) == 1 else f"Excel, the sheet {chosen}"
+    return Table(table.columns, table.rows, told=told, notes=table.notes)
+
+
+def _sheet(book: Any, name: str) -> Table | None:
+    """Return the rows of a sheet; ``None`` of one without."""
+    frame = book.load_sheet(name, header_row=None, skip_rows=0, dtypes="string").to_polars()
+    rows: list[Row] = [
+        (number, list(cells))
+        for number, cells in enumerate(frame.iter_rows(), 1)
+        if any(cell is not None and cell.strip() for cell in cells)
+    ]
+    header = find_header(rows[:SAMPLE_RECORDS])
+    below = rows[header.n_above + 1 :] if header is not None else []
+    if header is None or not below:
+        return None
+    columns, notes = header.columns, header.notes
+    # Columns that are empty throughout are those that were only formatted.
+    named = rows[header.n_above][1]
+    full = [
+        place
+        for place in range(len(columns))
+        if (named[place] or "").strip() or any(cells[place] is not None for _, cells in below)
+    ]
+    if len(full) < len(columns):
+        lost = {columns[place] for place in range(len(columns))} - {
+            columns[place] for place in full
+        }
+        notes = [
+            note
+            for note in notes
+            if not any(note.endswith(f"called {name} here.") for name in lost)
+        ]
+        columns = tuple(columns[place] for place in full)
+        below = [(number, [cells[place] for place in full]) for number, cells in below]
+    return Table(columns, below, notes=notes)

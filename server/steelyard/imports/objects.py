@@ -1,0 +1,156 @@
+"""JSON objects as rows: one a line, in one array, or in an object that has one array."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from steelyard.imports.delimited import wrong_characters
+from steelyard.imports.encodings import Encoding, Source
+from steelyard.imports.tables import Refused, Table, unique_names
+from steelyard.wire.violations import has_lone_surrogate
+
+#: An object with its line, or its number from 1.
+Numbered = tuple[int, dict[str, Any]]
+_SHOWN_CHARACTERS = 200
+
+
+class _RepeatedNameError(ValueError):
+    """An object that has a name twice, of which one value would be lost."""
+
+
+def read_objects(source: Source, encoding: Encoding) -> tuple[list[Numbered], list[Refused], str]:
+    """Return the objects of a file, what is none, and what the file is; no object where it is no JSON."""
+    with encoding.open(source) as text:
+        start = text.read(1)
+        while start.isspace():
+            start = text.read(1)
+        is_object = start == "{"
+    if is_object and (rows := _whole_lines(source, encoding)) is not None:
+        return *rows, f"JSON Lines, {encoding.name}"
+    with encoding.open(source) as text:
+        try:
+            value = _loads(text.read())
+        except ValueError as error:
+            if is_object:
+                return *_json_lines(source, encoding), f"JSON Lines, {encoding.name}"
+            return [], [Refused(getattr(error, "lineno", 1), f"It is no JSON: {error}.", ())], ""
+    lists = [value] if isinstance(value, list) else [
+        part for part in value.values() if isinstance(part, list)
+    ]  # fmt: skip
+    if len(lists) != 1 or not all(isinstance(row, dict) for row in lists[0]):
+        if is_object:
+            return [(1, value)], [], f"JSON, {encoding.name}"
+        return [], [Refused(1, "It is no array of objects; give one object a row.", ())], ""
+    rows_: list[Numbered] = []
+    refused: list[Refused] = []
+    for number, row in enumerate(lists[0], 1):
+        _sort_out(number, row, json.dumps(row), rows_, refused)
+    return rows_, refused, f"JSON, {encoding.name}"
+
+
+def table_of(rows: Sequence[Numbered], refused: list[Refused], told: str) -> Table:
+    """Return objects as a table that has a column for each name."""
+    names = tuple(dict.fromkeys(name for _, row in rows for name in row))
+    columns, notes = unique_names(names)
+    cells = [(number, [row.get(name) for name in names]) for number, row in rows]
+    return Table(columns, cells, refused, told, notes)
+
+
+def json_lines(
+    source: Source, encoding: Encoding, *, is_raw: bool = False
+) -> Iterator[Numbered | Refused]:
+    """Yield the object of each line, or why there is none; ``is_raw`` keeps values as they are written."""
+    with encoding.open(source) as text:
+        number = 0
+        held = ""
+        for line in text:
+            # Other line ends than \n are part of a line of JSON.
+            held += line
+            if not held.endswith("\n"):
+                continue
+            number += 1
+            if row := _row(number, held, is_raw=is_raw):
+                yield row
+            held = ""
+        if held and (row := _row(number + 1, held, is_raw=is_raw)):
+            yield row
+
+
+def _row(number: int, line: str, *, is_raw: bool) -> Numbered | Refused | None:
+    if line.isspace():
+        return None
+    raw = line.rstrip("\r\n")
+    if not line.isascii() and has_lone_surrogate(line):
+        return Refused(number, wrong_characters([line]), (raw,))
+    try:
+        row = _loads(line)
+        if is_raw and isinstance(row, dict):
+            return number, msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+    except (ValueError, RecursionError, msgspec.MsgspecError) as error:
+        return Refused(number, f"It is no JSON: {error}.", (raw,))
+    if not isinstance(row, dict):
+        return Refused(number, "It is no JSON object; give one a line.", (raw,))
+    reason = _surrogates(row) if "\\u" in line else None
+    return Refused(number, reason, (raw,)) if reason else (number, row)
+
+
+def _whole_lines(source: Source, encoding: Encoding) -> tuple[list[Numbered], list[Refused]] | None:
+    """Return the rows of a file that begins with an object on a line; ``None`` of any other."""
+    lines = json_lines(source, encoding)
+    first = next(lines, None)
+    if first is None or isinstance(first, Refused):
+        return None
+    second = next(lines, None)
+    if second is None:
+        return None  # one object may have the rows in an array
+    rows: list[Numbered] = []
+    refused: list[Refused] = []
+    for row in (first, second):
+        (refused if isinstance(row, Refused) else rows).append(row)  # type: ignore[arg-type]
+    for row in lines:
+        (refused if isinstance(row, Refused) else rows).append(row)  # type: ignore[arg-type]
+    return rows, refused
+
+
+def _json_lines(source: Source, encoding: Encoding) -> tuple[list[Numbered], list[Refused]]:
+    rows: list[Numbered] = []
+    refused: list[Refused] = []
+    for row in json_lines(source, encoding):
+        (refused if isinstance(row, Refused) else rows).append(row)  # type: ignore[arg-type]
+    return rows, refused
+
+
+def _sort_out(
+    number: int, row: dict[str, Any], raw: str, rows: list[Numbered], refused: list[Refused]
+) -> None:
+    reason = _surrogates(row) if "\\u" in raw else None
+    if reason is None:
+        rows.append((number, row))
+    else:
+        refused.append(Refused(number, reason, (raw,)))
+
+
+def _surrogates(row: dict[str, Any]) -> str | None:
+    for name, value in row.items():
+        text = json.dumps([name, value], ensure_ascii=False)
+        if has_lone_surrogate(text):
+            shown = name if not has_lone_surrogate(name) else "A name"
+            return f"{shown} has a lone UTF-16 surrogate; send whole characters."
+    return None
+
+
+def _loads(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=_object)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        names = [name for name, _ in pairs]
+        name = next(name for name in names if names.count(name) > 1)
+        raise _RepeatedNameError(f"the name {name!r} is there twice; give each once")
+    return made

@@ -1,0 +1,242 @@
+"""A file or a folder as a table: what it is, how it is encoded and separated is found from its bytes."""
+
+from __future__ import annotations
+
+import io
+import json
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from steelyard.imports.columnar import arrow_table, parquet_table
+from steelyard.imports.delimited import Options, read_delimited
+from steelyard.imports.encodings import Source, find_encoding
+from steelyard.imports.excel import excel_table
+from steelyard.imports.objects import read_objects, table_of
+from steelyard.imports.splits import split_of
+from steelyard.imports.tables import Part, Refused, Row, Table, TextRows
+from steelyard.imports.unpacked import UnpackedBytes, check_zip
+from steelyard.wire.csv_cells import unguard
+
+#: Endings of the files that are read; a folder of Hugging Face ``datasets`` is too.
+ENDINGS = (
+    ".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".xlsx", ".xls", ".parquet", ".zip",
+)  # fmt: skip
+#: Of a folder the files of the first kind that it has are read.
+_KINDS = ((".arrow",), (".parquet",), (".csv", ".tsv", ".jsonl", ".ndjson", ".json"))
+#: What folders of ``datasets`` have beside rows.
+_NO_ROWS = frozenset({"dataset_dict.json", "dataset_info.json", "dataset_infos.json", "state.json"})
+_MARK = b"\xef\xbb\xbf"
+#: Columns of what Steelyard exports, be it of no rows; cells of CSV are guarded against spreadsheets.
+_OURS = frozenset({"context", "is_text"})
+_PARQUET, _ZIP, _OLE, _GZIP = b"PAR1", b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"\x1f\x8b"
+
+
+def are_rows(data: bytes) -> bool:
+    """Return whether a file has JSON Lines of rows as datasets have them, and no table."""
+    line = data.lstrip(_MARK).lstrip().split(b"\n", 1)[0]
+    if not line.startswith(b"{"):
+        return False
+    try:
+        row = json.loads(line)
+    except ValueError:
+        # Whoever checks rows says what is wrong with it; an object over many lines is none.
+        return b'"context"' in line
+    return "context" in row and "decisions" in row
+
+
+def read_table(
+    source: str | Path | bytes,
+    name: str = "",
+    *,
+    sheet: str | None = None,
+    encoding: str | None = None,
+    long_cells: bool = False,
+) -> Table:
+    """Read a file or a folder as a table.
+
+    Parameters
+    ----------
+    source : path or bytes
+        CSV with any of four separators, objects as JSON Lines or in one array, Excel, Parquet, or a
+        folder, packed or not, that ``datasets`` wrote or that has files of one of these kinds.
+    name : str
+        What the file is called, where bytes are given; for messages.
+    sheet : str, optional
+        Of Excel: the sheet; the first one with a table when left out.
+    encoding : str, optional
+        Of text: how it is encoded; found when left out.
+    long_cells : bool
+        Of CSV: take cells of many lines that look like rows as they are.
+
+    Raises
+    ------
+    ValueError
+        When it cannot be read, or has no rows; the message says what to do.
+    """
+    options = Options(encoding, long_cells)
+    table = _read(source, name, sheet, options)
+    if table.rows or set(table.columns) >= _OURS:
+        return table
+    if table.refused:
+        first = table.refused[0]
+        raise ValueError(f"No row can be read. {first.place.capitalize()}: {first.reason}")
+    raise ValueError(
+        f"{name or 'The file'} has no rows below the names of its columns; choose another."
+    )
+
+
+def _read(source: str | Path | bytes, name: str, sheet: str | None, options: Options) -> Table:
+    if isinstance(source, bytes):
+        return _table_of(Source(name or "The file", source), sheet, options)
+    path = Path(source)
+    if path.is_dir():
+        return _folder(path, options)
+    UnpackedBytes(path.name).check(path.stat().st_size)
+    return _table_of(Source(path.name, path), sheet, options)
+
+
+def _table_of(source: Source, sheet: str | None, options: Options) -> Table:
+    name = source.name
+    start = next(source.chunks(), b"")
+    if not start.strip() and not any(chunk.strip() for chunk in source.chunks()):
+        raise ValueError(f"{name} is empty; choose another file.")
+    if start.startswith(_PARQUET):
+        with source.open() as file:
+            return parquet_table(file, name, UnpackedBytes(name))
+    if start.startswith((_ZIP, _OLE)):
+        data = b"".join(source.chunks())
+        if start.startswith(_ZIP) and (packed := _packed(data, name, options)) is not None:
+            return packed
+        return excel_table(data, name, sheet)
+    if start.startswith(_GZIP):
+        raise ValueError(f"{name} is compressed; unpack it, and import what is in it.")
+    return _text(source, options)
+
+
+def _text(source: Source, options: Options) -> Table:
+    encoding = find_encoding(source, options.encoding)
+    with encoding.open(source) as text:
+        start = text.read(4096).lstrip()[:1]
+    if start and start in "{[":
+        rows, refused, told = read_objects(source, encoding)
+        if rows or told:
+            return table_of(rows, refused, told)
+    opened = read_delimited(source, options, encoding)
+    columns, rows_ = opened.columns, opened.rows
+    if set(columns) >= _OURS:
+        columns = tuple(map(unguard, columns))
+        rows_ = ((line, [unguard(cell) for cell in cells]) for line, cells in rows_)
+    filled = ((line, [cell if cell.strip() else None for cell in cells]) for line, cells in rows_)
+    return Table(columns, TextRows(filled, len(columns)), opened.refused, opened.told, opened.notes)
+
+
+def _folder(folder: Path, options: Options) -> Table:
+    """Read what ``datasets`` saved, one split or all, or a folder with files of rows."""
+    unpacked = UnpackedBytes(str(folder))
+    paths = _of_one_kind(
+        [path for path in sorted(folder.rglob("*")) if path.is_file()],
+    )
+    if not paths:
+        raise ValueError(
+            f"{folder} has no .arrow, .parquet, .csv or .jsonl files; give a folder that datasets saved."
+        )
+    is_saved = (folder / "dataset_dict.json").exists()
+    tables = []
+    for path in paths:
+        inner = path.relative_to(folder)
+        split = inner.parts[0] if is_saved and len(inner.parts) > 1 else split_of(inner)
+        if path.suffix == ".arrow":
+            table = arrow_table(path, unpacked)
+        elif path.suffix == ".parquet":
+            with path.open("rb") as file:
+                table = parquet_table(file, path.name, unpacked)
+        else:
+            unpacked.add(path.stat().st_size)
+            table = _text(Source(str(inner), path), options)
+        tables.append((str(inner), split, table))
+    return _joined(tables, f"{_files(len(tables))} of a folder")
+
+
+def _of_one_kind(paths: Sequence[Any]) -> list[Any]:
+    for endings in _KINDS:
+        found = [
+            path
+            for path in paths
+            if path.suffix.lower() in endings
+            and not path.name.startswith(("cache-", ".", "__MACOSX"))
+            and path.name not in _NO_ROWS
+        ]
+        if found:
+            return found
+    return []
+
+
+def _files(n: int) -> str:
+    return f"{n} file{'' if n == 1 else 's'}"
+
+
+def _packed(data: bytes, name: str, options: Options) -> Table | None:
+    """Return the rows of a packed folder; ``None`` where the zip is Excel's."""
+    with _open_zip(data, name) as archive:
+        names = [entry for entry in archive.namelist() if not entry.endswith("/")]
+        if "xl/workbook.xml" in {entry.lower() for entry in names}:
+            return None
+        paths = _of_one_kind(
+            [PurePosixPath(entry) for entry in sorted(names) if not entry.startswith("__MACOSX/")]
+        )
+        if not paths:
+            return None
+        check_zip(archive, UnpackedBytes(name))
+        unpacked = UnpackedBytes(name)
+        tables = []
+        for path in paths:
+            content = archive.read(str(path))
+            if path.suffix == ".parquet":
+                table = parquet_table(io.BytesIO(content), path.name, unpacked)
+            elif path.suffix == ".arrow":
+                with tempfile.NamedTemporaryFile(suffix=".arrow") as file:
+                    file.write(content)
+                    file.flush()
+                    table = arrow_table(Path(file.name), unpacked)
+            else:
+                unpacked.add(len(content))
+                table = _text(Source(str(path), content), options)
+            tables.append((str(path), split_of(path), table))
+    return _joined(tables, f"{_files(len(tables))} of a packed folder")
+
+
+@contextmanager
+def _open_zip(data: bytes, name: str) -> Iterator[zipfile.ZipFile]:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            yield archive
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, zlib.error, EOFError) as error:
+        raise ValueError(f"{name} cannot be unpacked: {error}. Save it again.") from error
+
+
+def _joined(tables: Sequence[tuple[str, str | None, Table]], told: str) -> Table:
+    """Return the rows of several files, with the file and the split of each."""
+    columns = tuple(dict.fromkeys(name for _, _, table in tables for name in table.columns))
+    rows: list[Row] = []
+    refused: list[Refused] = []
+    parts: list[Part] = []
+    notes: list[str] = []
+    is_several = len(tables) > 1
+    for file, split, table in tables:
+        parts.append(Part(len(rows), file if is_several else "", split))
+        refused += [replace(row, file=file) if is_several else row for row in table.refused]
+        notes += [f"{file}: {note}" if is_several else note for note in table.notes]
+        if table.columns == columns:
+            rows += table.rows
+            continue
+        places = {name: place for place, name in enumerate(table.columns)}
+        for line, cells in table.rows:
+            row = [cells[places[name]] if name in places else None for name in columns]
+            rows.append((line, row))
+    return Table(columns, rows, refused, told, notes, tuple(parts))

@@ -1,0 +1,270 @@
+"""A table: named columns, rows with their places in a file, and the rows that cannot be used."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any, overload
+
+import pyarrow as pa
+
+#: A row: its line in the file, or its number from 1, and its cells.
+Row = tuple[int, list[Any]]
+
+#: Rows that are stored together.
+_CHUNK_ROWS = 8_192
+#: Rows at the start in which the names of the columns are looked for.
+SAMPLE_RECORDS = 50
+_MOST_SHOWN = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A row that cannot be imported.
+
+    Attributes
+    ----------
+    line : int
+        Where it is in the file: a line, or the number of a row, from 1.
+    reason : str
+        Why not, and what to do; it names the column where one is at fault.
+    cells : sequence
+        What it has, as it was.
+    file : str
+        Of several files: the one that it is in.
+    """
+
+    line: int
+    reason: str
+    cells: Sequence[Any]
+    file: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where it is, in words."""
+        return f"{self.file}, line {self.line}" if self.file else f"line {self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows of a table from a place on that are of one file, and perhaps of one side."""
+
+    start: int
+    file: str = ""
+    split: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What a file has.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Their names, each once.
+    rows : sequence
+        The line and the cells of each row.
+    refused : list of Refused
+        Rows that are no rows of the table.
+    told : str
+        What the file was taken for.
+    notes : list of str
+        What else a user should know of how it was read.
+    parts : tuple of Part
+        Where the rows of each file begin, if there are several, or they are of splits.
+    """
+
+    columns: tuple[str, ...]
+    rows: Sequence[Row]
+    refused: list[Refused] = field(default_factory=list)
+    told: str = ""
+    notes: list[str] = field(default_factory=list)
+    parts: tuple[Part, ...] = ()
+
+    def column(self, name: str) -> Iterator[Any]:
+        """Yield the cells of a column, by row."""
+        place = self.columns.index(name)
+        if isinstance(self.rows, TextRows):
+            return self.rows.column(place)
+        return (cells[place] for _, cells in self.rows)
+
+    def row_parts(self) -> Iterator[Part]:
+        """Yield the part of each row."""
+        ends = [part.start for part in self.parts[1:]] + [len(self.rows)]
+        for part, end in zip(self.parts, ends, strict=True):
+            for _ in range(part.start, end):
+                yield part
+
+    def with_notes(self, *notes: str) -> Table:
+        """Return the table with further notes."""
+        return replace(self, notes=[*self.notes, *notes])
+
+
+class TextRows(Sequence[Row]):
+    """Rows of texts, which take little more memory than their characters."""
+
+    def __init__(self, rows: Iterable[Row], n_columns: int) -> None:
+        self._chunks: list[tuple[Any, list[Any]]] = []
+        self._n_rows = 0
+        lines: list[int] = []
+        columns: list[list[Any]] = [[] for _ in range(n_columns)]
+        adds = [column.append for column in columns]
+        for line, cells in rows:
+            lines.append(line)
+            for add, cell in zip(adds, cells, strict=True):
+                add(cell)
+            if len(lines) == _CHUNK_ROWS:
+                self._store(lines, columns)
+                lines = []
+                for column in columns:
+                    column.clear()
+        if lines:
+            self._store(lines, columns)
+
+    def _store(self, lines: list[int], columns: list[list[Any]]) -> None:
+        texts = [pa.array(column, pa.large_string()) for column in columns]
+        self._chunks.append((pa.array(lines, pa.int64()), texts))
+        self._n_rows += len(lines)
+
+    def column(self, place: int) -> Iterator[Any]:
+        """Yield the cells of a column."""
+        return chain.from_iterable(columns[place].to_pylist() for _, columns in self._chunks)
+
+    def __len__(self) -> int:
+        """Return how many rows there are."""
+        return self._n_rows
+
+    def __iter__(self) -> Iterator[Row]:
+        """Yield the rows."""
+        for lines, columns in self._chunks:
+            cells = zip(*(column.to_pylist() for column in columns), strict=True)
+            yield from zip(lines.to_pylist(), map(list, cells), strict=True)
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Row]: ...
+    def __getitem__(self, index: int | slice) -> Row | list[Row]:
+        """Return a row, or some."""
+        if isinstance(index, slice):
+            return [self[place] for place in range(*index.indices(self._n_rows))]
+        place = index + self._n_rows if index < 0 else index
+        if not 0 <= place < self._n_rows:
+            raise IndexError(index)
+        lines, columns = self._chunks[place // _CHUNK_ROWS]
+        at = place % _CHUNK_ROWS
+        return lines[at].as_py(), [column[at].as_py() for column in columns]
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The names of columns, how many records are above them, and what a user should know."""
+
+    columns: tuple[str, ...]
+    n_above: int
+    notes: list[str]
+
+
+def find_header(records: Sequence[tuple[int, Sequence[str | None]]]) -> Header | None:
+    """Return the names of the columns, given the first records of a table; ``None`` without any.
+
+    A title stands above the names where it fills one cell, or less than half as many as most of
+    the records below.
+    """
+    if not records:
+        return None
+    counts = [sum(1 for cell in cells if cell and cell.strip()) for _, cells in records]
+    usual = Counter(counts[1:] or counts).most_common(1)[0][0]
+    n_above = 0
+    if usual > 1 and _is_title(records[0][1], counts[0], usual):
+        n_above = next(
+            (
+                place
+                for place, n_filled in enumerate(counts)
+                if n_filled > 1 and n_filled * 2 > usual and _may_be_names(records, place, usual)
+            ),
+            0,
+        )
+    columns, notes = unique_names(records[n_above][1])
+    for line, cells in reversed(records[:n_above]):
+        text = " ".join(cell.strip() for cell in cells if cell and cell.strip())
+        shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+        notes.insert(0, f"Line {line} is above the names of the columns, and no row: {shown}")
+    return Header(columns, n_above, notes)
+
+
+def _is_title(cells: Sequence[str | None], n_filled: int, usual: int) -> bool:
+    if n_filled * 2 < usual:
+        return True
+    return n_filled == 1 and bool(cells[0] and cells[0].strip())
+
+
+def _may_be_names(
+    records: Sequence[tuple[int, Sequence[str | None]]], place: int, usual: int
+) -> bool:
+    """Return whether a record below a title may be names: all different, and none a cell below."""
+    line, cells = records[place]
+    names = [cell.strip() for cell in cells if cell and cell.strip()]
+    if len(set(names)) < len(names):
+        return False
+    is_apart = line > records[0][0] + place or len(records[0][1]) == 1
+    if usual == 2 and not is_apart:
+        # Two columns, of which the second has no name, look alike.
+        others = [*records[1:place], *records[place + 1 :]]
+        cells_beside = {cell.strip() for _, row in others for cell in row[1:] if cell}
+        return cells_beside.isdisjoint(names[1:])
+    return True
+
+
+def unique_names(cells: Sequence[str | None]) -> tuple[tuple[str, ...], list[str]]:
+    """Return names of columns, each once, and what a user should know of those that were made.
+
+    >>> unique_names(["text", "team 4", "team", "team", ""])[0]
+    ('text', 'team 4', 'team', 'team 2', 'column 5')
+    """
+    given = [(cell or "").strip() for cell in cells]
+    taken = {name for name in given if name}
+    seen: set[str] = set()
+    names: list[str] = []
+    notes: list[str] = []
+    for number, name in enumerate(given, 1):
+        if name and name not in seen:
+            seen.add(name)
+            names.append(name)
+            continue
+        base, count = (name, 2) if name else ("column", number)
+        while f"{base} {count}" in taken:
+            count += 1
+        made = f"{base} {count}"
+        taken.add(made)
+        names.append(made)
+        notes.append(
+            f"Column {number} is named {name} too; it is called {made} here."
+            if name
+            else f"Column {number} has no name; it is called {made} here."
+        )
+    return tuple(names), notes
+
+
+def refused_csv(columns: Sequence[str], refused: Sequence[Refused]) -> bytes:
+    """Return rows that were left out as CSV, with their places and reasons, their bytes as they were."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    files = ["file"] if any(row.file for row in refused) else []
+    writer.writerow([*files, "line", "reason", *columns])
+    for row in refused:
+        place = [row.file] * len(files)
+        cells = ("" if cell is None else cell for cell in row.cells)
+        writer.writerow([*place, row.line, row.reason, *cells])
+    return _encode(text.getvalue())
+
+
+def _encode(text: str) -> bytes:
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode(errors="surrogatepass")  # half a character of UTF-16

@@ -1,0 +1,325 @@
+# ruff: noqa: RUF001  marks of other scripts
+"""Faults of files that other readers pass over: each is read right, or told with its place."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import zipfile
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from steelyard.batch.files import RowFile, write_rows
+from steelyard.client.tables import Mapping, convert, guess_mapping, read_table, refused_csv
+from steelyard.imports.delimited import Options, read_delimited
+from steelyard.imports.encodings import Source, find_encoding
+from steelyard.imports.tables import Table, unique_names
+
+LANGUAGES = {
+    "Shift_JIS": ("cp932", ["注文の荷物がまだ届きません。いつ届くか教えてください。", "請求"]),
+    "EUC-JP": ("euc_jp", ["二重に請求されました。返金してください。", "配送"]),
+    "GB18030": ("gb18030", ["我的包裹还没有到，请问什么时候能送到？", "退款"]),
+    "Big5": ("big5", ["我被重複扣款了，請退款給我，謝謝你們的幫忙", "帳單"]),
+    "EUC-KR": ("euc_kr", ["두 번 청구되었어요. 환불해 주세요.", "배송"]),
+    "Windows-1252": ("cp1252", ["Où est ma facture ? J'ai été débité deux fois", "5 €"]),
+    "UTF-16": ("utf-16", ["Café 日本 🦆", "x"]),
+}
+
+
+def read(data, **options):
+    opened = read_delimited(Source("rows.csv", data), Options(**options))
+    return [(line, list(cells)) for line, cells in opened.rows], opened
+
+
+def converted(data, **options):
+    table = read_table(data, **options)
+    made = convert(table, guess_mapping(table))
+    return table, made, [json.loads(line) for line in made.lines]
+
+
+@pytest.mark.parametrize("name", LANGUAGES)
+@pytest.mark.parametrize("offset", [0, 1])
+def test_an_encoding_is_found_wherever_its_characters_are(name, offset):
+    codec, texts = LANGUAGES[name]
+    plain = [("x" * offset + f"Order {n} has not come", "billing") for n in range(9_000)]
+    rows = [*plain, *[(text, "shipping") for text in texts]]
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows([("message", "team"), *rows])
+    found, opened = read(text.getvalue().encode(codec))
+    assert opened.told == f"Text separated by commas, {name}"
+    assert [tuple(cells) for _, cells in found] == rows
+
+
+def test_an_encoding_that_is_not_certain_is_asked_for():
+    data = "text,team\n物流,a\n".encode("gb18030")
+    with pytest.raises(ValueError, match=r"may be EUC-JP or GB18030.*--encoding"):
+        read(data)
+    assert read(data, encoding="gb18030")[0] == [(2, ["物流", "a"])]
+    with pytest.raises(ValueError, match="give one of UTF-8"):
+        read(data, encoding="klingon")
+    with pytest.raises(ValueError, match="is not Big5: byte 7"):
+        read(b"a,b\nx,\xff\n", encoding="big5")
+
+
+def test_a_byte_that_is_wrong_costs_its_row_alone():
+    data = "text,team\nCafé crème,a\n".encode() + b"Caf\xe9,b\n" + "déjà vu,b\n".encode()
+    table, made, rows = converted(data)
+    assert [row["context"] for row in rows] == ["Café crème", "déjà vu"]
+    [left] = made.refused
+    assert (left.line, left.reason) == (
+        3,
+        "It has the byte 0xE9, which is not UTF-8; write it as UTF-8.",
+    )
+    assert b"Caf\xe9,b" in refused_csv(table.columns, made.refused)
+
+
+def test_a_mark_that_does_not_close_is_found_where_it_opens():
+    data = b'a,b\n"x, ""y""",1\n"open,2\nq,3\n"w",4\n5" deep,5\n"z\r\nz",6\n"never,7\nl,8\n'
+    rows, opened = read(data)
+    assert rows == [
+        (2, ['x, "y"', "1"]), (4, ["q", "3"]), (5, ["w", "4"]), (6, ['5" deep', "5"]),
+        (7, ["z\r\nz", "6"]), (10, ["l", "8"]),
+    ]  # fmt: skip
+    assert [(row.line, row.cells) for row in opened.refused] == [
+        (3, ['"open,2']),
+        (9, ['"never,7']),
+    ]
+    assert "in line 9, character 1" in opened.refused[1].reason
+
+
+def test_quotation_marks_of_a_file_that_does_not_quote_are_cells():
+    lines = ["message\tteam", '"Where is it\ta', '5" screen\tb', 'the 7"\ta']
+    rows, opened = read("\n".join(lines).encode())
+    assert [cells for _, cells in rows] == [line.split("\t") for line in lines[1:]]
+    assert opened.notes == ["Quotation marks are part of the cells: its rows are not quoted."]
+    assert read(b'a\tb\n"x\ty"\tz\n')[0] == [(2, ["x\ty", "z"])]
+
+
+@pytest.mark.parametrize("n_lines", [6, 30])
+def test_a_cell_that_swallowed_rows_is_left_out(n_lines):
+    inner = "".join(f"message {n},billing\n" for n in range(n_lines))
+    data = f'text,team\nfirst,a\n"The screen\n{inner}is 15",b\nlast,a\n"q, w",b\n'.encode()
+    rows, opened = read(data)
+    assert [cells[0] for _, cells in rows] == ["first", "last", "q, w"]
+    assert f"a cell of {n_lines + 2} lines, to line {n_lines + 4}" in opened.refused[0].reason
+    assert len(read(data, takes_long_cells=True)[0]) == 4
+    mail = "Hello\n" + "I wait for it.\n" * 30
+    rows, opened = read(f'text,team\n"{mail}",a\n'.encode())
+    assert rows == [(2, [mail, "a"])]
+    assert opened.notes == ["Line 2 begins a row of 32 lines; look whether it is one."]
+
+
+def test_names_are_each_there_once_and_told():
+    names, notes = unique_names(["text", "team 4", "team", "team", "", "team 2"])
+    assert names == ("text", "team 4", "team", "team 3", "column 5", "team 2")
+    assert notes == [
+        "Column 4 is named team too; it is called team 3 here.",
+        "Column 5 has no name; it is called column 5 here.",
+    ]
+    _, _, rows = converted(b"text,t 3,t,t\nlong text a,r,b,s\nlong text b,s,c,r\n")
+    assert rows[0]["targets"] == {"t_3": "r", "t": "b", "t_2": "s"}
+
+
+@pytest.mark.parametrize(
+    "above",
+    ["Exported on 1 March\n\n", "Exported on 1 March,,\n", "Report\nFrom 1 March\n\n"],
+)
+def test_a_title_is_no_row(above):
+    data = f"{above}message,team,n\n" + "a long message,x,1\nanother one,y,2\n" * 5
+    table = read_table(data.encode())
+    assert table.columns == ("message", "team", "n")
+    assert len(table.rows) == 10
+    assert table.rows[0][0] == above.count("\n") + 2
+    assert table.notes[0].startswith("Line 1 is above the names of the columns, and no row:")
+
+
+def test_no_title_is_made_of_names_and_rows():
+    for data in (b",text\n0,a b\n1,c d\n", b"text,\nlong,a\nlonger,a\n", b"id,text\n,x\n,y\n"):
+        table = read_table(data)
+        assert (table.rows[0][0], len(table.rows)) == (2, 2)
+
+
+def test_excel_rows_have_the_numbers_that_excel_shows(tmp_path):
+    pytest.importorskip("fastexcel", reason="needs the excel extra")
+    xlsxwriter = pytest.importorskip("xlsxwriter")
+    path = tmp_path / "book.xlsx"
+    with xlsxwriter.Workbook(path) as book:
+        sheet = book.add_worksheet()
+        sheet.write_row(2, 1, ["Exported by helpdesk"])
+        sheet.write_row(4, 1, ["message", "team", "n"])
+        for row in range(5, 9):
+            sheet.write_row(row, 1, [f"message {row}", "ab"[row % 2], row])
+        sheet.write_row(10, 1, ["no team", None, 3])
+    table = read_table(path)
+    made = convert(table, guess_mapping(table))
+    assert table.columns == ("message", "team", "n")
+    assert [line for line, _ in table.rows] == [6, 7, 8, 9, 11]
+    assert [row.line for row in made.refused] == [11]
+
+
+def test_half_a_character_costs_its_row_alone():
+    lines = [json.dumps({"text": f"message {n}", "team": "ab"[n % 2]}) for n in range(6)]
+    lines[3] = '{"text": "cut \\ud83d", "team": "b"}'
+    _, made, rows = converted("\n".join(lines).encode())
+    assert len(rows) == 5
+    reason = "text has a lone UTF-16 surrogate; send whole characters."
+    assert [(row.line, row.reason) for row in made.refused] == [(4, reason)]
+    table = Table(("text", "team"), [(1, ["cut \ud83d", "a"]), (2, ["x", "b"])])
+    made = convert(table, guess_mapping(table))
+    assert [row.reason for row in made.refused] == [reason]
+
+
+def test_an_object_with_a_name_twice_loses_no_value():
+    _, made, _ = converted(b'{"t":"a a","y":1}\n{"t":"b b","y":1,"y":2}\n{"t":"c c","y":2}\n')
+    assert [(row.line, "'y' is there twice" in row.reason) for row in made.refused] == [(2, True)]
+
+
+LISTS = [["billing"], ["shipping"], ["billing", "shipping"], [], ["other"]]
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_lists_of_labels(as_text):
+    def rows_of(lists):
+        cells = map(json.dumps, lists) if as_text else lists
+        rows = [{"text": f"a message {n}", "label": cell} for n, cell in enumerate(cells)]
+        return json.dumps(rows).encode()
+
+    _, made, rows = converted(rows_of([LISTS[0], LISTS[1], LISTS[3]] * 4))
+    assert [row["targets"]["label"] for row in rows] == ["billing", "shipping"] * 4
+    assert len(made.refused) == 4
+    _, _, rows = converted(rows_of(LISTS * 3))
+    assert rows[2]["targets"] == {
+        "label_billing": "yes", "label_other": "no", "label_shipping": "yes"
+    }  # fmt: skip
+    assert rows[0]["decisions"][0] == {
+        "id": "label_billing",
+        "kind": "binary",
+        "question": 'Does the label "billing" fit?',
+    }
+
+
+def saved(folder, *, many=False):
+    """Write what ``save_to_disk`` writes: a folder for each split."""
+    class_label = {"names": ["ham", "spam"], "_type": "ClassLabel"}
+    feature = {"feature": class_label, "_type": "List"} if many else class_label
+    metadata = {"huggingface": json.dumps({"info": {"features": {"label": feature}}})}
+    type_ = pa.list_(pa.int64()) if many else pa.int64()
+    schema = pa.schema([("text", pa.string()), ("label", type_)], metadata=metadata)
+    for name, n_rows in (("train", 20), ("test", 6), ("unsupervised", 2)):
+        (folder / name).mkdir(parents=True)
+        labels = [-1 if name == "unsupervised" else n % 2 for n in range(n_rows)]
+        columns = {
+            "text": [f"{name} {n}" for n in range(n_rows - 1)] + ["in both"],
+            "label": [[label] for label in labels] if many else labels,
+        }
+        path = str(folder / name / "data-00000-of-00001.arrow")
+        with pa.OSFile(path, "wb") as file, pa.ipc.new_stream(file, schema) as writer:
+            writer.write_table(pa.table(columns, schema=schema))
+    (folder / "dataset_dict.json").write_text('{"splits": ["train", "test", "unsupervised"]}')
+    return folder
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_splits_of_folders_are_sides(tmp_path, many):
+    _, made, _ = converted(saved(tmp_path / "saved", many=many))
+    sides = {
+        side: [json.loads(line) for line in lines.splitlines()]
+        for side, lines in made.parts.items()
+    }
+    assert {side: len(rows) for side, rows in sides.items()} == {"training": 19, "evaluation": 6}
+    assert sides["evaluation"][1]["targets"] == {"label": "spam"}
+    assert [row.reason for row in made.refused][:1] == [
+        "Its context is on the evaluation side too; a model may not train on it."
+    ]
+    assert {row.file.split("/")[0] for row in made.refused} == {"train", "unsupervised"}
+    assert made.notes[0] == "test: 6 rows, the evaluation side"
+    assert made.notes[-1] == "2 rows of training have a context of the evaluation side."
+
+
+FRAME = pl.DataFrame({"text": [f"a message {n}" for n in range(8)], "y": ["a", "b"] * 4})
+
+
+def test_splits_of_file_names_and_columns_are_sides(tmp_path):
+    train, test = FRAME.head(6), FRAME.tail(2)
+    pq.write_table(train.to_arrow(), tmp_path / "train-00000-of-00001.parquet")
+    pq.write_table(test.to_arrow(), tmp_path / "validation-00000-of-00001.parquet")
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("rows/train.csv", train.write_csv())
+        archive.writestr("rows/test.csv", test.write_csv())
+    split = pl.Series("split", ["train"] * 6 + ["test"] * 2)
+    column = FRAME.with_columns(split).write_csv().encode()
+    for source in (tmp_path, packed.getvalue(), column):
+        _, made, _ = converted(source)
+        assert {side: lines.count(b"\n") for side, lines in made.parts.items()} == {
+            "training": 6,
+            "evaluation": 2,
+        }
+    other = pl.Series("side", ["left", "right"] * 4)
+    assert guess_mapping(read_table(FRAME.with_columns(other).write_csv().encode())).split is None
+
+
+def test_a_line_end_at_the_end_of_a_block_is_kept(tmp_path):
+    size = 1 << 20
+    for n_before in (size - 1, size, (1 << 13) - 1):
+        start = b'text\n"'
+        cell = b"z" * (n_before - len(start)) + b"\r\nmore"
+        (tmp_path / "a.csv").write_bytes(start + cell + b'"\nlast\n')
+        [batch] = RowFile(tmp_path / "a.csv").batches(["text"], 10)
+        assert batch.contexts == [cell.decode(), "last"]
+
+
+RAW = [
+    '{"id":"A-1","text":"x","n":1,"f":1.10}',
+    '{"id":9223372036854775809,"text":"y","n":2,"f":1e400,"o":{"a":[1]}}',
+    '{"id":4,"text":"z","n":null,"f":2}',
+]
+
+
+def test_columns_beside_the_context_pass_through_as_they_are(tmp_path):
+    source = tmp_path / "a.jsonl"
+    source.write_text("\n".join(RAW))
+    frames = [batch.rows for batch in RowFile(source).batches(["text"], 2)]
+    rows = pl.concat(frames, how="diagonal").with_columns(pl.lit("a").alias("top"))
+    parts = [frame.with_columns(pl.lit("a").alias("top")) for frame in frames]
+    raw = ["id", "text", "n", "f", "o"]
+    write_rows(rows.lazy(), tmp_path / "b.jsonl", raw, parts)
+    lines = (tmp_path / "b.jsonl").read_text().splitlines()
+    assert lines == [f'{line[:-1]},"top":"a"}}' for line in RAW]
+    write_rows(rows.lazy(), tmp_path / "b.csv", raw)
+    with (tmp_path / "b.csv").open(newline="") as file:
+        assert list(csv.reader(file))[1:] == [
+            ["A-1", "x", "1", "1.10", "", "a"],
+            ["9223372036854775809", "y", "2", "1e400", '{"a":[1]}', "a"],
+            ["4", "z", "", "2", "", "a"],
+        ]
+    write_rows(rows.lazy(), tmp_path / "b.parquet", raw)
+    frame = pl.read_parquet(tmp_path / "b.parquet")
+    assert frame["id"].to_list() == ["A-1", "9223372036854775809", "4"]
+    assert frame["n"].to_list() == [1, 2, None]
+
+
+def test_rows_that_cannot_be_read_are_left_out_where_they_are_kept(tmp_path):
+    source = tmp_path / "a.csv"
+    source.write_bytes(b'text,n\na,1\n"b,2\nc,3\nd\n')
+    with pytest.raises(ValueError, match=r"Line 3 of .*--bad-rows"):
+        list(RowFile(source).batches(["text"], 10))
+    rows = RowFile(source, skips=True)
+    assert [batch.contexts for batch in rows.batches(["text"], 10)] == [["a", "c"]]
+    assert [row.line for row in rows.refused] == [3, 5]
+
+
+def test_contexts_are_stored_as_they_are():
+    text = "  two\r\nlines\r and an end "
+    table = Table(("text", "y"), [(1, [text, "a"]), (2, ["x", "b"])])
+    made = convert(table, Mapping(("text",), guess_mapping(table).labels))
+    assert json.loads(made.lines[0])["context"] == text
+
+
+def test_the_encoding_of_plain_text_is_utf_8():
+    assert find_encoding(Source("x", b"a,b\n")).name == "UTF-8"
+    assert find_encoding(Source("x", b"text,team\nCaf\xe9,x\n")).name == "Windows-1252"
