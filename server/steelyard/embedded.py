@@ -24,8 +24,8 @@ from steelyard.app.bootstrap import open_service
 from steelyard.app.services import ApiServices
 from steelyard.client import Client, ClientOptions
 from steelyard.http.server import Stop, serve_app
-from steelyard.settings import InvalidSettingError, read_settings, sqlite_url
-from steelyard.storage.home import make_home
+from steelyard.settings import InvalidSettingError, read_settings
+from steelyard.storage.home import make_home, sqlite_url
 
 _LOOPBACK = "127.0.0.1"
 #: What the key of a server with accounts is called in its account.

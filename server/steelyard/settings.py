@@ -456,28 +456,6 @@ def home_of(settings: Settings) -> Path:
     return user_data_path("steelyard", appauthor=False)
 
 
-def state_url_of(settings: Settings) -> str:
-    """Return the database of the state; ``state.sqlite`` in ``home_of`` where none is set.
-
-    >>> state_url_of(read_settings({"home": "/srv/steelyard"}, environ={}))
-    'sqlite:////srv/steelyard/state.sqlite'
-    """
-    if settings.state_url is not None:
-        return settings.state_url
-    return sqlite_url(home_of(settings).absolute() / "state.sqlite")
-
-
-def sqlite_url(path: Path) -> str:
-    """Return the address of a SQLite file, whatever characters its path has.
-
-    >>> sqlite_url(Path("/srv/my%20data/what?/state.sqlite"))
-    'sqlite:////srv/my%2520data/what%3F/state.sqlite'
-    """
-    from sqlalchemy import URL  # noqa: PLC0415
-
-    return URL.create("sqlite", database=str(path)).render_as_string()
-
-
 def frames_url_of(settings: Settings) -> str:
     """Return where frames are; ``frames`` in ``home_of`` where nothing is set.
 

@@ -21,11 +21,11 @@ from steelyard.app import backup
 from steelyard.app.stored_files import NamedFile, find_files
 from steelyard.cli.main import main
 from steelyard.embedded import Embedded
-from steelyard.settings import InvalidSettingError, read_settings, state_url_of
+from steelyard.settings import InvalidSettingError, read_settings
 from steelyard.storage import open_state
 from steelyard.storage.artifacts import ArtifactStore
 from steelyard.storage.frame_store import open_store
-from steelyard.storage.home import make_home
+from steelyard.storage.home import make_home, state_url_of
 from support.dataset_rows import make_rows
 from support.serving import wait_until
 

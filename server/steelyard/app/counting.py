@@ -7,8 +7,9 @@ from contextlib import ExitStack
 from steelyard.accounts.allowance import Counters
 from steelyard.accounts.rate_limits import RateWindows
 from steelyard.accounts.shared_rates import SharedRates
-from steelyard.settings import Settings, home_of, state_url_of
+from steelyard.settings import Settings, home_of
 from steelyard.storage import open_counters
+from steelyard.storage.home import state_url_of
 
 
 def open_counting(settings: Settings, closing: ExitStack) -> Counters:

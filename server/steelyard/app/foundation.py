@@ -33,17 +33,12 @@ from steelyard.serving.base import (
     parse_base_models,
 )
 from steelyard.serving.registry import Base, ModelRegistry
-from steelyard.settings import (
-    InvalidSettingError,
-    Settings,
-    frames_url_of,
-    home_of,
-    state_url_of,
-)
+from steelyard.settings import InvalidSettingError, Settings, frames_url_of, home_of
 from steelyard.storage import State, open_state
 from steelyard.storage.artifacts import ArtifactStore
 from steelyard.storage.damage import DamageNotes, damage_of_database
 from steelyard.storage.frame_store import FrameStore, open_store
+from steelyard.storage.home import state_url_of
 
 
 @dataclass(frozen=True, slots=True)

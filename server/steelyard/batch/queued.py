@@ -19,9 +19,10 @@ from steelyard.bulk.files import read_answers, write_partition
 from steelyard.caller import LOCAL_ACCOUNT
 from steelyard.errors import EngineUnavailableError
 from steelyard.jobs.failures import Failure
-from steelyard.settings import Settings, state_url_of
+from steelyard.settings import Settings
 from steelyard.storage import State, open_state
 from steelyard.storage.frame_store import FrameStore
+from steelyard.storage.home import state_url_of
 
 #: Parts that wait for workers, are answered, or wait to be fetched.
 _AHEAD = 256

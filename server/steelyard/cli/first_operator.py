@@ -9,7 +9,8 @@ import click
 
 from steelyard.cli.local_state import LocalAccounts
 from steelyard.errors import InvalidRequestError
-from steelyard.settings import Settings, state_url_of
+from steelyard.settings import Settings
+from steelyard.storage.home import state_url_of
 from steelyard.wire.hosts import is_loopback
 
 if TYPE_CHECKING:

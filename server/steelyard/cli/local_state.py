@@ -31,8 +31,9 @@ def home_folder(home: str | None) -> Path:
 @contextmanager
 def local_state(home: str | None, state_url: str | None) -> Iterator[State]:
     """Open the state."""
-    from steelyard.settings import read_settings, state_url_of
+    from steelyard.settings import read_settings
     from steelyard.storage import open_state
+    from steelyard.storage.home import state_url_of
 
     state = open_state(state_url_of(read_settings({"home": home, "state_url": state_url})))
     try:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.cli.findings import Finding, fail, ok, warn
-from steelyard.settings import Settings, home_of, state_url_of
+from steelyard.settings import Settings, home_of
+from steelyard.storage.home import state_url_of
 
 if TYPE_CHECKING:
     from sqlalchemy import URL

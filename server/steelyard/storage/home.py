@@ -8,12 +8,35 @@ import tempfile
 from pathlib import Path
 from urllib.parse import unquote
 
-from steelyard.settings import InvalidSettingError
+from sqlalchemy import URL
+
+from steelyard.settings import InvalidSettingError, Settings, home_of
 
 _FOR_ITS_USER = 0o700
 _FILE_FOR_ITS_USER = 0o600
 #: Bytes that must be free for a start: SQLite's index of its log, and the address.
 _ROOM_BYTES = 64 * 1024
+
+
+def state_url_of(settings: Settings) -> str:
+    """Return the database of the state; ``state.sqlite`` in ``home_of`` where none is set.
+
+    >>> from steelyard.settings import read_settings
+    >>> state_url_of(read_settings({"home": "/srv/steelyard"}, environ={}))
+    'sqlite:////srv/steelyard/state.sqlite'
+    """
+    if settings.state_url is not None:
+        return settings.state_url
+    return sqlite_url(home_of(settings).absolute() / "state.sqlite")
+
+
+def sqlite_url(path: Path) -> str:
+    """Return the address of a SQLite file, whatever characters its path has.
+
+    >>> sqlite_url(Path("/srv/my%20data/what?/state.sqlite"))
+    'sqlite:////srv/my%2520data/what%3F/state.sqlite'
+    """
+    return URL.create("sqlite", database=str(path)).render_as_string()
 
 
 def make_home(home: Path) -> Path:

@@ -20,10 +20,11 @@ from steelyard.scoring.assets import AUTO, earlier_models
 from steelyard.scoring.reading import FIRST_READING, identity_at
 from steelyard.scoring.tuned import read_artifact
 from steelyard.serving.base import HASHING, parse_base_models
-from steelyard.settings import Settings, frames_url_of, home_of, state_url_of
+from steelyard.settings import Settings, frames_url_of, home_of
 from steelyard.storage import open_state
 from steelyard.storage.artifacts import ArtifactStore
 from steelyard.storage.frame_store import open_store
+from steelyard.storage.home import state_url_of
 from steelyard.triton.repository import ModelSource, base_source
 
 
