@@ -25,10 +25,11 @@ from numpy.typing import NDArray
 from quality_tables import text_table
 
 from steelyard.calibration.intervals import proportion_interval
-from steelyard.evaluations.gate_wire import Gate
+from steelyard.evaluations.gate_wire import Gate, JudgedOn
 from steelyard.evaluations.measures.gate import (
     BELOW_BASELINE,
     DECISION_WORSE,
+    EARLIER_ALLOWANCE,
     EARLIER_WORSE,
     INCONCLUSIVE,
     NEW_WORSE,
@@ -171,12 +172,13 @@ class Scene:
     earlier: Model | None = None
     text: Model | None = None
     broken: float = 0.0
+    judged_on: JudgedOn = "new"
 
 
 def verdict(scene: Scene, rng: np.random.Generator) -> Gate:
     """Draw once, and have the gate judge."""
     sides: dict[str, list[Records]] = {"before": [], "after": [], "text": []}
-    contexts: dict[str, set[str]] = {"new": set(), "earlier": set()}
+    is_new: list[bool] = []
     for group, n in (("new", scene.n_new), ("earlier", scene.n_earlier)):
         if not n:
             continue
@@ -187,14 +189,14 @@ def verdict(scene: Scene, rng: np.random.Generator) -> Gate:
         sides["after"].append(records(held, after, group=group))
         if scene.text is not None:
             sides["text"].append(records(held, answer(scene.text, held, rng), group=group))
-        contexts[group] = set(sides["after"][-1].contexts.tolist())
+        is_new += [group == "new"] * len(held)
     text = sides["text"]
     return judge(
         _joined(sides["before"]),
         _joined(sides["after"]),
         against="parent" if scene.n_earlier else "base",
-        new_contexts=contexts["new"],
-        earlier_contexts=contexts["earlier"],
+        is_new=is_new,
+        judged_on=scene.judged_on,
         baseline=_joined(text) if text else None,
         bootstrap=Bootstrap(seed=int(rng.integers(2**31))),
     ).gate
@@ -293,6 +295,57 @@ def power(given: argparse.Namespace) -> Iterator[list[str]]:
             _verdict_of(passed >= _LEAST_POWER),
             str(contexts_needed(task, before, after)),
         ]
+
+
+def corrections(given: argparse.Namespace) -> Iterator[list[str]]:
+    """Versions that correct labels, judged on all decisions: candidates worse, alike and better.
+
+    A candidate that is worse by the allowance, or by more, may pass at most so often; one that is
+    alike or better by the corrected labels should.
+    """
+    yield ["in truth", "change", "contexts", "passed", "at most"]
+    tasks = [
+        ("", Task()),
+        (", an easy task", Task(evidence=4.0)),
+        (", 20 outcomes", Task(outcomes=20, evidence=3.0)),
+        (", 3 decisions a context", Task(per_context=3)),
+        (", rewards", Task(supervision="rewards")),
+    ]
+    parent = Model(noise=1.0)
+    for name, task in tasks:
+        for n in (20, 50, 200):
+            worse = worse_by(EARLIER_ALLOWANCE, parent, task)
+            surer = worse_by(EARLIER_ALLOWANCE, parent, task, is_surer=True)
+            cases = [
+                ("worse by the allowance", worse, True),
+                ("too sure, worse by it", surer, True),
+                ("alike", parent, False),
+                ("better", Model(noise=0.7), False),
+            ][: None if name == "" else 2]
+            for truth, candidate, is_false in cases:
+                scene = Scene(task, parent, candidate, n, judged_on="all")
+                found = verdicts(scene, given, f"corrections/{truth}{name}/{n}")
+                passed = _rate(found, lambda gate: gate.passed)
+                change = true_harm(candidate, task) - true_harm(parent, task)
+                yield [
+                    f"{truth}{name}",
+                    f"{change:+.3f}",
+                    str(n),
+                    _shown(passed, len(found)),
+                    _verdict_of(passed <= _MAX_FALSE_CLAIMS) if is_false else "",
+                ]
+
+
+@cache
+def worse_by(rise: float, other: Model, task: Task, *, is_surer: bool = False) -> Model:
+    """Return a model that is worse than another by a rise of harm: noisier, or too sure of itself."""
+    low, high, goal = 1.0, 8.0, true_harm(other, task) + rise
+    made = other
+    for _ in range(25):
+        middle = (low + high) / 2
+        made = replace(other, sureness=middle) if is_surer else replace(other, noise=middle)
+        low, high = (low, middle) if true_harm(made, task) > goal else (middle, high)
+    return made
 
 
 def contexts_needed(task: Task, before: Model, after: Model) -> int:
@@ -490,6 +543,7 @@ _TABLES: dict[str, tuple[str, Callable[[argparse.Namespace], Iterator[list[str]]
     "claims": (f"Claims of a gain that is none (at most {_MAX_FALSE_CLAIMS:.0%})", false_claims),
     "power": (f"Real gains passed (at least {_LEAST_POWER:.0%})", power),
     "planted": ("Planted falls on one outcome", planted),
+    "corrections": (f"Corrections (at most {_MAX_FALSE_CLAIMS:.0%} of worse ones)", corrections),
     "rules": ("The other rules", other_rules),
 }
 

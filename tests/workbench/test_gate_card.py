@@ -94,11 +94,11 @@ def test_the_number_line_holds_zero_every_interval_and_every_limit():
 
 
 def test_records_are_paired_and_the_worst_come_first():
-    from steelyard_workbench.families.held_out import pair_records
+    from steelyard_workbench.families.held_out import judged_as, pair_records
 
     before = [record("a", "billing", 0.9), record("b", "billing", 0.3)]
     after = [record("a", "billing", 0.2), record("b", "billing", 0.8)]
-    frame = pair_records(before, after, {"b"})
+    frame = pair_records(before, after, {judged_as(before[1])})
     assert frame["flip"].to_list() == ["broken", "fixed"]
     assert frame["group"].to_list() == ["new", "earlier"]
     assert frame["change"].to_list() == pytest.approx([0.7, -0.5])

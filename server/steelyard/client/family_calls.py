@@ -19,7 +19,14 @@ from steelyard.client.calls import (
 from steelyard.errors import InvalidRequestError, Violation
 from steelyard.families.fine_tuning.wire import FineTuneEstimate, Job
 from steelyard.families.models_wire import Model
-from steelyard.families.wire import DeletedFamily, DeletedModel, Family, FamilyList, Hyperparameters
+from steelyard.families.wire import (
+    Continue,
+    DeletedFamily,
+    DeletedModel,
+    Family,
+    FamilyList,
+    Hyperparameters,
+)
 from steelyard.shadows.wire import EndedShadow, Shadow, ShadowReport
 
 _PATH = "/v1/families"
@@ -204,6 +211,17 @@ def estimate_continue(
     }
     body = encode_body(fields, {"latest": latest})
     return Call("POST", f"{_path(family)}/continue/estimate", FineTuneEstimate, body)
+
+
+def check_continue(family: str, *, draft_id: str | None = None) -> Call[Continue]:
+    """Return whether ``continue_`` could start, and why not: ``GET …/{family}/continue``.
+
+    Parameters
+    ----------
+    draft_id : str, optional
+        A draft of the newest version of its dataset: as if it were sealed as the next version.
+    """
+    return read(f"{_path(family)}/continue", Continue, draft=draft_id)
 
 
 def delete(

@@ -17,6 +17,10 @@ _CHANGES = {
     "no_gain_on_new_rows": ("new", "It is no better on new rows"),
     "inconclusive_on_new_rows": ("new", "Nothing is proven on new rows; add evaluation rows"),
     "earlier_rows_worse": ("earlier", "It is worse on earlier rows"),
+    "inconclusive_on_earlier_rows": (
+        "earlier",
+        "It may be worse on the rows by their present labels; add evaluation rows",
+    ),
 }
 #: Reasons that slices tell, and where they are.
 _SLICES = {"decision_worse": "by_decision", "outcome_worse": "by_outcome"}
@@ -42,6 +46,8 @@ def sentence_of(gate: Gate, reason: str) -> str:
     said = f"{reason.replace('_', ' ').capitalize()}."
     if reason in _CHANGES:
         name, words = _CHANGES[reason]
+        if gate.judged_on == "all":
+            words = words.replace("earlier rows", "the rows by their present labels")
         said = f"{words}: {_told(gate.groups.get(name), what)}."
     elif reason in _SLICES:
         worse = [one for one in getattr(gate, _SLICES[reason]) if one.worse]
@@ -55,8 +61,11 @@ def sentence_of(gate: Gate, reason: str) -> str:
             f"{gate.ece.before:.4f} to {gate.ece.after:.4f}."
         )
     elif reason == "too_few_evaluation_decisions":
-        n = gate.groups["new"].decisions if "new" in gate.groups else 0
-        said = f"{n:,} new evaluation decisions are too few to judge by; add rows."
+        is_all = gate.judged_on == "all"
+        group = gate.groups.get("earlier" if is_all else "new")
+        kind = "evaluation decisions in all" if is_all else "new evaluation decisions"
+        n = 0 if group is None else group.decisions
+        said = f"{n:,} {kind} are too few to judge by; add rows."
     return said
 
 

@@ -10,6 +10,9 @@ from steelyard.evaluations.gate_reasons import sentence_of
 from steelyard.evaluations.wire import Flips
 from steelyard.wire.shown import Framed, Plotted
 
+#: What decides: a gain on new decisions, or that all together did not become worse.
+JudgedOn = Literal["new", "all"]
+
 
 class GateChange(Struct, frozen=True, kw_only=True):
     """What the gate compares: after minus before, with a 95 % interval."""
@@ -44,8 +47,9 @@ class GateGroup(Struct, frozen=True, kw_only=True):
     margin: Annotated[
         float | UnsetType,
         Meta(
-            description="On `new`: by how much the interval must clear 0, to allow for one mistake "
-            "more than was seen, and for few contexts."
+            description="By how much the interval must clear 0 on `new`, or stay below 0.05 on "
+            "`earlier` where all rows are judged at once, to allow for one mistake more than was "
+            "seen, and for few contexts."
         ),
     ] = UNSET
 
@@ -92,9 +96,22 @@ class Gate(Framed, Plotted, Struct, frozen=True, kw_only=True):
     passed: bool
     against: Literal["parent", "base"]
     reasons: Annotated[list[str], Meta(description="Why not; empty when passed.")]
-    groups: Annotated[dict[str, GateGroup], Meta(description="`new`, and `earlier` if any.")]
+    groups: Annotated[
+        dict[str, GateGroup],
+        Meta(
+            description="`new`, and `earlier` if any; `earlier` alone where a version that corrects "
+            "rows was judged on all of them by their present labels."
+        ),
+    ]
     deltas: GateDeltas
     ece: BeforeAfter
+    judged_on: Annotated[
+        JudgedOn,
+        Meta(
+            description="`new`: a gain on new decisions was asked for. `all`: the version corrects "
+            "rows, and all decisions by their present labels had to become no worse."
+        ),
+    ] = "new"
     by_decision: Annotated[
         list[GateSlice],
         Meta(description="One a decision; those that became worse, then the largest."),

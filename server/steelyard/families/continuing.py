@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from steelyard import errors
 from steelyard.billing.money import to_usd
+from steelyard.evaluations.gate_wire import JudgedOn
 from steelyard.families.lineage import (
     Conditions,
     FineTune,
@@ -21,6 +22,40 @@ from steelyard.families.wire import Continue, ContinueRows, ContinueState
 from steelyard.wire.violations import BODY
 
 
+class Changes(Struct, frozen=True, kw_only=True):
+    """What came and went of a dataset since a family last trained.
+
+    Attributes
+    ----------
+    earlier, new, gone : int
+        Training rows that were there before, that came, and that went. A row that is corrected goes,
+        and comes again with other labels.
+    every_new, every_gone : int
+        Rows of both sides.
+    """
+
+    earlier: int
+    new: int
+    gone: int = 0
+    every_new: int = 0
+    every_gone: int = 0
+
+    @property
+    def training(self) -> int:
+        """Training rows that were added, corrected or left out."""
+        return max(self.new, self.gone)
+
+    @property
+    def added(self) -> int:
+        """Rows that are more than there were."""
+        return max(0, self.every_new - self.every_gone)
+
+    @property
+    def is_correction(self) -> bool:
+        """Whether more rows were corrected or left out than were added."""
+        return self.every_gone > self.added
+
+
 class Growth(Struct, frozen=True, kw_only=True):
     """A family's dataset, and what it gained since the family last trained."""
 
@@ -32,6 +67,9 @@ class Growth(Struct, frozen=True, kw_only=True):
     is_archived: bool = False
     rows: ContinueRows | None = None
     evaluation_decisions: int | None = None
+    every_decision: int | None = None
+    judged_on: JudgedOn = "new"
+    changes: Changes | None = None
     price_nano: int | None = None
 
 
@@ -66,9 +104,10 @@ def continue_state(
     job = active_job(lineage, family)
     if job is not None:
         refusals.append(("queued" if job.status == "queued" else "training", True))
-    has_new = growth.rows is None or growth.rows.new > 0
+    changes = growth.changes
+    has_new = growth.rows is None or growth.rows.new > 0 or bool(changes and changes.training)
     refusals.append(("no_new_data", not has_new or not _is_new(lineage, family, growth.version)))
-    decisions = growth.evaluation_decisions
+    decisions = decisions_to_judge(growth)
     is_short = decisions is not None and decisions < growth.needed
     refusals.append(("not_enough_evaluation_data", is_short))
     refused = next((state for state, holds in refusals if holds), None)
@@ -97,9 +136,11 @@ def continue_to_wire(
         version=growth.version,
         added_at=growth.added_at,
         added_from=growth.added_from,
-        evaluation_decisions=growth.evaluation_decisions if is_counted else None,
+        evaluation_decisions=decisions_to_judge(growth) if is_counted else None,
         needed=growth.needed,
         rows=growth.rows if is_counted else None,
+        judged_on=growth.judged_on if is_counted else None,
+        reasons=_reasons(growth, state) if is_counted else [],
         price_usd=None if price_nano is None else to_usd(price_nano),
     )
 
@@ -145,13 +186,50 @@ def check_continue(
     if state == "no_new_data" or not _is_new(lineage, family, version):
         raise errors.NoNewDataError(
             f"The family {family.name} trained on version {version} of its dataset already, or it "
-            "gained no training rows since; add rows first."
+            "gained no training rows since; add or correct rows first."
         )
     if state == "not_enough_evaluation_data":
         raise errors.NotEnoughEvaluationDataError(
-            f"The gate needs {growth.needed} decisions of new evaluation rows to judge by, and "
-            f"there are {growth.evaluation_decisions}; add rows first."
+            f"The gate needs {growth.needed} evaluation decisions to judge by, and there are "
+            f"{decisions_to_judge(growth)} {_which(growth)}; add rows first."
         )
+
+
+def decisions_to_judge(growth: Growth) -> int | None:
+    """Return the evaluation decisions that the gate would judge by: new ones, or all of them."""
+    return growth.evaluation_decisions if growth.judged_on == "new" else growth.every_decision
+
+
+def _which(growth: Growth) -> str:
+    return "that are new or corrected" if growth.judged_on == "new" else "in all"
+
+
+def _reasons(growth: Growth, state: ContinueState) -> list[str]:
+    """Return how the gate would judge and what is missing, in sentences."""
+    changes, decisions = growth.changes, decisions_to_judge(growth)
+    if changes is None or decisions is None:
+        return []
+    if not changes.training:
+        return ["No training row was added, corrected or left out since the family last trained."]
+    reasons = []
+    if growth.judged_on == "new":
+        reasons.append(
+            f"The gate asks for a gain on the {decisions:,} evaluation decisions that are new or "
+            "corrected."
+        )
+    else:
+        reasons.append(
+            f"{changes.every_gone:,} rows were corrected or left out, and with "
+            f"{growth.evaluation_decisions or 0:,} evaluation decisions among them there are fewer "
+            f"than {growth.needed:,} to ask a gain of. The gate judges all {decisions:,} evaluation "
+            "decisions by their present labels: they must not become worse."
+        )
+    if state == "not_enough_evaluation_data":
+        reasons.append(
+            f"{growth.needed - decisions:,} more evaluation decisions are needed; add or correct "
+            "evaluation rows."
+        )
+    return reasons
 
 
 def _is_new(lineage: Lineage, family: TunedFamily, version: int) -> bool:

@@ -12,7 +12,9 @@ from steelyard.billing.max_price import priced
 from steelyard.families.fine_tuning.wire import FineTuneEstimate, Job
 from steelyard.families.service import FamilyService
 from steelyard.families.wire import (
+    Continue,
     ContinueFamily,
+    ContinueQuery,
     DeletedFamily,
     DeleteFamily,
     EstimateContinue,
@@ -24,7 +26,8 @@ from steelyard.families.wire import (
     StartFamily,
     SwitchFamily,
 )
-from steelyard.http.routing import Access, Route
+from steelyard.http.routing import Access, Call, Route
+from steelyard.review.seal import DraftSeals
 
 _TAGS = ("families",)
 _KEY_ERRORS = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
@@ -74,6 +77,13 @@ _QUEUE_ERRORS = (
 )
 _OF_FAMILY = (errors.NotFoundError, errors.FamilyDeletedError)
 _LOAD_ERRORS = (errors.ModelUnavailableError, errors.ModelWarmingError, errors.WarmCapacityError)
+
+
+async def _forecast(call: Call) -> Continue:
+    """Return what continuing a family would do, with a draft sealed as the next version."""
+    draft = call.query.draft
+    ahead = await call.service(DraftSeals).preview(call.caller, draft) if draft else None
+    return await call.service(FamilyService).forecast(call.caller, call.path["family"], ahead)
 
 
 _route = functools.partial(Route, access=Access.KEYED, tags=_TAGS)
@@ -225,6 +235,24 @@ ROUTES = (
             errors.ModelDiscardedError,
             *_LOAD_ERRORS,
             *_KEY_ERRORS,
+        ),
+    ),
+    _route(
+        method="GET",
+        path="/v1/families/{family}/continue",
+        use=_forecast,
+        summary="Return what continuing a family would do now, or once a draft was sealed.",
+        query=ContinueQuery,
+        response=Continue,
+        errors=(
+            *_OF_FAMILY,
+            errors.DatasetArchivedError,
+            errors.DatasetChangedError,
+            errors.DatasetDeletedError,
+            errors.DatasetMismatchError,
+            errors.DraftSealedError,
+            errors.NoNewRowsError,
+            errors.TooFewRowsError,
         ),
     ),
     _route(

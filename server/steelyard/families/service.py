@@ -12,10 +12,12 @@ from contextlib import suppress
 from msgspec import structs
 from sqlalchemy import Connection
 
+from steelyard import errors
 from steelyard.billing.money import to_usd
 from steelyard.caller import Caller
 from steelyard.datasets.access import require_dataset
 from steelyard.datasets.store import mark_dataset_used
+from steelyard.datasets.versions import Manifest
 from steelyard.errors import (
     EngineUnavailableError,
     InvalidReferenceError,
@@ -23,7 +25,13 @@ from steelyard.errors import (
     SteelyardError,
     Violation,
 )
-from steelyard.families.continuing import Growth, check_continue, continue_state, trained_version
+from steelyard.families.continuing import (
+    Growth,
+    check_continue,
+    continue_state,
+    continue_to_wire,
+    trained_version,
+)
 from steelyard.families.deletion import delete_family
 from steelyard.families.draft import LineageChange
 from steelyard.families.fees import Fee, Tariff, fee_of
@@ -49,6 +57,7 @@ from steelyard.families.serializers import family_to_wire, fine_tune_to_wire
 from steelyard.families.switching import switch_family
 from steelyard.families.warmth import keep_family_warm
 from steelyard.families.wire import (
+    Continue,
     ContinueFamily,
     DeletedFamily,
     DeleteFamily,
@@ -167,6 +176,18 @@ class FamilyService(FamilyModels):
         price_nano = await self._price_next(caller, lineage, family, growth)
         growth = structs.replace(growth, price_nano=price_nano)
         return family_to_wire(lineage, family, self._lineages.view(), growth=growth, with_jobs=True)
+
+    async def forecast(self, caller: Caller, name: str, ahead: Manifest | None) -> Continue:
+        """Return what continuing a family would do now, or with a next version of its dataset."""
+        lineage = (await self._lineages.read(caller.account_id)).lineage
+        family = find_family(lineage, name)
+        if ahead is not None and ahead.dataset_id != family.dataset_id:
+            raise errors.DatasetMismatchError(
+                f"The draft is of the dataset {ahead.dataset_id}, and {name} grows on "
+                f"{family.dataset_id}; name a draft of that."
+            )
+        growth = await self._plans.growth(caller, _basis_of(lineage, family), ahead=ahead)
+        return continue_to_wire(lineage, family, growth, self._lineages.view())
 
     async def switch(self, write: Write, name: str, request: SwitchFamily) -> Family:
         """Switch a family on or off.

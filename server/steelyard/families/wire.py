@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from steelyard.evaluations.gate_wire import Gate
+from steelyard.evaluations.gate_wire import Gate, JudgedOn
 from steelyard.wire.methods import Method
 from steelyard.wire.shown import Framed, Shown
 
@@ -136,6 +136,18 @@ class EstimateContinue(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     latest: Guard | UnsetType = UNSET
     dataset_version: Annotated[int, Meta(ge=1)] | None = None
     base: NextBase = None
+
+
+class ContinueQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What continuing a family is asked about."""
+
+    draft: Annotated[
+        str,
+        Meta(
+            max_length=64,
+            description="A draft of the newest version: as if it were sealed as the next version.",
+        ),
+    ] = ""
 
 
 class SwitchFamily(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -288,7 +300,7 @@ AnyModelVersion = ModelVersion | DiscardedModelVersion | DeletedModelVersion
 class ContinueRows(Struct, frozen=True, kw_only=True):
     """The rows that the next fine-tune would take."""
 
-    new: Annotated[int, Meta(description="Training rows since the family last trained.")]
+    new: Annotated[int, Meta(description="Training rows added or corrected since it last trained.")]
     earlier: Annotated[int, Meta(description="Earlier training rows sampled to go with them.")]
     evaluation: Annotated[int, Meta(description="Evaluation rows that the gate would measure on.")]
 
@@ -303,12 +315,24 @@ class Continue(Struct, frozen=True, kw_only=True):
     evaluation_decisions: Annotated[
         int | None,
         Meta(
-            description="New decisions that the gate could judge by; null while a fine-tune is "
-            "queued or trains, when refused whatever the data, and in lists."
+            description="Decisions that the gate could judge by, new ones or all as `judged_on` "
+            "says; null while a fine-tune is queued or trains, when refused whatever the data, and "
+            "in lists."
         ),
     ]
     needed: Annotated[int, Meta(description="How many of those the gate needs.")]
     rows: ContinueRows | None
+    judged_on: Annotated[
+        JudgedOn | None,
+        Meta(
+            description="`new`: the gate asks for a gain on new and corrected decisions. `all`: more "
+            "rows were corrected than added, with too few such decisions, so all decisions by their "
+            "present labels must not become worse. Null where `evaluation_decisions` is."
+        ),
+    ] = None
+    reasons: Annotated[
+        list[str], Meta(description="Which way the gate takes, and what is missing, in sentences.")
+    ] = []
     price_usd: Annotated[
         str | None, Meta(description="`0` when it can start and is free; otherwise estimate it.")
     ]

@@ -93,6 +93,23 @@ class DraftSeals:
         name = request.name or draft.row.name
         return await self._seal_dataset(write, draft, outcome, name)
 
+    async def preview(self, caller: Caller, draft_id: str) -> Manifest:
+        """Return the next version that a draft would be sealed as; nothing refers to it yet."""
+        draft = await self._drafts.find(caller, draft_id)
+        require_open(draft.row)
+        outcome = await asyncio.to_thread(self._decide, draft)
+        previous = await self._require_latest(caller, draft)
+        return await asyncio.to_thread(self._write_version, previous, outcome)
+
+    async def _require_latest(self, caller: Caller, draft: OpenDraft) -> Manifest:
+        """Return the version that a draft is of, if a version may follow it."""
+        previous = draft.at.manifest
+        await self._datasets.dataset_at(caller, draft.at.dataset_id)  # refused when archived
+        latest = await self._datasets.dataset_at(caller, draft.at.dataset_id, is_new_work=False)
+        if latest.version != previous.version:
+            raise _not_latest(latest.version, previous.version)
+        return previous
+
     def _decide(self, draft: OpenDraft) -> _Outcome:
         with self._reviews.current(draft.row.id, draft.n_places) as review:
             excluded = np.flatnonzero(review.state == EXCLUDED)
@@ -136,16 +153,7 @@ class DraftSeals:
 
     async def _seal_version(self, write: Write, draft: OpenDraft, outcome: _Outcome) -> Draft:
         caller = write.caller
-        previous = draft.at.manifest
-        await self._datasets.dataset_at(caller, draft.at.dataset_id)  # refused when archived
-        latest = await self._datasets.dataset_at(caller, draft.at.dataset_id, is_new_work=False)
-        if latest.version != previous.version:
-            raise _not_latest(latest.version, previous.version)
-        if len(outcome.excluded) == 0 and not outcome.relabelled:
-            raise errors.NoNewRowsError(
-                "The draft excludes and relabels no row, so the next version would be this one; "
-                "edit rows first, or seal it as a dataset."
-            )
+        previous = await self._require_latest(caller, draft)
         manifest = await asyncio.to_thread(self._write_version, previous, outcome)
 
         def work(connection: Connection) -> Draft:
@@ -173,6 +181,11 @@ class DraftSeals:
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 
     def _write_version(self, previous: Manifest, outcome: _Outcome) -> Manifest:
+        if len(outcome.excluded) == 0 and not outcome.relabelled:
+            raise errors.NoNewRowsError(
+                "The draft excludes and relabels no row, so the next version would be this one; "
+                "edit rows first, or seal it as a dataset."
+            )
         try:
             return write_revision(
                 self._store,

@@ -35,8 +35,7 @@ def judged(before, after, new=None, **options):
         records_from_rows(before),
         records_from_rows(after),
         against=options.pop("against", "parent"),
-        new_contexts=new,
-        earlier_contexts=options.pop("earlier", contexts(before) - new),
+        is_new=[row.context_sha256 in new for row in after],
         bootstrap=options.pop("bootstrap", QUICK),
         **options,
     )
@@ -327,20 +326,43 @@ def test_a_number_that_is_none_never_passes(seed, bad, data):
         judged(before, after)
 
 
-def test_contexts_without_a_record_or_a_group_never_pass():
-    before = make_rows(6, 20)
-    after = sharpen(before, 0.8)
-    held = contexts(before)
-    with pytest.raises(UnmeasurableError, match="1 held-out contexts have no scored"):
-        judged(before, after, new=held | {"unscored"}, earlier=frozenset())
-    with pytest.raises(UnmeasurableError, match="no scored"):
-        judged(before, after, new=held, earlier={"unscored"})
-    with pytest.raises(UnmeasurableError, match="neither new nor earlier"):
-        judged(before, after, new=held - {"sha00003"}, earlier=frozenset())
-    with pytest.raises(UnmeasurableError, match="both"):
-        judged(before, after, new=held, earlier={"sha00003"})
+def test_a_flag_is_given_for_each_decision():
+    before = make_rows(5, 12)
+    sides = records_from_rows(before), records_from_rows(before)
+    with pytest.raises(ValueError, match="flags"):
+        judge(*sides, against="parent", is_new=[True])
     with pytest.raises(ValueError, match="needed"):
-        judged(before, after, needed=0)
+        judged(before, before, needed=0)
+
+
+@pytest.mark.parametrize(
+    ("after", "n", "reasons"),
+    [
+        (0.8, 19, ["too_few_evaluation_decisions"]),
+        (0.8, 20, []),
+        (0.9, 20, []),
+        (0.7, 20, ["earlier_rows_worse", "inconclusive_on_earlier_rows", "decision_worse"]),
+    ],
+)
+def test_a_correction_is_judged_on_every_row_and_needs_no_gain(after, n, reasons):
+    before = answers(0.8, n)
+    verdict = judged(before, answers(after, n), new=set(), judged_on="all")
+    assert verdict.gate.reasons == reasons
+    assert (list(verdict.gate.groups), verdict.gate.judged_on) == (["earlier"], "all")
+    assert len(verdict.gate.sentences) == len(reasons)
+    # Decisions that came since are judged with the others.
+    assert judged(before, answers(after, n), judged_on="all") == verdict
+
+
+def test_a_correction_that_may_be_worse_does_not_pass():
+    before = answers(0.8, 20)
+    after = [*answers(0.86, 14), *answers(0.68, 6, start=14)]
+    gate = judged(before, after, new=set(), judged_on="all").gate
+    change = gate.groups["earlier"].loss
+    assert change.change < 0 or change.low < 0.01
+    assert gate.reasons == ["inconclusive_on_earlier_rows"]
+    few = [replace(row, context_sha256=f"c{place % 9}") for place, row in enumerate(before)]
+    assert judged(few, few, judged_on="all").gate.reasons == ["inconclusive_on_earlier_rows"]
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["targets", "rewards"]))

@@ -29,7 +29,7 @@ def judged(before, after, **options):
         records_from_rows(before),
         records_from_rows(after),
         against="parent",
-        new_contexts={row.context_sha256 for row in before},
+        is_new=[True] * len(after),
         bootstrap=QUICK,
         **options,
     )

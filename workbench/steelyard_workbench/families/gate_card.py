@@ -17,6 +17,7 @@ from steelyard.evaluations.gate_wire import Gate, GateGroup, GateSlice
 from steelyard.evaluations.measures.gate import (
     BELOW_BASELINE,
     EARLIER_ALLOWANCE,
+    EARLIER_INCONCLUSIVE,
     EARLIER_WORSE,
     NEEDED,
     NEW_WORSE,
@@ -32,8 +33,15 @@ from steelyard_workbench.states import verdict
 _SHOWN_SLICES = 15
 _AGAINST = {"parent": "the model it was trained from", "base": "the base model"}
 _GROUPS = {"new": "new rows", "earlier": "earlier rows"}
+_ON_ALL = (
+    "This version corrects rows, so all rows were judged by their present labels: they must not "
+    "become worse, and no gain was asked for."
+)
 #: Reasons that say that a group became worse.
-_WORSE = {"new": frozenset({NEW_WORSE, NO_GAIN}), "earlier": frozenset({EARLIER_WORSE})}
+_WORSE = {
+    "new": frozenset({NEW_WORSE, NO_GAIN}),
+    "earlier": frozenset({EARLIER_WORSE, EARLIER_INCONCLUSIVE}),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,8 @@ def show_gate(
     found = verdict_of(gate, needed=needed)
     told = f"against {_AGAINST[gate.against]}. {found.settles}".strip()
     parts: list[Viewable] = [verdict(found.status, found.word.capitalize(), told)]
+    if gate.judged_on == "all":
+        parts.append(pmui.Typography(_ON_ALL, variant="body2"))
     if gate.sentences:
         reasons = zip(gate.sentences, gate.reasons, strict=True)
         parts.append(_list([f"{sentence} ({reason})" for sentence, reason in reasons]))
@@ -163,7 +173,11 @@ def _explain(gate: Gate) -> Viewable:
             "mistake more than was seen and for few contexts.",
         )
     if "earlier" in gate.groups:
-        said.insert(0, f"Earlier rows may become worse by {EARLIER_ALLOWANCE} at most (dotted).")
+        margin = gate.groups["earlier"].margin
+        allowed = f", with a margin of {margin:.4f} for chance" if isinstance(margin, float) else ""
+        said.insert(
+            0, f"Earlier rows may become worse by {EARLIER_ALLOWANCE} at most (dotted){allowed}."
+        )
     return pmui.Typography(" ".join(said), variant="body2")
 
 

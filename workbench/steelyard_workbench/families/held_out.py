@@ -191,13 +191,15 @@ class HeldOutRows(Viewer):
     def _fetch(self) -> pl.DataFrame:
         after = self._client.jobs.records(self._job.id)
         before = self._client.jobs.records(self._job.id, group=self._against)
-        earlier: set[str] = set()
+        earlier: set[tuple[Any, ...]] = set()
         if self._earlier_job is not None:
             try:
                 held = self._client.jobs.records(self._earlier_job)
             except SteelyardError:  # its rows are gone: new and earlier cannot be told apart
                 held = None
-            earlier = set() if held is None else {record.context_sha256 for record in held}
+            earlier = set() if held is None else {judged_as(record) for record in held}
+        if self._job.gate is not None and self._job.gate.judged_on == "all":
+            earlier = {judged_as(record) for record in after}
         return pair_records(before, after, earlier)
 
     def _fetch_contexts(self, names: list[str]) -> None:
@@ -252,8 +254,18 @@ class HeldOutRows(Viewer):
             field.value = ""
 
 
+def judged_as(record: JobRecord) -> tuple[Any, ...]:
+    """Return what makes a decision the same as one that was judged before: a new label makes it new."""
+    return (
+        record.context_sha256,
+        record.decision_id,
+        frozenset(record.probabilities),
+        _right(record),
+    )
+
+
 def pair_records(
-    before: list[JobRecord], after: list[JobRecord], earlier: set[str]
+    before: list[JobRecord], after: list[JobRecord], earlier: set[tuple[Any, ...]]
 ) -> pl.DataFrame:
     """Put two models' records of the same decisions side by side, the worst change first.
 
@@ -261,6 +273,8 @@ def pair_records(
     ----------
     before, after : list of JobRecord
         In the same order, as a server gives them.
+    earlier : set of tuple
+        What earlier models were judged on: contexts, decisions and what was right.
     """
     rows = []
     for number, (old, new) in enumerate(zip(before, after, strict=True)):
@@ -270,7 +284,7 @@ def pair_records(
             {
                 "row": number,
                 "context_sha256": new.context_sha256,
-                "group": "earlier" if new.context_sha256 in earlier else "new",
+                "group": "earlier" if judged_as(new) in earlier else "new",
                 "decision": new.decision_id,
                 "right": right,
                 "before": _answer(old.probabilities),

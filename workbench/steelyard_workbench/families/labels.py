@@ -35,13 +35,13 @@ CANNOT_CONTINUE = {
     "queued": "a fine-tune of it is queued",
     "training": "a fine-tune of it is running",
     "no_new_data": "its dataset has no rows that it was not trained on: add a version",
-    "not_enough_evaluation_data": "too few new evaluation decisions for the gate to judge by",
+    "not_enough_evaluation_data": "too few evaluation decisions for the gate to judge by",
 }
 _CONTINUE = {
     "new_data": "has new rows to continue on",
     "retry": "may try its last fine-tune again",
     "no_new_data": "no new rows",
-    "not_enough_evaluation_data": "too few new evaluation rows",
+    "not_enough_evaluation_data": "too few evaluation rows",
     "queued": "a fine-tune is queued",
     "training": "a fine-tune is running",
     "origin_gone": "its origin is gone",

@@ -183,10 +183,10 @@ class OneFamily(Serving, LineMoves):
             )
         if told.evaluation_decisions is not None:
             said += (
-                f"; {told.evaluation_decisions:,} new evaluation decisions of {told.needed:,} "
-                "needed"
+                f"; {told.evaluation_decisions:,} evaluation decisions to judge by, "
+                f"{told.needed:,} needed"
             )
-        return said
+        return " ".join([f"{said}.", *told.reasons])
 
     def _family_actions(self, family: Family) -> Viewable:
         if family.switched_on:

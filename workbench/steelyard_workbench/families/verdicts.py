@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from msgspec import UNSET
 
 from steelyard.evaluations.gate_wire import Gate, GateChange, GateGroup, GateSlice
-from steelyard.evaluations.measures.gate import INCONCLUSIVE, NEEDED, TOO_FEW
+from steelyard.evaluations.measures.gate import EARLIER_INCONCLUSIVE, INCONCLUSIVE, NEEDED, TOO_FEW
 from steelyard.evaluations.measures.gate_slices import LEAST_CONTEXTS
 from steelyard_workbench.theme import Status
 
 #: Reasons that say that nothing is proven, rather than that the model is worse.
-_UNSURE = frozenset({INCONCLUSIVE, TOO_FEW})
+_UNSURE = frozenset({INCONCLUSIVE, EARLIER_INCONCLUSIVE, TOO_FEW})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +87,22 @@ def decisions_to_settle(group: GateGroup) -> int | None:
 
 
 def _what_settles(gate: Gate, needed: int) -> str:
-    new = gate.groups.get("new")
+    is_all = gate.judged_on == "all"
+    new = gate.groups.get("earlier" if is_all else "new")
+    kind = "" if is_all else "new "
     if TOO_FEW in gate.reasons:
         n = 0 if new is None else new.decisions
         return (
-            f"It needs {needed} new evaluation decisions and had {n}: add "
+            f"It needs {needed} {kind}evaluation decisions and had {n}: add "
             f"{max(needed - n, 1)} or more, and continue."
         )
     if new is not None and new.contexts < LEAST_CONTEXTS:
         return (
-            f"It needs {LEAST_CONTEXTS} different new contexts and had {new.contexts}: add rows on "
+            f"It needs {LEAST_CONTEXTS} different {kind}contexts and had {new.contexts}: add rows on "
             "other contexts, and continue."
         )
+    if is_all:
+        return "More evaluation rows would settle it."
     more = None if new is None else decisions_to_settle(new)
     if not more:
         return "More new evaluation rows would settle it."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import panel as pn
@@ -12,10 +12,13 @@ import param
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
+from steelyard.errors import SteelyardError
+from steelyard.families.wire import Continue
 from steelyard.review.duties_wire import DraftAgreement
 from steelyard.review.wire import Draft, SealAs
 from steelyard_workbench.components.drawn_dialog import DrawnDialog
 from steelyard_workbench.components.facts import table
+from steelyard_workbench.families.labels import CANNOT_CONTINUE
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.problems import Problem, problem_of
 from steelyard_workbench.states import failed, verdict
@@ -37,10 +40,11 @@ _UNSETTLED = (
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a draft changes, and what two reviewers have not settled of it."""
+    """What a draft changes, what two reviewers have not settled of it, and what families get."""
 
     draft: Draft
     agreement: DraftAgreement
+    growths: Mapping[str, Continue]
 
 
 class SealDialog(Viewer):
@@ -152,7 +156,17 @@ class SealDialog(Viewer):
 
     def _fetch(self) -> Changes:
         drafts = self._client.drafts
-        return Changes(drafts.get(self._draft_id), drafts.agreement(self._draft_id))
+        draft = drafts.get(self._draft_id)
+        return Changes(draft, drafts.agreement(self._draft_id), self._fetch_growths(draft))
+
+    def _fetch_growths(self, draft: Draft) -> dict[str, Continue]:
+        """Return what continuing each family of the dataset would do once the draft was sealed."""
+        families = self._client.families
+        try:
+            names = [one.id for one in families.list().data if one.dataset_id == draft.dataset_id]
+            return {name: families.check_continue(name, draft_id=draft.id) for name in names}
+        except SteelyardError:  # nothing is changed yet, or it cannot follow: sealing says which
+            return {}
 
     def _show(self, changes: Changes) -> Viewable:
         draft, found = changes.draft, changes.agreement
@@ -163,9 +177,21 @@ class SealDialog(Viewer):
             rows.append((f"{n_waiting:,}", "rows wait for two reviewers, and keep their label"))
         if found.to_adjudicate:
             rows.append((f"{found.to_adjudicate:,}", "rows are disputed, and keep their label"))
-        return table(
+        shown = table(
             ("rows", f"of the {draft.rows:,} of version {draft.dataset_version}"),
             rows,
             label="What the draft changes",
             numbers=(0,),
         )
+        told = [_describe_growth(name, growth) for name, growth in changes.growths.items()]
+        return pn.Column(shown, *told, sizing_mode="stretch_width")
+
+
+def _describe_growth(name: str, growth: Continue) -> Viewable:
+    """Say whether a family could continue on the next version, how the gate judges, what is missing."""
+    reasons = " ".join(growth.reasons)
+    if growth.state in {"new_data", "retry"}:
+        return verdict("good", f"{name} can continue on it.", reasons)
+    if growth.state in CANNOT_CONTINUE and not reasons:
+        reasons = f"Now: {CANNOT_CONTINUE[growth.state]}."
+    return verdict("unsure", f"{name} cannot continue on it yet.", reasons)

@@ -23,6 +23,7 @@ class AsyncFamilies(AsyncResource):
     roll_back = _method(calls.roll_back)
     continue_ = _method(calls.continue_)
     estimate_continue = _method(calls.estimate_continue)
+    check_continue = _method(calls.check_continue)
     delete = _method(calls.delete)
     shadow = _method(calls.shadow)
     end_shadow = _method(calls.end_shadow)

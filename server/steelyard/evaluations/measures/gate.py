@@ -15,13 +15,18 @@ to hold none. So the interval must clear 0 by a margin, the sum of two allowance
   Bootstrap", The American Statistician, 2015, section 4.2). Twice, because they make up for few
   values of a normal distribution, and changes are skewed: many small gains, a few large falls.
 
+A version of a dataset that corrects labels asks for no gain, as the old labels were wrong: all
+decisions are then judged at once by their present labels, and the candidate must not be worse by
+more than the allowance, beyond noise. The end of the interval that lies nearer to harm, with the
+same margin for chance, must stay within it.
+
 ``tests/benchmarks/gate.py`` measures how often each rule errs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Set as AbstractSet
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Literal
@@ -29,6 +34,7 @@ from typing import Any, Literal
 import numpy as np
 from msgspec import UNSET
 from msgspec.structs import astuple, replace
+from numpy.typing import NDArray
 
 from steelyard.calibration.intervals import percentile_interval
 from steelyard.evaluations.gate_wire import (
@@ -38,6 +44,7 @@ from steelyard.evaluations.gate_wire import (
     GateDeltas,
     GateGroup,
     GateSlice,
+    JudgedOn,
 )
 from steelyard.evaluations.measures.comparison import (
     Pairing,
@@ -75,6 +82,7 @@ NEW_WORSE = "new_rows_worse"
 NO_GAIN = "no_gain_on_new_rows"
 INCONCLUSIVE = "inconclusive_on_new_rows"
 EARLIER_WORSE = "earlier_rows_worse"
+EARLIER_INCONCLUSIVE = "inconclusive_on_earlier_rows"
 DECISION_WORSE = "decision_worse"
 OUTCOME_WORSE = "outcome_worse"
 CALIBRATION_WORSE = "calibration_worse"
@@ -87,6 +95,7 @@ REASONS = (
     NO_GAIN,
     INCONCLUSIVE,
     EARLIER_WORSE,
+    EARLIER_INCONCLUSIVE,
     DECISION_WORSE,
     OUTCOME_WORSE,
     CALIBRATION_WORSE,
@@ -112,8 +121,8 @@ def judge(
     after: Records,
     *,
     against: Against,
-    new_contexts: AbstractSet[str],
-    earlier_contexts: AbstractSet[str] = frozenset(),
+    is_new: Sequence[bool] | NDArray[np.bool_],
+    judged_on: JudgedOn = "new",
     baseline: Records | None = None,
     needed: int = NEEDED,
     bootstrap: Bootstrap | None = None,
@@ -125,16 +134,17 @@ def judge(
     before, after : Records
         The held-out decisions as the predecessor and as the candidate scored them: the same
         decisions, none missing on either side.
-    new_contexts : set of str
-        Contexts added since the family last trained.
-    earlier_contexts : set of str, optional
-        Contexts earlier models were judged on; a first model has none. The two sets have nothing in
-        common and name exactly the contexts of the records.
+    is_new : sequence of bool
+        For each decision of ``after``, whether it or its label came since the family last trained;
+        earlier models were judged on the others. All of a first model's are new.
+    judged_on : {"new", "all"}, default "new"
+        What decides: a gain on the new decisions, or that all together did not become worse. With
+        "all" they make one group, ``earlier``, and no gain is asked for.
     baseline : Records, optional
         The same held-out decisions as the text baseline scored them, trained on the rows that the
         candidate was; without it the candidate is not compared with one.
     needed : int, default 20
-        New decisions without which the gate fails for want of evidence; at least 1.
+        Decisions, new ones or of all, without which the gate fails for want of evidence; at least 1.
 
     Returns
     -------
@@ -145,26 +155,27 @@ def judge(
     Raises
     ------
     UnmeasurableError
-        When a decision is unpaired, with the predecessor or with the baseline, a context has no
-        record, is in no group or in both, or a figure is not finite.
+        When a decision is unpaired, with the predecessor or with the baseline, or a figure is not
+        finite.
     ValueError
-        When ``needed`` is less than 1.
+        When ``needed`` is less than 1, or ``is_new`` is not one flag for each decision.
     """
     if needed < 1:
         msg = f"needed must be at least 1; it is {needed}."
         raise ValueError(msg)
+    if len(is_new) != len(after):
+        msg = f"is_new has {len(is_new)} flags for {len(after)} decisions."
+        raise ValueError(msg)
     pairing = _pair_all(before, after, "predecessor")
-    names = after.contexts[pairing.after_rows].tolist()
-    _check_contexts(set(names), new_contexts, earlier_contexts)
     bootstrap = bootstrap or Bootstrap()
-    is_new = np.array([name in new_contexts for name in names], dtype=bool)
+    is_for_gain = np.asarray(is_new, dtype=bool)[pairing.after_rows] & (judged_on == "new")
     groups: dict[str, GateGroup] = {}
-    for name, chosen in (("new", is_new), ("earlier", ~is_new)):
+    for name, chosen in (("new", is_for_gain), ("earlier", ~is_for_gain)):
         held = pairing.take(np.flatnonzero(chosen))
         group = _gate_group(held, bootstrap)
         if group is not None:
             groups[name] = group
-        if group is not None and name == "new":
+        if group is not None and (name == "new" or judged_on == "all"):
             unseen = _unseen_mistake(before, after, held)
             groups[name] = replace(group, margin=unseen + _few_contexts(group))
     found = paired_ece(pairing)
@@ -174,7 +185,10 @@ def judge(
         text = _gate_group(_pair_all(baseline, after, "text baseline"), bootstrap)
     _check_finite([*groups.values(), *([] if text is None else [text])], found or ())
     slices = judge_slices(pairing, after)
-    sentences = _reasons(groups, found, needed)
+    decided = _gain_reasons if judged_on == "new" else _no_harm_reasons
+    sentences = decided(groups, needed)
+    if TOO_FEW not in sentences:
+        sentences |= _earlier_reason(groups.get("earlier")) | _calibration_reason(found)
     if TOO_FEW not in sentences:
         sentences |= _slice_reasons(slices)
         if not _is_better_reward(groups, sentences):
@@ -191,6 +205,7 @@ def judge(
             ece=None if found is None else found[1] - found[0],
         ),
         ece=BeforeAfter(before=old_ece, after=new_ece),
+        judged_on=judged_on,
         by_decision=list(shown[0]),
         by_outcome=list(shown[1]),
         unlisted=len(slices.by_decision) + len(slices.by_outcome) - sum(map(len, shown)),
@@ -259,23 +274,6 @@ def _few_contexts(group: GateGroup) -> float:
     return max(0.0, rise.high - rise.change) * _FEW_TIMES * excess
 
 
-def _check_contexts(
-    scored: AbstractSet[str], new: AbstractSet[str], earlier: AbstractSet[str]
-) -> None:
-    if new & earlier:
-        raise UnmeasurableError(
-            f"{len(new & earlier)} contexts are both new and earlier; put each in one group."
-        )
-    if missing := (new | earlier) - scored:
-        raise UnmeasurableError(
-            f"{len(missing)} held-out contexts have no scored decision; score them all."
-        )
-    if strange := scored - new - earlier:
-        raise UnmeasurableError(
-            f"{len(strange)} scored contexts are neither new nor earlier; put each in one group."
-        )
-
-
 def _percentile_change(pairing: Pairing, name: str, bootstrap: Bootstrap) -> Change | None:
     """Return a measure's change with percentiles over contexts; None where nothing is counted.
 
@@ -342,11 +340,9 @@ def _check_finite(groups: list[GateGroup], ece: tuple[float, ...]) -> None:
         raise UnmeasurableError("A figure of the gate is not finite; score the rows again.")
 
 
-def _reasons(
-    groups: dict[str, GateGroup], ece: tuple[float, float] | None, needed: int
-) -> dict[str, str]:
-    """Return each reason that holds with its sentence; none when the candidate passes."""
-    new, earlier = groups.get("new"), groups.get("earlier")
+def _gain_reasons(groups: dict[str, GateGroup], needed: int) -> dict[str, str]:
+    """Return why the new decisions are not surely better, with sentences."""
+    new = groups.get("new")
     n_new = 0 if new is None else new.decisions
     if new is None or n_new < needed:
         # Too little to judge: the other rules would judge by chance.
@@ -360,17 +356,48 @@ def _reasons(
         found[NO_GAIN] = f"The new rows became no better: {_describe(new)}."
     elif unsure := _why_unsure(new, rise):
         found[INCONCLUSIVE] = f"Whether the new rows became better cannot be told: {unsure}"
-    if earlier is not None:
-        rise = _harm(earlier)
-        lost = earlier.flips.broken > earlier.flips.fixed
-        if rise.low > (0.0 if lost else EQUIVALENCE) or rise.change > EARLIER_ALLOWANCE:
-            found[EARLIER_WORSE] = f"The earlier rows became worse: {_describe(earlier)}."
-    if ece is not None and ece[1] > ece[0] + ECE_ALLOWANCE:
-        found[CALIBRATION_WORSE] = (
-            f"The calibration error rose from {ece[0]:.3f} to {ece[1]:.3f}, by more than "
-            f"{ECE_ALLOWANCE}."
-        )
     return found
+
+
+def _no_harm_reasons(groups: dict[str, GateGroup], needed: int) -> dict[str, str]:
+    """Return why the decisions of all rows may have become worse, with sentences."""
+    group = groups.get("earlier")
+    n = 0 if group is None else group.decisions
+    if group is None or n < needed:
+        sentence = f"There are {n} evaluation decisions in all and {needed} are needed; add rows."
+        return {TOO_FEW: sentence}
+    few = group.contexts < LEAST_CONTEXTS
+    margin = group.margin if isinstance(group.margin, float) else 0.0
+    if not few and _harm(group).high + margin <= EARLIER_ALLOWANCE:
+        return {}
+    more = (
+        f"they are on {group.contexts} contexts and {LEAST_CONTEXTS} are needed; add rows on other "
+        "contexts."
+        if few
+        else f"{_describe(group)}, and with the margin of {margin:.4f} for chance it may be worse "
+        f"by more than {EARLIER_ALLOWANCE}; add evaluation rows."
+    )
+    return {EARLIER_INCONCLUSIVE: f"Whether the rows became worse cannot be told: {more}"}
+
+
+def _earlier_reason(earlier: GateGroup | None) -> dict[str, str]:
+    if earlier is None:
+        return {}
+    rise = _harm(earlier)
+    lost = earlier.flips.broken > earlier.flips.fixed
+    if rise.low > (0.0 if lost else EQUIVALENCE) or rise.change > EARLIER_ALLOWANCE:
+        return {EARLIER_WORSE: f"The earlier rows became worse: {_describe(earlier)}."}
+    return {}
+
+
+def _calibration_reason(ece: tuple[float, float] | None) -> dict[str, str]:
+    if ece is None or ece[1] <= ece[0] + ECE_ALLOWANCE:
+        return {}
+    sentence = (
+        f"The calibration error rose from {ece[0]:.3f} to {ece[1]:.3f}, by more than "
+        f"{ECE_ALLOWANCE}."
+    )
+    return {CALIBRATION_WORSE: sentence}
 
 
 def _why_unsure(new: GateGroup, rise: GateChange) -> str | None:
@@ -420,6 +447,7 @@ def _is_better_reward(groups: dict[str, GateGroup], found: dict[str, str]) -> bo
     """
     return (
         not found.keys() & {NEW_WORSE, NO_GAIN, INCONCLUSIVE}
+        and "new" in groups
         and all(isinstance(group.scaled_reward, GateChange) for group in groups.values())
         and not any(group.flips.broken for group in groups.values())
     )

@@ -60,6 +60,7 @@ def write_folder(
         parent_base=parent_base,
         against="base" if kept is None else "parent",
         needed=needed,
+        judged_on="new" if job.lineage is None else job.lineage.judged_on,
         threads=threads,
         card=CardFacts(
             family=job.family,

@@ -1,7 +1,7 @@
 """The rows of fine-tunes: what a dataset gained, what the next one takes and costs, and the rows.
 
-A fine-tune trains on the training rows that came since its family last trained and on as many
-earlier ones, drawn with its seed, and is judged on every evaluation row. One that moves its family
+A fine-tune trains on the training rows that came or changed since its family last trained and on as
+many earlier ones, drawn with its seed, and is judged on every evaluation row. One that moves its family
 to another base model trains on every row, as nothing has learned from the earlier ones there. A
 version's rows keep their places in all later ones, so new rows are those past the ones that the
 version trained on had. Everything here is a function of versions that never change, so that an
@@ -30,9 +30,14 @@ from steelyard.datasets.version_service import DatasetAt, LabelledRow, read_side
 from steelyard.datasets.versions import Manifest
 from steelyard.datasets.wire import Side
 from steelyard.evaluations.measures.gate import NEEDED
-from steelyard.families.continuing import Growth
+from steelyard.families.continuing import Changes, Growth
 from steelyard.families.fees import count_trained_tokens, default_steps, passes_of
-from steelyard.families.fine_tuning.counts import EvaluationCounts, contexts_of, count_evaluation
+from steelyard.families.fine_tuning.counts import (
+    EvaluationCounts,
+    contexts_of,
+    count_evaluation,
+    judged_decisions,
+)
 from steelyard.families.fine_tuning.plan import Tokenizers, TuningBasis, TuningBounds, TuningPlan
 from steelyard.families.fine_tuning.tokens import RowTokens
 from steelyard.families.fine_tuning.wire import JobLineage, JobSplit, ResolvedHyperparameters
@@ -89,8 +94,12 @@ class TuningRows:
         *,
         version: int | None = None,
         counted: bool = True,
+        ahead: Manifest | None = None,
     ) -> Growth:
-        """Return what a family's dataset gained since the family last trained."""
+        """Return what a family's dataset gained since the family last trained.
+
+        ``ahead`` is a next version that is not there yet.
+        """
 
         def find(
             connection: Connection,
@@ -106,7 +115,7 @@ class TuningRows:
 
         row, (newest, at, trained), elsewhere = await self._state.read(find)
         growth = Growth(
-            version=row.version,
+            version=row.version if ahead is None else ahead.version,
             added_at=None if newest is None else newest.created_at,
             added_from=None if newest is None else newest.added_from,
             needed=self._needed,
@@ -115,10 +124,12 @@ class TuningRows:
         )
         if not counted or at is None:
             return growth
+        manifest = at.manifest if ahead is None else ahead
         before = _manifest_of(trained)
-        evaluation = await self._count(at.manifest, before, basis.method, elsewhere)
-        lineage = _lineage(at.manifest, before, evaluation, is_move=basis.is_move)
-        return _grown(growth, lineage, evaluation)
+        changes = changes_of(manifest, before)
+        evaluation = await self._count(manifest, before, basis.method, elsewhere)
+        lineage = self._lineage(changes, evaluation, is_move=basis.is_move)
+        return _grown(growth, lineage, evaluation, changes)
 
     async def plan(
         self,
@@ -154,11 +165,10 @@ class TuningRows:
             for one in elsewhere:
                 if (one.dataset_id, one.version) == basis.learned[0]:
                     await asyncio.to_thread(self._check_asked, manifest, one, basis)
-        n_earlier = manifest.rows_before("training", trained)
-        n_new = manifest.split.training - n_earlier
-        self._check_rows(manifest, n_earlier, n_new, basis)
+        changes = changes_of(manifest, trained)
+        self._check_rows(manifest, changes, basis)
         seed = _seed_of(hyperparameters, manifest, basis.family)
-        places = select_places(n_earlier, n_new, seed, is_move=basis.is_move)
+        places = select_places(changes, seed, is_move=basis.is_move)
         evaluation = await self._count(manifest, trained, basis.method, elsewhere)
         if evaluation.has_images:
             raise errors.ImagesNotSupportedError(
@@ -168,7 +178,7 @@ class TuningRows:
             )
         tokens = await self._check_tokens(manifest, basis)
         resolved = _resolve(hyperparameters, seed, len(places))
-        lineage = _lineage(manifest, trained, evaluation, is_move=basis.is_move)
+        lineage = self._lineage(changes, evaluation, is_move=basis.is_move)
         growth = Growth(
             version=newest.version,
             added_at=newest.created_at,
@@ -193,7 +203,7 @@ class TuningRows:
             lineage=lineage,
             rows=_tell(lineage),
             passes=passes_of(resolved.steps, TUNING_BATCH, len(places)),
-            growth=_grown(growth, lineage, evaluation),
+            growth=_grown(growth, lineage, evaluation, changes),
         )
 
     def select(
@@ -211,29 +221,24 @@ class TuningRows:
         start from was trained on: a dataset with the same rows as another has other sides.
         """
         before = None if trained is None else trained.manifest
-        n_earlier = at.manifest.rows_before("training", before)
-        n_new = at.split.training - n_earlier
-        places = select_places(n_earlier, n_new, seed, is_move=is_move)
+        changes = changes_of(at.manifest, before)
+        places = select_places(changes, seed, is_move=is_move)
         taken = set(places.tolist())
         seen = self._contexts_of(learned)
         for place, row in enumerate(read_side(self._rows, at, "training")):
             if place in taken:
-                group: Group = "earlier" if place < n_earlier else "new"
+                group: Group = "earlier" if place < changes.earlier else "new"
                 is_seen = row.context_sha256 in seen
                 yield _task_row(row, place, "training", group, is_seen=is_seen)
         n_judged = at.manifest.rows_before("evaluation", before)
-        earlier: set[str] = set()
-        if trained is not None and at.manifest.places:
-            # A row that was relabelled since is a new one, of a context that was judged on.
-            judged = read_side(self._rows, trained, "evaluation")
-            earlier.update(row.context_sha256 for row in judged)
+        known = judged_decisions(self._store, at.manifest, before)
         for place, row in enumerate(read_side(self._rows, at, "evaluation")):
             if row.context_sha256 in seen:
                 continue
-            if place < n_judged:
-                earlier.add(row.context_sha256)
-            group = "earlier" if row.context_sha256 in earlier else "new"
-            yield _task_row(row, place, "evaluation", group)
+            same, is_whole = known.get(row.index, (frozenset(), False))
+            group = "earlier" if place < n_judged or is_whole else "new"
+            made = _task_row(row, place, "evaluation", group)
+            yield structs.replace(made, earlier_decisions=sorted(same)) if group == "new" else made
 
     def _contexts_of(self, versions: Iterable[DatasetAt]) -> frozenset[str]:
         """Return the contexts of the training sides."""
@@ -275,16 +280,26 @@ class TuningRows:
             )
         return tokens[: manifest.split.training]
 
-    def _check_rows(
-        self, manifest: Manifest, n_earlier: int, n_new: int, basis: TuningBasis
-    ) -> None:
+    def _lineage(
+        self, changes: Changes, evaluation: EvaluationCounts, *, is_move: bool
+    ) -> JobLineage:
+        is_few = evaluation.new_decisions < self._needed
+        return JobLineage(
+            new_training=changes.new,
+            earlier_training=count_earlier(changes, is_move=is_move),
+            new_evaluation=evaluation.new_rows,
+            earlier_evaluation=evaluation.earlier_rows,
+            judged_on="all" if changes.is_correction and is_few else "new",
+        )
+
+    def _check_rows(self, manifest: Manifest, changes: Changes, basis: TuningBasis) -> None:
         is_first = basis.trained_version is None
-        if not is_first and n_new < 1:
+        if not is_first and changes.training < 1:
             raise errors.NoNewDataError(
                 f"Version {manifest.version} of the dataset {manifest.dataset_id} has no training "
-                "rows that the family has not trained on; add rows first."
+                "rows that the family has not trained on; add or correct rows first."
             )
-        n_rows = n_new + count_earlier(n_earlier, n_new, is_move=basis.is_move)
+        n_rows = changes.new + count_earlier(changes, is_move=basis.is_move)
         if (is_first or basis.is_move) and n_rows < self._bounds.min_rows:
             raise errors.TooFewRowsError(
                 f"The dataset {manifest.dataset_id} has {n_rows} training rows, and a first "
@@ -310,6 +325,19 @@ class TuningRows:
             )
 
 
+def changes_of(manifest: Manifest, trained: Manifest | None) -> Changes:
+    """Return what came and went between the version that a family trained on and a later one."""
+    earlier = manifest.rows_before("training", trained)
+    both = earlier + manifest.rows_before("evaluation", trained)
+    return Changes(
+        earlier=earlier,
+        new=manifest.split.training - earlier,
+        gone=0 if trained is None else trained.split.training - earlier,
+        every_new=manifest.rows - both,
+        every_gone=0 if trained is None else trained.rows - both,
+    )
+
+
 def _require_known(connection: Connection, account_id: str, dataset_id: str) -> DatasetRow:
     """Return a dataset of an account, a deleted one too."""
     row = find_dataset(connection, account_id, dataset_id)
@@ -320,14 +348,15 @@ def _require_known(connection: Connection, account_id: str, dataset_id: str) -> 
     return row
 
 
-def count_earlier(n_earlier: int, n_new: int, *, is_move: bool) -> int:
+def count_earlier(changes: Changes, *, is_move: bool) -> int:
     """Return how many of the earlier training rows a fine-tune takes."""
-    return n_earlier if is_move else min(n_new, n_earlier, MAX_EARLIER)
+    return changes.earlier if is_move else min(changes.training, changes.earlier, MAX_EARLIER)
 
 
-def select_places(n_earlier: int, n_new: int, seed: int, *, is_move: bool = False) -> Places:
+def select_places(changes: Changes, seed: int, *, is_move: bool = False) -> Places:
     """Return the places of the training rows that a fine-tune takes, among all of them, ascending."""
-    n_drawn = count_earlier(n_earlier, n_new, is_move=is_move)
+    n_drawn = count_earlier(changes, is_move=is_move)
+    n_earlier, n_new = changes.earlier, changes.new
     # The bits of a generator are the same in every version of NumPy; what is drawn of them is not.
     keys = np.random.PCG64(seed).random_raw(n_earlier)
     drawn = np.sort(np.argsort(keys, kind="stable")[:n_drawn])
@@ -371,22 +400,16 @@ def _resolve(given: Hyperparameters | None, seed: int, n_rows: int) -> ResolvedH
     )
 
 
-def _lineage(
-    manifest: Manifest, trained: Manifest | None, evaluation: EvaluationCounts, *, is_move: bool
-) -> JobLineage:
-    n_earlier = manifest.rows_before("training", trained)
-    n_new = manifest.split.training - n_earlier
-    return JobLineage(
-        new_training=n_new,
-        earlier_training=count_earlier(n_earlier, n_new, is_move=is_move),
-        new_evaluation=evaluation.new_rows,
-        earlier_evaluation=evaluation.earlier_rows,
-    )
-
-
-def _grown(growth: Growth, lineage: JobLineage, evaluation: EvaluationCounts) -> Growth:
+def _grown(
+    growth: Growth, lineage: JobLineage, evaluation: EvaluationCounts, changes: Changes
+) -> Growth:
     return structs.replace(
-        growth, rows=_tell(lineage), evaluation_decisions=evaluation.new_decisions
+        growth,
+        rows=_tell(lineage),
+        evaluation_decisions=evaluation.new_decisions,
+        every_decision=evaluation.decisions,
+        judged_on=lineage.judged_on,
+        changes=changes,
     )
 
 
@@ -411,9 +434,10 @@ def _elsewhere(connection: Connection, basis: TuningBasis) -> list[Manifest]:
 def _count_key(
     manifest: Manifest, trained: Manifest | None, learned: Iterable[Manifest]
 ) -> tuple[str, ...]:
-    # Not the version's hash: two datasets may have the same rows on other sides.
+    # Not the version's hash alone: two datasets may have the same rows on other sides. Not its number
+    # alone: a draft may still become another next version.
     versions = (manifest, *([] if trained is None else [trained]))
-    named = (f"{one.dataset_id}@{one.version}" for one in (*versions, *learned))
+    named = (f"{one.dataset_id}@{one.version} {one.sha256}" for one in (*versions, *learned))
     return ("first" if trained is None else "next", *named)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from steelyard.evaluations.gate_wire import Gate
+from steelyard.evaluations.gate_wire import Gate, JudgedOn
 from steelyard.evaluations.wire import DEFAULT_RECORDS, MAX_RECORDS, Evaluation, RecordGroup
 from steelyard.families.wire import Charge, ContinueRows, JobOutcome, JobStatus
 from steelyard.wire.methods import Method
@@ -79,6 +79,7 @@ class JobLineage(Struct, frozen=True, kw_only=True):
     earlier_training: int
     new_evaluation: int
     earlier_evaluation: int
+    judged_on: JudgedOn = "new"
 
 
 class JobProgress(Struct, frozen=True, kw_only=True):

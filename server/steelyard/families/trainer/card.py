@@ -176,7 +176,8 @@ def _gate(task: FineTuneTask, verdict: Verdict) -> Iterable[str]:
         head = ("rows", "decisions", "before", "after", "change (95 % interval)", "fixed", "broken")
         parts.append(_table(head, rows))
     if task.needed:
-        parts.append(f"The gate needs {task.needed} new held-out decisions.")
+        kind = "new held-out" if task.judged_on == "new" else "held-out"
+        parts.append(f"The gate needs {task.needed} {kind} decisions.")
     return parts
 
 

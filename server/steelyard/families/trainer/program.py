@@ -373,15 +373,12 @@ class _Program:
         baseline_table = replace_probabilities(table, "adapted", self._baseline(rows))
         baseline = records_of_group(baseline_table, "adapted", task.method)
         bootstrap = Bootstrap(seed=task.seed)
-        in_group: dict[str, set[str]] = {"new": set(), "earlier": set()}
-        for one in rows.evaluation:
-            in_group[one.group].add(one.context_sha256)
         verdict = judge(
             records[task.against],
             records["adapted"],
             against=task.against,
-            new_contexts=in_group["new"],
-            earlier_contexts=in_group["earlier"],
+            is_new=[one.group == "new" for one in rows.evaluation],
+            judged_on=task.judged_on,
             needed=task.needed,
             bootstrap=bootstrap,
             baseline=baseline,
@@ -455,6 +452,7 @@ def _nothing_to_judge(task: FineTuneTask) -> Verdict:
         groups={},
         deltas=GateDeltas(),
         ece=BeforeAfter(before=None, after=None),
+        judged_on=task.judged_on,
     )
     sentence = f"There are 0 new evaluation decisions and {task.needed} are needed; add rows."
     return Verdict(gate, (sentence,))

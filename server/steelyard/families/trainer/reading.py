@@ -82,7 +82,7 @@ def read_rows(path: Path, method: Method) -> ReadRows:
                     HeldOutDecision(
                         row=row.row,
                         place=place,
-                        group=row.group,
+                        group="earlier" if decision.id in row.earlier_decisions else row.group,
                         context=context,
                         context_sha256=row.context_sha256,
                         decision=decision,

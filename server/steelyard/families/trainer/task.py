@@ -23,7 +23,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from steelyard.evaluations.gate_wire import Gate
+from steelyard.evaluations.gate_wire import Gate, JudgedOn
 from steelyard.families.fine_tuning.wire import CurvePoint, Phase
 from steelyard.wire.methods import Method
 
@@ -101,7 +101,9 @@ class FineTuneTask(
     against : {"parent", "base"}
         What the gate compares with; ``parent`` needs one.
     needed : int
-        New evaluation decisions without which the gate has too little to judge.
+        Evaluation decisions without which the gate has too little to judge.
+    judged_on : {"new", "all"}
+        Whether the gate asks for a gain on the new ones, or for no harm on all.
     threads : int
         Threads of the scorer and of the fits; 0 takes every core.
     card : CardFacts
@@ -118,6 +120,7 @@ class FineTuneTask(
     parent_base: TaskBase | None = None
     against: Literal["parent", "base"] = "base"
     needed: Annotated[int, Meta(ge=1)] = 20
+    judged_on: JudgedOn = "new"
     threads: Annotated[int, Meta(ge=0)] = 0
     card: CardFacts
 
@@ -141,10 +144,11 @@ class TaskRow(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     side: Side
     group: Group  # whether it came since the family last trained
     context: Any
-    context_sha256: str  # names a context, which is on one side and in one group
+    context_sha256: str  # names a context, which is on one side
     decisions: list[dict[str, Any]]  # as a decide request has them
     targets: dict[str, dict[str, float]] | None = None  # by decision and outcome
     rewards: dict[str, dict[str, float]] | None = None
+    earlier_decisions: list[str] = []  # of a new evaluation row: ids of those that did not change
     is_seen: bool = False  # whether the parent was trained on its context
 
 
