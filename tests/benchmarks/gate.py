@@ -315,13 +315,12 @@ def corrections(given: argparse.Namespace) -> Iterator[list[str]]:
     for name, task in tasks:
         for n in (20, 50, 200):
             worse = worse_by(EARLIER_ALLOWANCE, parent, task)
-            surer = worse_by(EARLIER_ALLOWANCE, parent, task, is_surer=True)
-            cases = [
-                ("worse by the allowance", worse, True),
-                ("too sure, worse by it", surer, True),
-                ("alike", parent, False),
-                ("better", Model(noise=0.7), False),
-            ][: None if name == "" else 2]
+            cases = [("worse by the allowance", worse, True)]
+            if task.supervision == "targets":  # whoever is surer earns more
+                surer = worse_by(EARLIER_ALLOWANCE, parent, task, is_surer=True)
+                cases.append(("too sure, worse by it", surer, True))
+            if not name:
+                cases += [("alike", parent, False), ("better", Model(noise=0.7), False)]
             for truth, candidate, is_false in cases:
                 scene = Scene(task, parent, candidate, n, judged_on="all")
                 found = verdicts(scene, given, f"corrections/{truth}{name}/{n}")
