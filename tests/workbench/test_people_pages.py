@@ -21,6 +21,7 @@ from steelyard.errors import (
     AccountsOffError,
     NotSignedInError,
     PayloadTooLargeError,
+    RoleForbiddenError,
 )
 from steelyard.people import mail_service
 from steelyard.purchases.tables import provider_events
@@ -39,14 +40,16 @@ from steelyard_workbench.billing.buying import how_to_pay
 from steelyard_workbench.components import download
 from steelyard_workbench.components.mark_table import MarkTable
 from steelyard_workbench.live.view import from_text as live_view
-from steelyard_workbench.navigation import entries_for
+from steelyard_workbench.navigation import ENTRIES, entries_for, make_page
 from steelyard_workbench.pages.account import AccountPage
+from steelyard_workbench.pages.home import HomePage
 from steelyard_workbench.pages.operator import OperatorPage
 from steelyard_workbench.pages.usage import UsagePage
 from steelyard_workbench.session import Session
 from steelyard_workbench.visitors import VisitorClient
 
 MIA, LEO, BEA, RITA, SAM = (f"{name}@example.org" for name in ("mia", "leo", "bea", "rita", "sam"))
+REFUND = {"id": "refund", "kind": "binary", "question": "Is money asked back?"}
 ROLES = {MIA: "owner", LEO: "developer", BEA: "billing", RITA: "reviewer", SAM: "developer"}
 #: Seconds after which a code has been given too long ago.
 _LONG_AGO_S = 1000.0
@@ -142,13 +145,71 @@ def raise_(error):
 
 
 def test_the_menu_has_the_pages_of_a_role(look):
-    assert {one.slug for one in entries_for(None)} & {"account", "usage", "operator"} == set()
-    found = {
-        email: [one.slug for one in entries_for(look(email).who) if one.is_for is not None]
-        for email in ROLES
-    }
-    both = ["account", "usage"]
-    assert found == {MIA: both, LEO: both, BEA: both, RITA: ["account"], SAM: [*both, "operator"]}
+    everything = [one.slug for one in ENTRIES]
+    console = ["account", "usage", "operator"]
+    found = {email: [one.slug for one in entries_for(look(email).who)] for email in ROLES}
+    assert [one.slug for one in entries_for(None)] == everything[:-3]
+    assert found[SAM] == everything
+    assert found[MIA] == found[LEO] == everything[:-1]
+    assert found[BEA] == ["home", "account", "usage"]
+    assert found[RITA] == [*everything[:6], "account"]
+    assert console == everything[-3:]
+
+
+def refusals(session):
+    """The calls that the server refuses from now on for the role of whoever looks."""
+    refused, send = [], session.client.send
+
+    def record(call):
+        try:
+            return send(call)
+        except RoleForbiddenError as error:
+            refused.append((session.page, call.path, str(error)))
+            raise
+
+    session.client.send = record
+    return refused
+
+
+@pytest.mark.parametrize("email", ROLES)
+def test_no_page_asks_for_what_a_role_may_not_read(look, server, email):
+    """Every page of the workbench, those that are in no menu of the role too."""
+    row = {"context": "Late.", "decisions": [REFUND], "targets": {"refund": {"yes": 1.0}}}
+    if email == MIA:
+        look(MIA).client.datasets.create("few", [row, {**row, "context": "Early."}])
+    session = look(email)
+    refused = refusals(session)
+    for entry in ENTRIES:
+        session.page = entry.slug
+        page = make_page(entry.slug, session)
+        page.open()
+        shown = texts(page.__panel__())
+        assert "not allowed" not in shown.lower()
+        is_theirs = entry.is_for(session.who)
+        assert ("does not use this page" in shown) == (not is_theirs)
+        page.close()
+    assert refused == []
+
+
+def test_a_reviewer_first_sees_the_rows_that_wait_for_them(look):
+    owner = look(MIA)
+    row = {"decisions": [REFUND], "targets": {"refund": {"yes": 1.0}}}
+    rows = [{**row, "context": f"Ticket {number}."} for number in range(4)]
+    made = owner.client.datasets.create("support_triage", rows)
+    draft = owner.client.drafts.create(made.id)
+    owner.client.drafts.assign(draft.id, [RITA])
+    session = look(RITA, reviewer=RITA, page="home")
+    page = opened(HomePage, session)
+    assert "4 rows in support" in texts(page.__panel__())
+    buttons(page.__panel__())["Start"].clicks += 1
+    assert (session.page, session.draft) == ("review", draft.id)
+    refused = refusals(session)
+    for name in ("review", "datasets", "versions", "labeling", "map"):
+        session.param.update(page=name, dataset=made.id)
+        page = opened(lambda session, name=name: make_page(name, session), session)
+        asyncio.run(asyncio.sleep(0))
+        page.close()
+    assert refused == []
 
 
 def test_without_accounts_it_says_how_to_turn_them_on(server):

@@ -158,6 +158,38 @@ def draft_needs(found: OpenDrafts) -> list[Need]:
     return needs
 
 
+def waiting_needs(found: OpenDrafts) -> list[Need]:
+    """Return the drafts with rows for a reviewer: those assigned to them, then the others."""
+    needs: list[Need] = []
+    for draft in found.newest:
+        chosen = {
+            "dataset": draft.dataset_id,
+            "version": draft.dataset_version,
+            "draft": draft.id,
+            **_AFRESH,
+        }
+        left = draft.states.get("untouched", 0) + draft.states.get("skipped", 0)
+        if mine := found.to_do.get(draft.id, 0):
+            queue = {"query": write_query(RowFilter(), "assigned")}
+            title = f"{count_rows(mine)} in {draft.name}"
+            needs.insert(
+                0, Need("unsure", title, "Assigned to you.", "Start", "review", {**chosen, **queue})
+            )
+        elif left:
+            text = f"{count_rows(left)} are not reviewed yet; nobody else needs to do them first."
+            needs.append(Need("off", draft.name, text, "Open", "review", chosen))
+    return needs
+
+
+def count_rows(n: int) -> str:
+    """Return a number of rows in words.
+
+    >>> count_rows(1), count_rows(1200)
+    ('1 row', '1,200 rows')
+    """
+    return f"{n:,} row" if n == 1 else f"{n:,} rows"
+
+
 def job_needs(jobs: Iterable[Job], now: float | None = None) -> list[Need]:
     """Return the fine-tunes that run, and those that ended badly in the last week.
 

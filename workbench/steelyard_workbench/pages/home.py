@@ -30,6 +30,7 @@ from steelyard_workbench.attention import (
     recent_evaluations,
     recent_jobs,
     server_needs,
+    waiting_needs,
 )
 from steelyard_workbench.beginning import Beginning, find_beginning, show_beginning
 from steelyard_workbench.components.facts import facts, heading
@@ -56,6 +57,9 @@ _WELCOME = (
 )
 
 
+_NO_ACCOUNT = "You have no part in an account yet. An owner of one can add you as a member."
+
+
 class HomePage(Page):
     """What needs me."""
 
@@ -70,6 +74,17 @@ class HomePage(Page):
     def build(self) -> list[Viewable]:
         """Return the parts; each loads by itself, and none waits for another."""
         client, reviewer = self.client, self.session.reviewer
+        role = self.session.role
+        if self.session.who is not None and role == "reviewer":
+            self.needs, self.summary_box[:] = {}, []
+            waiting = self._needs("Drafts", lambda: open_drafts(client, reviewer), waiting_needs)
+            return [heading("What waits for you"), self.summary_box, waiting]
+        has_keys = role != "billing"
+        spend = Loaded(
+            "The spend", lambda: fetch_spend(client, with_keys=has_keys), show_spend, n_lines=1
+        )
+        if self.session.who is not None and role not in {"owner", "developer"}:
+            return [self.part(spend)] if role == "billing" else [empty(_NO_ACCOUNT)]
         datasets = SharedFetch(lambda: client.datasets.list(limit=MOST_RECENT).data)
         families = SharedFetch(lambda: client.families.list().data)
         evaluations = SharedFetch(lambda: recent_evaluations(client, datasets()))
@@ -94,7 +109,6 @@ class HomePage(Page):
             self._show_beginning,
             n_lines=1,
         )
-        spend = Loaded("The spend", lambda: fetch_spend(client), show_spend, n_lines=1)
         return [
             self.part(begin),
             heading("What needs you"),
@@ -135,6 +149,9 @@ class HomePage(Page):
         told = list(self.needs.values())
         if any(found is None for found in told):
             self.summary_box[:] = []
+        elif not any(told) and self.session.role == "reviewer":
+            self.summary_box[:] = [empty("**Nothing waits for you.** Rows that are assigned to you "
+                                         "are listed here.", is_good=True)]  # fmt: skip
         elif not any(told):
             self.summary_box[:] = [empty("**Nothing needs you now.** No alarm is raised, no draft is "
                                          "open, no work runs or failed this week, and no family "
@@ -243,14 +260,19 @@ class Spend:
     """What an account has left, and what its keys spent this month."""
 
     wallet: WalletBalance
-    month_usd: Decimal
+    month_usd: Decimal | None
 
 
-def fetch_spend(client: Client) -> Spend | None:
-    """Return what is spent; ``None`` where accounts are off and nothing is."""
+def fetch_spend(client: Client, *, with_keys: bool = True) -> Spend | None:
+    """Return what is spent; ``None`` where accounts are off and nothing is.
+
+    What each key spent is for owners and developers to read.
+    """
     account = client.account.get()
     if not account.accounts_enabled:
         return None
+    if not with_keys:
+        return Spend(account.wallet, None)
     keys = islice(client.account.keys(), _MOST_KEYS)
     return Spend(
         account.wallet, sum((Decimal(key.month_spent_usd or 0) for key in keys), Decimal())
@@ -262,8 +284,9 @@ def show_spend(found: Spend | None) -> Viewable:
     if found is None:
         return pn.Column(visible=False)
     wallet = found.wallet
+    month = found.month_usd
     values = {
-        "This month": f"{found.month_usd} USD, by the account's keys",
+        **({} if month is None else {"This month": f"{month} USD, by the account's keys"}),
         "Available": f"{wallet.available_usd} USD, and {wallet.reserved_usd} USD held by work in "
         "progress",
     }
