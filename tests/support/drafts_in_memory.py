@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from steelyard.client.model_choices import ModelChoice
 from steelyard.errors import DraftConflictError, NothingToUndoError
 from steelyard.review.duties_wire import AnswerReceipt, DraftAgreement
 from steelyard.review.wire import (
@@ -339,5 +340,4 @@ class FakeClient:
         self.datasets = FakeDatasets(["tickets"] if names is None else names)
         self.evaluations = SimpleNamespace(list=lambda dataset_id: iter([]))
         self.families = SimpleNamespace(list=lambda: SimpleNamespace(data=[]))
-        base = SimpleNamespace(id="base", status="ready")
-        self.models = SimpleNamespace(list=lambda: SimpleNamespace(data=[base], models=[]))
+        self.models = SimpleNamespace(choices=lambda: [ModelChoice(name="base", kind="base")])

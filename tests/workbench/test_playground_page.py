@@ -29,7 +29,7 @@ class Asked:
     url = "http://here"
 
     def __init__(self) -> None:
-        self.models = SimpleNamespace(list=lambda: SimpleNamespace(data=[]))
+        self.models = SimpleNamespace(choices=list)
         self.datasets = SimpleNamespace(list=lambda **_: SimpleNamespace(data=[]))
         self.began, self.go_on = threading.Event(), threading.Event()
 

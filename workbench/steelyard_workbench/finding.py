@@ -66,13 +66,14 @@ def find_datasets(client: Client, text: str) -> list[Found]:
 def find_models(client: Client, text: str) -> list[Found]:
     """Return the families and the other models whose name has a text."""
     wanted = text.lower()
-    families = [one.id for one in client.families.list().data]
-    others = [one.id for one in client.models.list().data if one.id not in families]
-    found = [
-        Found("family", name, goes={"page": "families", "family": name, "job": ""})
-        for name in families
-    ] + [Found("model", name, goes={"page": "playground"}) for name in others]
-    return list(islice((one for one in found if wanted in one.label.lower()), _MOST))
+    found = (
+        Found("family", one.name, one.note, {"page": "families", "family": one.name, "job": ""})
+        if one.kind == "family"
+        else Found("model", one.name, one.reason or "", {"page": "playground", "model": one.name})
+        for one in client.models.choices()
+        if wanted in one.name.lower()
+    )
+    return list(islice(found, _MOST))
 
 
 def find_rows(client: Client, text: str, dataset: str) -> list[Found]:

@@ -27,6 +27,7 @@ IN_ADDRESS = (
     "before",
     "after",
     "family",
+    "model",
     "job",
     "labeling",
     "tuning",
@@ -96,6 +97,7 @@ class Session(param.Parameterized):
     before = _text("Id of the evaluation compared with.")
     after = _text("Id of the evaluation compared.")
     family = _text("Name of the family.")
+    model = _text("Name of the model that the playground asks.")
     job = _text("Id of the fine-tune.")
     labeling = _text("Id of the labeling job.")
     tuning = _text("Id of the prompt-tuning job.")
@@ -104,6 +106,9 @@ class Session(param.Parameterized):
     view = _text("How the page shows it, such as `bulk`.")
     theme = _text("`dark` for the dark theme; empty for the light one.")
     selected = param.List(default=[], item_type=int, doc="Numbers of the rows that are selected.")
+    waiting_rows: Any = param.Dict(
+        default={}, doc="Rows that wait for a new dataset, by its name, until it has enough."
+    )
     is_connected = param.Boolean(default=True, doc="Whether the server answers.")
     reviewer = param.String(default="", doc="Name of whoever reviews; not in the address.")
     is_signed_in = param.Boolean(default=False, doc="Whether somebody is, who is the reviewer.")

@@ -16,10 +16,11 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.client.display_evaluations import measure_of
+from steelyard.client.model_choices import ModelChoice
 from steelyard.evaluations.wire import ENDED, Evaluation
-from steelyard.families.models_wire import GONE, ModelList
 from steelyard.wire.measures import Measure
 from steelyard_workbench.components.facts import heading
+from steelyard_workbench.components.model_fields import able_models, unable_models
 from steelyard_workbench.components.numbers import ago, measure_text
 from steelyard_workbench.icons import icon
 from steelyard_workbench.loaded import Loaded
@@ -225,8 +226,8 @@ class StartForm(Viewer):
         self.start = Write(self._start, on_failure=self._show_failure)
         self.button.on_click(self.start.on_event)
         super().__init__()
-        self.part: Loaded[ModelList] = Loaded(
-            "The models", client.models.list, self._show, n_lines=1
+        self.part: Loaded[Sequence[ModelChoice]] = Loaded(
+            "The models", client.models.choices, self._show, n_lines=1
         )
 
     def __panel__(self) -> Viewable:
@@ -254,21 +255,16 @@ class StartForm(Viewer):
     def _fit(self) -> None:
         self.button.disabled = self.start.is_running or not self.models.value
 
-    def _show(self, models: ModelList) -> Viewable:
-        self.models.options = model_names(models)
+    def _show(self, choices: Sequence[ModelChoice]) -> Viewable:
+        self.models.options = able_models(choices)
         return pn.Column(
             heading("Start an evaluation"),
             self.models,
+            unable_models(choices),
             self.button,
             self.said,
             sizing_mode="stretch_width",
         )
-
-
-def model_names(models: ModelList) -> list[str]:
-    """Return the names that may be evaluated: models that are ready, then families and aliases."""
-    names = [model.id for model in models.data if model.status not in GONE]
-    return list(dict.fromkeys([*names, *(model.name for model in models.models)]))
 
 
 def name_of(evaluation: Evaluation) -> str:

@@ -155,6 +155,10 @@ def continue_text(told: Continue | None) -> str:
     return "no dataset" if told is None else _CONTINUE[told.state]
 
 
+#: The view of the playground that asks a family in the wording of its dataset.
+ASK = "family"
+
+
 def continue_of(family: Family) -> Continue | None:
     """Return what continuing would do; ``None`` where the family did not tell."""
     return None if family.continue_ is UNSET else family.continue_

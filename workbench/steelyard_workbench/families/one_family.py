@@ -24,6 +24,7 @@ from steelyard_workbench.families.gate_card import RowsAsked, show_gate
 from steelyard_workbench.families.held_out import HeldOutRows
 from steelyard_workbench.families.labels import (
     ACTIVE,
+    ASK,
     CANNOT_CONTINUE,
     LINE_COLUMNS,
     Choice,
@@ -207,6 +208,17 @@ class OneFamily(Serving, LineMoves):
         delete = self._button(
             "Delete the family…", self.ask_delete, _why_not_delete(family), is_harmful=True
         )
+        lacking = [] if family.switched_on else ["it is off"]
+        lacking += [] if family.served is not None else ["it serves no model"]
+        if lacking:
+            ask = refused_button("Ask it", lacking)
+        else:
+            ask = pmui.Button(label="Ask it", variant="contained")
+            ask.on_click(
+                lambda _: self._session.open(
+                    "playground", view=ASK, model=family.id, dataset=family.dataset_id, version=0
+                )
+            )
         dataset = pmui.Button(label="Open its dataset", variant="text")
         dataset.on_click(
             lambda _: self._session.open("datasets", dataset=family.dataset_id, version=0)
@@ -214,15 +226,15 @@ class OneFamily(Serving, LineMoves):
         name = escape_markdown(family.id)
         return pn.Column(
             switch,
-            _sentence(
-                f"On, calls to {name} are answered; off, they are refused and nothing is lost."
-            ),
+            _sentence(f"When off, requests to {name} are refused. Its models and data stay."),
             warm,
             _sentence("Kept warm, its model stays loaded: no call waits until it is."),
             go_on,
             _sentence(
-                "The next fine-tune takes the rows that its dataset gained, and must pass the gate."
+                "The next fine-tune takes the rows that were added or corrected, and must pass the gate."
             ),
+            ask,
+            _sentence("The Playground opens with the wording of its dataset."),
             dataset,
             delete,
             sizing_mode="stretch_width",

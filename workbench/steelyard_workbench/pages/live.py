@@ -34,7 +34,7 @@ from steelyard_workbench.page import Page
 from steelyard_workbench.review.sending import draft_of
 from steelyard_workbench.scheduling import schedule
 from steelyard_workbench.session import Session
-from steelyard_workbench.snippets import as_curl
+from steelyard_workbench.snippets import as_curl, as_python
 from steelyard_workbench.states import empty
 
 #: Seconds between two sums over a window: when something changed, and in any case.
@@ -43,6 +43,7 @@ _LONGEST = max(WINDOWS.values())
 _EXAMPLE = {
     "context": "My card was charged twice for order 118.",
     "decisions": [{"id": "refund", "kind": "binary", "question": "Is money asked back?"}],
+    "store": True,
 }
 
 
@@ -313,12 +314,14 @@ class LivePage(Page):
             text = f"**No decision was stored in the {self.view.window}.**"
             return empty(text, self._button("Look at the last 30 days", self._choose_longest))
         text = (
-            "**No decision is stored.** An application that asks this server for decisions fills "
-            "this page, unless it asks with `store` false."
+            "**No decision is stored yet.** This page shows the decisions that applications ask for. "
+            "Store a first one with either of these, or with *Keep this answer* in the Playground."
         )
+        url = self.client.url
         return pn.Column(
             empty(text),
-            CopyText(as_curl(self.client.url, _EXAMPLE), "a first decision"),
+            CopyText(as_curl(url, _EXAMPLE), "a first decision with curl"),
+            CopyText(as_python(url, _EXAMPLE), "a first decision in Python"),
             sizing_mode="stretch_width",
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -14,19 +14,26 @@ from msgspec import UNSET
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client.answers import DecideAnswer, expected_of, labels_of
+from steelyard.client.model_choices import ModelChoice
 from steelyard.datasets.wire import Example
 from steelyard.errors import InvalidRequestError, NotFoundError
-from steelyard.families.models_wire import GONE, ModelList
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.any_length import ANY_LENGTH
 from steelyard_workbench.components.copy_text import CopyText
 from steelyard_workbench.components.lint_warnings import show_warnings
+from steelyard_workbench.components.model_fields import (
+    able_models,
+    offer_models,
+    unable_models,
+)
 from steelyard_workbench.components.numbers import is_free
 from steelyard_workbench.components.side_by_side import side_by_side
 from steelyard_workbench.datasets.row_pages import at_places
 from steelyard_workbench.escaping import escape_markdown
+from steelyard_workbench.families.labels import ASK
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
+from steelyard_workbench.playground.keeping import WasItRight
 from steelyard_workbench.playground.saving import SaveRow
 from steelyard_workbench.playground.side_by_side import MOST_MODELS, AskedTogether
 from steelyard_workbench.problems import not_loaded, problem_of
@@ -132,7 +139,7 @@ class PlaygroundPage(Page):
 
     slug = "playground"
     title = "Playground"
-    summary = "Ask any model that answers here, or several side by side. Nothing is stored."
+    summary = "Ask any model that answers here, or several side by side."
 
     def build(self) -> list[Viewable]:
         """Return the fields and the place of the answer."""
@@ -143,6 +150,7 @@ class PlaygroundPage(Page):
         )  # fmt: skip
         self._row: Example | None = None
         self.saving: SaveRow | None = None
+        self.kept: WasItRight | None = None
         self._context = pmui.TextAreaInput(
             label="Context",
             value=_CONTEXT,
@@ -151,6 +159,7 @@ class PlaygroundPage(Page):
             sizing_mode="stretch_width",
         )
         pn.bind(self._changed, self._context, watch=True)
+        pn.bind(self._changed, self._model, watch=True)
         self._forms: list[DecisionForm] = []
         self._form_box = pn.Column(sizing_mode="stretch_width")
         self._answer = pn.Column(
@@ -165,9 +174,12 @@ class PlaygroundPage(Page):
         add.on_click(lambda _: self._add(self._free_name(), "binary", "", ""))
         self._ask = pmui.Button(label="Ask", variant="contained")
         self._ask.on_click(self.ask.on_event)
-        models = Loaded("The models", self.client.models.list, self._fill_models, n_lines=1)
+        self.keep = pmui.Switch(label="Keep this answer", value=False, align="center")
+        models = Loaded("The models", self.client.models.choices, self._fill_models, n_lines=1)
         self._from = pn.Column(sizing_mode="stretch_width")
-        if self.session.view == _ROW and self.session.dataset and self.session.row >= 0:
+        if self.session.dataset and (
+            self.session.view == ASK or (self.session.view == _ROW and self.session.row >= 0)
+        ):
             row = Loaded("The row", self._fetch_row, self._fill_row, n_lines=1)
             self._from[:] = [self.part(row)]
         return [
@@ -177,7 +189,7 @@ class PlaygroundPage(Page):
                     self._from,
                     self._context,
                     self._form_box,
-                    pmui.Row(self._ask, add),
+                    pn.FlexBox(self._ask, add, self.keep, align_items="center"),
                     sizing_mode="stretch_width",
                 ),
                 pn.Column(self._answer, self._warnings, self._code, sizing_mode="stretch_width"),
@@ -197,7 +209,7 @@ class PlaygroundPage(Page):
             **images,
             "decisions": [form.request() for form in self._forms],
             **({"model": self._model.value} if self._model.value else {}),
-            "store": False,
+            "store": bool(self.keep.value),
         }
 
     async def _send(self) -> None:
@@ -218,9 +230,11 @@ class PlaygroundPage(Page):
             request["decisions"],
             model=request.get("model"),
             images=request.get("images"),
-            store=False,
+            store=request["store"],
         )
-        self._answer[:] = [show_answer(answer), self._offer_row(request, [answer])]
+        self.kept = WasItRight(self.client, answer, self.visit) if request["store"] else None
+        kept = [] if self.kept is None else [self.kept]
+        self._answer[:] = [show_answer(answer), *kept, self._offer_row(request, [answer])]
 
     def _offer_row(self, request: Mapping[str, Any], answers: list[DecideAnswer]) -> Viewable:
         """Return the fields that save what was asked as a row; what a row said is right stays so."""
@@ -238,12 +252,12 @@ class PlaygroundPage(Page):
     def _fetch_row(self) -> Example:
         found = self.client.datasets.search(
             self.session.dataset,
-            where=at_places([self.session.row]),
+            where=None if self.session.view == ASK else at_places([self.session.row]),
             version=self.session.version or None,
             limit=1,
         )
         if not found.data:
-            raise NotFoundError(f"The dataset has no row {self.session.row:,}.")
+            raise NotFoundError(f"The dataset has no row {max(self.session.row, 0):,}.")
         return found.data[0]
 
     def _fill_row(self, row: Example) -> Viewable:
@@ -258,7 +272,10 @@ class PlaygroundPage(Page):
                 kind = str(given.get("kind") or "single")
                 self._add(question.id, kind, question.text, "\n".join(lines), given)
         labels = labels_text(labels_of(row))
-        told = f"Row {self.session.row:,}" + (f", labelled {labels}" if labels else "")
+        told = f"Row {self.session.row:,}"
+        if self.session.view == ASK:
+            told = "The first row of the family's dataset, in its wording"
+        told += f", labelled {labels}" if labels else ""
         return pmui.Typography(escape_markdown(told), variant="body2")
 
     async def _lint(self) -> None:
@@ -272,13 +289,13 @@ class PlaygroundPage(Page):
         title = "This request is refused." if is_invalid else not_loaded("Warnings")
         self._warnings[:] = [failed(problem_of(error, title))]
 
-    def _fill_models(self, models: ModelList) -> Viewable:
-        names = [model.id for model in models.data if model.status not in GONE]
-        self._model.options = self._beside.options = names
-        if self._model.value not in names and names:
-            self._model.value = names[0]
+    def _fill_models(self, choices: Sequence[ModelChoice]) -> Viewable:
+        offer_models(self._model, choices, value=self.session.model or None)
+        self._beside.options = able_models(choices)
         self._changed()
-        return pn.Column(self._model, self._beside, sizing_mode="stretch_width")
+        return pn.Column(
+            self._model, self._beside, unable_models(choices), sizing_mode="stretch_width"
+        )
 
     def _add(
         self,
@@ -313,7 +330,7 @@ class PlaygroundPage(Page):
             self.check.start()
 
     def _show_code(self, request: Mapping[str, Any]) -> Viewable:
-        url = self.client.url
+        url, request = self.client.url, {**request, "store": True}
         texts = {
             "curl": as_curl(url, request),
             "Python": as_python(url, request),

@@ -3,25 +3,71 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
+from steelyard.client import Client
 from steelyard.client.answers import DecideAnswer
+from steelyard.datasets.rows import read_task
 from steelyard.datasets.wire import Dataset
+from steelyard.errors import SteelyardError
+from steelyard.wire.violations import Violations
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty, verdict
 from steelyard_workbench.tasks import Scope, Write
 
-_MOST_DATASETS = 200
+#: The most datasets that are looked at for one that can take the row, those used last.
+_MOST_DATASETS = 25
 _NONE = "—"
+_NEW = "new dataset…"
 #: What of a request is part of a row.
 _OF_ROW = ("context", "images", "decisions")
+
+
+@dataclass(frozen=True, slots=True)
+class Taker:
+    """A dataset that can take a row, with its own decisions where it words them otherwise."""
+
+    dataset: Dataset
+    decisions: list[Any] | None = None
+
+
+def find_takers(client: Client, decisions: Sequence[Any]) -> list[Taker]:
+    """Return the datasets that ask these decisions: of the same ids and outcomes."""
+    found = []
+    for dataset in client.datasets.list(limit=_MOST_DATASETS).data:
+        if dataset.method != "sft" or dataset.archived_at is not None:
+            continue
+        try:
+            rows = client.datasets.search(dataset.id, limit=1).data
+        except SteelyardError:  # it was deleted meanwhile, or its rows cannot be read
+            continue
+        known = _by_id(rows[0].decisions if rows else [])
+        asked = _by_id(decisions)
+        if not asked or not asked.keys() <= known.keys():
+            continue
+        if all(asked[name][0] == known[name][0] for name in asked):
+            found.append(Taker(dataset))
+        elif all(set(asked[name][1]) == set(known[name][1]) for name in asked):
+            found.append(Taker(dataset, [known[name][2] for name in asked]))
+    return found
+
+
+def _by_id(decisions: Sequence[Any]) -> dict[str, tuple[bytes, tuple[str, ...], Any]]:
+    """Return the wording, the outcomes and the decision itself, by id; nothing of a bad one."""
+    task, outcomes = read_task({"decisions": list(decisions)}, Violations())
+    if task is None:
+        return {}
+    return {
+        read.id: (read.fingerprint, outcomes[read.id] or (), sent)
+        for read, sent in zip(task.decisions, decisions, strict=True)
+    }
 
 
 class SaveRow(Viewer):
@@ -30,9 +76,9 @@ class SaveRow(Viewer):
     Parameters
     ----------
     answers : sequence of DecideAnswer
-        What models said: the outcome that most say is offered first.
+        What models said; it is never taken for what is right.
     labels : mapping
-        Decision to the outcome that is known to be right; that goes before what models say.
+        Decision to the outcome that is known to be right, of a row that was asked about.
     """
 
     def __init__(
@@ -45,8 +91,13 @@ class SaveRow(Viewer):
     ) -> None:
         super().__init__()
         self._session, self._request = session, request
-        self._names: dict[str, str] = {}
-        self.dataset = pmui.Select(label="Dataset", options=[], width=240, size="small")
+        self._takers: dict[str, Taker] = {}
+        self.dataset = pmui.Select(
+            label="Dataset", options={_NEW: ""}, value="", width=280, size="small"
+        )
+        self.new_name = pmui.TextInput(
+            label="Name of the new dataset", value="my_questions", width=240, size="small"
+        )
         self.side = pmui.Select(
             label="Side", options=["training", "evaluation"], width=140, size="small"
         )
@@ -54,7 +105,7 @@ class SaveRow(Viewer):
             name: pmui.Select(
                 label=f"Right for {name}",
                 options=[_NONE, *answers[0].decisions[name].probabilities],
-                value=labels.get(name, _most_said(name, answers)),
+                value=labels.get(name, _NONE),
                 width=200,
                 size="small",
             )
@@ -66,33 +117,33 @@ class SaveRow(Viewer):
         )
         button = pmui.Button(label="Save as a row", variant="outlined", size="small")
         button.on_click(self.save.on_event)
+        pn.bind(self._fit, self.dataset, watch=True)
         self._fields = pn.Column(
+            pmui.Typography("Keep it as a row of a dataset: say what is right.", variant="body2"),
             pn.FlexBox(*self.right.values()),
-            pn.FlexBox(self.dataset, self.side, button, align_items="center"),
+            pn.FlexBox(self.dataset, self.new_name, self.side, button, align_items="center"),
             self._said,
             sizing_mode="stretch_width",
         )
-        self.part: Loaded[list[Dataset]] = Loaded(
-            "The datasets", self._fetch, self._show, n_lines=1
-        )
+        self.part: Loaded[list[Taker]] = Loaded("The datasets", self._fetch, self._show, n_lines=1)
 
     def __panel__(self) -> Viewable:
         return self.part.__panel__()
 
-    def _fetch(self) -> list[Dataset]:
-        return list(self._session.client.datasets.list(limit=_MOST_DATASETS).data)
+    def _fetch(self) -> list[Taker]:
+        return find_takers(self._session.client, self._request["decisions"])
 
-    def _show(self, datasets: Sequence[Dataset]) -> Viewable:
-        open_ones = [one for one in datasets if one.method == "sft"]
-        if not open_ones:
-            return empty("Import a dataset, and what was asked here can be saved as a row of it.")
-        self._names = {one.id: one.name for one in open_ones}
+    def _show(self, takers: Sequence[Taker]) -> Viewable:
+        self._takers = {taker.dataset.id: taker for taker in takers}
         chosen = self._session.dataset
         self.dataset.param.update(
-            options={_label(one, open_ones): one.id for one in open_ones},
-            value=chosen if chosen in self._names else open_ones[0].id,
+            options={_NEW: "", **{_label(one, takers): one.dataset.id for one in takers}},
+            value=chosen if chosen in self._takers else "",
         )
         return self._fields
+
+    def _fit(self, chosen: str) -> None:
+        self.new_name.visible = not chosen
 
     async def _save(self) -> None:
         labels = {name: field.value for name, field in self.right.items() if field.value != _NONE}
@@ -103,20 +154,59 @@ class SaveRow(Viewer):
             **{name: self._request[name] for name in _OF_ROW if name in self._request},
             "targets": {name: {outcome: 1.0} for name, outcome in labels.items()},
         }
-        id_ = str(self.dataset.value)
+        taker = self._takers.get(str(self.dataset.value))
+        if taker is None:
+            await self._start_dataset(row)
+            return
+        if taker.decisions is not None:
+            row["decisions"] = taker.decisions
         given: dict[str, Any] = {str(self.side.value): [row]}
-        made = await asyncio.to_thread(self._session.client.datasets.add_rows, id_, **given)
+        made = await asyncio.to_thread(
+            self._session.client.datasets.add_rows, taker.dataset.id, **given
+        )
+        text = f"version {made.version} of {taker.dataset.name} has it."
+        self._tell_saved(taker.dataset.id, text)
+
+    async def _start_dataset(self, row: dict[str, Any]) -> None:
+        """Make a dataset of the rows that wait for it, once there are as many as one needs."""
+        name = str(self.new_name.value).strip()
+        if not name:
+            self._said[:] = [empty("Give the new dataset a name.")]
+            return
+        client, waiting = self._session.client, self._session.waiting_rows
+        rows = [one for one in waiting.get(name, []) if one["row"] != row]
+        rows.append({"row": row, "side": str(self.side.value)})
+        limits = await asyncio.to_thread(client.capabilities)
+        least = limits.limits["dataset_min_rows"]
+        if len(rows) < least:
+            self._session.waiting_rows = {**waiting, name: rows}
+            told = (
+                f"{len(rows)} of the {least} rows that a dataset needs. Ask another question and "
+                f"save it under the same name: both are kept then. Until then this page has it."
+            )
+            self._said[:] = [verdict("running", f"It waits for {name}.", told)]
+            return
+        given: dict[str, Any] = {
+            side: [one["row"] for one in rows if one["side"] == side]
+            for side in ("training", "evaluation")
+        }
+        made = await asyncio.to_thread(
+            client.datasets.create, name, **{side: sent for side, sent in given.items() if sent}
+        )
+        self._session.waiting_rows = {key: held for key, held in waiting.items() if key != name}
+        self._session.dataset = made.id
+        self._tell_saved(made.id, f"{name} has {made.rows} rows.")
+        self.part.start()
+
+    def _tell_saved(self, dataset_id: str, text: str) -> None:
         go = pmui.Button(label="Open the dataset", variant="text", size="small")
-        go.on_click(lambda _: self._session.open("datasets", dataset=id_, version=0))
-        text = f"version {made.version} of {self._names[id_]} has it."
+        go.on_click(lambda _: self._session.open("datasets", dataset=dataset_id, version=0))
         if not self.save.scope.say_if_ended(f"Saved: {text}"):
             self._said[:] = [verdict("good", f"Saved: {text}"), go]
 
 
-def _most_said(name: str, answers: Sequence[DecideAnswer]) -> str:
-    return Counter(answer.decisions[name].top for answer in answers).most_common(1)[0][0]
-
-
-def _label(one: Dataset, among: Sequence[Dataset]) -> str:
-    is_alone = sum(other.name == one.name for other in among) == 1
-    return one.name if is_alone else f"{one.name} ({one.id})"
+def _label(one: Taker, among: Sequence[Taker]) -> str:
+    dataset = one.dataset
+    is_alone = sum(other.dataset.name == dataset.name for other in among) == 1
+    name = dataset.name if is_alone else f"{dataset.name} ({dataset.id})"
+    return name if one.decisions is None else f"{name}, with its wording"

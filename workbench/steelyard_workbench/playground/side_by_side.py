@@ -97,7 +97,7 @@ class AskedTogether(Viewer):
             model=model,
             images=request.get("images"),
             fallback="none",
-            store=False,
+            store=request.get("store", False),
         )
         return Answered(answer, (time.perf_counter() - began) * 1000)
 

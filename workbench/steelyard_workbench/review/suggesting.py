@@ -14,12 +14,12 @@ import param
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
-from steelyard.families.models_wire import ModelList
+from steelyard.client.model_choices import ModelChoice
 from steelyard.review.wire import MAX_EDITS, DraftRow
+from steelyard_workbench.components.model_fields import offer_models
 from steelyard_workbench.components.numbers import measure_text
 from steelyard_workbench.components.step_names import number_fields
 from steelyard_workbench.escaping import escape_markdown
-from steelyard_workbench.evaluations.listing import model_names
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.problems import problem_of
 from steelyard_workbench.review.suggestions import Suggestions
@@ -94,7 +94,9 @@ class Suggesting(Viewer):
         self._ask.on_click(self.ask.on_event)
         self._stop.on_click(lambda _: self._end("Stopped."))
         self._take.on_click(lambda _: self._on_take(self.sure_rows, self.n_audit.value or 0))
-        self.part: Loaded[ModelList] = Loaded("The models", client.models.list, self._show)
+        self.part: Loaded[Sequence[ModelChoice]] = Loaded(
+            "The models", client.models.choices, self._show
+        )
 
     def __panel__(self) -> Viewable:
         return self.part.__panel__()
@@ -110,11 +112,8 @@ class Suggesting(Viewer):
         self._is_forbidden = True
         self.tell()
 
-    def _show(self, models: ModelList) -> Viewable:
-        names = model_names(models)
-        self.model.param.update(
-            options=names, value=self.model.value if self.model.value in names else names[0]
-        ) if names else None
+    def _show(self, choices: Sequence[ModelChoice]) -> Viewable:
+        offer_models(self.model, choices)
         return pn.Column(
             pmui.Typography(_WHAT, variant="body2"),
             self.model,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, TypeVar, Unpack
 
@@ -32,6 +32,7 @@ from steelyard.client.asynchronous.webhooks import AsyncWebhooks
 from steelyard.client.calls import Call
 from steelyard.client.calls import async_method as _method
 from steelyard.client.exchange import Compression, Exchange
+from steelyard.client.model_choices import ModelChoice, list_choices
 from steelyard.client.options import ClientOptions
 from steelyard.client.routes import DecisionFilters
 from steelyard.client.row_sources import Progress
@@ -232,6 +233,16 @@ class AsyncModels(AsyncResource):
 
     list = _method(routes.list_models)
     get = _method(routes.get_model)
+
+    async def choices(self) -> Sequence[ModelChoice]:
+        """Return every name that can be asked: families first, each with why it cannot answer now.
+
+        Then base and connected models and routes, and the numbers of families last.
+        """
+        models = await self._client.send(routes.list_models())
+        families = await self._client.send(family_calls.list_families())
+        return list_choices(models, families)
+
     ready = _method(routes.get_model_ready)
     switch = _method(family_calls.switch_model)
     keep_warm = _method(family_calls.keep_model_warm)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, TypeVar, Unpack
 
@@ -34,6 +34,7 @@ from steelyard.client.blocking.webhooks import Webhooks
 from steelyard.client.calls import Call
 from steelyard.client.calls import blocking_method as _method
 from steelyard.client.exchange import Compression, Exchange
+from steelyard.client.model_choices import ModelChoice, list_choices
 from steelyard.client.options import ClientOptions
 from steelyard.client.routes import DecisionFilters
 from steelyard.client.row_sources import Progress
@@ -234,6 +235,16 @@ class Models(Resource):
 
     list = _method(routes.list_models)
     get = _method(routes.get_model)
+
+    def choices(self) -> Sequence[ModelChoice]:
+        """Return every name that can be asked: families first, each with why it cannot answer now.
+
+        Then base and connected models and routes, and the numbers of families last.
+        """
+        models = self._client.send(routes.list_models())
+        families = self._client.send(family_calls.list_families())
+        return list_choices(models, families)
+
     ready = _method(routes.get_model_ready)
     switch = _method(family_calls.switch_model)
     keep_warm = _method(family_calls.keep_model_warm)

@@ -1,0 +1,86 @@
+"""The models that an account can ask, in the order in which a person looks for one."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct
+
+from steelyard.families.models_wire import GONE, Model, ModelList
+from steelyard.families.wire import Family, FamilyList
+
+ChoiceKind = Literal["family", "base", "connected", "route", "number"]
+
+_UNAVAILABLE = {
+    "engine_unavailable": "its engine does not answer",
+    "engine_unconfigured": "its base model is not on this server",
+    "no_engine": "its files cannot be used",
+}
+_ORDER: dict[ChoiceKind, int] = {"family": 0, "base": 1, "connected": 2, "route": 3, "number": 4}
+
+
+class ModelChoice(Struct, frozen=True, kw_only=True):
+    """A name that a request may have as its model."""
+
+    name: Annotated[str, Meta(description="What a request names.")]
+    kind: ChoiceKind
+    note: Annotated[str, Meta(description="In a few words, such as `serves @1`; may be empty.")] = (
+        ""
+    )
+    reason: Annotated[
+        str | None, Meta(description="Why it cannot answer now; null where it can.")
+    ] = None
+    dataset_id: Annotated[str | None, Meta(description="The dataset that a family grows on.")] = (
+        None
+    )
+
+    @property
+    def label(self) -> str:
+        """The name with what there is to say of it."""
+        return ", ".join(part for part in (self.name, self.reason or self.note) if part)
+
+
+def list_choices(models: ModelList, families: FamilyList) -> list[ModelChoice]:
+    """Return families, base models, connected models, routes, and numbers of families last.
+
+    Each is there once, under its own name: names that clients of another vendor know are not among
+    them, nor are models that are gone for good.
+    """
+    found = [_of_family(family, models) for family in families.data]
+    found += [_of_model(model) for model in models.data if model.status not in GONE]
+    return sorted(found, key=lambda choice: _ORDER[choice.kind])
+
+
+def _of_family(family: Family, models: ModelList) -> ModelChoice:
+    served = family.served
+    reason = None
+    if not family.switched_on:
+        reason = "switched off"
+    elif served is None:
+        reason = "serves no model yet"
+    else:
+        model = next((model for model in models.data if model.id == served.ref), None)
+        reason = None if model is None else _why_unavailable(model)
+    note = "" if served is None else f"serves @{served.version}"
+    return ModelChoice(
+        name=family.id, kind="family", note=note, reason=reason, dataset_id=family.dataset_id
+    )
+
+
+def _of_model(model: Model) -> ModelChoice:
+    if model.lora is not None:
+        reason = "switched off" if model.on_at in (UNSET, None) else _why_unavailable(model)
+        return ModelChoice(name=model.id, kind="number", reason=reason)
+    kind: ChoiceKind = "base"
+    if model.engine == "route":
+        kind = "route"
+    elif model.engine.startswith("connected-"):
+        kind = "connected"
+    note = "" if kind == "base" else kind
+    return ModelChoice(name=model.id, kind=kind, note=note, reason=_why_unavailable(model))
+
+
+def _why_unavailable(model: Model) -> str | None:
+    if model.status == "ready":
+        return None
+    return _UNAVAILABLE.get(str(model.availability_reason), "it cannot answer now")

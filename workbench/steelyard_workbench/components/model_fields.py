@@ -1,0 +1,45 @@
+"""Fields that choose models: families first, and what cannot answer now grey, with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import panel_material_ui as pmui
+
+from steelyard.client.model_choices import ModelChoice
+
+
+def offer_models(
+    field: pmui.Select, choices: Sequence[ModelChoice], *, value: str | None = None
+) -> None:
+    """Fill a field with models; the value stays, or is the first that can answer.
+
+    Parameters
+    ----------
+    value : str, optional
+        What to choose, where it is among them.
+    """
+    names = [choice.name for choice in choices]
+    able = [choice.name for choice in choices if choice.reason is None]
+    wanted = [name for name in (value, field.value) if name in names]
+    field.param.update(
+        options={choice.label: choice.name for choice in choices},
+        disabled_options=[choice.name for choice in choices if choice.reason is not None],
+        value=next(iter([*wanted, *able]), None),
+    )
+
+
+def able_models(choices: Sequence[ModelChoice]) -> dict[str, str]:
+    """Return the models that can answer now, by what a group of boxes says of them."""
+    return {choice.label: choice.name for choice in choices if choice.reason is None}
+
+
+def unable_models(choices: Sequence[ModelChoice]) -> pmui.Typography:
+    """Return in grey which models cannot answer now, and why."""
+    unable = [f"{one.name} ({one.reason})" for one in choices if one.reason is not None]
+    return pmui.Typography(
+        f"Cannot answer now: {', '.join(unable)}.",
+        variant="body2",
+        color="text.secondary",
+        visible=bool(unable),
+    )

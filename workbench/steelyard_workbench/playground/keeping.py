@@ -1,0 +1,58 @@
+"""An answer that was kept: whether it was right, sent as feedback."""
+
+from __future__ import annotations
+
+import asyncio
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.client.answers import DecideAnswer
+from steelyard_workbench.states import empty, verdict
+from steelyard_workbench.tasks import Scope, Write
+
+_NOT_SAID = "—"
+
+
+class WasItRight(Viewer):
+    """Asks which outcome was right of each decision of an answer; nothing is chosen beforehand."""
+
+    def __init__(self, client: Client, answer: DecideAnswer, scope: Scope) -> None:
+        super().__init__()
+        self._client, self._id = client, answer.id
+        self.right = {
+            name: pmui.Select(
+                label=f"Right for {name}",
+                options=[_NOT_SAID, *result.probabilities],
+                value=_NOT_SAID,
+                width=200,
+                size="small",
+            )
+            for name, result in answer.decisions.items()
+        }
+        self._said = pn.Column(sizing_mode="stretch_width")
+        self.send = Write(self._send, "Not sent:", self._said, refused="Send", scope=scope)
+        button = pmui.Button(label="Send feedback", variant="outlined", size="small")
+        button.on_click(self.send.on_event)
+        self._box = pn.Column(
+            pmui.Typography("Kept: it is on the page Live. Was it right?", variant="body2"),
+            pn.FlexBox(*self.right.values(), button, align_items="center"),
+            self._said,
+            sizing_mode="stretch_width",
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    async def _send(self) -> None:
+        outcomes = {
+            name: str(field.value) for name, field in self.right.items() if field.value != _NOT_SAID
+        }
+        if not outcomes:
+            self._said[:] = [empty("Choose which outcome was right of one decision at least.")]
+            return
+        await asyncio.to_thread(self._client.feedback, self._id, outcomes)
+        told = "; ".join(f"{name} is {outcome}" for name, outcome in outcomes.items())
+        self._said[:] = [verdict("good", "Feedback sent.", told)]
