@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 from sqlalchemy import text
 
@@ -204,3 +206,23 @@ def test_settings_that_are_no_provider(given):
     settings = read_settings({**whole, **given}, environ={})
     with pytest.raises(InvalidSettingError, match="oidc_issuer"):
         IdentityProvider.of(settings)
+
+
+@pytest.mark.parametrize(
+    ("address", "is_taken"),
+    [
+        ("https://id.example.org/keys", True),
+        ("https://keys.example.com/keys", True),
+        ("https://[fec0::1]/keys", False),
+        ("https://192.0.0.192/keys", False),
+        ("https://168.63.129.16/keys", False),
+        ("http://127.0.0.1:1/keys", False),
+        ("http://id.example.org/keys", False),
+    ],
+)
+def test_a_provider_leads_to_no_private_address(address, is_taken):
+    provider = IdentityProvider("https://id.example.org", "client", "secret")
+    own = "https://id.example.org/token"
+    about = {"issuer": provider.issuer, "authorization_endpoint": own, "token_endpoint": own}
+    with nullcontext() if is_taken else pytest.raises(ValueError, match="The provider's jwks_uri"):
+        provider._check(about | {"jwks_uri": address})

@@ -21,6 +21,7 @@ import httpx
 from steelyard.errors import IdentityProviderError, InvalidCodeError
 from steelyard.people.limits import SESSION_S
 from steelyard.settings import InvalidSettingError, Settings
+from steelyard.wire.addresses import is_public_address
 from steelyard.wire.hosts import is_loopback
 
 _log = logging.getLogger(__name__)
@@ -200,8 +201,12 @@ class IdentityProvider:
         if about["issuer"] != self.issuer:
             raise ValueError("The provider names another issuer.")
         for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
-            if not _is_safe(about[name]):
+            url = about[name]
+            if not _is_safe(url):
                 raise ValueError(f"The provider's {name} is not https.")
+            host, own = (urlsplit(one).hostname or "" for one in (url, self.issuer))
+            if host != own and (is_loopback(host) or is_public_address(host) is False):
+                raise ValueError(f"The provider's {name} is an address of a private network.")
 
     def _derived(self, what: str, state: str) -> str:
         """Return a value of one sign-in that nobody without the secret knows: none is kept."""

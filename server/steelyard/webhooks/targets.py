@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from steelyard.wire.hosts import is_public_address
+from steelyard.wire.addresses import is_public_address
 
 MAX_URL = 2048
 _PORTS = {"https": 443, "http": 80}
