@@ -101,7 +101,7 @@ def test_a_code_given_twice_at_once_opens_one_session(servers):
 
 
 def test_an_hour_has_few_guesses_whoever_makes_them(servers):
-    """Twenty-five of 24 to the eighth: one in four milliards."""
+    """A hundred of 24 to the eighth: one in a milliard."""
 
     async def ask_from(n):
         try:
@@ -110,9 +110,9 @@ def test_an_hour_has_few_guesses_whoever_makes_them(servers):
             return error
 
     async def guess():
-        asked = [await ask_from(n) for n in range(limits.CODES_PER_ADDRESS + 3)]
+        asked = [await ask_from(n) for n in range(limits.CODES_FROM_STRANGERS + 3)]
         codes = [one for one in asked if not isinstance(one, RateLimitedError)]
-        assert len(codes) == limits.CODES_PER_ADDRESS
+        assert len(codes) == limits.CODES_FROM_STRANGERS
         servers.clock.now -= 2 * limits.HOUR_S  # a clock set back forgets nothing
         assert isinstance(await ask_from(99), RateLimitedError)
 

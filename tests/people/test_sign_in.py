@@ -94,20 +94,57 @@ def test_a_code_works_once(console):
         assert_wrong(verify(browser, *asked))
 
 
-def test_a_new_code_ends_the_last(console):
+def from_network(browser, network):
+    """Send what follows from an address of another network."""
+    browser.headers["X-Forwarded-For"] = network
+
+
+def test_three_codes_live_and_the_one_that_is_used_ends_them(console):
     with console.browser() as browser:
-        first, second = (console.ask(MIA, browser) for _ in range(2))
+        asked = []
+        for _ in range(limits.LIVE_CODES + 1):
+            console.clock.now += 1
+            asked.append(console.ask(MIA, browser))
+        first, *others = asked
         assert_wrong(verify(browser, *first))
-        assert_wrong(verify(browser, first[0], second[1]))
-        assert verify(browser, *second).status_code == 200
+        assert_wrong(verify(browser, others[0][0], others[1][1]))
+        assert verify(browser, *others[0]).status_code == 200
+        for other in others:
+            assert_wrong(verify(browser, *other))
 
 
-def test_five_tries_and_no_more(console):
+def test_strangers_end_no_code_of_a_network_that_signed_in(console):
     with console.browser() as browser:
-        challenge, code = console.ask(MIA, browser)
-        for _ in range(limits.TRIES):
-            assert_wrong(verify(browser, challenge, "33333333"))
-        assert_wrong(verify(browser, challenge, code))
+        assert verify(browser, *console.ask(MIA, browser)).status_code == 200
+        own = console.ask(MIA, browser)
+        for n in range(limits.CODES_FROM_STRANGERS - 2):
+            from_network(browser, f"203.0.113.{n}")
+            guessed, _ = console.ask(MIA, browser)
+            for _ in range(limits.TRIES):
+                assert_wrong(verify(browser, guessed, "33333333"))
+        assert verify(browser, *own).status_code == 200
+
+
+def test_one_stranger_ends_no_code_of_another(console):
+    with console.browser() as browser:
+        from_network(browser, "203.0.113.1")
+        own = console.ask(MIA, browser)
+        from_network(browser, "203.0.113.2")
+        for _ in range(limits.CODES_PER_ADDRESS):
+            console.ask(MIA, browser)
+        assert verify(browser, *own).status_code == 200
+
+
+def test_five_tries_over_all_codes_and_no_more(console):
+    with console.browser() as browser:
+        asked = [console.ask(MIA, browser) for _ in range(2)]
+        for n in range(limits.TRIES - 1):
+            assert_wrong(verify(browser, asked[n % 2][0], "33333333"))
+        asked.append(console.ask(MIA, browser))  # has as many left
+        assert_wrong(verify(browser, asked[2][0], "33333333"))
+        for challenge, code in asked:
+            assert_wrong(verify(browser, challenge, code))
+        assert verify(browser, *console.ask(MIA, browser)).status_code == 200
 
 
 @pytest.mark.parametrize("passed", [limits.CODE_S, -3600.0], ids=["too late", "clock set back"])
@@ -121,10 +158,10 @@ def test_a_code_lives_as_long_as_is_stored(console, passed):
 
 def test_the_letter_of_a_code_that_is_over_is_not_sent(console):
     with console.browser() as browser:
-        for _ in range(2):
+        for _ in range(limits.LIVE_CODES + 1):
             browser.post("/v1/auth/email", json={"email": MIA})
     console.mail.tick()
-    assert len(console.box) == 1
+    assert len(console.box) == limits.LIVE_CODES
 
 
 def test_known_and_unknown_addresses_are_answered_and_written_alike(console):
@@ -157,11 +194,26 @@ def test_how_often_an_address_and_a_network_may_ask(console):
         for n in range(limits.CODES_PER_NETWORK - limits.CODES_PER_ADDRESS):
             assert ask(f"{n}@example.org").status_code == 202
         assert ask("more@example.org").status_code == 429
-        browser.headers["X-Forwarded-For"] = "203.0.113.9, 192.0.2.7"  # of another network
-        assert ask("more@example.org").status_code == 202
+        from_network(browser, "203.0.113.9, 192.0.2.7")
+        for email in ("more@example.org", "often@example.org"):
+            assert ask(email).status_code == 202
         del browser.headers["X-Forwarded-For"]
         console.clock.now += limits.HOUR_S
         assert ask("often@example.org").status_code == 202
+
+
+def test_many_networks_use_up_no_codes_of_those_that_signed_in(console):
+    with console.browser() as browser:
+        assert verify(browser, *console.ask(MIA, browser)).status_code == 200
+        for email in (MIA, "nobody@example.org"):  # no answer tells who has an account
+            statuses = []
+            for n in range(limits.CODES_FROM_STRANGERS + 1):
+                from_network(browser, f"198.51.100.{n // 4}")
+                statuses.append(browser.post("/v1/auth/email", json={"email": email}).status_code)
+            assert set(statuses[:-2]) == {202}
+            assert statuses[-1] == 429
+            del browser.headers["X-Forwarded-For"]
+            assert browser.post("/v1/auth/email", json={"email": email}).status_code == 202
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,14 @@ from collections.abc import Callable, Sequence
 from time import monotonic, time
 
 CODE_S = 600.0
+#: Wrong codes that are taken over all codes that an address has from one network.
 TRIES = 5
+#: Codes of one address that live at a time: a request does not end the code under way.
+LIVE_CODES = 3
+#: Codes in an hour: for an address from one network, for an address from all networks that nobody
+#: signed in from before, and from one network.
 CODES_PER_ADDRESS = 5
+CODES_FROM_STRANGERS = 20
 CODES_PER_NETWORK = 20
 #: Sign-ins with an identity provider, and as many with a passkey, begun from one network in an hour:
 #: an office has one address, and neither sends a letter.

@@ -7,6 +7,7 @@ and the same letter is sent for every address, and who it is is looked up afterw
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -75,27 +76,15 @@ class SignIns:
 
         def work(connection: Connection) -> Challenge:
             now = self._now()
-            since = now - limits.HOUR_S
-            for limit, times in (
-                (limits.CODES_PER_ADDRESS, rows.challenge_times(connection, since, email=email)),
-                (
-                    limits.CODES_PER_NETWORK,
-                    rows.challenge_times(connection, since, network=network),
-                ),
-            ):
-                wait_s = limits.wait_s(times, limit, now)
-                if wait_s is not None:
-                    raise RateLimitedError(
-                        "Too many codes were asked for in this hour; use the last one, or wait.",
-                        retry_after_s=wait_s,
-                    )
+            _check_codes(connection, email, network, now)
+            tries = _make_room(connection, email, network, now)
             challenge = Challenge(challenge_id=new_id(rows.CODE), expires_at=now + limits.CODE_S)
             rows.insert_challenge(
                 connection,
                 challenge.challenge_id,
                 email=email,
                 network=network,
-                tries=limits.TRIES,
+                tries=tries,
                 at=now,
                 expires_at=challenge.expires_at,
             )
@@ -223,6 +212,47 @@ class SignIns:
         )
 
 
+def _check_codes(connection: Connection, email: str, network: str, now: float) -> None:
+    """Raise when too many codes were asked for in this hour.
+
+    Each network has its own for an address, so that nobody uses up another's. All that nobody signed
+    in from share a bound besides, so that no mailbox is flooded from many networks.
+    """
+    since = now - limits.HOUR_S
+    times = rows.challenge_times
+    bounds = [
+        (limits.CODES_PER_ADDRESS, times(connection, since, email=email, network=network)),
+        (limits.CODES_PER_NETWORK, times(connection, since, network=network)),
+    ]
+    if not rows.is_known_network(connection, network):
+        bounds.append((limits.CODES_FROM_STRANGERS, times(connection, since, email=email)))
+    for limit, asked_at in bounds:
+        wait_s = limits.wait_s(asked_at, limit, now)
+        if wait_s is not None:
+            raise RateLimitedError(
+                "Too many codes were requested in this hour; use the last one, or wait.",
+                retry_after_s=wait_s,
+            )
+
+
+def _make_room(connection: Connection, email: str, network: str, now: float) -> int:
+    """End an address's codes beyond those that may live beside a new one; return the tries of that.
+
+    Those of networks that nobody signed in from end first, then those of the network with the most.
+    """
+    live = rows.live_challenges(connection, email, now)
+    by_network = Counter(one.network for one in live)
+    is_known = {one: rows.is_known_network(connection, one) for one in by_network}
+    newest_first = range(len(live))
+    by_end = sorted(
+        newest_first,
+        key=lambda n: (is_known[live[n].network], -by_network[live[n].network], -n),
+    )
+    ended = [live[n].id for n in by_end[: max(len(live) - limits.LIVE_CODES + 1, 0)]]
+    rows.end_challenges(connection, ended, now)
+    return min((one.tries_left for one in live if one.network == network), default=limits.TRIES)
+
+
 def _take_code(connection: Connection, challenge_id: str, given: str, now: float) -> Proof | None:
     """Use a challenge up, or one of its tries; return its address where the code is right."""
     row = rows.find_challenge(connection, challenge_id)
@@ -236,11 +266,16 @@ def _take_code(connection: Connection, challenge_id: str, given: str, now: float
     is_right = is_same(given, known)
     if row is None or not is_open:
         return None
-    if not is_right:
-        rows.change_challenge(connection, challenge_id, tries_left=row.tries_left - 1)
-        return None
-    rows.change_challenge(connection, challenge_id, ended_at=now, code_hash=None)
-    return Proof(row.email)
+    live = rows.live_challenges(connection, row.email, now)
+    if is_right:
+        rows.end_challenges(connection, [challenge_id, *(one.id for one in live)], now)
+        return Proof(row.email)
+    # Counted over all of the network's, so that several codes are no more guesses. Those of another
+    # network stay: whoever guesses there takes nothing from here.
+    for other in live:
+        if other.network == row.network:
+            rows.change_challenge(connection, other.id, tries_left=row.tries_left - 1)
+    return None
 
 
 def _open_account(connection: Connection, email: str, now: float) -> None:

@@ -42,12 +42,37 @@ def challenge_times(
     network: str | None = None,
     kind: str = CODE,
 ) -> list[float]:
-    """Return when sign-ins of a kind were begun of late, for an address or from a network."""
+    """Return when sign-ins of a kind were begun of late, for an address, from a network, or both."""
     table = sign_in_challenges.c
-    of = table.email == email if network is None else table.network == network
-    is_kind = table.id.startswith(f"{kind}_", autoescape=True)
+    where = [table.created_at > since, table.id.startswith(f"{kind}_", autoescape=True)]
+    if email is not None:
+        where.append(table.email == email)
+    if network is not None:
+        where.append(table.network == network)
+    return list(connection.scalars(select(table.created_at).where(*where)))
+
+
+def is_known_network(connection: Connection, network: str) -> bool:
+    """Return whether anybody has signed in from a network; whose address it was makes no difference."""
+    known = select(sessions.c.id).where(sessions.c.network == network).limit(1)
+    return connection.scalar(known) is not None
+
+
+def live_challenges(connection: Connection, email: str, now: float) -> list[Row[Any]]:
+    """Return the codes of an address that can still be given, newest first."""
+    table = sign_in_challenges.c
     return list(
-        connection.scalars(select(table.created_at).where(of, is_kind, table.created_at > since))
+        connection.execute(
+            select(sign_in_challenges)
+            .where(
+                table.email == email,
+                table.id.startswith(f"{CODE}_", autoescape=True),
+                table.ended_at.is_(None),
+                table.tries_left > 0,
+                table.expires_at > now,
+            )
+            .order_by(table.created_at.desc(), table.id.desc())
+        )
     )
 
 
@@ -61,16 +86,7 @@ def insert_challenge(
     at: float,
     expires_at: float,
 ) -> None:
-    """Write a new challenge, which ends those of its address before."""
-    connection.execute(
-        update(sign_in_challenges)
-        .where(
-            sign_in_challenges.c.email == email,
-            sign_in_challenges.c.id.startswith(f"{CODE}_", autoescape=True),
-            sign_in_challenges.c.ended_at.is_(None),
-        )
-        .values(ended_at=at, code_hash=None)
-    )
+    """Write a new challenge."""
     connection.execute(
         insert(sign_in_challenges).values(
             id=challenge_id,
@@ -107,8 +123,17 @@ def find_challenge(connection: Connection, challenge_id: str) -> Row[Any] | None
     ).first()
 
 
+def end_challenges(connection: Connection, challenge_ids: Sequence[str], at: float) -> None:
+    """Write that codes can no longer be given."""
+    connection.execute(
+        update(sign_in_challenges)
+        .where(sign_in_challenges.c.id.in_(challenge_ids))
+        .values(ended_at=at, code_hash=None)
+    )
+
+
 def change_challenge(connection: Connection, challenge_id: str, **values: Any) -> None:
-    """Write a challenge's code, what it has left, or its end."""
+    """Write a challenge's code, or what it has left."""
     table = sign_in_challenges
     connection.execute(update(table).where(table.c.id == challenge_id).values(**values))
 
