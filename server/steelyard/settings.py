@@ -92,17 +92,17 @@ class Settings:
         "127.0.0.1",
         "Address the server listens on; any but loopback needs `accounts` on.",
     )
-    port: int = _setting(
-        8420,
-        "Port the server listens on; 0 takes a free one.",
-        minimum=0,
-        maximum=65535,
-    )
+    port: int = _setting(8420, "Port to listen on; 0 takes a free one.", minimum=0, maximum=65535)
     hosts: str = _setting(
         "",
         "Further names under which the server is called, separated by commas, such as the name that "
         "a proxy passes on. On loopback no others are answered but `localhost` and loopback "
         "addresses.",
+    )
+    workbenches: str = _setting(
+        "http://127.0.0.1:8421",
+        "Workbenches on loopback, separated by commas, that an identity provider may lead back to "
+        "besides those that run on this `home`.",
     )
     trusted_proxies: str = _setting(
         "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import nullcontext
 
 import pytest
@@ -9,6 +10,7 @@ from sqlalchemy import text
 
 from steelyard.people.identity_provider import IdentityProvider
 from steelyard.people.limits import CODE_S, CONFIRMED_S, HOUR_S
+from steelyard.people.own_pages import OwnPages, workbench_note
 from steelyard.settings import InvalidSettingError, read_settings
 from support.console import Clock, open_console
 from support.error_shape import assert_canonical_error
@@ -21,7 +23,7 @@ from joserfc.jwk import RSAKey
 from support.identity import CLIENT, SECRET, identity_provider
 
 START, VERIFY, WHO = "/v1/auth/oidc", "/v1/auth/oidc/verify", "/v1/auth/session"
-BACK = "http://127.0.0.1:5006/sign-in"
+BACK = "http://127.0.0.1:8421/oidc"
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +155,14 @@ def test_a_sign_in_that_was_not_begun_here_is_over_or_is_another_ones(console, i
     [
         ("https://console.example.org/sign-in", 200),
         ("http://console.example.org/sign-in", 422),
+        ("https://a@console.example.org/sign-in", 422),
+        ("http://localhost:8421/oidc", 200),
+        ("http://[::1]:8421/oidc", 200),
+        ("http://127.0.0.1:5006/oidc", 422),
+        ("http://127.0.0.1/oidc", 422),
+        ("http://127.0.0.1:8421/sign-in", 422),
+        ("http://127.0.0.1:8421/oidc?a=1", 422),
+        ("http://a@127.0.0.1:8421/oidc", 422),
         ("https://elsewhere.example/sign-in", 422),
         ("javascript:alert(1)", 422),
         ("//[", 422),
@@ -164,6 +174,18 @@ def test_it_leads_back_to_own_pages_alone(console, identity, back, status):
         assert answer.status_code == status
         if status == 422:
             assert_canonical_error(answer, 422, "invalid_request", path=["body", "redirect_uri"])
+
+
+def test_it_leads_back_to_the_workbenches_beside_it(tmp_path):
+    pages = OwnPages(read_settings({"home": tmp_path, "workbenches": ""}, environ={}))
+    back = "http://127.0.0.1:5006/oidc"
+    with workbench_note(tmp_path, "http://127.0.0.1:5006"):
+        assert pages.may_return_to(back)
+        assert not pages.may_return_to("http://127.0.0.1:8421/oidc")
+    assert not pages.may_return_to(back)
+    ended = {"url": "http://127.0.0.1:5006", "pid": 2**22 + 1}  # above the most that Linux gives
+    (tmp_path / "workbench-5006.json").write_text(json.dumps(ended))
+    assert not pages.may_return_to(back)
 
 
 def test_new_keys_of_the_provider_are_read_when_one_is_met(console, identity):

@@ -15,6 +15,7 @@ import steelyard
 from steelyard.accounts.service import AccountService
 from steelyard.billing.money import NANO
 from steelyard.people import mail_service
+from steelyard.people.own_pages import workbench_note
 from steelyard.people.tables import sessions
 from steelyard.storage import open_state
 from support.browsing import SLOWLY
@@ -70,6 +71,13 @@ def server(tmp_path_factory, letters, identity):
             begin_session(state, RITA, at=1.0, role="reviewer")
             state.close()
             yield running
+
+
+@pytest.fixture(scope="module")
+def workbench(server, workbench):
+    """A workbench on the home of the server, whose provider may lead back to it."""
+    with workbench_note(server.home, workbench.url):
+        yield workbench
 
 
 def sign_in(page, letters, email):

@@ -12,7 +12,7 @@ import click
 
 from steelyard.cli.options import setting_option
 from steelyard.cli.workbench import PORT, is_installed, serving_workbench
-from steelyard.settings import Settings
+from steelyard.settings import Settings, home_of
 from steelyard.version import __version__
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def command(
     from steelyard.cli.first_operator import first_operator
     from steelyard.cli.samples import load_samples
     from steelyard.cli.serve import serve
-    from steelyard.settings import home_of, read_settings
+    from steelyard.settings import read_settings
 
     settings = read_settings({**given, "jobs": "on"})
     home = home_of(settings)
@@ -136,7 +136,13 @@ def _start_workbench(beside: ExitStack, url: str, port: int, settings: Settings)
         return None
     try:
         address, _ = beside.enter_context(
-            serving_workbench(url, port=port, hosts=settings.hosts, api_key=settings.api_key)
+            serving_workbench(
+                url,
+                port=port,
+                hosts=settings.hosts,
+                api_key=settings.api_key,
+                home=home_of(settings),
+            )
         )
     except click.ClickException as error:
         click.echo(f"The workbench did not start: {error.message}", err=True)

@@ -10,8 +10,9 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from importlib.util import find_spec
+from pathlib import Path
 
 import click
 
@@ -59,11 +60,16 @@ def command(
 
     It asks the server with the key in STEELYARD_API_KEY, where accounts are on.
     """
-    from steelyard.settings import read_settings
+    from steelyard.settings import home_of, read_settings
 
     settings = read_settings({"url": server or url, "hosts": hosts})
     with serving_workbench(
-        settings.url, port=port, host=host, hosts=settings.hosts, api_key=settings.api_key
+        settings.url,
+        port=port,
+        host=host,
+        hosts=settings.hosts,
+        api_key=settings.api_key,
+        home=home_of(settings),
     ) as (address, process):
         click.echo(f"Workbench on {address} (Ctrl-C stops), of {settings.url}")
         if opens:
@@ -82,9 +88,18 @@ def is_installed() -> bool:
 
 @contextmanager
 def serving_workbench(
-    server: str, *, port: int, host: str = "127.0.0.1", hosts: str = "", api_key: str | None = None
+    server: str,
+    *,
+    port: int,
+    host: str = "127.0.0.1",
+    hosts: str = "",
+    api_key: str | None = None,
+    home: Path | None = None,
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """Run the workbench beside this process, which it does not outlive."""
+    """Run the workbench beside this process, which it does not outlive.
+
+    A server on the home lets its identity provider lead back to it.
+    """
     if not is_installed():
         raise click.ClickException(_LACKING)
     if not is_loopback(host):
@@ -104,7 +119,11 @@ def serving_workbench(
         assert process.stdin is not None  # noqa: S101  # it was asked for
         process.stdin.write(json.dumps(told).encode() + b"\n")
         process.stdin.flush()
-        yield _wait_for_address(process, port), process
+        from steelyard.people.own_pages import workbench_note
+
+        address = _wait_for_address(process, port)
+        with nullcontext() if home is None else workbench_note(home, address):
+            yield address, process
     finally:
         with suppress(OSError):
             if process.stdin is not None:

@@ -103,10 +103,11 @@ class OidcSignIns:
 
     def _check_page(self, redirect_uri: str) -> None:
         """Refuse to lead anywhere but to pages of one's own."""
-        if self._pages.host_of(redirect_uri) is None:
+        if not self._pages.may_return_to(redirect_uri):
             message = (
-                "redirect_uri is no page of this server; add its host to the setting hosts "
-                "(STEELYARD_HOSTS), or give another."
+                "redirect_uri is no page of this server. Add its host to the setting hosts "
+                "(STEELYARD_HOSTS), or give the page /oidc of a workbench; list one on loopback that "
+                "is not beside this server in the setting workbenches (STEELYARD_WORKBENCHES)."
             )
             raise InvalidRequestError(
                 violations=[Violation((*BODY, "redirect_uri"), message, "not_allowed")]
