@@ -60,6 +60,19 @@ class TestHost:
         response = client.get(path, headers={"Host": host})
         assert_canonical_error(response, 421, "misdirected_request")
 
+    @pytest.mark.parametrize(
+        ("target", "host", "status"),
+        [
+            ("http://evil.example/v1/datasets", "localhost", 421),
+            ("http://localhost/v1/datasets", "evil.example", 200),
+            ("http://localhost:1@evil.example/v1/datasets", "localhost", 400),
+            ("http:///v1/datasets", "localhost", 400),
+        ],
+    )
+    def test_a_whole_url_says_who_is_meant(self, client, target, host, status):
+        response = client.get("/", headers={"Host": host}, extensions={"target": target.encode()})
+        assert response.status_code == status, response.text
+
     @pytest.mark.parametrize(("hosts", "is_answered"), [("", True), ("steelyard.example", False)])
     def test_off_loopback_the_setting_alone_bounds_the_names(self, hosts, is_answered):
         settings = read_settings({"host": "0.0.0.0", "accounts": "on", "hosts": hosts}, environ={})

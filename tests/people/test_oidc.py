@@ -8,9 +8,10 @@ from contextlib import nullcontext
 import pytest
 from sqlalchemy import text
 
+from steelyard.cli.workbench import workbench_note
 from steelyard.people.identity_provider import IdentityProvider
 from steelyard.people.limits import CODE_S, CONFIRMED_S, HOUR_S
-from steelyard.people.own_pages import OwnPages, workbench_note
+from steelyard.people.own_pages import OwnPages
 from steelyard.settings import InvalidSettingError, read_settings
 from support.console import Clock, open_console
 from support.error_shape import assert_canonical_error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 from tornado.httputil import HTTPHeaders, HTTPServerRequest
 from tornado.web import OutputTransform
@@ -12,6 +13,9 @@ from tornado.web import OutputTransform
 from steelyard.wire.hosts import host_of, is_loopback
 
 _MISDIRECTED = 421
+#: What Tornado calls no handler for.
+_NO_METHOD = "MISDIRECTED"
+_SCHEMES = ("http://", "https://")
 #: Who may show a page in a frame: itself, and notebooks on this machine.
 _FRAMES = "'self' http://localhost:* http://127.0.0.1:* vscode-webview:"
 
@@ -44,8 +48,12 @@ class Guard(OutputTransform):
 
     def __init__(self, names: frozenset[str], request: HTTPServerRequest) -> None:
         self._host = request.host
-        name = host_of(request.host)
-        self._is_ours = is_loopback(name) or name in names
+        is_absolute = (request.uri or "").startswith(_SCHEMES)  # then it says who is meant
+        name = host_of(urlsplit(request.uri).netloc if is_absolute else request.host)
+        # Panel reads no address of IPv6.
+        self._is_ours = ":" not in name and (is_loopback(name) or name in names)
+        if not self._is_ours:
+            request.method = _NO_METHOD  # so that no page is made for it
 
     def transform_first_chunk(
         self,
@@ -56,7 +64,7 @@ class Guard(OutputTransform):
     ) -> tuple[int, HTTPHeaders, bytes]:
         """Return the answer's status, headers and first bytes."""
         if not self._is_ours:
-            chunk = b"This workbench is not called that; add the name to STEELYARD_HOSTS."
+            chunk = b"This workbench is not called that; open it as localhost, or add the name to STEELYARD_HOSTS."
             status_code, headers = _MISDIRECTED, HTTPHeaders({"Content-Type": "text/plain"})
             headers["Content-Length"] = str(len(chunk))
         headers.update(self._security())

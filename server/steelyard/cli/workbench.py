@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import queue
 import signal
 import subprocess
@@ -119,8 +120,6 @@ def serving_workbench(
         assert process.stdin is not None  # noqa: S101  # it was asked for
         process.stdin.write(json.dumps(told).encode() + b"\n")
         process.stdin.flush()
-        from steelyard.people.own_pages import workbench_note
-
         address = _wait_for_address(process, port)
         with nullcontext() if home is None else workbench_note(home, address):
             yield address, process
@@ -135,6 +134,26 @@ def serving_workbench(
             process.wait()
         if process.stdout is not None:
             process.stdout.close()
+
+
+@contextmanager
+def workbench_note(home: Path, url: str) -> Iterator[None]:
+    """Keep a note of a workbench in the home of the server beside it, which its user alone writes."""
+    from steelyard.people.own_pages import NOTES
+    from steelyard.storage.home import make_home, write_private
+
+    path = home / NOTES.replace("*", url.rpartition(":")[2])
+    try:
+        make_home(home)
+        write_private(path, json.dumps({"url": url, "pid": os.getpid()}).encode())
+    except OSError:  # the server is elsewhere, or leads nobody back to loopback
+        yield
+        return
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            path.unlink()
 
 
 def _wait_for_address(process: subprocess.Popen[bytes], port: int) -> str:

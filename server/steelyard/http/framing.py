@@ -16,7 +16,10 @@ from sanic.http.http1 import HTTP_CONTINUE
 
 _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 #: A path with or without a query, or a whole URL, or the ``*`` of OPTIONS.
-_REQUEST_LINE = re.compile(rb"%b (?:/|https?://|\*(?= ))[\x21-\x7e]* HTTP/1\.[01]" % _TOKEN)
+_REQUEST_LINE = re.compile(
+    rb"%b (?:/|https?://[^/?@ ]+(?=[/? ])|\*(?= ))[\x21-\x7e]* HTTP/1\.[01]" % _TOKEN
+)
+_ABSOLUTE = re.compile(r"https?://([^/?]+)")
 _FIELD = re.compile(rb"(%b):([\t\x20-\x7e\x80-\xff]*)" % _TOKEN)
 _LENGTH = re.compile(rb"[0-9]{1,18}")
 _CHUNK = re.compile(rb"[0-9A-Fa-f]{1,16}(?:[\t ]*;[\t\x20-\x7e]*)?")
@@ -41,6 +44,9 @@ class StrictHttp(Http):
             if problem is not None:
                 raise BadRequest(problem)
         await super().http1_request_header()  # type: ignore[no-untyped-call]
+        target = _ABSOLUTE.match(self.url)
+        if target is not None:  # it says who is meant, whatever Host does (RFC 9112, 3.2.2)
+            self.request.headers["host"] = target[1]
 
     async def read(self) -> bytes | None:
         """Read a piece of the body; the line that begins a chunk has to be well-formed."""

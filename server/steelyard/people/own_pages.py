@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from steelyard.settings import InvalidSettingError, Settings, home_of
-from steelyard.storage.home import make_home, write_private
 from steelyard.wire.hosts import host_names, is_loopback
 
 #: The page of a workbench that identity providers lead back to.
 RETURN_PATH = "/oidc"
-_NOTES = "workbench-*.json"
+#: Notes in a home of the workbenches that run on it, each with its address and process.
+NOTES = "workbench-*.json"
 
 
 class OwnPages:
@@ -59,30 +58,12 @@ class OwnPages:
 def running_workbenches(home: Path) -> set[int]:
     """Return the ports of the workbenches that run beside a server on its home."""
     ports = set()
-    for path in home.glob(_NOTES):
+    for path in home.glob(NOTES):
         with suppress(OSError, ValueError, KeyError, TypeError):
             note = json.loads(path.read_bytes())
             os.kill(int(note["pid"]), 0)
             ports.add(_port_of(note["url"]))
     return ports
-
-
-@contextmanager
-def workbench_note(home: Path, url: str) -> Iterator[None]:
-    """Keep a note of a workbench in the home of the server beside it, which its user alone writes."""
-    path = home / _NOTES.replace("*", str(_port_of(url)))
-    try:
-        write_private(
-            make_home(home) / path.name, json.dumps({"url": url, "pid": os.getpid()}).encode()
-        )
-    except OSError:  # the server is elsewhere, or leads nobody back to loopback
-        yield
-        return
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            path.unlink()
 
 
 def _split(url: str) -> SplitResult | None:
