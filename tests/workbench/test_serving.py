@@ -111,11 +111,14 @@ class TestOtherSites:
     """What a page of another site can make a browser ask of the workbench."""
 
     @pytest.mark.parametrize("path", ["/", "/static/js/bokeh.min.js", "/nowhere"])
-    @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example:80"])
+    @pytest.mark.parametrize(
+        "host", ["evil.example", "127.0.0.1.evil.example:80", "[::1]:8421", "[::1"]
+    )
     def test_another_name_gets_nothing(self, served, path, host):
         response = httpx.get(f"{served.url}{path}", headers={"Host": host}, timeout=SOON)
         assert response.status_code == 421
         assert response.text.startswith("This workbench is not called that")
+        assert served.apps == []  # nor is a page made for it
 
     def test_a_name_of_the_setting_is_answered(self, server):
         workbench = Served(server.url, hosts="bench.example")

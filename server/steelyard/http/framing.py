@@ -44,7 +44,7 @@ class StrictHttp(Http):
             if problem is not None:
                 raise BadRequest(problem)
         await super().http1_request_header()  # type: ignore[no-untyped-call]
-        target = _ABSOLUTE.match(self.url)
+        target = _ABSOLUTE.match(self.url or "")
         if target is not None:  # it says who is meant, whatever Host does (RFC 9112, 3.2.2)
             self.request.headers["host"] = target[1]
 
