@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +29,11 @@ def test_a_full_queue_answers_503_with_retry_after(make_request):
         answers.append(pool.submit(ask))
         _wait_until(lambda: server.n_waiting == 1)
         refused = ask()
+        # The next is refused from its head: its body never arrives.
+        head = b"POST /v1/decide HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"
+        with socket.create_connection((server.host, server.port), 20) as unread:
+            unread.sendall(head)
+            assert unread.recv(12) == b"HTTP/1.1 503"
         server.scorer.may_answer.set()
         error = assert_canonical_error(refused, 503, "engine_unavailable", retryable=True)
         assert error["details"] is None

@@ -23,7 +23,7 @@ from steelyard.scoring.batching import (
 from steelyard.scoring.cancellation import check_wanted, only_while
 from steelyard.scoring.hashing import HashingScorer
 from steelyard.scoring.protocol import ScoredDecision
-from steelyard.scoring.shares import Share
+from steelyard.scoring.shares import TURN_CHARACTERS, Share
 from support.strategies import few
 
 #: Far more than anything here takes; a test that waits as long has failed.
@@ -98,6 +98,20 @@ def submit_all(batcher: Batcher, contexts: Iterable[str]) -> dict[str, batching.
 def assert_all_scored(answers: dict[str, batching.ScoreFuture]) -> None:
     for context, answer in answers.items():
         assert_scored(answer, make_request(context))
+
+
+def test_a_quiet_account_is_in_the_next_call_with_one_turn_of_a_crowd(scorer):
+    batcher = Batcher(scorer)
+    crowd = [batcher.submit(make_request("c" * 200, 4), share=Share("crowd")) for _ in range(20)]
+    scorer.wait_for_a_call()
+    quiet = batcher.submit(make_request("quiet" * 100, 4), share=Share("quiet"))
+    scorer.let_through()
+    scorer.wait_for_a_call()
+    assert scorer.calls[1][0] == "quiet" * 100
+    assert sum(map(len, scorer.calls[1][1:])) <= TURN_CHARACTERS
+    scorer.let_through(100)
+    assert all(answer.result(timeout=PATIENCE_S) for answer in (quiet, *crowd))
+    assert batcher.close()
 
 
 def test_an_idle_engine_does_not_wait_for_company(batcher, scorer):

@@ -81,3 +81,13 @@ def test_the_longest_line_gives_its_last_place():
     assert queue.shares == (B,)
     assert queue.take_last_of_longest() == Item(B, 1, 0)
     assert queue.take_last_of_longest() is None
+
+
+def test_who_had_nothing_waiting_goes_next_and_once_in_a_round():
+    queue = filled(*(Item(A, 300, name) for name in range(9)))
+    assert {item.share for item in queue.take(TURN_CHARACTERS)} == {A}
+    queue.push(Item(B, 2_000))
+    assert queue.take(TURN_CHARACTERS) == [Item(B, 2_000)]
+    queue.push(Item(B, 2_000, 1))  # its place in the round stays
+    assert {item.share for item in queue.take(TURN_CHARACTERS)} == {A}
+    assert len(queue) == 8

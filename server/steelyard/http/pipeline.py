@@ -77,6 +77,8 @@ def pipe(route: Route) -> Callable[..., Coroutine[Any, Any, HTTPResponse | None]
                 query=query if route.query else None,
                 browser=getattr(request.ctx, "browser", None),
             )
+            if route.check is not None:
+                route.check(call)
             try:
                 return await _answer(request, route, call)
             except Replay as replay:

@@ -95,6 +95,8 @@ class Route:
     request: type[Struct] | None = None
     #: Makes the call's body of the decoded JSON, where the struct does not say all there is to check.
     read: Callable[[Any], Any] | None = None
+    #: Refuses a call before its body is read.
+    check: Callable[[Call], None] | None = None
     #: Whether no body at all counts as an object without fields.
     may_be_empty: bool = False
     status: int = 200

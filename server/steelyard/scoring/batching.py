@@ -27,6 +27,7 @@ from steelyard.errors import (
 from steelyard.scoring.cancellation import only_while
 from steelyard.scoring.protocol import ScoredDecision, Scorer
 from steelyard.scoring.shares import TURN_CHARACTERS, FairQueue, Share
+from steelyard.waiting import PASSES
 
 #: Characters of rendered text up to which a request is short, about a pass of the engine.
 SHORT_CHARACTERS = 2_048
@@ -207,9 +208,13 @@ class Batcher:
             return number, time.monotonic() - started
 
     def check_room(self, request: RenderedRequest, share: Share = _NOBODY) -> None:
-        """Refuse a request as ``submit`` would now; a moment later there may be room, or none."""
+        """Refuse a request that waits for answers as ``submit`` would now.
+
+        A moment later there may be room, or none.
+        """
+        expires_at = time.monotonic() + MAX_WAIT_S
         with self._changed:
-            self._check_room(_Waiting(request, _characters(request), None, share))
+            self._check_room(_Waiting(request, _characters(request), expires_at, share))
 
     def close(self, timeout_s: float | None = None) -> bool:
         """Answer what is queued, refuse what comes, and stop the threads."""
@@ -354,6 +359,7 @@ class Batcher:
             }
             origins = [entry.origin for entry in batch]
             with (
+                PASSES.running(),
                 tracing.span("pass", told, origins=origins),
                 only_while(
                     lambda: any(not _is_past(entry) for entry in batch),

@@ -1,8 +1,10 @@
 """Whose turn it is: a queue that accounts share fairly, whatever each of them sends.
 
 Deficit round robin (M. Shreedhar and G. Varghese, 1995) over characters: each account's line gets the
-same number in turn, so that one long text counts as much as many short ones. Within a line short
-requests go first; a long one lets a bounded number of later ones pass.
+same number in turn, so that one long text counts as much as many short ones. Who had nothing waiting
+goes first, once: a line keeps its place in the round until its turn has come and it is still empty, so
+that nobody is new again and again. Within a line short requests go first; a long one lets a bounded
+number of later ones pass.
 """
 
 from __future__ import annotations
@@ -86,15 +88,18 @@ class FairQueue(Generic[Entry]):
     @property
     def shares(self) -> tuple[Share, ...]:
         """Who waits."""
-        return tuple(self._lines)
+        return tuple(share for share, line in self._lines.items() if line.placed)
 
     def characters_of(self, share: Share) -> int:
         """Return the characters of an account's entries."""
         return self._lines[share].characters if share in self._lines else 0
 
     def push(self, entry: Entry) -> None:
-        """Add an entry to its account's line."""
-        line = self._lines.setdefault(entry.share, _Line())
+        """Add an entry to its account's line, which is next where the account is new in the round."""
+        line = self._lines.get(entry.share)
+        if line is None:
+            line = self._lines[entry.share] = _Line(deficit=_cost(entry))
+            self._lines.move_to_end(entry.share, last=False)
         line.n_pushed += 1
         key = line.n_pushed + entry.characters // _CHARACTERS_A_PLACE
         insort(line.placed, _Placed(key, line.n_pushed, entry))
@@ -108,6 +113,9 @@ class FairQueue(Generic[Entry]):
         size = n_passed = 0
         while n_passed < len(self._lines):
             share, line = next(iter(self._lines.items()))
+            if not line.placed:
+                del self._lines[share]
+                continue
             if not may_go(line.head):
                 n_passed += 1
                 line.has_turn = False
@@ -125,11 +133,12 @@ class FairQueue(Generic[Entry]):
                 self._remove(line, 0)
                 taken.append(entry)
                 size += entry.characters
-            if line.placed:
-                line.has_turn = False
-                self._lines.move_to_end(share)
-            else:
-                del self._lines[share]
+            line.has_turn = False
+            if not line.placed:
+                line.deficit = 0
+            self._lines.move_to_end(share)
+            if not any(other.placed for other in self._lines.values()):
+                self._lines.clear()
         return taken
 
     def take_last_of_longest(self) -> Entry | None:
@@ -137,6 +146,8 @@ class FairQueue(Generic[Entry]):
         if not self._lines:
             return None
         share, line = max(self._lines.items(), key=lambda item: len(item[1].placed))
+        if not line.placed:
+            return None
         entry = self._remove(line, len(line.placed) - 1)
         if not line.placed:
             del self._lines[share]

@@ -73,6 +73,11 @@ PAID_ERRORS = (
 )
 
 
+def check_flood(call: Call) -> None:
+    """Refuse a caller whose last request found no room, while there is none."""
+    call.service(DecisionService).check_flood(call.caller)
+
+
 async def post_playground_decide(call: Call) -> DecideResponse:
     """Answer one context's decisions, at most 8 of them, free and unstored."""
     address = address_group(call.caller.address)
@@ -103,6 +108,7 @@ ROUTES = (
         request=DecideRequest,
         read=read_request,
         response=DecideResponse,
+        check=check_flood,
         errors=PAID_ERRORS,
         is_inference=True,
     ),

@@ -66,6 +66,7 @@ from steelyard.serving.fallback import (
     charge_nano,
     quote_nano,
 )
+from steelyard.serving.floods import Floods
 from steelyard.serving.registry import HostedModel, ModelRegistry
 from steelyard.wire.payloads import work_on
 
@@ -139,6 +140,11 @@ class DecisionService:
         self._tuned = tuned
         self._now = now
         self._running: set[asyncio.Task[Struct]] = set()
+        self._floods = Floods()
+
+    def check_flood(self, caller: Caller) -> None:
+        """Refuse a caller, before anything is read, whose last request found no room yet."""
+        self._floods.check(caller.account_id)
 
     async def decide(
         self,
@@ -159,6 +165,26 @@ class DecisionService:
             # what the caller may still send in this minute.
             await self._operations.replay_known(write)
             raise
+        check_room = partial(_check_room, prepared, candidates)
+        try:
+            return await self._run(write, prepared, candidates, to_wire)
+        except EngineUnavailableError as refusal:
+            # One that hangs has its own wait, and others here may answer.
+            if not any(model.hangs for model in candidates):
+                try:
+                    check_room()
+                except EngineUnavailableError:
+                    self._floods.note(write.caller.account_id, refusal, check_room)
+            raise
+
+    async def _run(
+        self,
+        write: Write,
+        prepared: Prepared,
+        candidates: tuple[Answerer, ...],
+        to_wire: Callable[[DecideResponse], Struct],
+    ) -> Struct:
+        """Answer a request that has been prepared."""
         attempts = self._attempts(prepared, candidates)
         if write.key is None:
             # With a key the answer may be there already, so the log is asked first.

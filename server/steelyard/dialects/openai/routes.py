@@ -6,7 +6,7 @@ from steelyard.dialects.openai.mapping import error_body, read_decisions
 from steelyard.dialects.openai.service import OpenAIDecisionService
 from steelyard.dialects.openai.wire import DecisionsRequest, DecisionsResponse
 from steelyard.http.routing import Access, Route
-from steelyard.serving.routes import PAID_ERRORS
+from steelyard.serving.routes import PAID_ERRORS, check_flood
 
 ROUTES = (
     Route(
@@ -19,6 +19,7 @@ ROUTES = (
         request=DecisionsRequest,
         read=read_decisions,
         response=DecisionsResponse,
+        check=check_flood,
         errors=PAID_ERRORS,
         is_inference=True,
         error_body=error_body,

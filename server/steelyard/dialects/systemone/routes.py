@@ -13,7 +13,7 @@ from steelyard.errors import (
     TooManyTokensError,
 )
 from steelyard.http.routing import Access, Call, Route
-from steelyard.serving.routes import PAID_ERRORS, UNCALLABLE
+from steelyard.serving.routes import PAID_ERRORS, UNCALLABLE, check_flood
 
 _TAGS = ("compatibility",)
 
@@ -35,6 +35,7 @@ ROUTES = (
         request=SystemOneRequest,
         read=read_systemone,
         response=SystemOneResponse,
+        check=check_flood,
         errors=PAID_ERRORS,
         is_inference=True,
     ),
