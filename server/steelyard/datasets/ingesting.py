@@ -32,6 +32,7 @@ from steelyard.datasets.wire import (
 )
 from steelyard.operations.write import Write, payload_sha256
 from steelyard.storage.frame_store import FrameStore
+from steelyard.waiting import PASSES
 from steelyard.wire.json_values import decode_json
 
 Answer = TypeVar("Answer", bound=Struct)
@@ -175,9 +176,9 @@ def _read(reader: RowReader, sent: SentRows, csv: CsvReader) -> Iterator[tuple[s
         elif part not in upload.files:
             continue
         elif upload.form == "csv":
-            batches = csv.read(upload.files[part].chunks(), part)
+            batches = csv.read(PASSES.after(upload.files[part].chunks()), part)
         else:
-            batches = reader.read_ndjson(upload.files[part].chunks(), part)
+            batches = reader.read_ndjson(PASSES.after(upload.files[part].chunks()), part)
         for rows in batches:
             yield part, rows
 
@@ -189,7 +190,7 @@ def _receipt_of(upload: Upload) -> InputReceipt:
     for part in PARTS:
         if part in upload.files:
             n_bytes += upload.files[part].n_bytes
-            for chunk in upload.files[part].chunks():
+            for chunk in PASSES.after(upload.files[part].chunks()):
                 hasher.update(chunk)
     return InputReceipt(
         format="multipart" if upload.form == "multipart" else "jsonl",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import Any
 
@@ -15,6 +14,7 @@ from steelyard.datasets.filters import Facets
 from steelyard.datasets.from_feedback import FeedbackRows, read_rows_from_feedback
 from steelyard.datasets.from_feedback_wire import DatasetFromFeedback, RowsFromFeedback
 from steelyard.datasets.ingesting import read_sent
+from steelyard.datasets.parsing import parse
 from steelyard.datasets.row_service import DatasetRows
 from steelyard.datasets.searches import (
     FoundRows,
@@ -63,7 +63,7 @@ _ADD_FIELDS = ("evaluation_fraction", "max_price_usd", "family")
 def _create(*media_types: str) -> Handler:
     async def create(request: Request, call: Call) -> Struct:
         with await receive_upload(request, media_types, _CREATE_FIELDS) as upload:
-            sent = await asyncio.to_thread(read_sent, upload, CreateDataset)
+            sent = await parse(call.caller.account_id, read_sent, upload, CreateDataset)
             return await call.service(DatasetService).create(sent.named(call.write), sent)
 
     return create
@@ -73,7 +73,9 @@ def _add(*media_types: str) -> Handler:
     async def add(request: Request, call: Call) -> Struct:
         dataset_id = call.path["dataset"]
         with await receive_upload(request, media_types, _ADD_FIELDS) as upload:
-            sent = await asyncio.to_thread(read_sent, upload, AddRows, dataset_id=dataset_id)
+            sent = await parse(
+                call.caller.account_id, read_sent, upload, AddRows, dataset_id=dataset_id
+            )
             datasets = call.service(DatasetService)
             return await datasets.add_rows(sent.named(call.write), dataset_id, sent)
 
@@ -83,8 +85,8 @@ def _add(*media_types: str) -> Handler:
 async def post_check(request: Request, call: Call) -> Struct:
     """Check rows without storing them."""
     with await receive_upload(request, (JSON, MULTIPART, NDJSON), _ADD_FIELDS) as upload:
-        sent = await asyncio.to_thread(read_sent, upload, AddRows)
-        return await call.service(DatasetService).check(sent)
+        sent = await parse(call.caller.account_id, read_sent, upload, AddRows)
+        return await call.service(DatasetService).check(call.caller, sent)
 
 
 _FRACTION = {"type": "number", "minimum": MIN_FRACTION, "maximum": MAX_FRACTION}

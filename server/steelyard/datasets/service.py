@@ -29,6 +29,7 @@ from steelyard.datasets.ingesting import (
     check_rows,
     write_version,
 )
+from steelyard.datasets.parsing import parse
 from steelyard.datasets.store import (
     DatasetRow,
     VersionRow,
@@ -126,8 +127,8 @@ class DatasetService:
         """Make a dataset of rows."""
         await self._writes.replay_known(write)
         dataset_id = new_id("ds")
-        manifest = await asyncio.to_thread(
-            write_version, self._store, dataset_id, sent, self._bounds
+        manifest = await parse(
+            write.caller.account_id, write_version, self._store, dataset_id, sent, self._bounds
         )
         now = self._now()
         row = DatasetRow(
@@ -151,9 +152,9 @@ class DatasetService:
 
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 
-    async def check(self, sent: SentRows) -> DatasetCheck:
+    async def check(self, caller: Caller, sent: SentRows) -> DatasetCheck:
         """Return what rows would make and what is wrong with them; nothing is stored."""
-        return await asyncio.to_thread(check_rows, sent, self._bounds)
+        return await parse(caller.account_id, check_rows, sent, self._bounds)
 
     async def add_rows(
         self, write: Write, dataset_id: str, sent: SentRows, made: MadeRows[Answer] | None = None
@@ -172,8 +173,8 @@ class DatasetService:
             return require_version(connection, row).manifest
 
         previous = await self._state.read(latest)
-        manifest = await asyncio.to_thread(
-            write_version, self._store, dataset_id, sent, self._bounds, previous
+        manifest = await parse(
+            caller.account_id, write_version, self._store, dataset_id, sent, self._bounds, previous
         )
         now = self._now()
 

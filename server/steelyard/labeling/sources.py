@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Row
 
 from steelyard import errors
 from steelyard.caller import Caller
+from steelyard.datasets.parsing import parse
 from steelyard.datasets.uploads import UploadedFile
 from steelyard.datasets.wire import InputReceipt
 from steelyard.decisions.tokens import TokenCounter
@@ -35,6 +36,7 @@ from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write, payload_sha256
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
+from steelyard.waiting import PASSES
 from steelyard.wire.violations import Violations, show
 
 _decode_receipt = msgspec.json.Decoder(InputReceipt).decode
@@ -64,7 +66,9 @@ class LabelingSources:
         found.raise_if_any()
         write = replace(write, digest=payload_sha256({"name": query.name, "rows": file.sha256}))
         await self._writes.replay_known(write)
-        read = await asyncio.to_thread(read_source, file.chunks(), self._counter, max_rows=MAX_ROWS)
+        chunks = PASSES.after(file.chunks())
+        account = write.caller.account_id
+        read = await parse(account, read_source, chunks, self._counter, max_rows=MAX_ROWS)
         sha256 = await asyncio.to_thread(files.write_rows, self._store, read.rows)
         receipt = InputReceipt(format="jsonl", sha256=file.sha256, bytes=file.n_bytes)
         values: dict[str, Any] = {
