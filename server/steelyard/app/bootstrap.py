@@ -86,6 +86,7 @@ from steelyard.purchases.providers import open_provider
 from steelyard.purchases.service import PurchaseService
 from steelyard.purchases.topping_up import TopUps
 from steelyard.serving.base import ModelLoader, NamedModelLoader
+from steelyard.serving.judge.declaring import declare_judge
 from steelyard.serving.service import DecisionService
 from steelyard.settings import Settings, home_of, read_settings
 from steelyard.shadows.service import Shadows
@@ -109,7 +110,11 @@ def open_service(
     settings = settings or read_settings()
     with ExitStack() as closing:
         closing.enter_context(tracing.exporting())
+        declare_judge(settings)
         on = lay_foundation(settings, load_model, load_further, closing)
+        for model in on.models.hosted:
+            if model.warm_up is not None:
+                model.warm_up()
         _drop_repaired(on)
         windows = open_counting(settings, closing)
         operations = OperationLog(

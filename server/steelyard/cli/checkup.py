@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 #: What the extras bring, beside which the package itself is whole.
 EXTRAS = {
+    "judge": ("xllamacpp",),
     "postgres": ("psycopg",),
     "triton": ("onnx", "tritonclient"),
     "train": ("onnx", "peft", "sentence-transformers", "torch"),
@@ -71,6 +72,7 @@ def examine(
         ("model", check_model),
         ("engine", check_engine),
         ("scorer", check_scorer),
+        ("judge", check_judges),
         ("disk", check_disk),
         ("state", lambda settings: check_state(settings, deep=deep)),
         ("leftovers", check_leftovers),
@@ -187,6 +189,28 @@ def check_engine(settings: Settings) -> Iterator[Finding]:
         yield warn("engine", message, "Its answers mean nothing; unset STEELYARD_ENGINE.")
     else:
         yield ok("engine", message)
+
+
+def check_judges(settings: Settings) -> Iterator[Finding]:
+    """Look at the file of each judge: that it is there, and that it fits into memory."""
+    from steelyard.serving.connected.declared import read_models
+    from steelyard.serving.judge.checkup import examine_judge
+    from steelyard.serving.judge.declaring import CONCURRENCY, CONTEXT_TOKENS
+
+    home = home_of(settings)
+    files = {
+        name: (home / model.file, model.context_tokens, model.concurrency)
+        for name, model in read_models(home).items()
+        if model.wire == "gguf"
+    }
+    if settings.judge is not None:
+        files["judge"] = (settings.judge.expanduser().absolute(), CONTEXT_TOKENS, CONCURRENCY)
+    for name, (file, context_tokens, slots) in files.items():
+        message, advice = examine_judge(name, file, context_tokens, slots)
+        if advice is None:
+            yield ok("judge", message)
+        else:
+            yield fail("judge", message, advice)
 
 
 def check_scorer(settings: Settings) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,13 +19,11 @@ from steelyard.cli.options import setting_option
 from steelyard.cli.terminal import progress_bar
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from steelyard.serving.connected.calibrating import CalibrationReport
     from steelyard.serving.connected.declared import ConnectedModel
     from steelyard.serving.connected.queue import ConnectedQueue
 
-_WIRES = ("systemone", "decisions", "decide", "chat", "hub")
+_WIRES = ("systemone", "decisions", "decide", "chat", "hub", "gguf")
 
 _EPILOG = """\b
 Examples:
@@ -32,6 +31,7 @@ Examples:
   steelyard model add qwen --wire chat --url http://127.0.0.1:11434/v1 --model qwen2.5:7b
   steelyard model add far --wire decide --url https://steelyard.example --key-env FAR_KEY
   steelyard model add nli --wire hub --model cross-encoder/nli-deberta-v3-base
+  steelyard model add judge --wire gguf --file qwen2.5-1.5b-instruct-q4_k_m.gguf
   steelyard model list
   steelyard model check qwen
   steelyard model calibrate qwen ds_01k…
@@ -42,43 +42,58 @@ Examples:
 @click.command("add", epilog=_EPILOG)
 @click.argument("name")
 @click.option("--wire", type=click.Choice(_WIRES), required=True, help="What the server speaks.")
-@click.option("--url", default="", help="Its address, with or without /v1; none for hub.")
+@click.option("--url", default="", help="Its address, with or without /v1; none for hub and gguf.")
 @click.option(
     "--model",
     default="",
     help="The model's name there. [default: NAME] For hub: a folder, or a name to fetch.",
 )
+@click.option(
+    "--file", "file", default="", metavar="FILE", help="GGUF file of a language model (gguf)."
+)
+@click.option(
+    "--context-tokens",
+    type=click.IntRange(512, 131_072),
+    default=4_096,
+    show_default=True,
+    help="Tokens of a context with its question (gguf).",
+)
+@click.option(
+    "--gpu-layers",
+    type=click.IntRange(-1),
+    default=-1,
+    help="Layers on the GPU; -1 for all that it takes (gguf).",
+)
+@click.option("--warm", is_flag=True, help="Load it when the server starts, and keep it (gguf).")
 @click.option("--key-env", default="", metavar="VAR", help="Variable that holds its key.")
 @click.option("--key-file", default="", metavar="FILE", help="File that holds its key.")
 @click.option("--price-in", default="0", metavar="USD", help="Per million input tokens.")
 @click.option(
     "--concurrency",
     type=click.IntRange(1, 256),
-    default=8,
-    show_default=True,
-    help="Requests at once.",
+    help="Requests at once. [default: 8; 2 for gguf]",
 )
 @click.option(
     "--timeout-s",
     type=click.FloatRange(0.01, 600),
-    default=30.0,
-    show_default=True,
-    help="Seconds for an answer.",
+    help="Seconds for an answer. [default: 30; 120 for gguf]",
 )
 @click.option(
     "--permutations",
     type=click.IntRange(1, 20),
-    default=1,
-    show_default=True,
-    help="Orders of the outcomes that are averaged (chat).",
+    help="Orders of the outcomes that are averaged. [default: 1 for chat; for gguf all, of 6 outcomes "
+    "at most]",
 )
 @click.option("--teacher", is_flag=True, help="Let it label rows.")
-@click.option("--writer", is_flag=True, help="Let it write wordings for prompt tuning (chat).")
+@click.option(
+    "--writer", is_flag=True, help="Let it write wordings for prompt tuning (chat, gguf)."
+)
 @click.option("--replace", is_flag=True, help="Change a model that is there.")
 @setting_option("home")
 def add(*, name: str, replace: bool, home: str | None, **given: Any) -> None:
     """Connect the model NAME of another server; running servers have it within a second.
 
+    With --wire gguf the language model of a file runs on this machine, which needs the extra 'judge'.
     With --wire hub the model is exported once, which needs the extra 'train', and runs on this machine.
     """
     import datetime as dt
@@ -92,8 +107,11 @@ def add(*, name: str, replace: bool, home: str | None, **given: Any) -> None:
         raise click.UsageError(f"There is a model {name!r}; change it with --replace.")
     if name in {BASE.name, *earlier_models()}:
         raise click.UsageError(f"{name!r} is a model that ships; choose another name.")
+    if given["wire"] == "gguf":
+        given = _judge_options(given)
     if given["wire"] == "hub":
         given["folder"] = _exported(given["model"], folder)
+    given = {option: value for option, value in given.items() if value is not None}
     model = ConnectedModel(**given, added=dt.datetime.now(dt.UTC).date())
     model.check(name)
     model.key()
@@ -118,7 +136,7 @@ def list_models(*, as_json: bool, home: str | None) -> None:
             (
                 name,
                 one.wire,
-                one.url or one.folder,
+                one.url or one.folder or one.file,
                 one.model or name,
                 one.key_env or one.key_file or None,
                 one.price_in,
@@ -283,6 +301,23 @@ def _exported(source: str, home: Path) -> str:
         return f"{FOLDER}/{export(source, home / FOLDER).name}"
     except HubExportError as error:
         raise click.ClickException(str(error)) from error
+
+
+def _judge_options(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a judge, with the defaults of its wire."""
+    from steelyard.serving.judge.declaring import CONCURRENCY, TIMEOUT_S
+    from steelyard.serving.judge.gguf import read_header
+
+    if not given["file"]:
+        raise click.UsageError("Name the model's file with --file FILE.gguf.")
+    file = Path(given["file"]).expanduser().absolute()
+    read_header(file)
+    return {
+        **given,
+        "file": str(file),
+        "concurrency": given["concurrency"] or CONCURRENCY,
+        "timeout_s": given["timeout_s"] or TIMEOUT_S,
+    }
 
 
 COMMANDS = (add, list_models, remove, check, calibrate)

@@ -56,6 +56,7 @@ _EXAMPLE = {
 @setting_option("engine")
 @setting_option("threads")
 @setting_option("scorer")
+@setting_option("judge")
 def command(**given: str | None) -> None:
     """Answer decisions over HTTP until Ctrl-C; a second Ctrl-C does not wait.
 

@@ -36,6 +36,7 @@ Examples:
 @setting_option("engine")
 @setting_option("threads")
 @setting_option("scorer")
+@setting_option("judge")
 @click.option(
     "--workbench-port",
     type=click.IntRange(0, 65535),

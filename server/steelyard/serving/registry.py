@@ -94,6 +94,7 @@ class HostedModel:
         sha256: str = "",
         is_calibrated: bool = True,
         is_teacher: bool = False,
+        warm_up: Callable[[], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.decide = decide
@@ -114,6 +115,8 @@ class HostedModel:
         self.is_calibrated = is_calibrated
         #: Whether an operator lets it label rows.
         self.is_teacher = is_teacher
+        #: Loads it before a request comes; ``None`` where it is loaded already or when it is used.
+        self.warm_up = warm_up
         self._engine_status = engine_status
         self._clock = clock
         self._lock = threading.Lock()

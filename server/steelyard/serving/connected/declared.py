@@ -27,7 +27,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 #: A key's longest file; what is longer is none.
 _MAX_KEY_BYTES = 8 * 1024
 
-Wire = Literal["systemone", "decisions", "decide", "chat", "hub"]
+Wire = Literal["systemone", "decisions", "decide", "chat", "hub", "gguf"]
+#: The wires that run on this machine and have no address.
+_HERE = {"hub": "folder", "gguf": "file"}
 
 
 class Calibration(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -50,18 +52,28 @@ class ConnectedModel(
     model: str = ""
     #: Of an exported model (``hub``): its folder, seen from the home.
     folder: str = ""
+    #: Of a judge (``gguf``): its file, absolute or seen from the home.
+    file: str = ""
+    #: Tokens of a context with its question (``gguf``); each request under way has as many.
+    context_tokens: Annotated[int, Meta(ge=512, le=131_072)] = 4_096
+    #: 0 for the setting ``threads``, or every core (``gguf``).
+    threads: Annotated[int, Meta(ge=0, le=1_024)] = 0
+    #: Layers that run on the GPU; -1 for all that it takes (``gguf``).
+    gpu_layers: Annotated[int, Meta(ge=-1, le=10_000)] = -1
+    #: Whether it is loaded when the server starts, and never for want of requests ended (``gguf``).
+    warm: bool = False
     key_env: str = ""
     key_file: str = ""
     #: USD per million input tokens, as text; callers pay it.
     price_in: str = "0"
     concurrency: Annotated[int, Meta(ge=1, le=256)] = 8
     timeout_s: Annotated[float, Meta(gt=0, le=600)] = 30.0
-    #: Orders of the outcomes that are asked and averaged (``chat``).
-    permutations: Annotated[int, Meta(ge=1, le=20)] = 1
+    #: Orders of the outcomes that are asked and averaged (``chat``, ``gguf``).
+    permutations: Annotated[int, Meta(ge=1, le=20)] | Literal["auto"] = "auto"
     max_input_tokens: Annotated[int, Meta(ge=1, le=65_536)] = 65_536
     #: Whether it may label rows.
     teacher: bool = False
-    #: Whether prompt tuning may ask it for wordings, and show it rows (``chat``).
+    #: Whether prompt tuning may ask it for wordings, and show it rows (``chat``, ``gguf``).
     writer: bool = False
     added: dt.date | None = None
     calibrations: tuple[Calibration, ...] = ()
@@ -69,12 +81,17 @@ class ConnectedModel(
     def check(self, name: str) -> None:
         """Raise ``InvalidSettingError`` unless it can be asked."""
         check_name(name)
-        if (self.wire == "hub") != bool(self.folder) or (self.wire == "hub" and self.url):
-            raise _bad(name, "a model of wire 'hub' has a folder and no url, any other a url")
-        if self.wire != "hub":
+        for wire, field in _HERE.items():
+            if (self.wire == wire) != bool(getattr(self, field)) or (
+                self.wire == wire and self.url
+            ):
+                raise _bad(
+                    name, f"a model of wire {wire!r} has a {field} and no url, any other a url"
+                )
+        if self.wire not in _HERE:
             self._check_url(name)
-        if self.writer and self.wire != "chat":
-            raise _bad(name, "only a model of wire 'chat' can be a writer")
+        if self.writer and self.wire not in {"chat", "gguf"}:
+            raise _bad(name, "only a model of wire 'chat' or 'gguf' can be a writer")
         if self.key_env and self.key_file:
             raise _bad(name, "set one of key_env and key_file")
         _ = self.price_nano
@@ -103,6 +120,13 @@ class ConnectedModel(
                 "price_in", "write USD per million tokens, a multiple of 0.001, such as 0.15"
             )
         return int(nano)
+
+    @property
+    def orders(self) -> int | None:
+        """Orders of the outcomes that are asked; ``None`` where the judge chooses."""
+        if self.permutations != "auto":
+            return self.permutations
+        return None if self.wire == "gguf" else 1
 
     @property
     def calibration(self) -> Calibration | None:

@@ -30,6 +30,9 @@ from steelyard.serving.connected.queue import ConnectedQueue, Loop
 from steelyard.serving.connected.systemone import SystemOneWire
 from steelyard.serving.connected.wire import ModelWire
 from steelyard.serving.decide import DecideLimits, DecideService
+from steelyard.serving.judge.engine import JudgeEngine
+from steelyard.serving.judge.pool import JudgePool
+from steelyard.serving.judge.wire import GgufWire
 from steelyard.serving.registry import HostedModel
 from steelyard.serving.routed.declared import DeclaredRoute
 from steelyard.settings import InvalidSettingError, Settings, home_of
@@ -65,6 +68,7 @@ class ConnectedModels:
         self._taken = frozenset(taken)
         self._lock = threading.Lock()
         self._loop: Loop | None = None
+        self._pool = JudgePool(settings.judge_memory_bytes)
         self._declared: dict[str, ConnectedModel] = {}
         #: The file's routes: see ``steelyard.serving.routed``.
         self.routes: dict[str, DeclaredRoute] = {}
@@ -137,6 +141,8 @@ class ConnectedModels:
             self._loop,
             home=home_of(self._settings),
             max_queue=self._settings.max_queue,
+            pool=self._pool,
+            threads=self._settings.threads,
         )
         calibration = model.calibration
         decide = DecideService(
@@ -154,6 +160,8 @@ class ConnectedModels:
             description=(
                 f"Exported from {model.model}; it answers on this server."
                 if model.wire == "hub"
+                else f"The language model in {Path(model.file).name}; it answers on this server."
+                if model.wire == "gguf"
                 else f"Connected over the wire {model.wire}; it answers on another server."
             ),
             release_date=model.added or dt.datetime.now(dt.UTC).date(),
@@ -163,21 +171,36 @@ class ConnectedModels:
             sha256=_source(name, model),
             is_calibrated=calibration is not None,
             is_teacher=model.teacher,
+            warm_up=queue.warm_up if model.warm else None,
         )
         return hosted, queue.close
 
 
 def open_queue(
-    name: str, model: ConnectedModel, loop: Loop, *, max_queue: int, home: Path = Path()
+    name: str,
+    model: ConnectedModel,
+    loop: Loop,
+    *,
+    max_queue: int,
+    home: Path = Path(),
+    pool: JudgePool | None = None,
+    threads: int = 0,
 ) -> ConnectedQueue:
     """Return what asks one connected model of a home."""
-    is_exported = model.wire == "hub"
+    remote: Remote | HubEngine | JudgeEngine
+    if model.wire == "hub":
+        remote = HubEngine(name, home / model.folder)
+    elif model.wire == "gguf":
+        pool = pool or JudgePool()
+        remote = JudgeEngine(name, model, home / model.file, pool, threads=threads)
+    else:
+        remote = _remote(name, model)
     return ConnectedQueue(
         name,
         wire_of(name, model),
-        HubEngine(name, home / model.folder) if is_exported else _remote(name, model),
+        remote,
         loop,
-        concurrency=1 if is_exported else model.concurrency,
+        concurrency=1 if model.wire == "hub" else model.concurrency,
         timeout_s=model.timeout_s,
         max_queue=max_queue,
     )
@@ -194,13 +217,15 @@ def wire_of(name: str, model: ConnectedModel) -> ModelWire:
     """Return what speaks a model's wire."""
     asked = model.model or name
     if model.wire == "chat":
-        return ChatWire(asked, model.permutations)
+        return ChatWire(asked, model.orders or 1)
     if model.wire == "systemone":
         return SystemOneWire(asked)
     if model.wire == "decisions":
         return DecisionsWire(asked)
     if model.wire == "hub":
         return HubWire()
+    if model.wire == "gguf":
+        return GgufWire()
     return DecideWire(model.model)
 
 
@@ -209,13 +234,13 @@ def _source(name: str, model: ConnectedModel) -> str:
 
     Heads that read its logits stay of use when it moves to another address.
     """
-    parts = [name, model.wire, model.folder or model.model, model.permutations]
+    parts = [name, model.wire, model.folder or model.file or model.model, model.orders]
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
 
 
 def _identity(name: str, model: ConnectedModel) -> str:
     """Return a hash of what decides a model's answers, as far as it is known here."""
     calibration = model.calibration
-    parts = [name, model.wire, model.url, model.folder or model.model, model.permutations]
+    parts = [name, model.wire, model.url, model.folder or model.file or model.model, model.orders]
     parts.append(None if calibration is None else calibration.temperatures)
     return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()

@@ -27,6 +27,7 @@ from steelyard.serving.connected.wire import ModelWire
 if TYPE_CHECKING:  # the library that calls other servers is slow to import
     from steelyard.serving.connected.hub import HubEngine
     from steelyard.serving.connected.remote import Remote
+    from steelyard.serving.judge.engine import JudgeEngine
 
 _log = logging.getLogger(__name__)
 _RETRY_S = 2.0
@@ -46,6 +47,10 @@ class Loop:
     def call(self, work: Any, *given: Any) -> None:
         """Call something soon, on the loop's thread."""
         self._loop.call_soon_threadsafe(work, *given)
+
+    def begin(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Run a coroutine and do not wait for it."""
+        asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Run a coroutine and wait for its result."""
@@ -84,7 +89,7 @@ class ConnectedQueue:
         self,
         name: str,
         wire: ModelWire,
-        remote: Remote | HubEngine,
+        remote: Remote | HubEngine | JudgeEngine,
         loop: Loop,
         *,
         concurrency: int,
@@ -133,6 +138,12 @@ class ConnectedQueue:
             _resolve(evicted.future, self._full())
         self._loop.call(self._begin)
         return entry.future
+
+    def warm_up(self) -> None:
+        """Load a model of this machine before a request comes."""
+        load = getattr(self._remote, "warm_up", None)
+        if load is not None:
+            self._loop.begin(load())
 
     def close(self) -> None:
         """Close the connections to its server."""

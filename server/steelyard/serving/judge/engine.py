@@ -1,0 +1,380 @@
+"""Requests to one judge: its process is started when one comes, watched, and replaced when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from steelyard.decisions.rendering import RenderedRequest
+from steelyard.errors import ContextTooLongError
+from steelyard.serving.connected.answers import Probabilities, UnusableAnswerError, member
+from steelyard.serving.connected.breaker import RemoteFailureError
+from steelyard.serving.connected.declared import ConnectedModel
+from steelyard.serving.connected.systemone import SystemOneWire
+from steelyard.serving.judge.asking import Asker
+from steelyard.serving.judge.gguf import read_header
+from steelyard.serving.judge.pool import JudgePool
+from steelyard.serving.judge.process import JudgeOptions, JudgeProcess
+from steelyard.serving.judge.prompts import before_question
+
+if TYPE_CHECKING:  # slow to import
+    import httpx
+
+_log = logging.getLogger(__name__)
+
+#: Likeliest tokens that are read.
+_TOP = 64
+#: Seconds between two looks at a process, for its answer when it works, and unused until it ends.
+_LOOK_S, HUNG_S, _IDLE_S = 1.0, 30.0, 900.0
+#: Seconds before a process that ended without an answer is replaced: doubled, up to the second.
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 60.0
+#: Seconds of a pause that a request waits; a longer one refuses it.
+_PATIENCE_S = 2.0
+#: Stands for the user's message while the template is split around it.
+_MARK = "STEELYARD-MESSAGE"
+#: Tokens of a context that questions and template keep free.
+_ROOM_TOKENS = 512
+
+
+@dataclass(eq=False, slots=True)
+class _Run:
+    """One run of the process, and what is known of its model."""
+
+    process: JudgeProcess
+    client: httpx.AsyncClient
+    head: list[int] = field(default_factory=list)
+    tail: list[int] = field(default_factory=list)
+    is_decision_model: bool = False
+    n_answers: int = 0
+    #: Slots that no request has, and the context that each read last.
+    free: list[int] = field(default_factory=list)
+    contexts: dict[int, str] = field(default_factory=dict)
+
+    def take_slot(self, context: str) -> int:
+        """Return a free slot: one that has read the context, or the one unused for longest."""
+        place = next(
+            (n for n, slot in enumerate(self.free) if self.contexts.get(slot) == context), 0
+        )
+        slot = self.free.pop(place)
+        self.contexts[slot] = context
+        return slot
+
+
+class JudgeEngine:
+    """Where the requests of one judge go; for one event loop."""
+
+    def __init__(
+        self, name: str, model: ConnectedModel, file: Path, pool: JudgePool, *, threads: int = 0
+    ) -> None:
+        self.name = name
+        self._file = file
+        self._pool = pool
+        self._orders = model.orders
+        self._keeps_warm = model.warm
+        self._options = JudgeOptions(
+            file=str(file),
+            context_tokens=model.context_tokens,
+            slots=model.concurrency,
+            threads=model.threads or threads,
+            gpu_layers=model.gpu_layers,
+        )
+        self._places = asyncio.Semaphore(model.concurrency)
+        self._run: _Run | None = None
+        self._process: JudgeProcess | None = None
+        self._starting: asyncio.Task[_Run] | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._pause_s = _FIRST_PAUSE_S
+        self._start_after = 0.0
+        self._n_running = 0
+        self.n_requests = 0
+        #: Prompt tokens that were computed and not found in the cache.
+        self.n_evaluated_tokens = 0
+        self.used_at = 0.0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it runs and no request needs it."""
+        return self._run is not None and not self._n_running
+
+    @property
+    def pid(self) -> int | None:
+        """Id of its process while that runs."""
+        return None if self._process is None else self._process.pid
+
+    async def post(self, path: str, body: RenderedRequest) -> list[Probabilities]:  # noqa: ARG002
+        """Return the probabilities of every decision of a request."""
+        self.n_requests += 1
+        return await self._answered(lambda run: self._score(run, body))
+
+    async def write(self, messages: list[dict[str, str]], max_tokens: int) -> str:
+        """Return what the model writes after messages."""
+        body = {"messages": messages, "max_tokens": max_tokens, "temperature": 0}
+
+        async def ask(run: _Run) -> str:
+            answer = await self._send(run, "POST", "/v1/chat/completions", body)
+            return str(member(member(member(member(answer, "choices"), 0), "message"), "content"))
+
+        return await self._answered(ask)
+
+    async def warm_up(self) -> None:
+        """Load the model before a request comes; a failure is logged."""
+        try:
+            await self._running()
+        except RemoteFailureError as error:
+            _log.warning("%s", error.message)
+
+    async def close(self) -> None:
+        """End the process."""
+        if self._process is not None and self._run is None:
+            self._process.kill()  # it still loads
+        if self._starting is not None:
+            self._starting.cancel()
+        await self.unload()
+
+    async def unload(self) -> None:
+        """End the process; the next request starts another."""
+        run, self._run = self._run, None
+        if self._watching is not None:
+            self._watching.cancel()
+            self._watching = None
+        if run is not None:
+            await self._end(run)
+
+    async def _end(self, run: _Run) -> None:
+        self._pool.release(self)
+        await asyncio.shield(
+            asyncio.gather(asyncio.to_thread(run.process.stop), run.client.aclose())
+        )
+
+    async def _answered(self, ask: Any) -> Any:
+        """Ask, and once more where the process ends meanwhile."""
+        async with self._places:
+            self._n_running += 1
+            self.used_at = time.monotonic()
+            try:
+                run = await self._running()
+                try:
+                    answer = await ask(run)
+                except RemoteFailureError as error:
+                    if error.answered is not None or await _still_runs(run.process):
+                        raise
+                    run = await self._running()
+                    answer = await ask(run)
+                run.n_answers += 1
+                self._pause_s = _FIRST_PAUSE_S
+                return answer
+            finally:
+                self.used_at = time.monotonic()
+                self._n_running -= 1
+
+    async def _running(self) -> _Run:
+        if self._run is not None:
+            if self._run.process.is_running:
+                return self._run
+            await self._lost(self._run)
+        if self._starting is None or self._starting.done():
+            self._starting = asyncio.create_task(self._start())
+            self._starting.add_done_callback(_look_at)
+        # A request that is given up does not stop what others wait for too.
+        return await asyncio.shield(self._starting)
+
+    async def _lost(self, run: _Run) -> None:
+        """Note that a process ended by itself."""
+        if self._run is not run:
+            return
+        self._run = None
+        if not run.n_answers:
+            self._pause_s = min(self._pause_s * 2, _LONGEST_PAUSE_S)
+        self._start_after = time.monotonic() + self._pause_s
+        _log.error(
+            "The process of the judge %s ended; the next starts in %g s.", self.name, self._pause_s
+        )
+        if self._watching is not None and self._watching is not asyncio.current_task():
+            self._watching.cancel()
+        await self._end(run)
+
+    async def _start(self) -> _Run:
+        pause_s = self._start_after - time.monotonic()
+        if pause_s > _PATIENCE_S:
+            raise RemoteFailureError(
+                f"The process of the judge {self.name} ended and starts again in {pause_s:.0f} s; send "
+                "the request again after Retry-After, or name another model.",
+                retry_after_s=pause_s,
+                is_unreached=True,
+            )
+        await asyncio.sleep(max(pause_s, 0.0))
+        header = await asyncio.to_thread(read_header, self._file)
+        options = self._options
+        await self._pool.reserve(self, header, options.context_tokens, options.slots)
+        process = self._process = JudgeProcess(self.name, options)
+        run: _Run | None = None
+        try:
+            await asyncio.to_thread(process.start)
+            run = _Run(process, _client(process), free=list(range(options.slots)))
+            await self._learn(run)
+        except BaseException:
+            self._pool.release(self)
+            self._pause_s = min(self._pause_s * 2, _LONGEST_PAUSE_S)
+            self._start_after = time.monotonic() + self._pause_s
+            process.kill()
+            await asyncio.to_thread(process.stop)
+            if run is not None:
+                await run.client.aclose()
+            raise
+        self._run = run
+        self._watching = asyncio.create_task(self._watch(run))
+        return run
+
+    async def _learn(self, run: _Run) -> None:
+        """Ask a process that has just started what its model is, and how messages are written to it."""
+        try:
+            await self._send(run, "POST", "/v1/systemone", {"state": "", "questions": {}})
+        except RemoteFailureError as error:
+            run.is_decision_model = error.answered != 501
+        else:
+            run.is_decision_model = True
+        if run.is_decision_model:
+            return
+        body = {
+            "messages": [{"role": "user", "content": _MARK}],
+            "chat_template_kwargs": {"enable_thinking": False},
+        }
+        try:
+            prompt = str(member(await self._send(run, "POST", "/apply-template", body), "prompt"))
+        except RemoteFailureError:
+            prompt = f"{_MARK}\n\nAnswer:"  # a model that nobody taught to chat
+        head, mark, tail = prompt.partition(_MARK)
+        if not mark:
+            raise UnusableAnswerError(f"The chat template of {self.name} leaves messages out.")
+        run.head = await self._tokens(run, head, is_own=True, begins=True)
+        run.tail = await self._tokens(run, tail, is_own=True)
+
+    async def _score(self, run: _Run, request: RenderedRequest) -> list[Probabilities]:
+        if run.is_decision_model:
+            return await SystemOneWire(self.name).score(
+                request, lambda path, body: self._send(run, "POST", path, body)
+            )
+        slot = run.take_slot(request.context)
+        try:
+            context = await self._tokens(run, before_question(request.context))
+            room = self._options.context_tokens - _ROOM_TOKENS
+            if len(context) > room:
+                raise ContextTooLongError(
+                    f"The context has {len(context)} tokens, and {self.name} reads {room}. Shorten it, "
+                    "or raise context_tokens of the model."
+                )
+            begin = [*run.head, *context]
+
+            async def next_token(question: str) -> Any:
+                tokens = [*begin, *await self._tokens(run, question), *run.tail]
+                return await self._next_token(run, slot, tokens)
+
+            asker = Asker(next_token, self._orders)
+            return [await asker.decide(decision) for decision in request.decisions]
+        finally:
+            run.free.append(slot)
+
+    async def _next_token(self, run: _Run, slot: int, tokens: list[int]) -> Any:
+        body = {
+            "prompt": tokens,
+            "n_predict": 1,
+            "n_probs": _TOP,
+            "temperature": 0,
+            "cache_prompt": True,
+            "id_slot": slot,
+        }
+        answer = await self._send(run, "POST", "/completion", body)
+        self.n_evaluated_tokens += int(member(member(answer, "timings"), "prompt_n"))
+        first = member(member(answer, "completion_probabilities"), 0)
+        return member(first, "top_logprobs")
+
+    async def _tokens(
+        self, run: _Run, text: str, *, is_own: bool = False, begins: bool = False
+    ) -> list[int]:
+        """Return the tokens of a text; only our own may have control tokens."""
+        if not text:
+            return []
+        body = {"content": text, "parse_special": is_own, "add_special": begins}
+        tokens = member(await self._send(run, "POST", "/tokenize", body), "tokens")
+        return [int(token) for token in tokens]
+
+    async def _send(self, run: _Run, method: str, path: str, body: Any = None) -> Any:
+        import httpx  # noqa: PLC0415  slow to import
+
+        content = None if body is None else msgspec.json.encode(body)
+        try:
+            response = await run.client.request(method, path, content=content)
+        except httpx.HTTPError as error:
+            raise RemoteFailureError(
+                f"The process of the judge {self.name} ended while it was asked; send the request "
+                "again, or name another model."
+            ) from error
+        if response.status_code != 200:
+            raise RemoteFailureError(
+                f"The judge {self.name} refused the request with status {response.status_code}.",
+                status=response.status_code,
+            )
+        try:
+            return msgspec.json.decode(response.content)
+        except msgspec.DecodeError as error:
+            raise UnusableAnswerError(f"The judge {self.name} did not answer JSON.") from error
+
+    async def _watch(self, run: _Run) -> None:
+        """Replace a process that ended, kill one that hangs, and end one that nobody uses."""
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            if not run.process.is_running:
+                await self._lost(run)
+                if self._keeps_warm:
+                    await asyncio.sleep(self._pause_s)
+                    await self.warm_up()
+                return
+            if self._n_running:
+                await self._check_alive(run)
+            elif not self._keeps_warm and time.monotonic() - self.used_at > _IDLE_S:
+                self._run = self._watching = None
+                await self._end(run)
+                return
+
+    async def _check_alive(self, run: _Run) -> None:
+        # Answered between two passes by the thread that computes: also one that is slow answers.
+        try:
+            async with asyncio.timeout(HUNG_S):
+                await self._send(run, "GET", "/slots")
+        except TimeoutError:
+            _log.error("The process of the judge %s hangs, and is ended.", self.name)
+            await asyncio.to_thread(run.process.kill)
+        except RemoteFailureError:
+            return  # the next look sees whether it ended
+
+
+def _client(process: JudgeProcess) -> httpx.AsyncClient:
+    import httpx  # noqa: PLC0415  slow to import
+
+    return httpx.AsyncClient(
+        transport=httpx.AsyncHTTPTransport(uds=process.socket),
+        base_url="http://judge",
+        headers={"Authorization": f"Bearer {process.key}", "Content-Type": "application/json"},
+        timeout=None,  # noqa: S113  whoever asks has a bound
+        trust_env=False,
+    )
+
+
+async def _still_runs(process: JudgeProcess) -> bool:
+    """Return whether a process goes on; one that ends closes its socket a moment before."""
+    for _ in range(10):
+        if not process.is_running:
+            return False
+        await asyncio.sleep(0.05)
+    return True
+
+
+def _look_at(task: asyncio.Task[_Run]) -> None:
+    if not task.cancelled():
+        task.exception()
