@@ -39,6 +39,8 @@ class Decision:
     outcomes: Outcomes
     policy: Policy | None = None
     index: int = field(default=0, compare=False)
+    #: A yes/no question asked the other way round; empty where nobody gave one.
+    opposite: str = ""
 
     @property
     def n_characters(self) -> int:
@@ -64,4 +66,5 @@ def render_decision(decision: Decision) -> RenderedDecision:
         outcomes=tuple(render_outcome(name, description) for name, description in named),
         names=decision.outcomes.names,
         policy=decision.policy,
+        opposite=decision.opposite,
     )

@@ -41,6 +41,8 @@ class RenderedDecision:
     names: tuple[str, ...] = field(default=(), compare=False)
     #: No part of the text: a route asks the next model where it abstains.
     policy: Policy | None = field(default=None, compare=False)
+    #: A yes/no question asked the other way round, which a judge asks too.
+    opposite: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

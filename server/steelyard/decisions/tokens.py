@@ -48,6 +48,7 @@ def count_input_tokens(
     counted: set[tuple[tuple[str, ...], tuple[str | None, ...]]] = set()
     for decision in decisions:
         n_tokens += counter.count(render_value(decision.question))
+        n_tokens += counter.count(decision.opposite) if decision.opposite else 0
         names, descriptions = _texts(decision.outcomes, named=decision.kind != "binary")
         if (names, descriptions) not in counted:
             counted.add((names, descriptions))

@@ -163,10 +163,17 @@ def _read_decision(
     # Outcomes cannot be read for a kind that is unknown, nor read again when they were refused.
     if not found.touches((*path, "kind")) and not found.touches((*path, "outcomes")):
         outcomes = read_outcomes(kind, fields.get("outcomes"), fields.get("rubric"), path, found)
+    opposite = fields.get("opposite") or ""
+    if opposite and kind != "binary":
+        found.add(
+            (*path, "opposite"), "belongs to binary decisions alone; leave it out.", "not_allowed"
+        )
+    elif opposite and not opposite.strip():
+        found.add((*path, "opposite"), "is blank; write a question, or leave it out.", "blank")
     policy = read_policy(fields, outcomes.names if outcomes else None, path, found)
     if outcomes is None or found.touches(path):
         return None
-    return Decision(fields["id"], kind, question, outcomes, policy, index)
+    return Decision(fields["id"], kind, question, outcomes, policy, index, opposite)
 
 
 def _check_long_names(decisions: Sequence[Decision | None], path: Path, found: Violations) -> None:

@@ -25,6 +25,9 @@ MAX_ACTIONS = 255
 #: Bounds of the caller's temperature.
 MIN_TEMPERATURE, MAX_TEMPERATURE = 0.2, 5.0
 
+#: Most characters of a question that is asked the other way round.
+MAX_OPPOSITE = 2_000
+
 Name = Annotated[str, Meta(min_length=1, max_length=128)]
 Probability = Annotated[float, Meta(ge=0, le=1)]
 
@@ -82,6 +85,14 @@ class DecisionInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     ] = None
     rubric: Annotated[
         list[Any] | None, Meta(description="`ordinal` alone: one description per level.")
+    ] = None
+    opposite: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=MAX_OPPOSITE)] | None,
+        Meta(
+            description="`binary` alone: the same question asked the other way round, such that the "
+            "answer is no where that of `question` is yes. A judge asks both and takes the "
+            "difference; other models do not read it."
+        ),
     ] = None
     policy: PolicyInput | None = None
     weights: Annotated[
@@ -187,6 +198,14 @@ class DecisionResult(Struct, frozen=True, kw_only=True):
     route: Annotated[
         list[RouteEntry] | UnsetType,
         Meta(description="The models of a route that were asked, in turn; the last one decided."),
+    ] = UNSET
+    calibration: Annotated[
+        str | UnsetType,
+        Meta(
+            description="What a judge's probabilities were corrected by without labels: `opposite`, "
+            "the same question asked the other way round, or `contextual`, its answers about texts "
+            "that say nothing."
+        ),
     ] = UNSET
 
 

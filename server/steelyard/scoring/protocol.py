@@ -28,6 +28,8 @@ class ScoredDecision:
     is_calibrated: bool = False
     route: tuple[tuple[str, float], ...] = ()
     is_unread: bool = False
+    #: What a judge corrected it by without labels.
+    calibration: str = ""
 
 
 #: Where a pass runs.

@@ -95,6 +95,13 @@ def load_named_model(
     return load_base_model(engine=engine, threads=threads, host=host)
 
 
+def default_name(settings: Settings) -> str:
+    """Return the name of the model that answers where a request names none."""
+    from steelyard.scoring.assets import BASE
+
+    return HASHING if settings.engine == HASHING else BASE.name
+
+
 def load_further_model(
     name: str, source: str, engine: str, threads: int | None, host: RemoteHost | None = None
 ) -> LoadedModel:

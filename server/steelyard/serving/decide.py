@@ -281,7 +281,10 @@ class DecideService:
     def _answer(
         self, decision: Decision, score: ScoredDecision, temperature: float | None
     ) -> DecisionResult:
-        return answer_decision(decision, self.probabilities(decision, score, temperature))
+        answer = answer_decision(decision, self.probabilities(decision, score, temperature))
+        if score.calibration:
+            answer = msgspec.structs.replace(answer, calibration=score.calibration)
+        return answer
 
 
 def _too_long(request: ValidRequest, n_tokens: str, most: int) -> ContextTooLongError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -67,8 +68,29 @@ def test_the_order_of_outcomes_hardly_matters(judge):
     assert first == pytest.approx(second[[2, 0, 1]], abs=0.05)
 
 
-def test_a_context_is_read_once(judge):
+def test_it_says_what_corrected_an_answer(judge):
+    queue, _ = judge
+    both = replace(YES_NO, opposite="Was nothing paid twice?")
+    request = RenderedRequest(CONTEXT, (YES_NO, both))
+    answers = queue.submit(request, PATIENCE_S).result(PATIENCE_S)
+    assert [answer.calibration for answer in answers] == ["contextual", "opposite"]
+
+
+def test_a_leaning_is_asked_once(judge):
     queue, engine = judge
+    decision = replace(YES_NO, question="Has the writer paid?")
+    tokens = []
+    for context in ("It is paid.", "Not yet paid.", "All was paid."):
+        before = engine.n_evaluated_tokens
+        ask(queue, decision, context=context)
+        tokens.append(engine.n_evaluated_tokens - before)
+    assert tokens[0] > 2 * tokens[1]
+    assert tokens[1] == pytest.approx(tokens[2], abs=10)
+
+
+def test_a_context_is_read_once(judge, monkeypatch):
+    queue, engine = judge
+    monkeypatch.setattr(engine, "_takes_leanings", False)
     context = f"{CONTEXT} It is urgent, and nobody answered my last letter about it. " * 8
     decisions = [RenderedDecision("binary", f"Is it about {n}?", ("yes", "no")) for n in range(3)]
     ask(queue, YES_NO, context="something else")

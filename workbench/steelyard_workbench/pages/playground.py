@@ -50,6 +50,8 @@ shipping: where a parcel is
 technical: the product does not work"""
 #: The view of a row of a dataset that is asked about.
 _ROW = "row"
+#: The route of a server with a judge, which asks it where it is needed: chosen at first.
+_ROUTE = "auto"
 _FIRST = ("team", "single", "Which team should own this ticket?", _OUTCOMES)
 
 
@@ -290,7 +292,7 @@ class PlaygroundPage(Page):
         self._warnings[:] = [failed(problem_of(error, title))]
 
     def _fill_models(self, choices: Sequence[ModelChoice]) -> Viewable:
-        offer_models(self._model, choices, value=self.session.model or None)
+        offer_models(self._model, choices, value=self.session.model or _ROUTE)
         self._beside.options = able_models(choices)
         self._changed()
         return pn.Column(

@@ -60,6 +60,8 @@ class ConnectedModel(
     threads: Annotated[int, Meta(ge=0, le=1_024)] = 0
     #: Layers that run on the GPU; -1 for all that it takes (``gguf``).
     gpu_layers: Annotated[int, Meta(ge=-1, le=10_000)] = -1
+    #: Whether answers about texts that say nothing correct the others (``gguf``).
+    contextual: bool = True
     #: Whether it is loaded when the server starts, and never for want of requests ended (``gguf``).
     warm: bool = False
     key_env: str = ""

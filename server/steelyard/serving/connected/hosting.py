@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -241,6 +241,7 @@ def _source(name: str, model: ConnectedModel) -> str:
 def _identity(name: str, model: ConnectedModel) -> str:
     """Return a hash of what decides a model's answers, as far as it is known here."""
     calibration = model.calibration
-    parts = [name, model.wire, model.url, model.folder or model.file or model.model, model.orders]
+    parts: list[Any] = [name, model.wire, model.url]
+    parts += [model.folder or model.file or model.model, model.orders]
     parts.append(None if calibration is None else calibration.temperatures)
     return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()

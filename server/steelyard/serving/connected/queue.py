@@ -222,7 +222,9 @@ class ConnectedQueue:
         return [_scored(one, len(decision.outcomes)) for decision, one in pairs]
 
 
-def _scored(found: Probabilities, n_outcomes: int) -> ScoredDecision:
+def _scored(found: Probabilities | ScoredDecision, n_outcomes: int) -> ScoredDecision:
+    if isinstance(found, ScoredDecision):
+        return found
     return ScoredDecision(
         np.log(found).astype(np.float32), np.zeros((n_outcomes, 0), dtype=np.float32)
     )

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
+from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.connected.answers import Probabilities
 
 #: Sends a JSON body to a path of the model's server and returns the decoded answer.
@@ -15,8 +16,10 @@ Post = Callable[[str, Any], Awaitable[Any]]
 class ModelWire(Protocol):
     """One way to ask a model of another server."""
 
-    async def score(self, request: RenderedRequest, post: Post) -> list[Probabilities]:
-        """Return the probabilities of every decision, in outcome order.
+    async def score(
+        self, request: RenderedRequest, post: Post
+    ) -> Sequence[Probabilities | ScoredDecision]:
+        """Return the probabilities of every decision, in outcome order, or its score.
 
         Raises
         ------

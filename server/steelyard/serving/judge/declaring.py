@@ -1,4 +1,4 @@
-"""The judge that a setting names, written into a home's ``models.toml`` like one that a command added."""
+"""The judge that a setting names and its route, written into ``models.toml`` like those of commands."""
 
 from __future__ import annotations
 
@@ -6,18 +6,23 @@ import datetime as dt
 
 import msgspec
 
-from steelyard.serving.connected.declared import ConnectedModel, read_models, write_models
+from steelyard.serving.base import default_name
+from steelyard.serving.connected.declared import ConnectedModel, ModelsFile, read_file, write_file
 from steelyard.serving.judge.gguf import read_header
+from steelyard.serving.routed.declared import DeclaredRoute, RouteStep
 from steelyard.settings import Settings, home_of
 
-#: The name of the judge of the setting ``judge``.
-NAME = "judge"
+#: The names of the judge of the setting ``judge``, and of the route that asks it where it is needed.
+NAME, ROUTE = "judge", "auto"
+#: Top probability from which the shipped model decides a choice on that route: of 600 decisions of
+#: public tasks two fifths reach it, and .76 of those are right (tests/benchmarks/judge.py).
+AUTO_THRESHOLD = 0.6
 #: Requests at once, tokens of a context, and seconds for an answer, where nothing else is declared.
 CONCURRENCY, CONTEXT_TOKENS, TIMEOUT_S = 2, 4_096, 120.0
 
 
 def declare_judge(settings: Settings) -> None:
-    """Connect the file of the setting ``judge``; options that it has already stay.
+    """Connect the file of the setting ``judge`` with its route; options that it has already stay.
 
     Its calibrations stay too where the file is the same.
     """
@@ -26,22 +31,35 @@ def declare_judge(settings: Settings) -> None:
     file = settings.judge.expanduser().absolute()
     header = read_header(file)
     home = home_of(settings)
-    models = read_models(home)
-    known = models.get(NAME)
-    if known is not None and known.wire == "gguf" and known.file == str(file):
-        return
+    declared = read_file(home)
+    judge = _judge(declared.models.get(NAME), str(file), header.context_tokens)
+    route = declared.routes.get(ROUTE) or DeclaredRoute(
+        steps=(
+            RouteStep(
+                model=default_name(settings), threshold=AUTO_THRESHOLD, by_kind={"binary": 1.0}
+            ),
+            RouteStep(model=NAME),
+        ),
+        added=dt.datetime.now(dt.UTC).date(),
+    )
+    written = ModelsFile({**declared.models, NAME: judge}, {**declared.routes, ROUTE: route})
+    if written != declared:
+        write_file(home, written)
+
+
+def _judge(known: ConnectedModel | None, file: str, most_tokens: int) -> ConnectedModel:
     if known is not None and known.wire == "gguf":
-        declared = msgspec.structs.replace(known, file=str(file), calibrations=())
-    else:
-        declared = ConnectedModel(
-            wire="gguf",
-            file=str(file),
-            context_tokens=min(CONTEXT_TOKENS, header.context_tokens or CONTEXT_TOKENS),
-            concurrency=CONCURRENCY,
-            timeout_s=TIMEOUT_S,
-            warm=True,
-            teacher=True,
-            writer=True,
-            added=dt.datetime.now(dt.UTC).date(),
-        )
-    write_models(home, {**models, NAME: declared})
+        if known.file == file:
+            return known
+        return msgspec.structs.replace(known, file=file, calibrations=())
+    return ConnectedModel(
+        wire="gguf",
+        file=file,
+        context_tokens=min(CONTEXT_TOKENS, most_tokens or CONTEXT_TOKENS),
+        concurrency=CONCURRENCY,
+        timeout_s=TIMEOUT_S,
+        warm=True,
+        teacher=True,
+        writer=True,
+        added=dt.datetime.now(dt.UTC).date(),
+    )

@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from steelyard.decisions.rendering import RenderedRequest
+from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import ContextTooLongError
 from steelyard.serving.connected.answers import Probabilities, UnusableAnswerError, member
 from steelyard.serving.connected.breaker import RemoteFailureError
 from steelyard.serving.connected.declared import ConnectedModel
 from steelyard.serving.connected.systemone import SystemOneWire
-from steelyard.serving.judge.asking import Asker
+from steelyard.serving.judge.asking import Asker, Leanings
+from steelyard.serving.judge.evidence import NEUTRAL_CONTEXTS, Evidence, Judgement, judge
 from steelyard.serving.judge.gguf import read_header
 from steelyard.serving.judge.pool import JudgePool
 from steelyard.serving.judge.process import JudgeOptions, JudgeProcess
@@ -27,6 +29,7 @@ if TYPE_CHECKING:  # slow to import
     import httpx
 
 _log = logging.getLogger(__name__)
+_Answer = TypeVar("_Answer")
 
 #: Likeliest tokens that are read.
 _TOP = 64
@@ -77,6 +80,8 @@ class JudgeEngine:
         self._pool = pool
         self._orders = model.orders
         self._keeps_warm = model.warm
+        self._takes_leanings = model.contextual
+        self._known = Leanings()
         self._options = JudgeOptions(
             file=str(file),
             context_tokens=model.context_tokens,
@@ -107,10 +112,14 @@ class JudgeEngine:
         """Id of its process while that runs."""
         return None if self._process is None else self._process.pid
 
-    async def post(self, path: str, body: RenderedRequest) -> list[Probabilities]:  # noqa: ARG002
+    async def post(self, path: str, body: RenderedRequest) -> list[Judgement]:  # noqa: ARG002
         """Return the probabilities of every decision of a request."""
         self.n_requests += 1
         return await self._answered(lambda run: self._score(run, body))
+
+    async def gather(self, request: RenderedRequest) -> list[Evidence]:
+        """Return what the model says of every decision of a request, before it is weighed."""
+        return await self._answered(lambda run: self._gather(run, request))
 
     async def write(self, messages: list[dict[str, str]], max_tokens: int) -> str:
         """Return what the model writes after messages."""
@@ -152,7 +161,7 @@ class JudgeEngine:
             asyncio.gather(asyncio.to_thread(run.process.stop), run.client.aclose())
         )
 
-    async def _answered(self, ask: Any) -> Any:
+    async def _answered(self, ask: Callable[[_Run], Awaitable[_Answer]]) -> _Answer:
         """Ask, and once more where the process ends meanwhile."""
         async with self._places:
             self._n_running += 1
@@ -255,11 +264,40 @@ class JudgeEngine:
         run.head = await self._tokens(run, head, is_own=True, begins=True)
         run.tail = await self._tokens(run, tail, is_own=True)
 
-    async def _score(self, run: _Run, request: RenderedRequest) -> list[Probabilities]:
+    async def _score(self, run: _Run, request: RenderedRequest) -> list[Judgement]:
         if run.is_decision_model:
-            return await SystemOneWire(self.name).score(
+            answers = await SystemOneWire(self.name).score(
                 request, lambda path, body: self._send(run, "POST", path, body)
             )
+            return [Judgement(probabilities) for probabilities in answers]
+        return [judge(evidence) for evidence in await self._gather(run, request)]
+
+    async def _gather(self, run: _Run, request: RenderedRequest) -> list[Evidence]:
+        said = await self._ask_about(run, request)
+        if not self._takes_leanings:
+            return said
+        leanings = await self._leanings(run, [one for one in request.decisions if not one.opposite])
+        return [
+            replace(evidence, neutral=leanings.get(decision))
+            for decision, evidence in zip(request.decisions, said, strict=True)
+        ]
+
+    async def _leanings(
+        self, run: _Run, decisions: Sequence[RenderedDecision]
+    ) -> dict[RenderedDecision, Probabilities]:
+        """Return what is said of decisions about texts that say nothing; each is asked once."""
+        new = [one for one in dict.fromkeys(decisions) if self._known.find(one) is None]
+        if new:
+            answers = [
+                await self._ask_about(run, RenderedRequest(context, tuple(new)))
+                for context in NEUTRAL_CONTEXTS
+            ]
+            for decision, *about in zip(new, *answers, strict=True):
+                self._known.note(decision, [evidence.context for evidence in about])
+        known = {decision: self._known.find(decision) for decision in decisions}
+        return {decision: leaning for decision, leaning in known.items() if leaning is not None}
+
+    async def _ask_about(self, run: _Run, request: RenderedRequest) -> list[Evidence]:
         slot = run.take_slot(request.context)
         try:
             context = await self._tokens(run, before_question(request.context))
@@ -276,7 +314,7 @@ class JudgeEngine:
                 return await self._next_token(run, slot, tokens)
 
             asker = Asker(next_token, self._orders)
-            return [await asker.decide(decision) for decision in request.decisions]
+            return [await asker.ask(decision) for decision in request.decisions]
         finally:
             run.free.append(slot)
 

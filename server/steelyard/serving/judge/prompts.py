@@ -10,6 +10,7 @@ import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from steelyard.decisions.kinds import BINARY_NAMES
 from steelyard.decisions.rendering import RenderedDecision
 
 #: Outcomes that are asked at once; more are asked in groups, whose winners then meet.
@@ -38,6 +39,10 @@ def before_question(context: str) -> str:
 def write_question(decision: RenderedDecision, places: Sequence[int]) -> Question:
     """Return the prompt that asks some outcomes of a decision, in an order."""
     labels = labels_of(decision, places)
+    if decision.kind == "binary" and decision.outcomes == BINARY_NAMES:
+        return Question(
+            f"Question: {decision.question}\nAnswer with {' or '.join(labels)}.", labels
+        )
     options = [
         f"{label}. {text}" if label.lower() != text.lower() else label
         for label, text in zip(labels, (decision.outcomes[place] for place in places), strict=True)
@@ -51,6 +56,12 @@ def write_question(decision: RenderedDecision, places: Sequence[int]) -> Questio
         f"Answer with one of {', '.join(labels)}.",
     ]
     return Question("\n".join(lines), labels)
+
+
+def opposed(decision: RenderedDecision) -> RenderedDecision:
+    """Return a yes/no decision as it is asked the other way round."""
+    # Descriptions of yes and no are those of the question as it was.
+    return RenderedDecision(decision.kind, decision.opposite, BINARY_NAMES, BINARY_NAMES)
 
 
 def labels_of(decision: RenderedDecision, places: Sequence[int]) -> tuple[str, ...]:

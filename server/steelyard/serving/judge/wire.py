@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from steelyard.decisions.rendering import RenderedRequest
-from steelyard.serving.connected.answers import Probabilities
+from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.connected.wire import Post
+from steelyard.serving.judge.evidence import Judgement
 
 
 class GgufWire:
     """Hands requests to a ``JudgeEngine`` as they are."""
 
-    async def score(self, request: RenderedRequest, post: Post) -> list[Probabilities]:
-        """Return the probabilities of every decision, in outcome order."""
-        answers: list[Probabilities] = await post("", request)
-        return answers
+    async def score(self, request: RenderedRequest, post: Post) -> list[ScoredDecision]:
+        """Return the score of every decision."""
+        judgements: list[Judgement] = await post("", request)
+        return [
+            ScoredDecision(
+                np.log(judgement.probabilities).astype(np.float32),
+                np.zeros((len(judgement.probabilities), 0), dtype=np.float32),
+                calibration=judgement.calibration,
+            )
+            for judgement in judgements
+        ]

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from steelyard.decisions.wire import Kind
 from steelyard.settings import InvalidSettingError
 
 #: Most models of a route.
@@ -18,6 +19,8 @@ class RouteStep(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, o
 
     model: str
     threshold: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    #: Instead of it for decisions of a kind; 1 sends all of them on.
+    by_kind: dict[Kind, Annotated[float, Meta(ge=0, le=1)]] = {}
 
 
 class DeclaredRoute(
@@ -39,7 +42,7 @@ class DeclaredRoute(
         """Raise ``InvalidSettingError`` unless it can be walked."""
         if len(set(self.models)) < len(self.steps):
             raise _bad(name, "name each model once")
-        if self.steps[-1].threshold:
+        if self.steps[-1].threshold or self.steps[-1].by_kind:
             raise _bad(name, "leave out the threshold of the last model: its answer stands")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -176,7 +177,14 @@ def _open(
         ModelRoute(
             name,
             route,
-            tuple(HostedStep(by_name[step.model], step.threshold) for step in route.steps),
+            tuple(
+                HostedStep(
+                    by_name[step.model],
+                    step.threshold,
+                    {str(kind): bound for kind, bound in step.by_kind.items()},
+                )
+                for step in route.steps
+            ),
         )
         for name, route in declared.items()
         # A model that is being taken away: the next look at the file has it.
@@ -187,6 +195,7 @@ def _open(
 def _description(steps: Sequence[HostedStep]) -> str:
     sure = [
         f"{step.model.name} where its top probability is {step.threshold:.4g} or more"
+        + "".join(f" ({bound:.4g} of {kind})" for kind, bound in step.by_kind.items())
         for step in steps[:-1]
     ]
     return ", else ".join([*sure, steps[-1].model.name])
@@ -194,8 +203,10 @@ def _description(steps: Sequence[HostedStep]) -> str:
 
 def _identity(name: str, steps: Sequence[HostedStep]) -> str:
     """Return a hash of what decides a route's answers."""
-    parts = [
+    parts: list[Any] = [
         name,
         *((step.model.name, step.model.evaluation_key, step.threshold) for step in steps),
     ]
+    # Only where there are some: routes without them keep their evaluations.
+    parts += [step.by_kind for step in steps if step.by_kind]
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()

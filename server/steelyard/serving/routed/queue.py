@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+from collections.abc import Mapping
 from concurrent.futures import CancelledError, InvalidStateError
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
 
@@ -28,6 +29,8 @@ class HostedStep:
 
     model: HostedModel
     threshold: float
+    #: Instead of it for decisions of a kind.
+    by_kind: Mapping[str, float] = field(default_factory=dict)
 
 
 class RouteQueue:
@@ -137,7 +140,8 @@ class _Walk:
             before = self._scored[n].route if place else ()
             self._scored[n] = dataclasses.replace(score, route=(*before, (step.model.name, p_top)))
             if place < len(self._steps) - 1 and (
-                p_top < step.threshold or _abstains(decision, probabilities)
+                p_top < step.by_kind.get(decision.kind, step.threshold)
+                or _abstains(decision, probabilities)
             ):
                 unsure.append(n)
         return unsure

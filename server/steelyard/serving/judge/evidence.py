@@ -1,0 +1,56 @@
+"""What a judge said of a decision, and how its leanings are taken out without labels.
+
+A language model leans to a letter, to a name, to yes or to no, whatever the text says. Its answers
+about texts that say nothing show how far (contextual calibration, Zhao and others, 2021). A yes/no
+question and its opposite show it better still: what both answers have in common is the leaning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from steelyard.serving.connected.answers import Probabilities, normalized
+
+#: Texts that say nothing.
+NEUTRAL_CONTEXTS = ("N/A", "The text is missing.")
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Log probabilities of a decision's outcomes, in order, each a mean over orders of the outcomes."""
+
+    context: Probabilities
+    #: About texts that say nothing; ``None`` where they were not asked.
+    neutral: Probabilities | None = None
+    #: To the question asked the other way round, with yes and no in their places there.
+    opposite: Probabilities | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The probabilities of a decision's outcomes, and what they were corrected by."""
+
+    probabilities: Probabilities
+    calibration: str = ""
+
+
+def judge(evidence: Evidence) -> Judgement:
+    """Return what evidence comes to.
+
+    >>> yes_to_both = np.log([0.9, 0.1])
+    >>> judge(Evidence(yes_to_both, opposite=yes_to_both)).probabilities.round(2).tolist()
+    [0.5, 0.5]
+    """
+    if evidence.opposite is not None:
+        # An answer to the opposite is one to the question with yes and no exchanged: the mean of both
+        # has no leaning left.
+        return Judgement(_softmax((evidence.context + evidence.opposite[::-1]) / 2), "opposite")
+    if evidence.neutral is not None:
+        return Judgement(_softmax(evidence.context - evidence.neutral), "contextual")
+    return Judgement(_softmax(evidence.context))
+
+
+def _softmax(logits: Probabilities) -> Probabilities:
+    return normalized(np.exp(logits - logits.max()))
