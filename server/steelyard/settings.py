@@ -288,6 +288,10 @@ class Settings:
         "GGUF file of a language model that answers on this machine: when the server starts it becomes "
         "the connected model `judge`. Needs `pip install 'steelyard[judge]'`.",
     )
+    model_hub: str = _setting(
+        "https://huggingface.co",
+        "Address that `steelyard model pull` downloads from: Hugging Face's hub, or a mirror of it.",
+    )
     judge_memory_bytes: int = _setting(
         0,
         "Most bytes of memory, in each process, for the judges that run at once; the one unused for "

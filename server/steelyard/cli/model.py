@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from steelyard.cli import connected_models
+from steelyard.cli import connected_models, judges
 from steelyard.cli.local_state import show_json
 from steelyard.cli.options import setting_option
 
@@ -22,7 +22,7 @@ def command() -> None:
     """Show the model that ships, and connect models of other servers."""
 
 
-for _command in connected_models.COMMANDS:
+for _command in (*connected_models.COMMANDS, *judges.COMMANDS):
     command.add_command(_command)
 
 

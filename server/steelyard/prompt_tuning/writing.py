@@ -21,12 +21,20 @@ from steelyard.prompt_tuning.candidates import MAX_DESCRIPTION
 from steelyard.prompt_tuning.wording import Wording
 from steelyard.serving.connected.answers import member
 from steelyard.serving.connected.declared import ConnectedModel, read_models
+from steelyard.serving.judge.engine import JudgeEngine
+from steelyard.serving.judge.pool import JudgePool
 
 _log = logging.getLogger(__name__)
 
 #: Wordings that are asked for at once, and the most characters of a question and of a shown row.
 ALTERNATIVES, MAX_QUESTION, _SHOWN = 3, 600, 400
 _MAX_TOKENS = 2_000
+_OPPOSITE_SYSTEM = (
+    "You are given a yes/no question about a text. Write the same question the other way round: it is "
+    "answered no where the given one is answered yes, and yes where it is answered no. Keep its words "
+    "where you can, and use a word of the opposite meaning rather than 'not'. Write the question alone."
+)
+_OPPOSITE_TOKENS = 100
 _SYSTEM = (
     "You improve the wording of a decision that a small text classifier makes. It reads the question "
     "and the description of each outcome, and matches them with a text; it does not reason. The rows "
@@ -46,8 +54,8 @@ class WrongRow:
 class Writer:
     """A chat model that writes wordings; after a failure it is left alone."""
 
-    def __init__(self, name: str, model: ConnectedModel) -> None:
-        self._name, self._model = name, model
+    def __init__(self, name: str, model: ConnectedModel, home: Path = Path()) -> None:
+        self._name, self._model, self._home = name, model, home
         self._is_lost = False
 
     def write(self, decision: Decision, best: Wording, wrong: Sequence[WrongRow]) -> list[Wording]:
@@ -55,24 +63,32 @@ class Writer:
         if self._is_lost or not wrong:
             return []
         try:
-            text = asyncio.run(self._ask(_prompt(decision, best, wrong)))
+            text = asyncio.run(self._ask(_SYSTEM, _prompt(decision, best, wrong)))
         except (SteelyardError, TimeoutError) as error:
             self._is_lost = True
             _log.warning("%s wrote no wording, and the rules go on alone: %s", self._name, error)
             return []
         return read_wordings(text, decision, best)
 
-    async def _ask(self, prompt: str) -> str:
+    def opposite(self, question: str) -> str:
+        """Return a yes/no question asked the other way round, as the model writes it."""
+        text = asyncio.run(self._ask(_OPPOSITE_SYSTEM, question, _OPPOSITE_TOKENS))
+        return " ".join(text.split())
+
+    async def _ask(self, system: str, prompt: str, max_tokens: int = _MAX_TOKENS) -> str:
+        messages = [
+            {"role": "system", "content": system},
+            {"role": "user", "content": prompt},
+        ]
+        if self._model.wire == "gguf":
+            return await self._ask_judge(messages, max_tokens)
         from steelyard.serving.connected.remote import Remote  # noqa: PLC0415  slow to import
 
         remote = Remote(self._name, self._model)
         body = {
             "model": self._model.model or self._name,
-            "messages": [
-                {"role": "system", "content": _SYSTEM},
-                {"role": "user", "content": prompt},
-            ],
-            "max_tokens": _MAX_TOKENS,
+            "messages": messages,
+            "max_tokens": max_tokens,
             "temperature": 0,
         }
         try:
@@ -82,12 +98,20 @@ class Writer:
             await remote.close()
         return str(member(member(member(member(answer, "choices"), 0), "message"), "content"))
 
+    async def _ask_judge(self, messages: list[dict[str, str]], max_tokens: int) -> str:
+        judge = JudgeEngine(self._name, self._model, self._home / self._model.file, JudgePool())
+        try:
+            async with asyncio.timeout(self._model.timeout_s):
+                return await judge.write(messages, max_tokens)
+        finally:
+            await judge.close()
+
 
 def find_writer(home: Path) -> Writer | None:
     """Return the first model of a home that may write; ``None`` where there is none."""
     for name, model in read_models(home).items():
         if model.writer:
-            return Writer(name, model)
+            return Writer(name, model, home)
     return None
 
 

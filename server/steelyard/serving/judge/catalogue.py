@@ -1,0 +1,34 @@
+"""Language models that can be downloaded as judges, as ``catalogue.toml`` beside this module lists them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+
+class CatalogueEntry(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A model that can be downloaded."""
+
+    #: On the hub.
+    repository: str
+    #: In the repository; a pattern where its name is known in part, which one file must match.
+    file: str
+    licence: str
+    #: Tokens that it was trained to read; 0 where that is not known.
+    context: int = 0
+    #: 0 and empty where the hub's metadata say so when it is downloaded.
+    bytes: int = 0
+    sha256: str = ""
+    #: How good we found it; empty where it was not measured by us.
+    measured: str = ""
+
+
+@functools.cache
+def read_catalogue() -> Mapping[str, CatalogueEntry]:
+    """Return the models by name."""
+    content = Path(__file__).with_name("catalogue.toml").read_bytes()
+    return msgspec.toml.decode(content, type=dict[str, CatalogueEntry])
