@@ -283,21 +283,9 @@ class Settings:
         "and outcomes, which is then not computed again; 0 keeps nothing.",
         minimum=0,
     )
-    judge: Path | None = _setting(  # noqa: RUF009  # it makes a field
-        None,
-        "GGUF file of a language model that answers on this machine: when the server starts it becomes "
-        "the connected model `judge`. Needs `pip install 'steelyard[judge]'`.",
-    )
-    model_hub: str = _setting(
-        "https://huggingface.co",
-        "Address that `steelyard model pull` downloads from: Hugging Face's hub, or a mirror of it.",
-    )
-    judge_memory_bytes: int = _setting(
-        0,
-        "Most bytes of memory, in each process, for the judges that run at once; the one unused for "
-        "longest ends for another. 0: what is free.",
-        minimum=0,
-    )
+    judge: Path | None = _setting(None, "GGUF file of a judge that runs here.")  # noqa: RUF009
+    model_hub: str = _setting("https://huggingface.co", "Hub, or a mirror, of `model pull`.")
+    judge_memory_bytes: int = _setting(0, "Most for judges; 0: what is free.", minimum=0)
     scorer: str = _setting(
         "",
         "Where passes of the models run: empty for this process; `triton://HOST:PORT`, or "

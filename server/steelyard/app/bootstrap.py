@@ -112,9 +112,7 @@ def open_service(
         closing.enter_context(tracing.exporting())
         declare_judge(settings)
         on = lay_foundation(settings, load_model, load_further, closing)
-        for model in on.models.hosted:
-            if model.warm_up is not None:
-                model.warm_up()
+        on.models.warm_up()
         _drop_repaired(on)
         windows = open_counting(settings, closing)
         operations = OperationLog(

@@ -101,7 +101,7 @@ def pull_model(
 @click.argument("question")
 @setting_option("home")
 def opposite(*, name: str, question: str, home: str | None) -> None:
-    """Let the model NAME write the opposite of a yes/no QUESTION, for the field `opposite`.
+    """Write the opposite of a yes/no QUESTION with the model NAME, for the field `opposite`.
 
     Read it before you use it: both must never be true of the same text.
     """

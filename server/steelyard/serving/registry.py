@@ -282,6 +282,12 @@ class ModelRegistry:
         """Names of the models, the default's first."""
         return tuple(model.name for model in self.hosted)
 
+    def warm_up(self) -> None:
+        """Begin to load what is to be loaded before a request comes."""
+        for model in self.hosted:
+            if model.warm_up is not None:
+                model.warm_up()
+
     def find(self, name: str | None) -> HostedModel | None:
         """Return the model of a name, the default without one; ``None`` when there is no such."""
         if name is None:
