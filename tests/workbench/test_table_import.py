@@ -88,3 +88,21 @@ def test_an_exported_dataset_is_imported_as_it_was(client, format_, filename):
     asyncio.run(page.importing.take(filename, data))
     assert "12 rows of an exported dataset" in texts_of(page.importing.found)
     client.datasets.delete(again.id)
+
+
+def test_variants_of_outcomes_are_merged_by_one_press_before_anything_is_stored(client):
+    values = ["Billing", "BILLING", "billing", "Refund", "refunds", "shipping"]
+    lines = [f"Message number {n} of all;{values[n % 6]}" for n in range(24)]
+    page = opened(client)
+    asyncio.run(page.importing.take("messy.csv", "\n".join(["message;team", *lines]).encode()))
+    outcomes = page.importing.columns.outcomes["team"]
+    assert "Merge 3 variants: 3 outcomes stay" in str(outcomes.merge.label)
+    outcomes.take_proposal()
+    outcomes.names["Billing"].value = "money"
+    outcomes.descriptions["Billing"].value = "Charges and invoices"
+    asyncio.run(page.importing.columns.convert())
+    schedule(page.importing.send)
+    [kept] = client.datasets.rows(page.session.dataset, limit=1).data
+    (asked,) = kept.decisions
+    assert set(asked["outcomes"]) == {"money", "Refund", "shipping"}
+    assert asked["outcomes"]["money"] == "Charges and invoices"

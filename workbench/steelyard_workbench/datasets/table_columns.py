@@ -18,6 +18,8 @@ from steelyard.client.tables import (
     Label,
     Table,
     convert,
+    count_values,
+    edit_outcomes,
     guess_mapping,
     label_of,
     refused_csv,
@@ -25,7 +27,9 @@ from steelyard.client.tables import (
 from steelyard.client.tables import Mapping as Columns
 from steelyard_workbench.components.download import Download
 from steelyard_workbench.components.lint_warnings import show_warnings
+from steelyard_workbench.datasets.outcome_table import OutcomeTable
 from steelyard_workbench.escaping import escape_markdown
+from steelyard_workbench.scheduling import schedule
 from steelyard_workbench.states import empty, loading, verdict
 from steelyard_workbench.tasks import Scope, Task
 
@@ -102,6 +106,11 @@ class TableColumns(Viewer):
             )
             for name, label in read.labels.items()
         }
+        self.outcomes = {
+            name: OutcomeTable(name, count_values(table, name), self._again)
+            for name, label in read.labels.items()
+            if label.definition is None and label.kind == "single"
+        }
         self._asked = pn.Column(sizing_mode="stretch_width")
         self.shown = pn.Column(sizing_mode="stretch_width")
         self._warned = pn.Column(sizing_mode="stretch_width")
@@ -131,14 +140,30 @@ class TableColumns(Viewer):
             label, question = self._read.labels[name], self.questions[name].value.strip()
             if label.definition is None and question:
                 label = Label(name, label.id, question, label.kind, label.outcomes)
+            if name in self.outcomes:
+                label = edit_outcomes(label, self.outcomes[name].edits)
             chosen.append(label)
         context = str(self.context.value)
         labels = tuple(one for one in chosen if one.column != context)
         return Columns((context,), labels, split=self._read.columns.split)
 
+    def _again(self) -> None:
+        schedule(self.convert)
+
     async def _convert(self) -> None:
-        columns = self.columns
-        self._asked[:] = [self.questions[label.column] for label in columns.labels]
+        try:
+            columns = self.columns
+        except ValueError as error:
+            self.shown[:] = [empty(f"**The outcomes cannot be so.** {escape_markdown(str(error))}")]
+            self._on_converted(Converted([]))
+            return
+        asked: list[Viewable] = []
+        for label in columns.labels:
+            asked.append(self.questions[label.column])
+            if label.column in self.outcomes:
+                asked.append(self.outcomes[label.column].__panel__())
+        if list(self._asked) != asked:
+            self._asked[:] = asked
         self._warned[:] = []
         if not columns.labels:
             self.shown[:] = [empty("**No column has labels.** Choose at least one.")]

@@ -15,6 +15,12 @@ from steelyard.client.tables.mapping import (
     guess_split,
     label_of,
 )
+from steelyard.client.tables.outcomes import (
+    OutcomeEdit,
+    count_values,
+    edit_outcomes,
+    propose_same,
+)
 from steelyard.imports.reading import ENDINGS, are_rows, read_table
 from steelyard.imports.tables import Refused, Table, refused_csv
 
@@ -24,15 +30,19 @@ __all__ = [
     "Exported",
     "Label",
     "Mapping",
+    "OutcomeEdit",
     "Refused",
     "Table",
     "are_rows",
     "begins_as_exported",
     "convert",
+    "count_values",
+    "edit_outcomes",
     "guess_mapping",
     "guess_split",
     "is_exported",
     "label_of",
+    "propose_same",
     "read_exported",
     "read_table",
     "refused_csv",

@@ -57,6 +57,10 @@ class Label:
         The decision's, in order; for ``binary`` yes and no. Of several what each asks for.
     definition : dict, optional
         The decision whole, where a dataset has it already.
+    renamed : dict
+        Values of the column to the outcomes that they mean, where those are named otherwise.
+    descriptions : dict
+        Outcomes to what they mean.
     """
 
     column: str
@@ -65,6 +69,8 @@ class Label:
     kind: Kind
     outcomes: tuple[str, ...]
     definition: dict[str, Any] | None = None
+    renamed: dict[str, str] = field(default_factory=dict)
+    descriptions: dict[str, str] = field(default_factory=dict)
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -93,6 +99,8 @@ class Label:
         sent: dict[str, Any] = {"id": self.id, "kind": self.kind, "question": self.question}
         if self.kind != "binary":
             sent["outcomes"] = list(self.outcomes)
+        if self.descriptions and self.kind == "single":
+            sent["outcomes"] = {name: self.descriptions.get(name) for name in self.outcomes}
         if self.kind == "ordinal":
             sent["rubric"] = [f"{_words(self.column)}: {level}" for level in self.outcomes]
         return [sent]
@@ -105,7 +113,11 @@ class Label:
     def targets(self, cell: Any) -> dict[str, Any] | None:
         """Return the right outcomes that a cell names; ``None`` where one is no outcome."""
         if isinstance(cell, dict):
-            return {self.id: cell} if cell.keys() <= set(self.outcomes) else None
+            merged: dict[str, Any] = {}
+            for value, share in cell.items():
+                name = self.renamed.get(value, value)
+                merged[name] = merged[name] + share if name in merged else share
+            return {self.id: merged} if merged.keys() <= set(self.outcomes) else None
         names = label_names(cell)
         if self.kind == "several":
             if not set(names) <= set(self.outcomes):
@@ -120,6 +132,7 @@ class Label:
             lowered = text.lower().removesuffix(".0")
             return "yes" if lowered in _YES else "no" if lowered in _NO else None
         whole = text.removesuffix(".0")
+        text, whole = self.renamed.get(text, text), self.renamed.get(whole, whole)
         return next((one for one in (text, whole) if one in self.outcomes), None)
 
 

@@ -1,0 +1,117 @@
+"""Outcomes of a column as a person edits them: variants of one name, names, and what each means."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from steelyard.client.tables.mapping import Label, label_names
+from steelyard.imports.tables import Table
+
+#: What people write where nothing fits.
+_NOTHING = frozenset({"na", "n a", "none", "not applicable", "nil", "not available"})
+_SPACES = re.compile(r"[\s_\-./]+")
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeEdit:
+    """What a person says of one value of a column.
+
+    Attributes
+    ----------
+    name : str
+        The outcome's name; the value itself when empty.
+    description : str
+        What it means.
+    same_as : str
+        Another value of the column that means the same; that one's name and description count.
+    """
+
+    name: str = ""
+    description: str = ""
+    same_as: str = ""
+
+
+def count_values(table: Table, column: str) -> dict[str, int]:
+    """Return how many rows each value of a column has, the most first."""
+    counts: Counter[str] = Counter()
+    for cell in table.column(column):
+        counts.update(list(cell) if isinstance(cell, dict) else label_names(cell))
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def propose_same(counts: Mapping[str, int]) -> dict[str, str]:
+    """Return which values are variants of which: by case, spaces, plural, or as *n/a*.
+
+    The value with the most rows is the one that the others are the same as.
+
+    Examples
+    --------
+    >>> propose_same({"Billing": 9, "billing": 4, "refunds": 2, "Refund": 5, "N/A": 1, "none": 3})
+    {'billing': 'Billing', 'refunds': 'Refund', 'N/A': 'none'}
+    """
+    keys = {value: _key(value) for value in counts}
+    known = set(keys.values())
+    groups: dict[str, list[str]] = {}
+    for value, key in keys.items():
+        singular = _singular(key)
+        groups.setdefault(singular if singular in known else key, []).append(value)
+    found = {}
+    for values in groups.values():
+        first = min(values, key=lambda value: (-counts[value], value.isupper(), value))
+        found.update({value: first for value in values if value != first})
+    return {value: found[value] for value in counts if value in found}
+
+
+def edit_outcomes(label: Label, edits: Mapping[str, OutcomeEdit]) -> Label:
+    """Return a label whose outcomes are named, described and merged as a person said.
+
+    Raises
+    ------
+    ValueError
+        When fewer than two outcomes are left, or values are the same as each other in a circle.
+    """
+    if label.definition is not None or label.kind in {"binary", "several"}:
+        return label
+    names: dict[str, str] = {}
+    described: dict[str, str] = {}
+    for value in label.outcomes:
+        root, seen = value, {value}
+        while (edit := edits.get(root)) is not None and edit.same_as:
+            root = edit.same_as
+            if root in seen:
+                raise ValueError(
+                    f"{value!r} and {root!r} are each said to be the same as the other; clear one."
+                )
+            seen.add(root)
+        edit = edits.get(root, OutcomeEdit())
+        names[value] = edit.name.strip() or root
+        if edit.description.strip():
+            described[names[value]] = edit.description.strip()
+    outcomes = tuple(dict.fromkeys(names[value] for value in label.outcomes))
+    if len(outcomes) < 2:
+        raise ValueError(f"{label.column} has one outcome left; keep two apart.")
+    is_level = label.kind == "ordinal" and outcomes == label.outcomes
+    return replace(
+        label,
+        kind=label.kind if is_level else "single",
+        outcomes=outcomes,
+        renamed={value: name for value, name in names.items() if value != name},
+        descriptions=described,
+    )
+
+
+def _key(value: str) -> str:
+    key = _SPACES.sub(" ", value.casefold()).strip()
+    return "n a" if key in _NOTHING or not key else key
+
+
+def _singular(key: str) -> str:
+    """Return a word without the ending of a plural, as far as that is sure enough to propose."""
+    if key.endswith("ies") and len(key) > 4:
+        return f"{key[:-3]}y"
+    if key.endswith("s") and not key.endswith("ss") and len(key) > 3:
+        return key[:-1]
+    return key

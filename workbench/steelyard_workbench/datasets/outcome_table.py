@@ -1,0 +1,117 @@
+"""The outcomes of a column of a table: rows, names, what each means, and which mean the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client.tables import OutcomeEdit, propose_same
+
+#: The most values whose fields are shown; further ones stay as they are.
+MOST_SHOWN = 60
+
+
+class OutcomeTable(Viewer):
+    """Edits outcomes before they are imported.
+
+    Parameters
+    ----------
+    counts : mapping
+        Values of the column to their rows, the most first.
+    on_change : callable
+        Called when a person changed something.
+    """
+
+    def __init__(
+        self, column: str, counts: Mapping[str, int], on_change: Callable[[], None]
+    ) -> None:
+        super().__init__()
+        self._counts, self._on_change = counts, on_change
+        self._is_filling = False
+        shown = list(counts)[:MOST_SHOWN]
+        self.names = {
+            value: pmui.TextInput(
+                label=f"Name of {value}", value=value, max_length=100, width=200, size="small"
+            )
+            for value in shown
+        }
+        self.descriptions = {
+            value: pmui.TextInput(
+                label=f"What {value} means", value="", max_length=500, width=300, size="small"
+            )
+            for value in shown
+        }
+        self.same = {
+            value: pmui.Select(
+                label=f"{value} is the same as",
+                options={"—": "", **{other: other for other in shown if other != value}},
+                value="",
+                width=220,
+                size="small",
+            )
+            for value in shown
+        }
+        self.proposed = {
+            value: first
+            for value, first in propose_same(counts).items()
+            if value in self.same and first in self.same
+        }
+        self.merge = pmui.Button(label="", variant="contained", size="small")
+        self.merge.on_click(lambda _: self.take_proposal())
+        rows = []
+        for value in shown:
+            number = pmui.Typography(f"{counts[value]:,} rows", variant="body2", width=90)
+            fields = (self.names[value], number, self.descriptions[value], self.same[value])
+            rows.append(pn.FlexBox(*fields, align_items="center"))
+            for widget in (self.names[value], self.descriptions[value], self.same[value]):
+                pn.bind(self._changed, widget, watch=True)
+        rest = len(counts) - len(shown)
+        self._box = pmui.Details(
+            pn.Column(*rows, sizing_mode="stretch_width"),
+            pmui.Typography(
+                f"{rest:,} further values stay as they are.", variant="body2", visible=rest > 0
+            ),
+            title=f"Outcomes of {column}: {len(counts):,}",
+            sizing_mode="stretch_width",
+        )
+        self._offer = pn.Row(self.merge, visible=bool(self.proposed))
+        self._describe()
+        self._whole = pn.Column(self._offer, self._box, sizing_mode="stretch_width")
+
+    def __panel__(self) -> Viewable:
+        return self._whole
+
+    @property
+    def edits(self) -> dict[str, OutcomeEdit]:
+        """What was said of each value."""
+        return {
+            value: OutcomeEdit(
+                str(self.names[value].value), str(self.descriptions[value].value),
+                str(self.same[value].value),
+            )
+            for value in self.names
+        }  # fmt: skip
+
+    def take_proposal(self) -> None:
+        """Say of every variant what it is the same as."""
+        self._is_filling = True
+        for value, first in self.proposed.items():
+            self.same[value].value = first
+        self._is_filling = False
+        self._changed()
+
+    def _changed(self, *_: object) -> None:
+        if self._is_filling:
+            return
+        self._describe()
+        self._on_change()
+
+    def _describe(self) -> None:
+        left = [value for value in self.proposed if not self.same[value].value]
+        n_outcomes = len(self._counts) - len(self.proposed)
+        variants = "1 variant" if len(left) == 1 else f"{len(left):,} variants"
+        self.merge.label = f"Merge {variants}: {n_outcomes:,} outcomes stay"
+        self._offer.visible = bool(left)
