@@ -113,11 +113,8 @@ class Label:
     def targets(self, cell: Any) -> dict[str, Any] | None:
         """Return the right outcomes that a cell names; ``None`` where one is no outcome."""
         if isinstance(cell, dict):
-            merged: dict[str, Any] = {}
-            for value, share in cell.items():
-                name = self.renamed.get(value, value)
-                merged[name] = merged[name] + share if name in merged else share
-            return {self.id: merged} if merged.keys() <= set(self.outcomes) else None
+            shares = self._merge(cell) if self.renamed else cell
+            return {self.id: shares} if shares.keys() <= set(self.outcomes) else None
         names = label_names(cell)
         if self.kind == "several":
             if not set(names) <= set(self.outcomes):
@@ -126,6 +123,14 @@ class Label:
             return {id_: "yes" if outcome in names else "no" for id_, outcome in pairs}
         outcome = self._outcome(names[0]) if len(names) == 1 else None
         return None if outcome is None else {self.id: outcome}
+
+    def _merge(self, shares: dict[str, Any]) -> dict[str, Any]:
+        """Return shares by outcome, with those of values that mean the same added up."""
+        merged: dict[str, Any] = {}
+        for value, share in shares.items():
+            name = self.renamed.get(value, value)
+            merged[name] = (merged.get(name) or 0) + (share or 0)
+        return merged
 
     def _outcome(self, text: str) -> str | None:
         if self.kind == "binary":
