@@ -52,6 +52,7 @@ def test_a_price_is_told_before_a_job_is_started(client, improved):
     assert "succeeded, improved · far" in texts(page.__panel__())
     form = page.form
     assert form.dataset.value == improved.dataset_id
+    assert (list(form.decision.options.values()), form.decision.value) == ([TEAM["id"]], TEAM["id"])
     form.model.value = "far"
     before = len(list(client.prompt_tuning.list()))
     asyncio.run(form.begin())
@@ -71,7 +72,7 @@ def test_a_price_is_told_before_a_job_is_started(client, improved):
 
 def test_what_cannot_be_tuned_is_told(client, improved):
     page = opened(client, dataset=improved.dataset_id)
-    page.form.decision.value = "nothing"
+    page.form.decision.param.update(options=["nothing"], value="nothing")
     asyncio.run(page.form.begin())
     assert "Not started:" in texts(page.__panel__())
     assert page.session.tuning == ""

@@ -7,15 +7,18 @@ from collections.abc import Callable, Sequence
 
 import panel as pn
 import panel_material_ui as pmui
+from msgspec import UNSET
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
-from steelyard.datasets.wire import Dataset
+from steelyard.datasets.wire import Dataset, DecisionReadiness
 from steelyard.errors import PriceChangedError
 from steelyard.prompt_tuning.wire import PromptTuningJob
 from steelyard_workbench.components.facts import heading
+from steelyard_workbench.components.model_fields import offer_models
+from steelyard_workbench.problems import not_loaded
 from steelyard_workbench.states import verdict
-from steelyard_workbench.tasks import Scope, Write
+from steelyard_workbench.tasks import Scope, Task, Write
 
 
 class StartForm(Viewer):
@@ -40,12 +43,8 @@ class StartForm(Viewer):
         names = {f"{one.name} ({one.rows:,} rows)": one.id for one in datasets}
         first = chosen if chosen in names.values() else next(iter(names.values()))
         self.dataset = pmui.Select(label="Dataset", options=names, value=first, width=330)
-        self.decision = pmui.TextInput(
-            label="Decision", placeholder="Its id; empty when the dataset asks one", width=300
-        )
-        self.model = pmui.TextInput(
-            label="Model", placeholder="The shipped one when empty", width=230
-        )
+        self.decision = pmui.Select(label="Decision", options=[], width=300)
+        self.model = pmui.Select(label="Model", options=[], width=260)
         self.effort = pmui.RadioButtonGroup(
             label="Effort", options={"Standard": "standard", "Thorough": "thorough"}
         )
@@ -54,6 +53,11 @@ class StartForm(Viewer):
         super().__init__()
         self.begin = Write(self._begin, "Not started:", self.said, scope=scope)
         self.start.on_click(self.begin.on_event)
+        self.fill = Task(
+            self._fill, not_loaded("Its decisions and the models"), self.said, scope=scope
+        )
+        pn.bind(self.fill.on_event, self.dataset, watch=True)
+        self.fill.start()
 
     def __panel__(self) -> Viewable:
         return pn.Column(
@@ -66,13 +70,30 @@ class StartForm(Viewer):
             sizing_mode="stretch_width",
         )
 
+    async def _fill(self) -> None:
+        """Offer the dataset's decisions, those that cannot be tuned grey with why, and the models."""
+        dataset, choices = await asyncio.gather(
+            asyncio.to_thread(self._client.datasets.get, str(self.dataset.value)),
+            asyncio.to_thread(self._client.models.choices),
+        )
+        found = [] if dataset.prompt_tuning is UNSET else dataset.prompt_tuning.decisions
+        names = {_label(one): str(one.decision["id"]) for one in found}
+        able = [str(one.decision["id"]) for one in found if one.reason is None]
+        self.decision.param.update(
+            options=names,
+            disabled_options=[name for name in names.values() if name not in able],
+            value=next(iter(able), None),
+        )
+        # A family's own models are tuned by rows, not by words.
+        offer_models(self.model, [one for one in choices if one.kind in {"base", "connected"}])
+
     async def _begin(self) -> None:
         try:
             job = await asyncio.to_thread(
                 self._client.prompt_tuning.create,
                 self.dataset.value,
-                decision=self.decision.value.strip() or None,
-                model=self.model.value.strip() or None,
+                decision=self.decision.value or None,
+                model=self.model.value or None,
                 effort=self.effort.value,
                 max_price_usd=self._agreed,
             )
@@ -85,3 +106,8 @@ class StartForm(Viewer):
             return
         self._agreed = "0"
         self._open_job(job)
+
+
+def _label(one: DecisionReadiness) -> str:
+    name = f"{one.decision['id']} ({one.rows:,} rows)"
+    return name if one.reason is None else f"{name}, {one.reason.replace('_', ' ')}"

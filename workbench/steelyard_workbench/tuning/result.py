@@ -24,11 +24,22 @@ _WORDS: dict[str, tuple[Status, str]] = {
 }
 
 
+#: So many parts between commas, of so few words each, are keywords.
+_KEYWORDS, _KEYWORD_WORDS = 5, 2
+
+
 def show_result(result: TuningResult) -> Viewable:
     """Show a result, the verdict first."""
     status, word = _WORDS[result.verdict]
     text = escape_markdown(verdict_text(result))
     shown: list[Viewable] = [verdict(status, word, text)]
+    keywords = [change.part for change in result.changes if is_keyword_list(change.after)]
+    if keywords:
+        told = (
+            f"{', '.join(map(escape_markdown, keywords))}: a person would not write this, and on other "
+            "rows it may help less. Reword it before you use it."
+        )
+        shown.append(verdict("unsure", "A list of keywords.", told))
     if result.changes:
         shown += [heading("Wording before and after"), show_changes(result.changes)]
     if len(result.rounds) > 1:
@@ -39,6 +50,22 @@ def show_result(result: TuningResult) -> Viewable:
         text = json.dumps(result.tuned, indent=1, ensure_ascii=False)
         shown += [heading("The decision to use"), CopyText(text, "tuned decision")]
     return pn.Column(*shown, sizing_mode="stretch_width")
+
+
+def is_keyword_list(text: str) -> bool:
+    """Whether a wording is a list of keywords, which a person would not write.
+
+    Examples
+    --------
+    >>> is_keyword_list("refund, charge, invoice, card, bank, money")
+    True
+    >>> is_keyword_list("Charges, invoices and refunds")
+    False
+    >>> is_keyword_list("Which team should own this ticket, given what the writer asks for?")
+    False
+    """
+    parts = [part.split() for part in text.replace(";", ",").split(",")]
+    return len(parts) >= _KEYWORDS and all(len(part) <= _KEYWORD_WORDS for part in parts)
 
 
 def verdict_text(result: TuningResult) -> str:
