@@ -26,12 +26,21 @@ Examples:
   steelyard dataset import tickets.xlsx --name tickets --context message \\
     --label "team=Which team should own this ticket?" --bad-rows left-out.csv
   steelyard dataset import saved_by_datasets/ --name emotions
+  steelyard dataset import exported.json --from argilla --name reviewed
 """
 
 
 @click.command("import", epilog=_EPILOG)
 @click.argument("file", type=click.Path(exists=True, path_type=Path), metavar="FILE")
 @click.option("--name", help="Name of the dataset. [default: the file's]")
+@click.option(
+    "--from",
+    "shape",
+    type=click.Choice(
+        ["argilla", "label-studio", "prodigy", "doccano", "langfuse", "promptfoo"],
+    ),
+    help="The program that wrote a JSON file. [default: found]",
+)
 @click.option("--sheet", help="Of Excel: the sheet. [default: the first with a table]")
 @click.option(
     "--context",
@@ -71,6 +80,7 @@ def command(
     *,
     file: Path,
     name: str | None,
+    shape: str | None,
     sheet: str | None,
     context: tuple[str, ...],
     labels: tuple[str, ...],
@@ -107,7 +117,9 @@ def command(
     made: Converted | Exported
     parts: bytes | dict[str, bytes]
     try:
-        table = read_table(file, file.name, sheet=sheet, encoding=encoding, long_cells=long_cells)
+        table = read_table(
+            file, file.name, sheet=sheet, encoding=encoding, long_cells=long_cells, shape=shape
+        )
         if is_exported(table) and not (context or labels or metadata):
             made = read_exported(table)
             parts = made.parts
@@ -162,7 +174,7 @@ def choose_columns(
             )
     from steelyard.client.tables import Mapping, guess_mapping, guess_split, label_of
 
-    guessed = None if context and asked else guess_mapping(table)
+    guessed = None if context and asked and table.hints is None else guess_mapping(table)
     chosen = tuple(context) or (guessed.context if guessed else ())
     found = tuple(label_of(table, name, question or None) for name, question in asked)
     if not found and guessed is not None:
@@ -176,7 +188,8 @@ def choose_columns(
         raise ValueError(
             f"No column looks like a label; name one of {', '.join(table.columns)} with --label."
         )
-    return Mapping(chosen, found, tuple(metadata), split or guess_split(table))
+    kept = tuple(metadata) or (guessed.metadata if guessed else ())
+    return Mapping(chosen, found, kept, split or guess_split(table))
 
 
 def show_columns(table: Table, mapping: Mapping, made: Converted) -> None:

@@ -33,6 +33,7 @@ class Options:
 
     encoding: str | None = None
     takes_long_cells: bool = False
+    shape: str | None = None
 
 
 @dataclass(slots=True)

@@ -18,6 +18,7 @@ from steelyard.imports.delimited import Options, read_delimited
 from steelyard.imports.encodings import Source, find_encoding
 from steelyard.imports.excel import excel_table
 from steelyard.imports.objects import read_objects, table_of
+from steelyard.imports.shapes import read_shape
 from steelyard.imports.splits import split_of
 from steelyard.imports.tables import Part, Refused, Row, Table, TextRows
 from steelyard.imports.unpacked import UnpackedBytes, check_zip
@@ -57,6 +58,7 @@ def read_table(
     sheet: str | None = None,
     encoding: str | None = None,
     long_cells: bool = False,
+    shape: str | None = None,
 ) -> Table:
     """Read a file or a folder as a table.
 
@@ -73,13 +75,15 @@ def read_table(
         Of text: how it is encoded; found when left out.
     long_cells : bool
         Of CSV: take cells of many lines that look like rows as they are.
+    shape : str, optional
+        Of JSON: the program whose export it is, a key of ``SHAPES``; found when left out.
 
     Raises
     ------
     ValueError
         When it cannot be read, or has no rows; the message says what to do.
     """
-    options = Options(encoding, long_cells)
+    options = Options(encoding, long_cells, shape)
     table = _read(source, name, sheet, options)
     if table.rows or set(table.columns) >= _OURS:
         return table
@@ -126,7 +130,10 @@ def _text(source: Source, options: Options) -> Table:
     if start and start in "{[":
         rows, refused, told = read_objects(source, encoding)
         if rows or told:
-            return table_of(rows, refused, told)
+            table = read_shape(rows, refused, told, options.shape)
+            return table or table_of(rows, refused, told)
+    if options.shape is not None:
+        raise ValueError(f"{source.name} is not JSON, which --from reads; leave --from out.")
     opened = read_delimited(source, options, encoding)
     columns, rows_ = opened.columns, opened.rows
     if set(columns) >= _OURS:

@@ -6,7 +6,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, overload
 
@@ -59,6 +59,15 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class Hints:
+    """What columns mean, where the program that wrote them says it."""
+
+    context: tuple[str, ...]
+    labels: tuple[str, ...]
+    metadata: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """What a file has.
 
@@ -76,6 +85,8 @@ class Table:
         What else a user should know of how it was read.
     parts : tuple of Part
         Where the rows of each file begin, if there are several, or they are of splits.
+    hints : Hints, optional
+        What the columns mean, of a program's export.
     """
 
     columns: tuple[str, ...]
@@ -84,6 +95,7 @@ class Table:
     told: str = ""
     notes: list[str] = field(default_factory=list)
     parts: tuple[Part, ...] = ()
+    hints: Hints | None = None
 
     def column(self, name: str) -> Iterator[Any]:
         """Yield the cells of a column, by row."""
@@ -98,10 +110,6 @@ class Table:
         for part, end in zip(self.parts, ends, strict=True):
             for _ in range(part.start, end):
                 yield part
-
-    def with_notes(self, *notes: str) -> Table:
-        """Return the table with further notes."""
-        return replace(self, notes=[*self.notes, *notes])
 
 
 class TextRows(Sequence[Row]):

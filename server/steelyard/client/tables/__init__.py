@@ -22,10 +22,12 @@ from steelyard.client.tables.outcomes import (
     propose_same,
 )
 from steelyard.imports.reading import ENDINGS, are_rows, read_table
+from steelyard.imports.shapes import SHAPES
 from steelyard.imports.tables import Refused, Table, refused_csv
 
 __all__ = [
     "ENDINGS",
+    "SHAPES",
     "Converted",
     "Exported",
     "Label",

@@ -32,6 +32,8 @@ _NO = frozenset({"no", "n", "false", "f", "0"})
 _LEVELS = range(3, 12)
 #: What programs write for no value.
 _NO_VALUES = frozenset({"nan", "null", "#n/a", "<na>"})
+#: Characters of a value that a dataset keeps beside a row, and of its name.
+_LONGEST_BESIDE, _LONGEST_NAME_BESIDE = 512, 64
 #: Characters of a cell that is looked at as a list.
 _LONGEST_LIST = 10_000
 #: Cells that are seldom labels: days and times.
@@ -225,6 +227,10 @@ def guess_mapping(table: Table, known: Sequence[dict[str, Any]] = ()) -> Mapping
     ValueError
         When no column has texts.
     """
+    if table.hints is not None and not known:
+        hinted = [_hinted_label(table, name) for name in table.hints.labels]
+        labels_ = tuple(label for label in hinted if label is not None)
+        return Mapping(table.hints.context, labels_, table.hints.metadata)
     context = _guess_context(table)
     by_id = {str(one["id"]): one for one in known}
     split = guess_split(table)
@@ -240,6 +246,13 @@ def guess_mapping(table: Table, known: Sequence[dict[str, Any]] = ()) -> Mapping
         named = [label for label in guessed if label.column.strip().lower() in _LABELS]
         labels = (named or guessed)[:_MOST_LABELS]
     return Mapping((context,), tuple(labels), split=split)
+
+
+def _hinted_label(table: Table, column: str) -> Label | None:
+    try:
+        return label_of(table, column)
+    except ValueError:
+        return None  # free text, or one answer throughout
 
 
 def guess_split(table: Table) -> str | None:
@@ -329,6 +342,16 @@ def convert(table: Table, mapping: Mapping) -> Converted:
         made.lines.append(sent)
         if side is not None:
             row_sides.append(side)
+    n_long = sum(
+        cells[at[name]] is not None and _beside(cells[at[name]]) is None
+        for name in mapping.metadata
+        for _, cells in table.rows
+    )
+    if n_long:
+        made.notes.append(
+            f"{n_long:,} values of {', '.join(mapping.metadata)} are left out: they are not finite, or "
+            f"longer than {_LONGEST_BESIDE} characters."
+        )
     if n_leaks:
         made.notes.append(f"{n_leaks:,} rows of training have a context of the evaluation side.")
     if len(set(row_sides)) < 2:
@@ -359,11 +382,19 @@ def _row(
         "decisions": [decisions[id_] for id_ in targets],
         "targets": targets,
     }
-    kept = {name: _plain(cells[at[name]]) for name in mapping.metadata}
+    kept = {name[:_LONGEST_NAME_BESIDE]: _beside(cells[at[name]]) for name in mapping.metadata}
     if kept := {name: value for name, value in kept.items() if value is not None}:
         row["metadata"] = kept
     text = json.dumps(row, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.encode() + b"\n"
+
+
+def _beside(cell: Any) -> Any:
+    """Return a cell as metadata has it: lists and objects as JSON; ``None`` for what is too long."""
+    value = _plain(cell)
+    if isinstance(value, dict | list):
+        value = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    return None if isinstance(value, str) and len(value) > _LONGEST_BESIDE else value
 
 
 def _splits(table: Table, mapping: Mapping) -> tuple[list[str | None], list[str]]:
@@ -454,11 +485,16 @@ def _guess_context(table: Table) -> str:
     lengths: dict[str, float] = {}
     of_json: dict[str, float] = {}
     for name in table.columns:
-        texts = [cell for cell in table.column(name) if isinstance(cell, str) and cell.strip()]
-        if texts:
-            # Columns of JSON are long, and seldom what somebody wrote.
-            is_json = all(text.lstrip().startswith(("{", "[")) for text in texts)
-            (of_json if is_json else lengths)[name] = sum(map(len, texts)) / len(texts)
+        n_texts = n_characters = 0
+        # Columns of JSON are long, and seldom what somebody wrote.
+        is_json = True
+        for cell in table.column(name):
+            if isinstance(cell, str) and cell.strip():
+                n_texts += 1
+                n_characters += len(cell)
+                is_json = is_json and cell.lstrip().startswith(("{", "["))
+        if n_texts:
+            (of_json if is_json else lengths)[name] = n_characters / n_texts
     lengths = lengths or of_json
     if not lengths:
         raise ValueError("No column has texts; name the one with the context.")

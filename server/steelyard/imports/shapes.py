@@ -1,0 +1,439 @@
+"""Exports of labelling and evaluation tools, recognised by the names that their objects have.
+
+Each becomes a table with a column for each question. Where several people answered a row, its cell has
+the share of each answer; who said what is kept in columns beside it, ``annotation 1`` and so on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from steelyard.imports.objects import Numbered
+from steelyard.imports.tables import Hints, Refused, Table
+
+#: Columns that a dataset keeps beside a row, at most.
+_MOST_METADATA = 16
+_NOT_LABELLED = "Nobody has answered it; label it, or leave it out."
+
+
+@dataclass(slots=True)
+class Item:
+    """A text with what people said of it: by question, each answer with who gave it."""
+
+    fields: dict[str, Any]
+    answers: dict[str, list[Any]] = field(default_factory=dict)
+    annotations: list[dict[str, Any]] = field(default_factory=list)
+    metadata: dict[str, Any] = field(default_factory=dict)
+    reason: str = ""
+
+    def add(self, by: object, answers: Mapping[str, Any], **beside: Any) -> None:
+        """Add what somebody answered; values that are empty are no answers."""
+        given = {name: value for name, value in answers.items() if value not in (None, "", [])}
+        for name, value in given.items():
+            self.answers.setdefault(name, []).append(value)
+        extra = {name: value for name, value in beside.items() if value not in (None, "", [], {})}
+        if given or extra:
+            who = {} if by in (None, "") else {"by": str(by)}
+            self.annotations.append({**who, **given, **extra})
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a program exports: how its objects are told, what it is called, and its items."""
+
+    title: str
+    matches: Callable[[dict[str, Any]], bool]
+    read: Callable[[Sequence[Numbered]], Iterator[tuple[int, Item]]]
+
+
+def read_shape(
+    rows: Sequence[Numbered], refused: list[Refused], told: str, name: str | None = None
+) -> Table | None:
+    """Return the rows of a known program as a table; ``None`` where no program is recognised.
+
+    Raises
+    ------
+    ValueError
+        When the program is named and the objects are not what it exports.
+    """
+    if name is not None and name not in SHAPES:
+        raise ValueError(f"{name!r} is not a known program; use one of {', '.join(SHAPES)}.")
+    if not rows:
+        return None
+    shapes = SHAPES.values() if name is None else [SHAPES[name]]
+    sample = [row for _, row in rows[:20]]
+    shape = next((shape for shape in shapes if all(map(shape.matches, sample))), None)
+    if shape is None:
+        if name is None:
+            return None
+        raise ValueError(
+            f"The file is not an export of {SHAPES[name].title}: its objects have "
+            f"{', '.join(map(str, sample[0]))}. Leave --from out to read it as a table."
+        )
+    return _table(list(shape.read(rows)), refused, f"{told}, an export of {shape.title}")
+
+
+def _table(items: Sequence[tuple[int, Item]], refused: list[Refused], told: str) -> Table:
+    usable: list[tuple[int, Item]] = []
+    left_out = list(refused)
+    for number, item in items:
+        if item.reason or not item.answers:
+            reason = item.reason or _NOT_LABELLED
+            cells = [json.dumps(item.fields, ensure_ascii=False, default=str)]
+            left_out.append(Refused(number, reason, cells))
+        else:
+            usable.append((number, item))
+    every = [item for _, item in usable]
+    fields = list(dict.fromkeys(name for item in every for name in item.fields))
+    questions = list(dict.fromkeys(name for item in every for name in item.answers))
+    people = range(max((len(item.annotations) for item in every), default=0))
+    metadata = list(dict.fromkeys(name for item in every for name in item.metadata))
+    columns: list[str] = []
+    for name in (*fields, *questions, *(f"annotation {n + 1}" for n in people), *metadata):
+        made, count = name, 2
+        while made in columns:
+            made, count = f"{name} {count}", count + 1
+        columns.append(made)
+    at = len(fields), len(fields) + len(questions)
+    rows = [
+        (
+            number,
+            [
+                *(item.fields.get(name) for name in fields),
+                *(agreed(item.answers.get(name, [])) for name in questions),
+                *(item.annotations[n] if n < len(item.annotations) else None for n in people),
+                *(item.metadata.get(name) for name in metadata),
+            ],
+        )
+        for number, item in usable
+    ]
+    beside = columns[at[1] :]
+    notes = _agreement(every, questions)
+    if len(beside) > _MOST_METADATA:
+        left = ", ".join(beside[_MOST_METADATA:])
+        notes.append(f"A row keeps {_MOST_METADATA} values beside it; these are left out: {left}.")
+    kept = tuple(beside[:_MOST_METADATA])
+    hints = Hints(tuple(columns[: at[0]]), tuple(columns[at[0] : at[1]]), kept)
+    return Table(tuple(columns), rows, left_out, told, notes, hints=hints)
+
+
+def agreed(answers: Sequence[Any]) -> Any:
+    """Return what several people answered: the one answer, or the share of each.
+
+    >>> agreed(["a", "a"]), agreed(["a", "b", "b", "b"]), agreed([["a"], ["a", "b"]])
+    ('a', {'a': 0.25, 'b': 0.75}, ['a'])
+    """
+    if not answers:
+        return None
+    if any(isinstance(answer, list) for answer in answers):
+        # Of several labels at once those that most people gave.
+        lists = [answer if isinstance(answer, list) else [answer] for answer in answers]
+        counts = Counter(str(name) for names in lists for name in dict.fromkeys(map(str, names)))
+        return sorted(name for name, n in counts.items() if 2 * n > len(lists))
+    counts = Counter(_name(answer) for answer in answers)
+    if len(counts) == 1:
+        return answers[0]
+    return {name: round(n / len(answers), 6) for name, n in sorted(counts.items())}
+
+
+def _name(answer: Any) -> str:
+    if isinstance(answer, bool):
+        return "yes" if answer else "no"
+    return str(answer)
+
+
+def _agreement(items: Sequence[Item], questions: Sequence[str]) -> list[str]:
+    """Return how often several people gave the same answer, by question."""
+    notes = []
+    for name in questions:
+        several = [given for item in items if len(given := item.answers.get(name, [])) > 1]
+        if several:
+            n_same = sum(
+                len({json.dumps(one, default=str) for one in given}) == 1 for given in several
+            )
+            notes.append(
+                f"{name}: several answers to {len(several):,} rows, which agree on {n_same:,}; elsewhere "
+                "the label is the share of each answer."
+            )
+    return notes
+
+
+# Argilla: records of version 2, of feedback datasets, and of text classification before.
+
+
+def _is_argilla(row: dict[str, Any]) -> bool:
+    if isinstance(row.get("fields"), Mapping):
+        return "responses" in row or "suggestions" in row
+    return any(name.endswith(".responses") for name in row) or (
+        "annotation" in row and ("prediction" in row or "annotation_agent" in row)
+    )
+
+
+def _read_argilla(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
+    for number, row in rows:
+        if isinstance(row.get("fields"), Mapping):
+            item = Item(dict(row["fields"]), metadata=_metadata(row))
+            responses = row.get("responses")
+            if isinstance(responses, Mapping):
+                _add_by_question(item, responses)
+            else:
+                for response in responses or []:
+                    if response.get("status", "submitted") != "submitted":
+                        continue
+                    values = response.get("values") or {}
+                    answers = {name: one.get("value") for name, one in values.items()}
+                    item.add(response.get("user_id"), answers)
+        elif "annotation" in row:
+            inputs = row.get("inputs") or {"text": row.get("text")}
+            item = Item(dict(inputs), metadata=_metadata(row))
+            item.add(row.get("annotation_agent"), {"label": row["annotation"]})
+        else:
+            item = _flat_record(row)
+        yield number, item
+
+
+def _add_by_question(item: Item, responses: Mapping[str, Any]) -> None:
+    by_person: dict[Any, dict[str, Any]] = {}
+    for question, given in responses.items():
+        for response in given or []:
+            if response.get("status", "submitted") in {"submitted", None}:
+                by_person.setdefault(response.get("user_id"), {})[question] = response.get("value")
+    for person, answers in by_person.items():
+        item.add(person, answers)
+
+
+def _flat_record(row: dict[str, Any]) -> Item:
+    questions = [name.removesuffix(".responses") for name in row if name.endswith(".responses")]
+    beside = {"id", "_server_id", "status", "inserted_at", "updated_at"}
+    item = Item(
+        {name: value for name, value in row.items() if "." not in name and name not in beside},
+        metadata={"id": row["id"]} if row.get("id") is not None else {},
+    )
+    by_person: dict[Any, dict[str, Any]] = {}
+    for question in questions:
+        values = row.get(f"{question}.responses") or []
+        users = row.get(f"{question}.responses.users") or [None] * len(values)
+        states = row.get(f"{question}.responses.status") or ["submitted"] * len(values)
+        for value, user, status in zip(values, users, states, strict=False):
+            if status in {"submitted", None}:
+                by_person.setdefault(user, {})[question] = value
+    for person, answers in by_person.items():
+        item.add(person, answers)
+    return item
+
+
+def _metadata(row: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {"id": row["id"]} if row.get("id") is not None else {}
+    metadata = row.get("metadata")
+    return {**kept, **metadata} if isinstance(metadata, Mapping) else kept
+
+
+# Label Studio: tasks with their annotations, and JSON-MIN with an annotation a row.
+
+
+def _is_label_studio(row: dict[str, Any]) -> bool:
+    if isinstance(row.get("data"), Mapping):
+        return "annotations" in row or "completions" in row
+    return {"annotation_id", "annotator", "lead_time"} <= row.keys()
+
+
+def _read_label_studio(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
+    if not isinstance(rows[0][1].get("data"), Mapping):
+        yield from _read_label_studio_min(rows)
+        return
+    for number, row in rows:
+        item = Item(dict(row["data"]), metadata={"id": row["id"]} if "id" in row else {})
+        for annotation in row.get("annotations") or row.get("completions") or []:
+            if annotation.get("was_cancelled"):
+                continue
+            answers: dict[str, Any] = {}
+            notes: list[str] = []
+            for result in annotation.get("result") or []:
+                value = result.get("value") or {}
+                if result.get("type") == "textarea":
+                    notes += value.get("text") or []
+                elif "start" not in value:
+                    answers[str(result.get("from_name"))] = _choice(value)
+            by = annotation.get("completed_by")
+            by = by.get("email") or by.get("id") if isinstance(by, Mapping) else by
+            item.add(by, answers, notes=notes)
+        yield number, item
+
+
+_MIN_BESIDE = {"id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time"}
+
+
+def _read_label_studio_min(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
+    by_task: dict[Any, tuple[int, Item]] = {}
+    # A question is a name that only labelled rows have values of, and comes before the annotator.
+    fields = _min_fields(rows)
+    for number, row in rows:
+        task = row.get("id")
+        _, item = by_task.setdefault(
+            number if task is None else task,
+            (
+                number,
+                Item(
+                    {name: row[name] for name in fields if name in row},
+                    metadata={} if task is None else {"id": task},
+                ),
+            ),
+        )
+        answers = {
+            name: _choice(value) if isinstance(value, Mapping) else value
+            for name, value in row.items()
+            if name not in _MIN_BESIDE and name not in fields
+        }
+        item.add(row.get("annotator"), answers)
+    yield from by_task.values()
+
+
+def _min_fields(rows: Sequence[Numbered]) -> list[str]:
+    """Return the names that a task has: those before its ``id``, as the program writes them."""
+    names = list(rows[0][1])
+    return names[: names.index("id")] if "id" in names else names[:1]
+
+
+def _choice(value: Mapping[str, Any]) -> Any:
+    for name in ("choices", "taxonomy", "labels"):
+        if isinstance(value.get(name), list):
+            chosen = [one[-1] if isinstance(one, list) and one else one for one in value[name]]
+            return chosen[0] if len(chosen) == 1 else chosen
+    return next((value[name] for name in ("rating", "number") if name in value), None)
+
+
+# doccano: a text with its labels, and comments.
+
+
+def _is_doccano(row: dict[str, Any]) -> bool:
+    text = row.get("text", row.get("data"))
+    return (
+        isinstance(text, str)
+        and "id" in row
+        and _has_label_list(row)
+        and (
+            "Comments" in row or "comments" in row or row.keys() <= {"id", "text", "data", "label"}
+        )
+    )
+
+
+def _has_label_list(row: Mapping[str, Any]) -> bool:
+    return isinstance(row.get("label", row.get("labels")), list)
+
+
+def _read_doccano(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
+    for number, row in rows:
+        labels = row.get("label", row.get("labels")) or []
+        item = Item({"text": row.get("text", row.get("data"))}, metadata={"id": row["id"]})
+        if any(isinstance(label, list) for label in labels):
+            item.reason = "Its labels are of spans, not of the text; export a text classification."
+        else:
+            item.answers = {"label": [labels]} if labels else {}
+            comments = row.get("Comments", row.get("comments"))
+            if comments:
+                item.annotations.append({"notes": comments})
+        yield number, item
+
+
+# Prodigy: accepted, rejected and ignored answers, one a person and text.
+
+
+def _is_prodigy(row: dict[str, Any]) -> bool:
+    return row.get("answer") in {"accept", "reject", "ignore"} and "text" in row
+
+
+def _read_prodigy(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
+    by_text: dict[Any, tuple[int, Item]] = {}
+    for number, row in rows:
+        text, answer = row["text"], row["answer"]
+        by = row.get("_annotator_id") or row.get("_session_id")
+        key = row.get("_input_hash", text)
+        if answer == "ignore" or (answer == "reject" and "label" not in row):
+            item = Item({"text": text}, reason=f"Its answer is {answer}, which names no label.")
+            yield number, item
+            continue
+        if row.get("spans") and "label" not in row and "accept" not in row:
+            yield number, Item({"text": text}, reason="Its labels are of spans, not of the text.")
+            continue
+        metadata = row["meta"] if isinstance(row.get("meta"), Mapping) else {}
+        _, item = by_text.setdefault(key, (number, Item({"text": text}, metadata=dict(metadata))))
+        if "accept" in row:
+            chosen = list(row["accept"])
+            is_single = row.get("config", {}).get("choice_style", "single") == "single"
+            answers = {"label": chosen[0] if is_single and len(chosen) == 1 else chosen}
+        else:
+            answers = {str(row["label"]): answer == "accept"}
+        item.add(by, answers)
+    yield from by_text.values()
+
+
+# Langfuse: items of a dataset with what is expected.
+
+
+def _is_langfuse(row: dict[str, Any]) -> bool:
+    return "input" in row and ("expectedOutput" in row or "expected_output" in row)
+
+
+def _read_langfuse(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
+    for number, row in rows:
+        fields = row["input"] if isinstance(row["input"], Mapping) else {"input": row["input"]}
+        expected = row.get("expectedOutput", row.get("expected_output"))
+        item = Item(dict(fields), metadata=_metadata(row))
+        if row.get("status") == "ARCHIVED":
+            item.reason = "It is archived."
+        elif isinstance(expected, Mapping):
+            item.answers = {
+                str(name): [value] for name, value in expected.items() if value is not None
+            }
+        elif expected not in (None, ""):
+            item.answers = {"expected": [expected]}
+        yield number, item
+
+
+# promptfoo: tests with variables and assertions.
+
+
+def _is_promptfoo(row: dict[str, Any]) -> bool:
+    return isinstance(row.get("vars"), Mapping)
+
+
+def _read_promptfoo(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
+    for number, row in rows:
+        item = Item(dict(row["vars"]), metadata=_metadata(row))
+        if row.get("description"):
+            item.metadata["description"] = row["description"]
+        expected = item.fields.pop("__expected", None)
+        values = [] if expected is None else [_expected(str(expected))]
+        values += [
+            assertion.get("value")
+            for assertion in row.get("assert") or []
+            if isinstance(assertion, Mapping) and assertion.get("type") in {"equals", "iequals"}
+        ]
+        values = [value for value in values if value not in (None, "")]
+        if len(values) == 1:
+            item.answers = {"expected": values}
+        else:
+            item.reason = "It has no one assertion 'equals', which names a label."
+        yield number, item
+
+
+def _expected(text: str) -> str | None:
+    kind, separator, value = text.partition(":")
+    if not separator or " " in kind.strip():
+        return text
+    return value.strip() if kind.strip() == "equals" else None
+
+
+#: What ``--from`` names.
+SHAPES = {
+    "argilla": Shape("Argilla", _is_argilla, _read_argilla),
+    "label-studio": Shape("Label Studio", _is_label_studio, _read_label_studio),
+    "prodigy": Shape("Prodigy", _is_prodigy, _read_prodigy),
+    "doccano": Shape("doccano", _is_doccano, _read_doccano),
+    "langfuse": Shape("Langfuse", _is_langfuse, _read_langfuse),
+    "promptfoo": Shape("promptfoo", _is_promptfoo, _read_promptfoo),
+}

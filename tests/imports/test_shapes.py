@@ -1,0 +1,154 @@
+"""Exports of other programs, by their public schemas: recognised, with who said what."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from steelyard.client.tables import convert, guess_mapping, read_table
+
+
+def converted(rows, **options):
+    table = read_table("\n".join(map(json.dumps, rows)).encode(), **options)
+    made = convert(table, guess_mapping(table))
+    return table, made, [json.loads(line) for line in made.lines]
+
+
+def argilla(n, *answers):
+    responses = [{"value": answer, "user_id": f"u{place}"} for place, answer in enumerate(answers)]
+    return {
+        "id": f"r{n}",
+        "fields": {"text": f"message {n}"},
+        "metadata": {"source": "mail"},
+        "suggestions": {"team": {"value": "billing", "score": 0.9, "agent": "model"}},
+        "responses": {"team": responses},
+        "vectors": {},
+    }
+
+
+def test_argilla_keeps_who_said_what_and_disagreement():
+    rows = [argilla(1, "billing", "shipping"), argilla(2, "shipping", "shipping"), argilla(3)]
+    table, made, found = converted(rows)
+    assert table.told.endswith("an export of Argilla")
+    assert table.notes[0].startswith("team: several answers to 2 rows, which agree on 1;")
+    assert [row["context"] for row in found] == ["message 1", "message 2"]
+    assert [row["targets"]["team"] for row in found] == [
+        {"billing": 0.5, "shipping": 0.5},
+        "shipping",
+    ]
+    assert found[0]["metadata"] == {
+        "id": "r1",
+        "source": "mail",
+        "annotation 1": '{"by":"u0","team":"billing"}',
+        "annotation 2": '{"by":"u1","team":"shipping"}',
+    }
+    assert [row.line for row in made.refused] == [3]
+
+
+FLAT = [
+    {"id": "1", "text": "one text", "q.responses": ["a", "b"], "q.responses.users": ["x", "y"],
+     "q.responses.status": ["submitted", "discarded"]},
+    {"id": "2", "text": "two text", "q.responses": ["b"], "q.responses.users": ["x"],
+     "q.responses.status": ["submitted"]},
+]  # fmt: skip
+FEEDBACK = [
+    {"fields": {"text": f"{name} text"}, "responses": [
+        {"user_id": "x", "values": {"q": {"value": answer}}, "status": "submitted"},
+        {"user_id": "y", "values": {"q": {"value": "c"}}, "status": "discarded"},
+    ]}
+    for name, answer in (("one", "a"), ("two", "b"))
+]  # fmt: skip
+BEFORE = [
+    {"text": f"{name} text", "annotation": answer, "annotation_agent": "x", "prediction": None}
+    for name, answer in (("one", "a"), ("two", "b"))
+]
+LABEL_STUDIO = [
+    {"id": n, "data": {"text": f"{name} text"}, "predictions": [], "annotations": [
+        {"completed_by": {"id": 1, "email": "x"}, "was_cancelled": False, "result": [
+            {"from_name": "q", "to_name": "text", "type": "choices", "value": {"choices": [answer]}},
+            {"from_name": "why", "to_name": "text", "type": "textarea", "value": {"text": ["so"]}},
+        ]},
+        {"completed_by": 2, "was_cancelled": True, "result": []},
+    ]}
+    for n, (name, answer) in enumerate((("one", "a"), ("two", "b")))
+]  # fmt: skip
+MIN = [
+    {"text": f"{name} text", "id": n, "q": answer, "annotator": "x", "annotation_id": n,
+     "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z", "lead_time": 2.5}
+    for n, (name, answer) in enumerate((("one", "a"), ("two", "b")))
+]  # fmt: skip
+LANGFUSE = [
+    {"id": "i1", "input": "one text", "expectedOutput": "a", "metadata": None, "status": "ACTIVE"},
+    {"id": "i2", "input": "two text", "expectedOutput": "b", "metadata": None, "status": "ACTIVE"},
+    {"id": "i3", "input": "three", "expectedOutput": "b", "metadata": None, "status": "ARCHIVED"},
+]
+PROMPTFOO = [
+    {"vars": {"text": f"{name} text"}, "assert": [{"type": "equals", "value": answer}]}
+    for name, answer in (("one", "a"), ("two", "b"))
+]
+PLAIN = {
+    "argilla": [FLAT, FEEDBACK, BEFORE],
+    "label-studio": [LABEL_STUDIO, MIN],
+    "langfuse": [LANGFUSE],
+    "promptfoo": [
+        PROMPTFOO,
+        [*PROMPTFOO, {"vars": {"text": "x"}, "assert": [{"type": "llm-rubric"}]}],
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"), [(name, rows) for name, several in PLAIN.items() for rows in several]
+)
+def test_an_export_is_recognised_and_read(name, rows):
+    by_name = converted(rows, shape=name)
+    _, made, found = converted(rows)
+    assert by_name[2] == found
+    assert [row["context"] for row in found] == ["one text", "two text"]
+    assert [list(row["targets"].values()) for row in found] == [["a"], ["b"]]
+    assert len(made.refused) == len(rows) - 2
+    if name in {"argilla", "label-studio"}:
+        people = {json.loads(row["metadata"]["annotation 1"])["by"] for row in found}
+        assert people == {"x"}
+    if rows is LABEL_STUDIO:
+        assert json.loads(found[0]["metadata"]["annotation 1"])["notes"] == ["so"]
+    with pytest.raises(ValueError, match="is not an export of doccano"):
+        converted(rows, shape="doccano")
+
+
+def test_doccano_has_lists_of_labels_and_comments():
+    rows = [
+        {"id": 1, "text": "one text", "label": ["a"], "Comments": ["unsure"]},
+        {"id": 2, "text": "two text", "label": ["b"], "Comments": []},
+        {"id": 3, "text": "three text", "label": [[0, 5, "a"]], "Comments": []},
+    ]
+    _, made, found = converted(rows)
+    assert [row["targets"] for row in found] == [{"label": "a"}, {"label": "b"}]
+    assert json.loads(found[0]["metadata"]["annotation 1"]) == {"notes": ["unsure"]}
+    assert "of spans" in made.refused[0].reason
+
+
+def test_prodigy_accepts_rejects_and_ignores():
+    def task(n, label, answer, by):
+        return {"text": f"message {n}", "label": label, "answer": answer, "_input_hash": n,
+                "_annotator_id": by, "_view_id": "classification"}  # fmt: skip
+
+    rows = [
+        task(1, "URGENT", "accept", "x"), task(1, "URGENT", "reject", "y"),
+        task(2, "URGENT", "reject", "x"), task(3, "URGENT", "ignore", "x"),
+    ]  # fmt: skip
+    _, made, found = converted(rows)
+    assert [row["targets"] for row in found] == [
+        {"URGENT": {"no": 0.5, "yes": 0.5}},
+        {"URGENT": "no"},
+    ]
+    assert found[0]["decisions"][0]["kind"] == "binary"
+    assert [row.line for row in made.refused] == [4]
+    options = [{"id": "a", "text": "A"}, {"id": "b", "text": "B"}]
+    choices = [
+        {"text": f"message {n}", "options": options, "accept": [chosen], "answer": "accept"}
+        for n, chosen in enumerate("ab")
+    ]
+    _, _, found = converted(choices)
+    assert [row["targets"] for row in found] == [{"label": "a"}, {"label": "b"}]
