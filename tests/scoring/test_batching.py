@@ -576,3 +576,14 @@ def test_a_batched_answer_is_the_unbatched_one(drawn):
     first, shared = scorer.calls
     assert first == ["first"]
     assert sorted(shared) == sorted(context for context, _ in drawn)
+
+
+def test_memory_goes_back_after_a_large_call_alone(monkeypatch):
+    trimmed = threading.Event()
+    monkeypatch.setattr(batching, "trim_memory", trimmed.set)
+    batcher = Batcher(HashingScorer())
+    assert batcher.submit(make_request("c" * SHORT_CHARACTERS)).result(PATIENCE_S)
+    assert not trimmed.wait(0.05)
+    assert batcher.submit(make_request("c" * BATCH_CHARACTERS)).result(PATIENCE_S)
+    assert trimmed.wait(PATIENCE_S)
+    assert batcher.close()

@@ -24,7 +24,7 @@ from sanic.signals import SignalRouter
 
 from steelyard.http.draining import Drain
 from steelyard.http.framing import StrictHttp
-from steelyard.http.transfers import keep_memory_whole
+from steelyard.memory import keep_memory_whole
 
 #: Connections that wait to be accepted.
 _BACKLOG = 1024

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import ctypes
 from collections import Counter
 from dataclasses import dataclass
 
-import pyarrow as pa
 from sanic import Request
 
 from steelyard.caller import Caller
 from steelyard.errors import QueueFullError
+from steelyard.memory import trim_memory
 
 #: Bodies up to this many bytes are not counted: connections bound them.
 FREE_BYTES = 64 * 1024
@@ -22,9 +20,6 @@ RECEIVED_BYTES, SENT_BYTES = 64 * 1024 * 1024, 128 * 1024 * 1024
 WAIT_S, MAX_WAITING = 5.0, 256
 #: Seconds from a transfer's end until free memory goes back to the system.
 _TRIM_AFTER_S = 1.0
-#: Of glibc's malloc.h; blocks from so many bytes are mapped alone.
-_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
-_LARGE_BYTES, _HEAPS = 1024 * 1024, 2
 
 
 @dataclass(slots=True, eq=False)
@@ -99,25 +94,6 @@ class Transfers:
     def _trim(self) -> None:
         self._trimming = None
         self._trimmer = asyncio.get_running_loop().run_in_executor(None, trim_memory)
-
-
-def trim_memory() -> None:
-    """Return free memory to the system, where the C library can."""
-    pa.default_memory_pool().release_unused()
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
-
-
-def keep_memory_whole() -> None:
-    """Make the C library return large blocks when they are freed, and keep few heaps.
-
-    glibc raises its threshold for large blocks with each that is freed, and gives each thread a heap:
-    a pass's buffers then stay between small things that live on.
-    """
-    with contextlib.suppress(OSError, AttributeError):
-        c_library = ctypes.CDLL(None)
-        c_library.mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
-        c_library.mallopt(_M_ARENA_MAX, _HEAPS)
 
 
 def _full() -> QueueFullError:

@@ -24,6 +24,7 @@ from steelyard.errors import (
     InternalError,
     SteelyardError,
 )
+from steelyard.memory import trim_memory
 from steelyard.scoring.cancellation import only_while
 from steelyard.scoring.protocol import ScoredDecision, Scorer
 from steelyard.scoring.shares import TURN_CHARACTERS, FairQueue, Share
@@ -48,6 +49,8 @@ _FIRST_SPEED = 30_000.0
 _SMOOTHING = 0.2
 #: A request may go between the passes of one this many times as long.
 _LONGER = 4
+#: Characters of a call after which free memory goes back to the system.
+_LARGE_CHARACTERS = BATCH_CHARACTERS // 2
 #: Seconds for which the long lane stops between two passes, at most.
 _STOP_S = 1.0
 #: Bounds of Retry-After, in seconds.
@@ -316,6 +319,9 @@ class Batcher:
                 if not batch:
                     return
             self._begin(lane, batch)
+            if sum(entry.characters for entry in batch) >= _LARGE_CHARACTERS:
+                # Long texts leave hundreds of megabytes of small free blocks behind.
+                trim_memory()
 
     def _begin(self, lane: _Lane, batch: Sequence[_Waiting]) -> None:
         live = [entry for entry in batch if entry.answer.set_running_or_notify_cancel()]

@@ -1,0 +1,32 @@
+"""Memory that was freed, given back to the system."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import sys
+
+#: Of glibc's malloc.h; blocks from so many bytes are mapped alone.
+_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
+_LARGE_BYTES, _HEAPS = 1024 * 1024, 2
+
+
+def trim_memory() -> None:
+    """Return free memory to the system, where the C library can."""
+    arrow = sys.modules.get("pyarrow")  # slow to load, and without it nothing is held there
+    if arrow is not None:
+        arrow.default_memory_pool().release_unused()
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def keep_memory_whole() -> None:
+    """Make the C library return large blocks when they are freed, and keep few heaps.
+
+    glibc raises its threshold for large blocks with each that is freed, and gives each thread a heap:
+    a pass's buffers then stay between small things that live on.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        c_library = ctypes.CDLL(None)
+        c_library.mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
+        c_library.mallopt(_M_ARENA_MAX, _HEAPS)
