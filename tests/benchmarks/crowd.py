@@ -28,7 +28,16 @@ LONG, PUBLIC_LONG = 200_000, 240_000
 #: Seconds between two requests of the quiet account.
 _PAUSE_S = 0.2
 _START_S = 120
-_ROWS = ("quiet, alone", "quiet, beside a crowd", "quiet, beside the public")
+_ROWS = (
+    "quiet, alone",
+    "quiet, beside a crowd",
+    "quiet, beside the public",
+    "quiet, beside short calls",
+    "quiet, beside short calls and a stream",
+    "quiet, beside uploads",
+)
+#: Connections of the crowd of short calls, and uploads at once.
+_SHORT_CALLS, _UPLOADS = 100, 4
 
 
 @dataclass(slots=True)
@@ -48,15 +57,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--against", metavar="PYTHON", help="interpreter that has another version")
     parser.add_argument("--seconds", type=float, default=15.0, help="of each measurement")
-    parser.add_argument("--clients", type=int, nargs="+", default=[32, 200, 600])
+    parser.add_argument("--clients", type=int, nargs="*", default=[32, 200, 600])
+    parser.add_argument("--rows", type=int, default=30_000, help="of an upload: some 15 MB")
+    parser.add_argument("--rounds", type=int, default=1, help="of which the medians are printed")
     parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args(arguments)
     pythons = {"this": sys.executable} | ({"before": options.against} if options.against else {})
     print("\n".join(describe_machine()))
-    results = {}
-    for name, python in pythons.items():
-        with serving(python) as (port, keys):
-            results[name] = asyncio.run(_measure(port, keys, options.seconds, options.clients))
+    rounds: dict[str, list[dict[str, Any]]] = {name: [] for name in pythons}
+    for _ in range(options.rounds):
+        for name, python in pythons.items():
+            with serving(python) as (port, keys):
+                measured = asyncio.run(
+                    _measure(port, keys, options.seconds, options.clients, options.rows)
+                )
+                rounds[name].append(measured)
+    results = {name: _medians(measured) for name, measured in rounds.items()}
     print(_tables(results))
     if options.json:
         options.json.write_text(json.dumps(results, indent=1) + "\n")
@@ -113,7 +129,7 @@ def port_of(path: Path, process: subprocess.Popen[bytes]) -> int:
 
 
 async def _measure(
-    port: int, keys: dict[str, str], seconds: float, n_clients: Sequence[int]
+    port: int, keys: dict[str, str], seconds: float, n_clients: Sequence[int], n_rows: int
 ) -> dict[str, Any]:
     short = make_payload(context=make_context(CONTEXTS["short"], 0), n_questions=1, n_outcomes=4)
     long = make_payload(context=make_context(LONG, 1), n_questions=1, n_outcomes=4)
@@ -121,6 +137,8 @@ async def _measure(
     bearer = {name: {"Authorization": f"Bearer {key}"} for name, key in keys.items()}
     quiet = make_request(port, short, bearer["quiet"])
     noisy = make_request(port, short, bearer["crowd"])
+    four = make_payload(context=make_context(CONTEXTS["short"], 0), n_questions=4, n_outcomes=4)
+    calls = [make_request(port, four, bearer["crowd"])] * _SHORT_CALLS
     heavy = make_request(port, long, bearer["crowd"])
     public = make_request(port, free, {}).replace(b"/v1/decide", b"/v1/playground/decide", 1)
     await repeat(port, quiet, Seen(), 2.0, 0.0)  # the first answers load and measure
@@ -129,13 +147,21 @@ async def _measure(
         _ROWS[0]: [],
         _ROWS[1]: [heavy, *[noisy] * 200],
         _ROWS[2]: [public] * 3,
+        _ROWS[3]: calls,
+        _ROWS[4]: [heavy, *calls],
+        _ROWS[5]: [_make_upload(port, bearer["crowd"], n_rows)] * _UPLOADS,
     }
     for name, others in crowds.items():
         seen, beside = Seen(), Seen()
         async with crowd(port, others, beside):
             await asyncio.sleep(1.0 if others else 0.0)
             await repeat(port, quiet, seen, seconds, _PAUSE_S)
-        rows[name] = _figures(seen)
+        alone = rows.get(_ROWS[0], {}).get("p95_ms", seen.quantile(0.95))
+        total = beside.statuses.total()
+        rows[name] = _figures(seen) | {
+            "times_alone": seen.quantile(0.95) / alone,
+            "others_refused": 1 - beside.statuses[200] / total if total else 0.0,
+        }
     for number in n_clients:
         seen = Seen()
         began = time.monotonic()
@@ -145,6 +171,37 @@ async def _measure(
             figures = _figures(seen) | {"a_second": seen.statuses[200] / answered_in_s}
         rows[f"{number} clients"] = figures
     return rows
+
+
+def _make_upload(port: int, headers: dict[str, str], n_rows: int) -> bytes:
+    decision = {"id": "team", "question": "Which team?", "outcomes": ["billing", "shipping"]}
+    rows = [
+        {
+            "context": f"{number} {make_context(300, number % 50)}",
+            "decisions": [decision],
+            "targets": {"team": decision["outcomes"][number % 2]},
+        }
+        for number in range(n_rows)
+    ]
+    body = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    request = make_request(port, body, {**headers, "X-Dataset-Name": "uploaded"})
+    request = request.replace(b"/v1/decide", b"/v1/datasets", 1)
+    return request.replace(b"application/json", b"application/x-ndjson", 1)
+
+
+def _medians(rounds: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the median of each figure, and the answers of all rounds together."""
+    merged: dict[str, Any] = {}
+    for name in rounds[0]:
+        rows = [one[name] for one in rounds]
+        statuses: Counter[str] = sum((Counter(row["statuses"]) for row in rows), Counter())
+        figures = {
+            key: float(np.median([row[key] for row in rows]))
+            for key in rows[0]
+            if key != "statuses"
+        }
+        merged[name] = figures | {"statuses": dict(sorted(statuses.items()))}
+    return merged
 
 
 def _figures(seen: Seen) -> dict[str, Any]:
@@ -194,16 +251,28 @@ async def _read(reader: asyncio.StreamReader) -> tuple[int, float]:
 
 
 def _tables(results: dict[str, dict[str, Any]]) -> str:
-    header = ["server", "measured", "p50 ms", "p95 ms", "times alone", "answered/s", "statuses"]
+    header = [
+        "server", "measured", "p50 ms", "p95 ms", "times alone", "others refused", "answered/s",
+        "statuses",
+    ]  # fmt: skip
     body = []
     for server, rows in results.items():
-        alone = rows[_ROWS[0]]["p95_ms"]
         for name, row in rows.items():
-            times = f"{row['p95_ms'] / alone:.1f}" if name in _ROWS else ""
+            times = f"{row['times_alone']:.1f}" if name in _ROWS else ""
+            refused = f"{row['others_refused']:.0%}" if name in _ROWS else ""
             rate = f"{row['a_second']:.0f}" if "a_second" in row else ""
             told = ", ".join(f"{status}: {n}" for status, n in row["statuses"].items())
             body.append(
-                [server, name, f"{row['p50_ms']:.1f}", f"{row['p95_ms']:.1f}", times, rate, told]
+                [
+                    server,
+                    name,
+                    f"{row['p50_ms']:.1f}",
+                    f"{row['p95_ms']:.1f}",
+                    times,
+                    refused,
+                    rate,
+                    told,
+                ]
             )
     return text_table(header, body)
 

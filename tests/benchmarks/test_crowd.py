@@ -11,15 +11,18 @@ import pytest
 def test_a_run_measures_a_quiet_account_beside_crowds(script, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("STEELYARD_ENGINE", "hashing")
     figures = tmp_path / "figures.json"
-    given = ["--seconds", "0.3", "--clients", "2", "--json", str(figures)]
+    given = ["--seconds", "0.3", "--clients", "2", "--rows", "200", "--json", str(figures)]
     assert script("crowd").main(given) == 0
     rows = json.loads(figures.read_text())["this"]
     assert list(rows) == [
-        "quiet, alone", "quiet, beside a crowd", "quiet, beside the public", "2 clients",
+        "quiet, alone", "quiet, beside a crowd", "quiet, beside the public",
+        "quiet, beside short calls", "quiet, beside short calls and a stream",
+        "quiet, beside uploads", "2 clients",
     ]  # fmt: skip
     for row in rows.values():
         assert set(row["statuses"]) <= {"200", "503"}
         assert 0 < row["p50_ms"] <= row["p95_ms"]
+    assert rows["quiet, beside uploads"]["others_refused"] < 1
     assert rows["2 clients"]["a_second"] > 0
     assert "quiet, beside a crowd" in capsys.readouterr().out
 
