@@ -3,7 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from steelyard.families.trainer.features import choose_base_rows, compute_features, reading_cost
+from steelyard.families.trainer.features import (
+    base_characters,
+    choose_base_rows,
+    compute_features,
+    reading_cost,
+)
 from steelyard.scoring.hashing import HashingScorer
 from support.tuning_rows import LEVEL, TEAM, WIDTH, WordScorer, make_row, team_rows
 
@@ -94,6 +99,10 @@ def test_the_base_reads_as_many_rows_of_each_decision_within_a_bound():
     backwards = choose_base_rows(rows[::-1], bound)
     assert {rows[::-1][i].context for i in backwards} == {rows[i].context for i in chosen}
     assert choose_base_rows(rows, 10**9) == list(range(len(rows)))
+    assert choose_base_rows(rows) == choose_base_rows(rows, 120_000)
+    assert [base_characters(n) for n in (8, 480, 1_000, 9_000)] == [
+        120_000, 120_000, 250_000, 600_000,
+    ]  # fmt: skip
 
 
 def test_a_scorer_without_vectors_gives_none(tmp_path):

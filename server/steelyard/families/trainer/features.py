@@ -32,8 +32,9 @@ from steelyard.scoring.protocol import ScoredDecision, Scorer
 
 Floats = NDArray[np.float32]
 
-#: Characters that the base reads of a fine-tune's rows, at most: 150,000 tokens.
-BASE_CHARACTERS = 600_000
+#: Characters that the base reads of a fine-tune's rows: at most, 150,000 tokens; at most where rows
+#: are few; and of a row, where that is between the two.
+BASE_CHARACTERS, FEW_CHARACTERS, CHARACTERS_A_ROW = 600_000, 120_000, 250
 #: Characters that an outcome costs beside its own.
 _OUTCOME_CHARACTERS = 8
 #: Decisions of up to this many outcomes keep the vectors at their outcomes' markers.
@@ -88,8 +89,18 @@ def compute_features(
     return Features(width, vectors, base)
 
 
-def choose_base_rows(rows: Sequence[TuningRow], characters: int = BASE_CHARACTERS) -> list[int]:
+def base_characters(n_rows: int) -> int:
+    """Return how many characters the base reads of so many rows.
+
+    Of few rows with many outcomes it would read for longer than everything else takes together, and
+    heads of such decisions are made of contexts alone.
+    """
+    return min(max(CHARACTERS_A_ROW * n_rows, FEW_CHARACTERS), BASE_CHARACTERS)
+
+
+def choose_base_rows(rows: Sequence[TuningRow], characters: int | None = None) -> list[int]:
     """Choose the rows that the base reads: as many of each decision, until the bound."""
+    characters = base_characters(len(rows)) if characters is None else characters
     drawn = sorted(
         (hashlib.sha256(row.context_sha256.encode()).digest(), fingerprint(row.decision), i)
         for i, row in enumerate(rows)
