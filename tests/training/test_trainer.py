@@ -336,7 +336,8 @@ def test_starts_are_compared_on_questions_of_nobody(make_trainer, data) -> None:
     assert 0 <= everyday["flips"] <= 1
     assert 0 <= everyday["auc"] <= 1
     assert found["tasks"]["tickets"]["log_loss"] > 0
-    assert found["held_out"] == found["tasks"]["tickets"]
+    assert found["tasks"]["tickets"]["n"] > 0
+    assert found["held_out"].items() <= found["tasks"]["tickets"].items()
 
 
 def test_everyday_questions_are_answered_yes_and_no() -> None:

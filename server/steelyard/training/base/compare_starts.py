@@ -6,6 +6,7 @@ at the end of every round all have seen as many. A run that was stopped goes on 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -86,8 +87,15 @@ class Judge:
         return {"everyday": everyday, "held_out": mean, "tasks": tasks}
 
     def _temperatures(self, ask: Any) -> TemperatureTable:
-        logits = [_log(p) for request in self._chosen.requests for p in ask(request)]
-        return fit_temperature_table(self._chosen.kinds, logits, self._chosen.targets)
+        kinds, logits, targets = [], [], []
+        known = iter(self._chosen.targets)
+        for request in self._chosen.requests:
+            mine = [next(known) for _ in request.decisions]
+            with suppress(ValueError):  # outcomes of other tasks may leave a context no room
+                logits += [_log(p) for p in ask(request)]
+                kinds += [decision.kind for decision in request.decisions]
+                targets += mine
+        return fit_temperature_table(kinds, logits, targets)
 
 
 def _log(probabilities: Answer) -> Answer:
@@ -99,11 +107,15 @@ def _task(rows: list[Row], ask: Any) -> dict[str, float]:
     for row in rows:
         examples = plain_examples(row)
         decisions = tuple(example.decision for example in examples)
-        answers = ask(RenderedRequest(render_context(row.context), decisions))
+        try:
+            answers = ask(RenderedRequest(render_context(row.context), decisions))
+        except ValueError:  # too many outcomes for a row of training
+            continue
         for example, p in zip(examples, answers, strict=True):
             hits.append(int(np.argmax(p)) == int(np.argmax(example.targets)))
             losses.append(-float(np.asarray(example.targets) @ np.log(np.clip(p, 1e-9, None))))
     return {
+        "n": len(hits),
         "accuracy": round(float(np.mean(hits)), 4),
         "log_loss": round(float(np.mean(losses)), 4),
     }
