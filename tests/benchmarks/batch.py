@@ -19,8 +19,7 @@ from workloads import make_context
 
 from steelyard.app.deployment import open_deployment
 from steelyard.batch.scoring import Questions, decide_file
-from steelyard.decisions.kinds import render_decision
-from steelyard.decisions.rendering import RenderedRequest
+from steelyard.decisions.rendering import RenderedRequest, render_decision
 from steelyard.settings import read_settings
 
 _TEAM = {

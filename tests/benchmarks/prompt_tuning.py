@@ -27,8 +27,8 @@ from quality_tables import text_table
 
 from steelyard.calibration.intervals import proportion_interval
 from steelyard.calibration.temperature import TemperatureTable
-from steelyard.decisions.kinds import Decision, render_decision
-from steelyard.decisions.rendering import RenderedRequest, render_context
+from steelyard.decisions.kinds import Decision
+from steelyard.decisions.rendering import RenderedRequest, render_context, render_decision
 from steelyard.prompt_tuning.candidates import Candidates
 from steelyard.prompt_tuning.proof import losses_of, prove, shares_of
 from steelyard.prompt_tuning.reading import (

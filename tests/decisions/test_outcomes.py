@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.decisions.kinds import Outcomes
-from steelyard.decisions.outcomes import read_outcomes
+from steelyard.decisions.validation import read_outcomes
 from steelyard.wire.violations import Violations
 from support.strategies import few, outcome_fields
 

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from steelyard.decisions.kinds import Outcomes, render_decision
+from steelyard.decisions.kinds import Outcomes
+from steelyard.decisions.rendering import render_decision
 from steelyard.dialects.openai.mapping import error_body, read_decisions
 from steelyard.errors import (
     EngineUnavailableError,

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from steelyard.decisions.kinds import Outcomes, render_decision
+from steelyard.decisions.kinds import Outcomes
+from steelyard.decisions.rendering import render_decision
 from steelyard.dialects.systemone.mapping import read_systemone, translate_systemone
 from steelyard.errors import ImagesNotSupportedError, InvalidRequestError
 from support.factories import make_service

@@ -20,8 +20,8 @@ def test_long_names_are_listed_within_a_bound_of_bytes() -> None:
     assert len(found.listed) + found.n_unlisted == MAX_DETAILS
     sent = msgspec.json.encode([violation.body() for violation in found.listed])
     assert len(sent) < MAX_DETAILS_BYTES + 32 * 1024
-    assert found.touches((*BODY, *names))
-    assert found.has((*BODY, *names, MAX_DETAILS - 1))
+    assert (*BODY, *names) in found.touched
+    assert (*BODY, *names, MAX_DETAILS - 1) in found.paths
 
 
 def test_the_first_violation_at_a_place_is_the_one_told() -> None:
@@ -34,16 +34,16 @@ def test_the_first_violation_at_a_place_is_the_one_told() -> None:
 def test_a_place_is_touched_by_what_is_below_it() -> None:
     found = Violations()
     found.add(("body", "a", 0, "b"), "is wrong.", "one")
-    assert found.touches(("body", "a"))
-    assert not found.has(("body", "a"))
-    assert not found.touches(("body", "a", 1))
+    assert ("body", "a") in found.touched
+    assert ("body", "a") not in found.paths
+    assert ("body", "a", 1) not in found.touched
 
 
 def test_past_the_bound_violations_are_counted() -> None:
     found = Violations()
     for index in range(MAX_DETAILS + 7):
         found.add(("body", index), "is wrong.", "one")
-    assert found.touches(("body", MAX_DETAILS + 6))
+    assert ("body", MAX_DETAILS + 6) in found.touched
     with pytest.raises(InvalidRequestError, match=f"{MAX_DETAILS + 6} more problems") as caught:
         found.raise_if_any()
     assert caught.value.details is not None

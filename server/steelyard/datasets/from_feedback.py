@@ -268,7 +268,7 @@ def read_rows_from_feedback(payload: object) -> RowsFromFeedback:
     if fields.get("dataset_version") is not None and dataset_id is None:
         found.add((*BODY, "dataset_version"), "goes with dataset_id; leave it out.", "refused")
     since, until = fields.get("since"), fields.get("until")
-    is_told = not (found.touches((*BODY, "since")) or found.touches((*BODY, "until")))
+    is_told = not ((*BODY, "since") in found.touched or (*BODY, "until") in found.touched)
     if since is not None and until is not None and is_told and until <= since:
         found.add((*BODY, "until"), "is not after since; give a later time.", "empty_range")
     found.raise_if_any()

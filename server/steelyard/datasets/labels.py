@@ -65,7 +65,7 @@ def read_labels(
         values = _read_values(supervision, item, outcomes, (*path, id_), found)
         if values is not None:
             read[id_] = values
-    if found.touches(path) or len(read) < len(value):
+    if path in found.touched or len(read) < len(value):
         return None
     return _labels(supervision, read, names)
 
@@ -90,7 +90,7 @@ def _read_values(
             found.add((*path, name), f"is {show(value)}; give a number.", "wrong_type")
         elif supervision == "targets" and not 0 <= value <= 1:
             found.add((*path, name), f"is {show(value)}; give 0 to 1.", "out_of_range")
-    if found.touches(path):
+    if path in found.touched:
         return None
     values = {name: float(value) for name, value in item.items()}
     return (_check_sum if supervision == "targets" else _check_complete)(values, names, path, found)
@@ -114,7 +114,7 @@ def _check_complete(
     for name in names:
         if name not in values:
             found.add((*path, name), "is missing; reward every outcome.", "missing")
-    return None if found.touches(path) else values
+    return None if path in found.touched else values
 
 
 def _top(by_name: Mapping[str, float], names: tuple[str, ...]) -> str:

@@ -59,7 +59,7 @@ def read_row(payload: bytes | Mapping[str, Any], line: int = 1) -> Row | list[Vi
 
 def _read(value: Any, line: int, found: Violations) -> Row | None:
     check_json(value, found)
-    if found.has(BODY):
+    if BODY in found.paths:
         return None
     check_shape(value, RowInput, found, BODY)
     if not isinstance(value, dict):
@@ -68,7 +68,7 @@ def _read(value: Any, line: int, found: Violations) -> Row | None:
     task, readable = read_task(sent, found)
     supervision = choose_supervision(sent, found)
     check_model_names(sent, found)
-    is_sound = not found.touches((*BODY, "images")) and not found.touches((*BODY, "context"))
+    is_sound = (*BODY, "images") not in found.touched and (*BODY, "context") not in found.touched
     if is_sound and "images" in sent:
         check_images(sent["images"], sent["context"], found)
     labels = None
@@ -94,7 +94,7 @@ def read_task(
         if isinstance(item, dict) and isinstance(item.get("id"), str):
             outcomes[item["id"]] = None
     outcomes.update((decision.id, decision.outcomes.names) for decision in good)
-    if found.touches((*BODY, "decisions")) or not good:
+    if (*BODY, "decisions") in found.touched or not good:
         return None, outcomes
     return make_task(sent["decisions"], good), outcomes
 

@@ -19,6 +19,8 @@ from steelyard.wire.violations import Path, Violations, show
 
 #: The older spelling's fields.
 SEED_FIELDS = ("weights", "costs", "abstain")
+#: A decision without any of these has no policy.
+POLICY_FIELDS = frozenset(("policy", *SEED_FIELDS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,12 +167,12 @@ def _read_new(
 ) -> Policy | None:
     costs_path = (*path, "action_costs")
     # One of the wrong type is noted already.
-    matrix = None if found.has(costs_path) else policy.get("action_costs")
+    matrix = None if costs_path in found.paths else policy.get("action_costs")
     threshold = policy.get("abstain_below")
-    if matrix is None and threshold is None and not found.touches(path):
+    if matrix is None and threshold is None and path not in found.touched:
         found.add(path, "is empty; give action_costs or abstain_below, or remove it.", "missing")
     actions, costs = _read_matrix(matrix, names, costs_path, found)
-    if found.touches(path):
+    if path in found.touched:
         return None
     return Policy(actions, costs, min_probability=threshold, costs_path=costs_path)
 
@@ -186,7 +188,7 @@ def _read_seed(
         actions, costs = _read_matrix(matrix, names, costs_path, found)
     weights = _read_weights(fields.get("weights"), names, (*path, "weights"), found)
     threshold, max_cost = _read_abstain(fields.get("abstain"), (*path, "abstain"), found)
-    if any(found.touches((*path, name)) for name in SEED_FIELDS):
+    if any((*path, name) in found.touched for name in SEED_FIELDS):
         return None
     return Policy(actions, costs, weights, threshold, max_cost, costs_path)
 
@@ -197,7 +199,7 @@ def _read_abstain(
     if abstain is None:
         return None, None
     threshold, max_cost = abstain.get("min_probability"), abstain.get("cost")
-    if threshold is None and max_cost is None and not found.touches(path):
+    if threshold is None and max_cost is None and path not in found.touched:
         found.add(path, "is empty; give min_probability or cost, or remove it.", "missing")
     return threshold, max_cost
 
@@ -217,7 +219,7 @@ def _read_flat(
             "conflict",
         )
         return (), ()
-    if names is None or not _check_keys(flat, names, path, found) or found.touches(path):
+    if names is None or not _check_keys(flat, names, path, found) or path in found.touched:
         return (), ()
     for name in names:
         _check_action(name, path, found)
@@ -247,7 +249,7 @@ def _read_matrix(
         _check_action(action, path, found)
         if names is None or not isinstance(row, Mapping):
             continue
-        if _check_keys(row, names, (*path, action), found) and not found.touches((*path, action)):
+        if _check_keys(row, names, (*path, action), found) and (*path, action) not in found.touched:
             rows.append(tuple(float(row[name]) for name in names))
     return tuple(matrix), tuple(rows)
 
@@ -270,7 +272,7 @@ def _read_weights(
     if weights is None or names is None:
         return None
     _refuse_unknown(weights, names, path, found)
-    if found.touches(path):
+    if path in found.touched:
         return None
     return tuple(float(weights.get(name, 1.0)) for name in names)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from steelyard.decisions.lint.words import straighten, word_set
+from steelyard.decisions.lint.words import STRAIGHT, word_set
 
 #: What asks whether a statement is false.
 _FALSE = re.compile(
@@ -76,7 +76,7 @@ def plain_question(question: str) -> tuple[str, bool]:
 def _affirmed(clause: str, *, is_asked: bool) -> str | None:
     """Return a clause without the negation of its verb; None where it has none or its scope is open."""
     found = list(_WORD.finditer(clause))
-    words = [straighten(one[0]) for one in found]
+    words = [one[0].translate(STRAIGHT).casefold() for one in found]
     places = [i for i, word in enumerate(words) if word in {"not", "no"} or word in _CONTRACTED]
     if len(places) != 1 or not _SCOPES.isdisjoint(words):
         return None

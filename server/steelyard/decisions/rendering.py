@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from steelyard.decisions.kinds import Decision
     from steelyard.decisions.policy import Policy
 
 #: What an empty context is read as.
@@ -72,6 +73,25 @@ def render_outcome(name: str, description: Any = None) -> str:
         return name
     text = render_value(description)
     return f"{name}: {text}" if text.strip() else name
+
+
+def render_decision(decision: Decision) -> RenderedDecision:
+    """Return the text of a decision; its id and its index are no part of it.
+
+    >>> from steelyard.decisions.kinds import Decision, Outcomes
+    >>> outcomes = Outcomes(("low", "high"), (None, "over 100"))
+    >>> render_decision(Decision("a", "ordinal", "How much?", outcomes)).outcomes
+    ('low', 'high: over 100')
+    """
+    named = zip(decision.outcomes.names, decision.outcomes.descriptions, strict=True)
+    return RenderedDecision(
+        kind=decision.kind,
+        question=render_value(decision.question),
+        outcomes=tuple(render_outcome(name, description) for name, description in named),
+        names=decision.outcomes.names,
+        policy=decision.policy,
+        opposite=decision.opposite,
+    )
 
 
 def read_outcomes(outcomes: Sequence[str]) -> tuple[str, ...]:

@@ -44,17 +44,18 @@ def count_input_tokens(
     descriptions once. The ``yes`` and ``no`` of a binary decision count nothing, and neither does a
     description that is ``None``.
     """
-    n_tokens = counter.count(render_value(context))
+    texts = [context if isinstance(context, str) else render_value(context)]
     counted: set[tuple[tuple[str, ...], tuple[str | None, ...]]] = set()
     for decision in decisions:
-        n_tokens += counter.count(render_value(decision.question))
-        n_tokens += counter.count(decision.opposite) if decision.opposite else 0
+        question = decision.question
+        texts.append(question if isinstance(question, str) else render_value(question))
+        if decision.opposite:
+            texts.append(decision.opposite)
         names, descriptions = _texts(decision.outcomes, named=decision.kind != "binary")
         if (names, descriptions) not in counted:
             counted.add((names, descriptions))
-            texts = [*names, *(text for text in descriptions if text is not None)]
-            n_tokens += sum(map(counter.count, texts))
-    return n_tokens
+            texts += [*names, *(text for text in descriptions if text is not None)]
+    return sum(map(counter.count, texts))
 
 
 def _texts(outcomes: Outcomes, *, named: bool) -> tuple[tuple[str, ...], tuple[str | None, ...]]:

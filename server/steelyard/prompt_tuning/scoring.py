@@ -9,8 +9,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.decisions.kinds import Decision, render_decision
-from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
+from steelyard.decisions.kinds import Decision
+from steelyard.decisions.rendering import RenderedDecision, RenderedRequest, render_decision
 from steelyard.jobs.work import LostRunError
 from steelyard.prompt_tuning.proof import losses_of
 from steelyard.prompt_tuning.reading import AskedRows

@@ -105,7 +105,7 @@ class _Check:
             )
 
     def _visit_text(self, text: str, path: Path) -> None:
-        if has_lone_surrogate(text):
+        if not text.isascii() and has_lone_surrogate(text):
             self._found.add(
                 path,
                 "has a lone UTF-16 surrogate; send whole characters.",
@@ -141,7 +141,7 @@ class _Check:
                 )
                 continue
             inner = (*path, key)
-            if has_lone_surrogate(key):
+            if not key.isascii() and has_lone_surrogate(key):
                 self._found.add(
                     inner,
                     "is a key with a lone UTF-16 surrogate; send whole characters.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -20,6 +21,7 @@ _SHOWN_PATH_CHARACTERS = 256
 Path = tuple[PathStep, ...]
 
 
+@dataclass(eq=False, slots=True)
 class Violations:
     """What was found wrong with one request, in the order it was found.
 
@@ -28,16 +30,16 @@ class Violations:
 
     >>> found = Violations()
     >>> found.add(("body", "decisions", 0, "id"), "is blank; give it a name.", "blank")
-    >>> found.listed[0].message, found.touches(("body", "decisions", 0))
+    >>> found.listed[0].message, ("body", "decisions", 0) in found.touched
     ('decisions[0].id is blank; give it a name.', True)
     """
 
-    def __init__(self) -> None:
-        self.listed: list[Violation] = []
-        self.n_unlisted = 0
-        self._n_bytes = 0
-        self._paths: set[Path] = set()
-        self._touched: set[Path] = set()
+    listed: list[Violation] = field(default_factory=list)
+    n_unlisted: int = 0
+    #: Where something was found, and the paths at which or below which it was.
+    paths: set[Path] = field(default_factory=set)
+    touched: set[Path] = field(default_factory=set)
+    _n_bytes: int = 0
 
     def __bool__(self) -> bool:
         """Return whether anything was found."""
@@ -50,14 +52,14 @@ class Violations:
 
     def add(self, path: Path, predicate: str, type_: str) -> None:
         """Note a violation; the message is the path in words, then the predicate."""
-        if path in self._paths:
+        if path in self.paths:
             return
-        self._paths.add(path)
+        self.paths.add(path)
         for length in range(len(path), 0, -1):
             part = path[:length]
-            if part in self._touched:
+            if part in self.touched:
                 break  # and so are all shorter ones
-            self._touched.add(part)
+            self.touched.add(part)
         if self.is_full:
             self.n_unlisted += 1
             return
@@ -65,14 +67,6 @@ class Violations:
         violation = Violation(shown, f"{label(shown)} {predicate}", type_)
         self._n_bytes += len(msgspec.json.encode(violation.body()))
         self.listed.append(violation)
-
-    def has(self, path: Path) -> bool:
-        """Return whether something was found at a path itself."""
-        return path in self._paths
-
-    def touches(self, path: Path) -> bool:
-        """Return whether something was found at a path or below it."""
-        return path in self._touched
 
     def raise_if_any(self) -> None:
         """Refuse the request when anything was found."""

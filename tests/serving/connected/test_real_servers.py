@@ -9,8 +9,8 @@ import numpy as np
 import platformdirs
 import pytest
 
-from steelyard.decisions.kinds import BINARY_NAMES, Decision, Outcomes, render_decision
-from steelyard.decisions.rendering import RenderedRequest
+from steelyard.decisions.kinds import BINARY_NAMES, Decision, Outcomes
+from steelyard.decisions.rendering import RenderedRequest, render_decision
 from steelyard.serving.connected.declared import ConnectedModel
 from steelyard.serving.connected.hosting import open_queue
 from steelyard.serving.connected.queue import Loop

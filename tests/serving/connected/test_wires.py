@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from steelyard.decisions.kinds import BINARY_NAMES, Decision, Outcomes, render_decision
-from steelyard.decisions.rendering import RenderedRequest
+from steelyard.decisions.kinds import BINARY_NAMES, Decision, Outcomes
+from steelyard.decisions.rendering import RenderedRequest, render_decision
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.hashing import HashingScorer
 from steelyard.serving.connected.answers import checked

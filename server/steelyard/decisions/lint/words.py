@@ -11,7 +11,8 @@ _CAMEL = re.compile(r"(?<=[a-z][a-z])(?=[A-Z][a-z])")
 _NAME_PART = re.compile(
     r"[^\W_]+|(?<![^\W_])-(?=\d)|(?<=[^\W_])-$|[^\w\s\-_/,.:;()\[\]{}\"'’“”|\\&]"  # noqa: RUF001
 )
-_STRAIGHT = str.maketrans("‘’“”", "''\"\"")  # noqa: RUF001
+#: Curly quotes to straight ones.
+STRAIGHT = str.maketrans("‘’“”", "''\"\"")  # noqa: RUF001
 _SPACES = re.compile(r"\s+")
 
 
@@ -31,7 +32,7 @@ _EMPTY_WORDS = _ARTICLES | word_set(
 
 def straighten(text: str) -> str:
     """Return a text in lower case, with straight quotes."""
-    return text.translate(_STRAIGHT).casefold()
+    return text.translate(STRAIGHT).casefold()
 
 
 def normalise(text: str) -> str:

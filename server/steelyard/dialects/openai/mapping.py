@@ -212,7 +212,7 @@ def _read_content(value: Any, path: Path, found: Violations, images: list[Path])
     texts: list[str] = []
     for index, part in enumerate(value):
         inner = (*path, index)
-        if not isinstance(part, dict) or found.touches(inner):
+        if not isinstance(part, dict) or inner in found.touched:
             continue
         if part["type"] == "input_image":
             images.append(inner)
@@ -245,13 +245,13 @@ def _read_question(
     text = _read_content(fields.get("instructions"), (*path, "instructions"), found, images)
     is_blank = not text.strip() and len(images) == n_images
     # One that is there and wrong is noted already.
-    if is_blank and not found.touches((*path, "instructions")):
+    if is_blank and (*path, "instructions") not in found.touched:
         found.add((*path, "instructions"), "is blank; ask something.", "blank")
-    if found.has((*path, "type")):
+    if (*path, "type") in found.paths:
         return None
     type_: QuestionType = fields["type"]
     values, outcomes = _read_outcomes(type_, fields, path, found)
-    if found.touches(path):
+    if path in found.touched:
         return None
     return Question(fields.get("name"), type_, text, values, outcomes)
 
@@ -273,12 +273,12 @@ def _read_outcomes(
     entries = fields.get(own)
     if entries is None:
         found.add((*path, own), f"is missing; a {type_} question needs them.", "missing")
-    if entries is None or found.touches((*path, own)):
+    if entries is None or (*path, own) in found.touched:
         return (), _NO_OUTCOMES
     key = _NAME_OF_LIST[own]
     values = tuple(entry[key] for entry in entries)
     _check_values(values, key, (*path, own), found)
-    if found.touches((*path, own)):
+    if (*path, own) in found.touched:
         return (), _NO_OUTCOMES
     return values, Outcomes(_names(values), tuple(entry.get("description") for entry in entries))
 

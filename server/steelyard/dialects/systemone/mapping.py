@@ -184,11 +184,11 @@ def _read_questions(value: Any, found: Violations) -> list[Question]:
     for name, fields in list(value.items())[:MAX_DECISIONS]:
         path = (*BODY, "questions", name)
         # A question whose name is too long was not looked into.
-        if not isinstance(name, str) or found.has(path):
+        if not isinstance(name, str) or path in found.paths:
             continue
         if not name.strip():
             found.add(path, "is a blank name; name the question.", "blank")
-        if not isinstance(fields, dict) or found.has((*path, "type")):
+        if not isinstance(fields, dict) or (*path, "type") in found.paths:
             continue
         question = _read_question(name, fields, path, found)
         if question is not None:
@@ -206,7 +206,7 @@ def _read_question(
         isinstance(instructions, str) and not instructions.strip()
     )
     outcomes = None
-    if not found.has(criteria_path):
+    if criteria_path not in found.paths:
         outcomes = _read_criteria(type_, fields.get("criteria"), criteria_path, found)
     if (
         type_ == "noul"
@@ -219,7 +219,7 @@ def _read_question(
             "is missing; ask something, or describe a criterion.",
             "missing",
         )
-    if outcomes is None or found.touches(path):
+    if outcomes is None or path in found.touched:
         return None
     text = DEFAULT_QUESTIONS[type_] if is_default else instructions
     return Question(name, type_, text, is_default, outcomes)

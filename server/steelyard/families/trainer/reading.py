@@ -16,8 +16,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from steelyard.decisions.kinds import Decision, render_decision
-from steelyard.decisions.rendering import RenderedDecision, render_context
+from steelyard.decisions.kinds import Decision
+from steelyard.decisions.rendering import RenderedDecision, render_context, render_decision
 from steelyard.decisions.validation import read_request
 from steelyard.evaluations.measures.records import UnmeasurableError
 from steelyard.families.trainer.rows import TuningRow

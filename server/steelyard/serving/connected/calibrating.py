@@ -12,8 +12,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from steelyard.calibration.temperature import TemperatureTable, fit_temperature_table
-from steelyard.decisions.kinds import render_decision
-from steelyard.decisions.rendering import RenderedRequest, render_context
+from steelyard.decisions.rendering import RenderedRequest, render_context, render_decision
 from steelyard.decisions.validation import read_request
 from steelyard.errors import InvalidRequestError, SteelyardError
 from steelyard.serving.connected.checking import Submit
