@@ -6,8 +6,7 @@ import asyncio
 
 import pytest
 
-from steelyard.accounts.allowance import RequestLimits, TokenAllowance
-from steelyard.accounts.rate_limits import RateWindows
+from steelyard.accounts.rate_limits import RateWindows, RequestLimits, TokenAllowance
 from steelyard.caller import Caller, SignedIn
 from steelyard.errors import RateLimitedError, TooManyTokensError
 

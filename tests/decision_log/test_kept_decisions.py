@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from steelyard import errors
-from steelyard.accounts.allowance import TokenAllowance
-from steelyard.accounts.rate_limits import RateWindows
+from steelyard.accounts.rate_limits import RateWindows, TokenAllowance
 from steelyard.accounts.service import AccountService
 from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.decision_log.feedback import FeedbackService

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from steelyard.errors import InsufficientCreditError
 from steelyard.operations.write import Replay
-from steelyard.scoring.kept_states import KEPT
+from steelyard.scoring.lower import KEPT
 from support.stand_ins import ANSWER, REQUEST, stand_in_server
 
 RESULTS = ("hit", "miss")

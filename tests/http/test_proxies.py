@@ -7,7 +7,7 @@ import logging
 import httpx
 import pytest
 
-from steelyard.http.proxies import TrustedProxies
+from steelyard.http.access import TrustedProxies
 from steelyard.settings import InvalidSettingError
 from support.error_shape import assert_canonical_error
 from support.stand_ins import stand_in_server

@@ -13,8 +13,9 @@ from sqlalchemy import Connection, func, insert, select
 
 from steelyard import errors
 from steelyard.caller import Caller
+from steelyard.http.pipeline import check_idempotency_key
 from steelyard.operations.idempotency import KeyedWrites
-from steelyard.operations.write import Write, check_idempotency_key, payload_sha256
+from steelyard.operations.write import Write, payload_sha256
 from steelyard.storage import State
 from steelyard.storage.tables import accounts
 from support.calling import Sent, sent
@@ -120,8 +121,8 @@ def test_keys_of_other_forms_are_refused(value: str):
     assert caught.value.details[0]["path"] == ["header", "Idempotency-Key"]
 
 
-@pytest.mark.parametrize("value", [None, "a", "!~", "x" * 255])
-def test_keys_of_the_form_are_given_back(value: str | None):
+@pytest.mark.parametrize("value", ["a", "!~", "x" * 255])
+def test_keys_of_the_form_are_given_back(value: str):
     assert check_idempotency_key(value) == value
 
 

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from faults.processes import free_port
-from steelyard.http.proxies import TrustedProxies
+from steelyard.http.access import TrustedProxies
 from steelyard.settings import SETTINGS, read_settings
 from support.error_shape import assert_canonical_error
 from support.haproxy import HAPROXY, NEEDS_HAPROXY, haproxy, wait_for_servers

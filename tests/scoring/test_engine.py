@@ -11,8 +11,7 @@ from steelyard.scoring.engine import FLOAT32, INT8, Engine, graph_weights
 from steelyard.scoring.onnx import DECISION_OUTPUTS
 from steelyard.scoring.packing import lay_out_text
 from steelyard.scoring.passes import NO_DECISION, pass_inputs
-from steelyard.scoring.rows import fill_rows
-from steelyard.scoring.similarity import tokens_of
+from steelyard.scoring.rows import fill_rows, tokens_of
 
 
 def make_inputs(n_tokens: int = 5) -> dict[str, np.ndarray]:

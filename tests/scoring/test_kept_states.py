@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from steelyard.scoring.kept_states import KeptStates
+from steelyard.scoring.lower import KeptStates
 
 
 def states(n_tokens: int, value: float = 0.0) -> np.ndarray:

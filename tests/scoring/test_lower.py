@@ -14,7 +14,7 @@ from steelyard.errors import EngineUnavailableError
 from steelyard.scoring import onnx, similarity
 from steelyard.scoring.assets import LOWER_GRAPHS, BaseModel, load_base_model, read_base_files
 from steelyard.scoring.engine import FLOAT32, Engine
-from steelyard.scoring.kept_states import KEPT, KeptStates
+from steelyard.scoring.lower import KEPT, KeptStates
 from steelyard.scoring.onnx import OnnxScorer
 from steelyard.scoring.protocol import ScoredDecision
 from support.random_model import make_words, write_random_model

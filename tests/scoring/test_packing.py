@@ -31,10 +31,10 @@ from steelyard.scoring.packing import (
     TokenizedRequest,
     lay_out,
     lay_out_text,
-    level_features,
     shift_ids,
     windows,
 )
+from steelyard.scoring.passes import level_features
 from support.strategies import few
 
 FIRST_ID = 1_000

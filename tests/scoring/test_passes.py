@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from steelyard.scoring.packing import NOTHING, level_features
+from steelyard.scoring.packing import NOTHING
 from steelyard.scoring.passes import (
     ABSENT,
     GIVEN,
@@ -18,6 +18,7 @@ from steelyard.scoring.passes import (
     WIDTH,
     PassDecision,
     extend_past,
+    level_features,
     pass_inputs,
     tokens_read,
 )

@@ -24,8 +24,8 @@ from steelyard.scoring.rows import (
     Tokens,
     fill_rows,
     keep_tokens,
+    tokens_of,
 )
-from steelyard.scoring.similarity import tokens_of
 from support.strategies import few
 
 lengths = st.lists(st.integers(1, 3 * ROW_LENGTH), min_size=1, max_size=30)

@@ -12,14 +12,8 @@ from hypothesis import strategies as st
 from steelyard.scoring import similarity
 from steelyard.scoring.engine import Engine, Tensors
 from steelyard.scoring.packing import TokenizedDecision, TokenizedRequest, lay_out, lay_out_text
-from steelyard.scoring.similarity import (
-    MAX_KEPT_TOKENS,
-    OutcomeVectors,
-    block_bounds,
-    groups_of,
-    tokens_of,
-    windows_of,
-)
+from steelyard.scoring.rows import block_bounds, groups_of, tokens_of, windows_of
+from steelyard.scoring.similarity import MAX_KEPT_TOKENS, OutcomeVectors
 
 #: Longer than one window, so that it is pooled over several.
 LONG = tuple(range(2_000, 2_700))

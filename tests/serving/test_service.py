@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from steelyard.accounts.allowance import TokenAllowance
-from steelyard.accounts.rate_limits import RateWindows
+from steelyard.accounts.rate_limits import RateWindows, TokenAllowance
 from steelyard.billing.money import from_usd
 from steelyard.caller import Caller
 from steelyard.decision_log.store import StoredDecision, record_answer

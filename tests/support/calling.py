@@ -50,7 +50,13 @@ async def send(
     """Call a route, such as ``POST /v1/drafts``, of services by their classes."""
     row = _ROUTES[route]
     payload = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-    call = Call(write=Write(caller, row.keyed_as, key), services=services, path=path, query=query)
+    call = Call(
+        write=Write(caller, row.keyed_as, key),
+        services=services,
+        service=services.get,
+        path=path,
+        query=query,
+    )
     try:
         call = open_call(row, call, payload or (b"{}" if row.may_be_empty else payload))
         return await sent(row.use(call), call.write)

@@ -14,8 +14,7 @@ from typing import Any
 import httpx
 from sqlalchemy import Connection
 
-from steelyard.accounts.allowance import RequestLimits
-from steelyard.accounts.rate_limits import RateWindows
+from steelyard.accounts.rate_limits import RateWindows, RequestLimits
 from steelyard.accounts.service import AccountService
 from steelyard.app.application import create_app
 from steelyard.app.services import ApiServices

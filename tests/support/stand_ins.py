@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
-from steelyard.accounts.allowance import RequestLimits, TokenAllowance
-from steelyard.accounts.rate_limits import RateWindows
+from steelyard.accounts.rate_limits import RateWindows, RequestLimits, TokenAllowance
 from steelyard.app.application import create_app
 from steelyard.app.services import ApiServices
 from steelyard.caller import LOCAL_ACCOUNT, Caller

@@ -9,14 +9,8 @@ import torch
 
 from scoring.reference import visibility
 from steelyard.decisions.rendering import RenderedDecision
-from steelyard.scoring.packing import (
-    ROLE_CONTEXT,
-    Layout,
-    alone_texts,
-    lay_out_text,
-    level_features,
-)
-from steelyard.scoring.passes import KINDS
+from steelyard.scoring.packing import ROLE_CONTEXT, Layout, alone_texts, lay_out_text
+from steelyard.scoring.passes import KINDS, level_features
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base.augment import WordedDecision
 from steelyard.training.base.batches import ROW_LENGTHS, Item, make_batches, make_item

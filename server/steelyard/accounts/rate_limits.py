@@ -1,11 +1,12 @@
-"""Counters of the last minute, by caller: exact across processes, and bounded in memory.
+"""How much a caller may send in a minute, and counting it: requests, and input tokens.
+
+Counters of the last minute, by caller: exact across processes, and bounded in memory. Those that hosts
+count together are in ``steelyard.accounts.shared_rates``.
 
 The rule is a sliding window counter: what was counted in the running minute, plus the part of the
 minute before that the last 60 seconds still cover. It counts in an SQLite table, in memory for one
 process or in a file that the processes of one server share. Nothing in it is worth keeping, so
 nothing is synced to disk.
-
-Not here: what is counted and what a refusal says (``steelyard.accounts.allowance``).
 """
 
 from __future__ import annotations
@@ -18,14 +19,19 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_random
 
-from steelyard.errors import StorageUnavailableError
+from steelyard.caller import Caller
+from steelyard.errors import RateLimitedError, StorageUnavailableError, TooManyTokensError
+from steelyard.wire.violations import BODY
+from steelyard.wire.violations import Path as BodyPath
 
 _log = logging.getLogger(__name__)
 
 WINDOW_S = 60
+_CONTEXT: BodyPath = (*BODY, "context")
 #: Callers counted at once; past it the longest idle and least busy are forgotten.
 MAX_CALLERS = 50_000
 #: Seconds that a process waits for another one's write before it lets a request pass uncounted.
@@ -46,6 +52,90 @@ _WRITE = """
 INSERT INTO windows VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE
 SET number = excluded.number, previous = excluded.previous, current = excluded.current
 """
+
+
+class Counters(Protocol):
+    """What counts a minute."""
+
+    async def count(self, what: str, who: str, limit: int, cost: int = 1) -> float | None:
+        """Count a cost; ``None`` when it was, else the seconds until there is room."""
+
+
+class TokenAllowance:
+    """The input tokens that each caller may send in a minute."""
+
+    def __init__(self, windows: Counters, per_minute: int) -> None:
+        self._windows = windows
+        self._per_minute = per_minute
+
+    @property
+    def per_minute(self) -> int:
+        """The allowance; 0 when there is no bound."""
+        return self._per_minute
+
+    def check(self, input_tokens: int, path: BodyPath = _CONTEXT) -> None:
+        """Refuse a request that no minute has room for; counts nothing."""
+        if self._per_minute and input_tokens > self._per_minute:
+            raise TooManyTokensError(
+                f"The request has {input_tokens} input tokens, and {self._per_minute} a minute are "
+                "allowed; shorten the context, or ask its decisions in several requests.",
+                path=path,
+            )
+
+    async def take(self, caller: Caller, input_tokens: int, path: BodyPath = _CONTEXT) -> None:
+        """Count a request's input tokens, most of them at a path, against its caller's minute."""
+        self.check(input_tokens, path)
+        await self._take("tokens", identity(caller), input_tokens)
+
+    async def take_public(self, address: str, input_tokens: int) -> None:
+        """Count a public request's input tokens against its address's minute."""
+        self.check(input_tokens)
+        await self._take("public tokens", address, input_tokens)
+
+    async def _take(self, what: str, who: str, input_tokens: int) -> None:
+        if not self._per_minute or not input_tokens:
+            return
+        wait_s = await self._windows.count(what, who, self._per_minute, input_tokens)
+        if wait_s is not None:
+            raise RateLimitedError(
+                f"More than {self._per_minute} input tokens in a minute; wait {wait_s:g} s and "
+                "send it again.",
+                retry_after_s=wait_s,
+            )
+
+
+class RequestLimits:
+    """The requests that each caller, and each address without a key, may send in a minute."""
+
+    def __init__(self, windows: Counters, *, per_minute: int, public_per_minute: int) -> None:
+        self._windows = windows
+        self._per_minute = per_minute
+        self._public_per_minute = public_per_minute
+
+    async def take(self, caller: Caller) -> None:
+        """Count a request of a caller."""
+        await self._take("requests", identity(caller), self._per_minute)
+
+    async def take_public(self, address: str) -> None:
+        """Count a request of an address."""
+        await self._take("public", address, self._public_per_minute)
+
+    async def _take(self, what: str, who: str, per_minute: int) -> None:
+        if not per_minute:
+            return
+        wait_s = await self._windows.count(what, who, per_minute)
+        if wait_s is not None:
+            raise RateLimitedError(
+                f"More than {per_minute} requests in a minute; wait {wait_s:g} s and send it again.",
+                retry_after_s=wait_s,
+            )
+
+
+def identity(caller: Caller) -> str:
+    """Return what a caller is counted by: its key, else its account, else who is signed in."""
+    if caller.session is not None and caller.session.role is None:
+        return caller.session.user_id  # of no account, as many others may be
+    return caller.key_id or caller.account_id
 
 
 #: The number of a caller's running window, the count of the one before, and its own.

@@ -22,15 +22,14 @@ from steelyard.families import model_routes as models
 from steelyard.families import routes as families
 from steelyard.families.fine_tuning import routes as fine_tuning
 from steelyard.http import routes as http_routes
-from steelyard.http.cors import answer_preflights
-from steelyard.http.draining import Drain
+from steelyard.http.access import TrustedProxies
+from steelyard.http.connection import QuietSignals
+from steelyard.http.cors import Preflights
 from steelyard.http.errors import answer_error
 from steelyard.http.metrics import Metrics
 from steelyard.http.origins import Origins
-from steelyard.http.pipeline import begin, finish, pipe
-from steelyard.http.proxies import TrustedProxies
+from steelyard.http.pipeline import Drain, begin, finish, pipe
 from steelyard.http.routing import Route
-from steelyard.http.server import QuietSignals
 from steelyard.http.transfers import RECEIVED_BYTES, SENT_BYTES, Transfers
 from steelyard.ids import new_id
 from steelyard.labeling import routes as labeling
@@ -113,6 +112,7 @@ def create_app(services: ApiServices) -> Sanic[Any, Any]:
     app.ctx.services = services
     app.ctx.origins = Origins(settings)
     app.ctx.proxies = TrustedProxies(settings.trusted_proxies)
+    app.ctx.preflights = Preflights(ROUTES)
     app.ctx.drain = Drain()
     app.ctx.received = Transfers(RECEIVED_BYTES)
     app.ctx.sent = Transfers(SENT_BYTES)
@@ -133,7 +133,6 @@ def create_app(services: ApiServices) -> Sanic[Any, Any]:
         )
     app.exception(Exception)(answer_error)
     app.register_middleware(begin, "request")
-    app.register_middleware(answer_preflights(ROUTES), "request")
     app.register_middleware(finish, "response")
     app.after_server_stop(_forget)
     return app

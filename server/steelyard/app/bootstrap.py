@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from sqlalchemy import Connection
 
 from steelyard import tracing
-from steelyard.accounts.allowance import RequestLimits, TokenAllowance
+from steelyard.accounts.rate_limits import RequestLimits, TokenAllowance
 from steelyard.accounts.service import AccountService, effective_limits
 from steelyard.alarms.distances import Distances
 from steelyard.alarms.references import References

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from steelyard.accounts.allowance import Counters
-from steelyard.accounts.rate_limits import RateWindows
+from steelyard.accounts.rate_limits import Counters, RateWindows
 from steelyard.accounts.shared_rates import SharedRates
 from steelyard.settings import Settings, home_of
 from steelyard.storage import open_counters

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar, get_type_hints
 
-from steelyard.accounts.allowance import RequestLimits, TokenAllowance
+from steelyard.accounts.rate_limits import RequestLimits, TokenAllowance
 from steelyard.accounts.service import AccountService
 from steelyard.alarms.service import Alarms
 from steelyard.alarms.watching import Watcher

@@ -23,8 +23,9 @@ from steelyard.errors import (
     UnsupportedMediaTypeError,
 )
 from steelyard.http.compression import BodyTooLargeError, content_encoding, decompress
-from steelyard.http.routing import route_of, services_of
+from steelyard.http.routing import Route, services_of
 from steelyard.http.transfers import FREE_BYTES
+from steelyard.settings import Settings
 
 _log = logging.getLogger(__name__)
 
@@ -54,7 +55,8 @@ async def read_json_bytes(request: Request, *, may_be_empty: bool = False) -> by
 
 async def read_bytes(request: Request) -> bytes:
     """Return the bytes of a body of any type, decompressed."""
-    coding = content_encoding(request.headers.get("content-encoding"))
+    header = request.headers.get("content-encoding")
+    coding = "identity" if header is None else content_encoding(header)
     bound = body_bound(request)
     body = await _receive(request, bound, _expected_bytes(request, bound, coding))
     if coding == "identity":
@@ -85,8 +87,8 @@ async def discard_body(request: Request) -> None:
 
 def body_bound(request: Request) -> int:
     """Return the most bytes that the body of a request may have, compressed or not."""
-    settings = services_of(request).settings
-    route = route_of(request)
+    settings: Settings = request.app.ctx.services.settings
+    route: Route | None = getattr(request.ctx, "route", None)
     is_upload = route is not None and route.max_body == "upload"
     return settings.upload_bytes if is_upload else settings.body_bytes
 
@@ -102,7 +104,7 @@ def _expected_bytes(request: Request, bound: int, coding: str = "identity") -> i
 
 
 async def _receive(request: Request, bound: int, expected: int) -> bytes:
-    route = route_of(request)
+    route: Route | None = getattr(request.ctx, "route", None)
     if route is not None and route.max_body == "upload":
         expected *= _DECODED_TIMES
     parts: list[bytes] = []
@@ -120,8 +122,8 @@ async def _hand_on(
     if (stream.request_bytes or 0) > bound:  # the head says so already
         raise _too_large(bound)
     stream.request_max_size = bound  # chunks that announce more are refused before they are read
-    route = route_of(request)
-    timeout_s = services_of(request).settings.body_timeout_s
+    route: Route | None = getattr(request.ctx, "route", None)
+    timeout_s: float = request.app.ctx.services.settings.body_timeout_s
     if route is not None and route.max_body == "upload":
         timeout_s *= UPLOAD_TIMES
     if expected > FREE_BYTES:

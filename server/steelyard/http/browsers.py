@@ -43,11 +43,8 @@ def check_console_header(request: Request) -> None:
         )
 
 
-def add_cookie(request: Request, headers: MutableMapping[str, str]) -> None:
-    """Write a session's cookie into an answer, or the one that ends it."""
-    browser: Browser | None = getattr(request.ctx, "browser", None)
-    if browser is None or browser.keeps is None:
-        return
+def add_cookie(request: Request, browser: Browser, headers: MutableMapping[str, str]) -> None:
+    """Write the cookie that a browser is to keep into an answer, or the one that ends its session."""
     parts = [f"{COOKIE}={browser.keeps}", "Path=/", "HttpOnly", "SameSite=Strict"]
     parts.append(f"Max-Age={_MAX_AGE_S if browser.keeps else 0}")
     if _is_tls(request):

@@ -14,14 +14,15 @@ from sanic import Request
 from sanic.http import Http
 from sanic.response import BaseHTTPResponse
 
-from steelyard.http.proxies import client_address
+from steelyard.http.access import client_address
 from steelyard.http.routing import route_of
 from steelyard.ids import new_id
 
 REQUEST_ID_HEADER = "X-Request-ID"
 #: The same id under the name that TypeSafe's clients read, on the routes that they call.
 TYPESAFE_REQUEST_ID_HEADER = "x-typesafe-request-id"
-_TYPESAFE_PATHS = ("/v1/systemone", "/v1/models")
+#: What such a path begins with, once it ends with a slash.
+TYPESAFE_PATHS = ("/v1/systemone/", "/v1/models/")
 
 
 def get_request_id(request: Request) -> str:
@@ -34,7 +35,7 @@ def get_request_id(request: Request) -> str:
 
 def is_typesafe(path: str) -> bool:
     """Return whether a path is one that TypeSafe's clients call."""
-    return any(path == known or path.startswith(f"{known}/") for known in _TYPESAFE_PATHS)
+    return f"{path}/".startswith(TYPESAFE_PATHS)
 
 
 def request_id_headers(request: Request) -> dict[str, str]:

@@ -6,12 +6,12 @@ figure in a file there, and any process's answer adds up the files of all.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter as Counts
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Protocol
 
-import msgspec
 from prometheus_client import CollectorRegistry, Counter, Histogram, values
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -19,29 +19,23 @@ from sanic import Request
 from sanic.response import BaseHTTPResponse
 
 from steelyard.http.logs import UNMATCHED
-from steelyard.http.routing import route_of
+from steelyard.http.routing import Route
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 #: Seconds: from what a refusal takes to the deadline.
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 90)
+#: Seconds between two looks of a process at figures that another one shows.
+_REFRESH_S = 1.0
 _METHODS = {"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"}
 
 
-class _Usage(msgspec.Struct):
-    input_tokens: int = 0
-    decisions: int | None = None
-    output_tokens: int | None = None
+class Usage(Protocol):
+    """What an answer that is paid for says of its work; the dialects' say output tokens."""
 
-
-class _Answer(msgspec.Struct):
-    """The part of a paid answer that is counted; what it does not name is skipped over."""
-
-    usage: _Usage | None = None
-    charge: Any = None
-
-
-_decoder = msgspec.json.Decoder(_Answer)
+    @property
+    def input_tokens(self) -> int:
+        """Input tokens of the request."""
 
 
 class Metrics:
@@ -76,12 +70,16 @@ class Metrics:
         )
 
     def watch(self, read: Callable[[], None]) -> None:
-        """Register what reads figures that change without a request, whenever they are looked at."""
+        """Register what reads figures that change without a request, whenever they are looked at.
+
+        Where several processes share the figures, each reads its own once a second too: whoever is
+        asked for them sees the other processes' as these wrote them.
+        """
         self._readers.append(read)
 
     def observe(self, request: Request, response: BaseHTTPResponse, seconds: float) -> None:
         """Count one answered request."""
-        route = route_of(request)
+        route: Route | None = getattr(request.ctx, "route", None)
         pattern = UNMATCHED if route is None else route.path
         method = request.method if request.method in _METHODS else "other"
         self._requests.labels(method, pattern, str(response.status)).inc()
@@ -93,9 +91,16 @@ class Metrics:
             return
         if "Idempotency-Replayed" in response.headers:
             self._replays.inc()
-        else:
-            self._count_usage(getattr(response, "body", None) or b"")
-        self._read()
+        elif (usage := getattr(request.ctx, "usage", None)) is not None:
+            n_decisions = getattr(usage, "decisions", 0) or getattr(usage, "output_tokens", 0)
+            self._decisions.inc(n_decisions)
+            self._input_tokens.inc(usage.input_tokens)
+
+    async def keep_current(self) -> None:
+        """Read what changes without a request again and again, where other processes show it."""
+        while self._are_shared:
+            self._read()
+            await asyncio.sleep(_REFRESH_S)
 
     def _read(self) -> None:
         for read in self._readers:
@@ -117,20 +122,13 @@ class Metrics:
                     counts[int(sample.labels["status"])] += int(sample.value)
         return dict(counts)
 
+    @property
+    def _are_shared(self) -> bool:
+        return bool(values.ValueClass._multiprocess)  # how the library itself tells
+
     def _of_every_process(self) -> CollectorRegistry:
         registry = self.registry
-        if values.ValueClass._multiprocess:  # how the library itself tells
+        if self._are_shared:
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         return registry
-
-    def _count_usage(self, body: bytes) -> None:
-        try:
-            answer = _decoder.decode(body)
-        except msgspec.MsgspecError:
-            return
-        if answer.usage is None or answer.charge is None:  # a quote, or the models: no decisions
-            return
-        n_decisions = answer.usage.decisions or answer.usage.output_tokens or 0
-        self._decisions.inc(n_decisions)
-        self._input_tokens.inc(answer.usage.input_tokens)

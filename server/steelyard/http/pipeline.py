@@ -9,10 +9,9 @@ figures. Refusals are exceptions; ``steelyard.http.errors`` answers them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from contextlib import ExitStack
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
-from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -23,21 +22,26 @@ from sanic.http import Http
 from sanic.response import BaseHTTPResponse
 
 from steelyard import tracing
-from steelyard.errors import NotFoundError
-from steelyard.http.access import OPERATIONS, address_group, admit
+from steelyard.errors import EngineUnavailableError, InvalidRequestError, NotFoundError, Violation
+from steelyard.http.access import OPERATIONS, address_group, admit, client_address
 from steelyard.http.bodies import answer_response, discard_body, read_json_bytes
-from steelyard.http.browsers import add_cookie
-from steelyard.http.cors import add_cors_headers
-from steelyard.http.draining import Drain, stopping
-from steelyard.http.logs import get_request_id, log_access, request_id_headers
+from steelyard.http.browsers import Browser, add_cookie
+from steelyard.http.cors import allow_any_origin
+from steelyard.http.logs import (
+    REQUEST_ID_HEADER,
+    TYPESAFE_PATHS,
+    TYPESAFE_REQUEST_ID_HEADER,
+    get_request_id,
+    log_access,
+)
 from steelyard.http.metrics import Metrics
 from steelyard.http.origins import SECURITY_HEADERS, Origins
-from steelyard.http.proxies import client_address
 from steelyard.http.queries import read_query
-from steelyard.http.routing import Call, Route, route_of, services_of
-from steelyard.operations.write import Replay, Write, check_idempotency_key, payload_sha256
+from steelyard.http.routing import Access, Call, Route, Services
+from steelyard.ids import new_id
+from steelyard.operations.write import Replay, Write, payload_sha256
 from steelyard.wire.json_values import decode_json
-from steelyard.wire.payloads import read_body
+from steelyard.wire.payloads import INLINE_BYTES
 from steelyard.wire.queries import NoQuery
 
 if TYPE_CHECKING:
@@ -47,6 +51,10 @@ if TYPE_CHECKING:
 _LINGER_S = 5.0
 #: Sanic's name for the method of a request whose head it could not read.
 _UNREAD = "NONE"
+#: What a browser says of the page that calls; programs send neither.
+_PAGE_HEADERS = ("origin", "sec-fetch-site")
+#: Characters of an idempotency key at most.
+_MAX_KEY = 255
 
 
 def pipe(route: Route) -> Callable[..., Coroutine[Any, Any, HTTPResponse | None]]:
@@ -54,25 +62,32 @@ def pipe(route: Route) -> Callable[..., Coroutine[Any, Any, HTTPResponse | None]
 
     async def run(request: Request, **parts: str) -> HTTPResponse | None:
         request.ctx.route = route
-        services = services_of(request)
+        services: Services = request.app.ctx.services
         drain: Drain = request.app.ctx.drain
-        inside = tracing.inside(request.ctx.span)
+        span = request.ctx.span
+        inside = nullcontext() if span is None else span.inside()
         with inside, drain.request(), ExitStack() as request.ctx.held:
             if drain.is_leaving and OPERATIONS in route.tags:
                 raise stopping()
-            request.app.ctx.origins.check_page(request, route)
+            if any(name in request.headers for name in _PAGE_HEADERS):
+                request.app.ctx.origins.check_page(request, route)
             caller = request.ctx.caller = await admit(request, route, services)
-            if not all(part.isprintable() for part in parts.values()):
+            if parts and not all(part.isprintable() for part in parts.values()):
                 # No id or name has such a character, and PostgreSQL takes no NUL in a text.
                 raise NotFoundError("Nothing here has a name with control characters.")
             key = request.headers.get("idempotency-key") if route.is_write else None
-            write = Write(caller, route.keyed_as, check_idempotency_key(key))
-            query = read_query(request, route.query or NoQuery)
+            write = Write(
+                caller, route.keyed_as, None if key is None else check_idempotency_key(key)
+            )
+            query = None
+            if route.query is not None or request.query_string:
+                query = read_query(request, route.query or NoQuery)
             if not route.is_write:
                 await discard_body(request)
             call = Call(
                 write=write,
                 services=services,
+                service=services.get,
                 path=request.match_info,
                 query=query if route.query else None,
                 browser=getattr(request.ctx, "browser", None),
@@ -97,6 +112,8 @@ async def _answer(request: Request, route: Route, call: Call) -> HTTPResponse | 
         assert route.use is not None  # noqa: S101  every route has one of the two
         call = await _read(request, route, call)
         answer = await route.use(call)
+        if getattr(answer, "charge", None) is not None:  # else a quote, or a list: no decisions
+            request.ctx.usage = getattr(answer, "usage", None)
     if answer is None or isinstance(answer, HTTPResponse):
         return answer
     sent = call.write.sent
@@ -108,7 +125,9 @@ async def _read(request: Request, route: Route, call: Call) -> Call:
     """Add what a request's body says to its call."""
     if route.request is not None:
         payload = await read_json_bytes(request, may_be_empty=route.may_be_empty)
-        return await read_body(partial(open_call, route, call), payload)
+        if len(payload) <= INLINE_BYTES:
+            return open_call(route, call, payload)
+        return await asyncio.to_thread(open_call, route, call, payload)
     if route.is_write:
         await discard_body(request)
     return open_call(route, call)
@@ -119,7 +138,7 @@ def open_call(route: Route, call: Call, payload: bytes | None = None) -> Call:
     value = body = None
     if payload is not None:
         value = decode_json(payload)
-        body = route.read_value(value)
+        body = route.reader(value)
     write = call.write
     if write.key is not None:
         sent = body if isinstance(body, Struct) else value
@@ -129,30 +148,56 @@ def open_call(route: Route, call: Call, payload: bytes | None = None) -> Call:
     return replace(call, write=write, body=body)
 
 
-async def begin(request: Request) -> None:
+def check_idempotency_key(value: str) -> str:
+    """Return the value of an ``Idempotency-Key`` header, or refuse it."""
+    if 1 <= len(value) <= _MAX_KEY and value.isascii() and value.isprintable() and " " not in value:
+        return value
+    raise InvalidRequestError(
+        violations=[
+            Violation(
+                ("header", "Idempotency-Key"),
+                "Idempotency-Key is not 1 to 255 visible ASCII characters without spaces; a UUID "
+                "is a good key.",
+                "invalid_key",
+            )
+        ]
+    )
+
+
+async def begin(request: Request) -> HTTPResponse | None:
     """Note when a request began, name it, and refuse one that is meant for another server.
 
     What cannot be read as HTTP is counted against its address, like any call without a key.
     """
     request.ctx.started = perf_counter()
-    request.ctx.span = tracing.begin_request(request.method, request.headers)
-    get_request_id(request)
+    request.ctx.span = None
+    if tracing.recorder is not None:
+        request.ctx.span = tracing.recorder.begin_request(request.method, request.headers)
+    request.ctx.request_id = new_id("req")
     if request.method == _UNREAD:
-        await services_of(request).limits.take_public(address_group(client_address(request)))
-    else:
-        origins: Origins = request.app.ctx.origins
-        origins.check_host(request)
+        services: Services = request.app.ctx.services
+        await services.limits.take_public(address_group(client_address(request)))
+        return None
+    origins: Origins = request.app.ctx.origins
+    origins.check_host(request)
+    return request.app.ctx.preflights.answer(request) if request.method == "OPTIONS" else None
 
 
 async def finish(request: Request, response: BaseHTTPResponse) -> None:
     """Add the headers that every response has, and count and log the request."""
     headers = response.headers
-    for name, value in request_id_headers(request).items():
-        headers.setdefault(name, value)
+    route: Route | None = getattr(request.ctx, "route", None)
+    request_id: str = getattr(request.ctx, "request_id", None) or get_request_id(request)
+    headers.setdefault(REQUEST_ID_HEADER, request_id)
+    if f"{request.path}/".startswith(TYPESAFE_PATHS):
+        headers.setdefault(TYPESAFE_REQUEST_ID_HEADER, request_id)
     for name, value in SECURITY_HEADERS.items():
         headers.setdefault(name, value)
-    add_cors_headers(route_of(request), headers)
-    add_cookie(request, headers)
+    if route is not None and route.access is Access.PUBLIC:
+        allow_any_origin(headers)
+    browser: Browser | None = getattr(request.ctx, "browser", None)
+    if browser is not None and browser.keeps is not None:
+        add_cookie(request, browser, headers)
     stream = request.stream
     if isinstance(stream, Http):
         if request.app.ctx.drain.is_leaving:
@@ -166,9 +211,8 @@ async def finish(request: Request, response: BaseHTTPResponse) -> None:
     log_access(request, response, seconds)
     span: RequestSpan | None = getattr(request.ctx, "span", None)
     if span is not None:
-        route = route_of(request)
         pattern = None if route is None else route.path
-        span.end(request.method, pattern, response.status, get_request_id(request))
+        span.end(request.method, pattern, response.status, request_id)
     metrics: Metrics = request.app.ctx.metrics
     metrics.observe(request, response, seconds)
 
@@ -177,3 +221,61 @@ def _hang_up(request: Request) -> None:
     stream = request.stream  # gone once the rest was read
     if isinstance(stream, Http) and stream.request_body and request.transport is not None:
         request.transport.close()
+
+
+class Drain:
+    """The requests in flight of one application, and whether it is stopping; for its event loop alone."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._is_empty = asyncio.Event()
+        self._is_empty.set()
+        self._cut_off: set[asyncio.Task[Any]] = set()
+        self.is_leaving = False
+        self.is_stopping = False
+
+    def __len__(self) -> int:
+        """Return the number of requests in flight."""
+        return len(self._tasks)
+
+    @contextmanager
+    def request(self) -> Iterator[None]:
+        """Count the running task as a request in flight."""
+        if self.is_stopping:
+            raise stopping()
+        task = asyncio.current_task()
+        if task is None:  # never so in a coroutine
+            yield
+            return
+        self._tasks.add(task)
+        self._is_empty.clear()
+        try:
+            yield
+        except asyncio.CancelledError:
+            if task not in self._cut_off:
+                raise
+            task.uncancel()
+            raise stopping() from None
+        finally:
+            self._cut_off.discard(task)
+            self._tasks.discard(task)
+            if not self._tasks:
+                self._is_empty.set()
+
+    async def finish(self, timeout_s: float) -> None:
+        """Refuse what comes, wait for what runs, and cut that off after the time given."""
+        self.is_stopping = True
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._is_empty.wait()
+        except TimeoutError:
+            self._cut_off = set(self._tasks)
+            for task in self._cut_off:
+                task.cancel()
+
+
+def stopping() -> EngineUnavailableError:
+    """Return the refusal of a server that is stopping."""
+    return EngineUnavailableError(
+        "The server is stopping; send it again in a moment.", retry_after_s=1.0
+    )

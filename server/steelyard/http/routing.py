@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, Protocol, TypeVar
 
 from msgspec import Raw, Struct
@@ -51,12 +51,21 @@ class Form:
     schema: Mapping[str, Any]
 
 
+class ServiceOf(Protocol):
+    """Finds a service by its class."""
+
+    def __call__(self, kind: type[T], /) -> T:
+        """Return the service of a class."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """One request to a route, read: what its use case takes its arguments from."""
 
     write: Write
     services: Services
+    #: Returns the application's service of a class.
+    service: ServiceOf
     #: Of a route of the console alone.
     browser: Browser | None = None
     path: Mapping[str, str] = field(default_factory=dict)
@@ -67,10 +76,6 @@ class Call:
     def caller(self) -> Caller:
         """Who calls; on a public route the address alone, whatever the bearer."""
         return self.write.caller
-
-    def service(self, kind: type[T]) -> T:
-        """Return the application's service of a class."""
-        return self.services.get(kind)
 
 
 #: Answers a call; the pipeline encodes what it returns.
@@ -123,24 +128,25 @@ class Route:
     headers: tuple[Mapping[str, Any], ...] = ()
     error_body: Callable[[SteelyardError, str | None], Struct] | None = None
 
-    def read_value(self, value: Any) -> Any:
-        """Return what the use case takes, of the decoded body."""
+    @cached_property
+    def reader(self) -> Callable[[Any], Any]:
+        """What makes of the decoded body what the use case takes."""
         if self.read is not None:
-            return self.read(value)
+            return self.read
         assert self.request is not None  # noqa: S101  only such routes have bodies that are read
-        return read_payload(value, self.request)
+        return partial(read_payload, shape=self.request)
 
     @cached_property
     def keyed_as(self) -> str:
         """What idempotency keys are kept under, such as ``POST /v1/decide``."""
         return f"{self.method} {self.alias_of or self.path}"
 
-    @property
+    @cached_property
     def session_roles(self) -> tuple[str | None, ...]:
         """Roles of signed-in users that may call it."""
         return self.roles or (WORKERS if self.access is Access.KEYED else ())
 
-    @property
+    @cached_property
     def is_write(self) -> bool:
         """Whether it may carry an idempotency key."""
         return self.method != "GET"

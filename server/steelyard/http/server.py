@@ -1,7 +1,5 @@
 """Running an application in this process until it is told to stop, and stopping it without loss.
 
-Also what of Sanic is ours: its signals and its connection.
-
 ``serve_app`` is for any event loop and takes no signals; ``run_server`` is a whole process's.
 """
 
@@ -14,16 +12,13 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from enum import Enum
 from typing import Any
 
 from sanic import Sanic
-from sanic.http import Stage
-from sanic.server import HttpProtocol
-from sanic.signals import SignalRouter
 
-from steelyard.http.draining import Drain
-from steelyard.http.framing import StrictHttp
+from steelyard.http.connection import Connection
+from steelyard.http.metrics import Metrics
+from steelyard.http.pipeline import Drain
 from steelyard.memory import keep_memory_whole
 
 #: Connections that wait to be accepted.
@@ -72,12 +67,15 @@ async def serve_app(
     await server.before_start()
     await server.start_serving()
     await server.after_start()
+    metrics: Metrics = app.ctx.metrics
+    figures = asyncio.create_task(metrics.keep_current())
     try:
         if on_ready is not None:
             on_ready()
         await stop.asked.wait()
         await _leave(app, stop)
     finally:
+        figures.cancel()
         await server.before_stop()
         server.server.close()
         await _drain(app, server.connections, stop)
@@ -182,50 +180,3 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
         return None
     factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
     return factory
-
-
-_OF_A_REQUEST = "http."
-
-
-class QuietSignals(SignalRouter):
-    """Signals that know whether any of a request's has a listener."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._hears_requests = True
-
-    def finalize(self, *args: Any, **kwargs: Any) -> None:
-        """Take no more listeners, as Sanic does when it starts to serve."""
-        super().finalize(*args, **kwargs)
-        self._hears_requests = any(
-            route.path.lstrip(self.delimiter).startswith(_OF_A_REQUEST) for route in self.routes
-        )
-
-    def reset(self) -> None:
-        """Take listeners again."""
-        self._hears_requests = True
-        super().reset()  # type: ignore[no-untyped-call]
-
-    async def dispatch(self, event: str | Enum, **options: Any) -> Any:
-        """Dispatch a signal to its listeners; a request's own without any is dropped."""
-        if not self._hears_requests and self.format_event(event).startswith(_OF_A_REQUEST):
-            return None
-        return await super().dispatch(event, **options)
-
-
-class Connection(HttpProtocol):
-    """Sanic's connection, with the bound on a request's head counted from its first byte.
-
-    Sanic counts ``REQUEST_TIMEOUT`` from the last byte, so that a client which sends one now and
-    then would hold its connection for days.
-    """
-
-    HTTP_CLASS = StrictHttp
-
-    def data_received(self, data: bytes) -> None:
-        """Take what arrived; in the middle of a head it earns no more time."""
-        counted_from = self._time
-        super().data_received(data)
-        http = self.http  # not there before the connection's task has begun
-        if http is not None and http.stage is Stage.REQUEST:
-            self._time = counted_from

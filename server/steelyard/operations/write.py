@@ -10,9 +10,6 @@ from typing import Any
 import msgspec
 
 from steelyard.caller import Caller
-from steelyard.errors import InvalidRequestError, Violation
-
-_MAX_KEY = 255
 
 
 @dataclass(slots=True)
@@ -54,21 +51,3 @@ def payload_sha256(value: Any) -> str:
         value, default=msgspec.to_builtins, sort_keys=True, separators=(",", ":"), ensure_ascii=True
     )
     return hashlib.sha256(text.encode("ascii")).hexdigest()
-
-
-def check_idempotency_key(value: str | None) -> str | None:
-    """Return the value of an ``Idempotency-Key`` header, or ``None`` where there is none."""
-    if value is None:
-        return None
-    if 1 <= len(value) <= _MAX_KEY and all("!" <= letter <= "~" for letter in value):
-        return value
-    raise InvalidRequestError(
-        violations=[
-            Violation(
-                ("header", "Idempotency-Key"),
-                "Idempotency-Key is not 1 to 255 visible ASCII characters without spaces; a UUID "
-                "is a good key.",
-                "invalid_key",
-            )
-        ]
-    )

@@ -9,11 +9,13 @@ a wait.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from steelyard import tracing
@@ -25,7 +27,7 @@ from steelyard.errors import (
     SteelyardError,
 )
 from steelyard.memory import trim_memory
-from steelyard.scoring.cancellation import only_while
+from steelyard.scoring.cancellation import before_pass, unwanted
 from steelyard.scoring.protocol import ScoredDecision, Scorer
 from steelyard.scoring.shares import TURN_CHARACTERS, FairQueue, Share
 from steelyard.waiting import PASSES
@@ -72,7 +74,7 @@ class _Waiting:
     share: Share = _NOBODY
     answer: ScoreFuture = field(default_factory=ScoreFuture)
     #: The span that waits for it.
-    origin: Any = field(default_factory=tracing.origin)
+    origin: Any = None
 
 
 @dataclass(slots=True)
@@ -81,6 +83,9 @@ class _Call:
 
     batch: Sequence[_Waiting]
     started: float
+    characters: int
+    #: When nobody waits for it any more; infinite where somebody has no deadline.
+    expires_at: float
     #: Characters that others may run between its passes, for what it has run itself.
     owed: int = 0
 
@@ -92,10 +97,6 @@ class _Call:
     def longest(self) -> int:
         return max(entry.characters for entry in self.batch)
 
-    @property
-    def characters(self) -> int:
-        return sum(entry.characters for entry in self.batch)
-
 
 class _Lane:
     """What waits for one thread, and what it does."""
@@ -106,6 +107,8 @@ class _Lane:
         self.filled = threading.Condition(lock)
         self.accounts: FairQueue[_Waiting] = FairQueue()
         self.public: FairQueue[_Waiting] = FairQueue()
+        #: What came while nothing waited and nothing ran: its thread takes it past the queues.
+        self.lone: _Waiting | None = None
         #: Calls that run, each between the passes of the one before.
         self.calls: list[_Call] = []
         self.n_ended = 0
@@ -114,16 +117,25 @@ class _Lane:
 
     @property
     def n_waiting(self) -> int:
-        return len(self.accounts) + len(self.public)
+        return self.accounts.n_entries + self.public.n_entries + (self.lone is not None)
 
     @property
     def is_busy(self) -> bool:
-        return bool(self.calls or self.accounts)
+        return bool(self.calls or self.accounts or self.lone is not None)
 
     def queue_of(self, share: Share) -> FairQueue[_Waiting]:
         return self.public if share.is_public else self.accounts
 
+    def queue_lone(self) -> None:
+        """Put what is alone no more in its queue."""
+        if self.lone is not None:
+            self.queue_of(self.lone.share).push(self.lone)
+            self.lone = None
+
     def take(self) -> list[_Waiting]:
+        if self.lone is not None:
+            lone, self.lone = self.lone, None
+            return [lone]
         queue = self.accounts or self.public
         # With others beside, a turn of one account at a time: each of them then waits less.
         is_shared = len(queue.shares) > 1
@@ -165,10 +177,17 @@ class Batcher:
         """
         expires_at = None if deadline_s is None else time.monotonic() + deadline_s
         entry = _Waiting(request, _characters(request), expires_at, share)
+        if tracing.recorder is not None:
+            entry.origin = tracing.origin()
+        lane = self._lane_of(entry)
         with self._changed:
+            if not (self._closed or lane.calls or self._short.n_waiting or self._long.n_waiting):
+                # Nothing waits and nothing runs that it would wait for: there is room.
+                lane.lone = entry
+                lane.filled.notify()
+                return entry.answer
             self._check_room(entry)
             evicted = self._make_room(entry)
-            lane = self._lane_of(entry)
             lane.queue_of(share).push(entry)
             lane.filled.notify()
         if evicted is not None and evicted.answer.set_running_or_notify_cancel():
@@ -231,6 +250,8 @@ class Batcher:
         if not any(thread.is_alive() for thread in self._threads):
             return True
         with self._changed:
+            for lane in self._lanes:
+                lane.queue_lone()
             abandoned = [entry for lane in self._lanes for entry in (*lane.accounts, *lane.public)]
             for lane in self._lanes:
                 lane.accounts, lane.public = FairQueue(), FairQueue()
@@ -250,6 +271,8 @@ class Batcher:
         if self._closed:
             message = "The service is stopping; send the request to another instance."
             raise EngineUnavailableError(message, retry_after_s=_LEAST_RETRY_S)
+        for lane in self._lanes:
+            lane.queue_lone()
         queues = self._queues_of(entry.share)
         if self._is_full(entry):
             for queue in queues:
@@ -280,7 +303,7 @@ class Batcher:
 
     def _is_full(self, entry: _Waiting) -> bool:
         queues = self._queues_of(entry.share)
-        n_waiting = sum(map(len, queues))
+        n_waiting = sum(queue.n_entries for queue in queues)
         if not n_waiting:  # a request larger than the bound is taken when it is alone
             return False
         bound = MAX_PUBLIC_QUEUE if entry.share.is_public else self._max_queue
@@ -324,12 +347,13 @@ class Batcher:
                 trim_memory()
 
     def _begin(self, lane: _Lane, batch: Sequence[_Waiting]) -> None:
-        live = [entry for entry in batch if entry.answer.set_running_or_notify_cancel()]
-        batch = [entry for entry in live if not _is_late(entry)]
-        started_at = time.perf_counter()
+        live: list[_Waiting] = []
+        now, started_at = time.monotonic(), time.perf_counter()
         for entry in batch:
-            entry.answer.started_at = started_at
-        self._answer(lane, batch)
+            if entry.answer.set_running_or_notify_cancel() and not _is_late(entry, now):
+                entry.answer.started_at = started_at
+                live.append(entry)
+        self._answer(lane, live)
 
     def _answer(self, lane: _Lane, batch: Sequence[_Waiting]) -> None:
         if not batch:
@@ -343,37 +367,43 @@ class Batcher:
                 return
             # One request may be to blame; the others must not pay for it.
             for entry in batch:
-                if not _is_late(entry):
+                if not _is_late(entry, time.monotonic()):
                     self._answer(lane, [entry])
             return
+        characters = 0
         for entry, decisions in zip(batch, scored, strict=True):
             entry.answer.set_result(decisions)
+            characters += entry.characters
         if lane is self._short or not self._short.is_busy:
-            speed = sum(entry.characters for entry in batch) / max(time.monotonic() - started, 1e-4)
+            speed = characters / max(time.monotonic() - started, 1e-4)
             with self._changed:
                 self._speed += _SMOOTHING * (speed - self._speed)
 
     def _score(self, lane: _Lane, batch: Sequence[_Waiting]) -> list[list[ScoredDecision]]:
-        call = _Call(batch, time.monotonic())
+        requests, characters, expires_at = [], 0, 0.0
+        for entry in batch:
+            requests.append(entry.request)
+            characters += entry.characters
+            expires_at = max(expires_at, math.inf if entry.expires_at is None else entry.expires_at)
+        call = _Call(batch, time.monotonic(), characters, expires_at)
+        running = before_pass.set(partial(self._between, lane, call))
         with self._changed:
             lane.calls.append(call)
             self._note_pass(lane)
         try:
-            told = {
-                "steelyard.pass.requests": len(batch),
-                "steelyard.pass.characters": call.characters,
-            }
-            origins = [entry.origin for entry in batch]
-            with (
-                PASSES.running(),
-                tracing.span("pass", told, origins=origins),
-                only_while(
-                    lambda: any(not _is_past(entry) for entry in batch),
-                    lambda: self._between(lane, call),
-                ),
-            ):
-                scored = self._scorer.score([entry.request for entry in batch])
+            if tracing.recorder is None:
+                with PASSES.running():
+                    scored = self._scorer.score(requests)
+            else:
+                size = {
+                    "steelyard.pass.requests": len(batch),
+                    "steelyard.pass.characters": characters,
+                }
+                origins = [entry.origin for entry in batch]
+                with PASSES.running(), tracing.span("pass", size, origins=origins):
+                    scored = self._scorer.score(requests)
         finally:
+            before_pass.reset(running)
             with self._changed:
                 lane.calls.pop()
                 lane.n_ended += 1
@@ -394,9 +424,15 @@ class Batcher:
         lane.pass_started = time.monotonic()
 
     def _between(self, lane: _Lane, call: _Call) -> None:
-        """Run short requests, and shorter ones of the lane, before a long call's next pass."""
+        """Run short requests, and shorter ones of the lane, before a long call's next pass.
+
+        Raises ``DeadlineExceededError`` when nobody waits for the call any more.
+        """
+        if call.expires_at < time.monotonic():
+            raise unwanted()
         with self._changed:
-            self._note_pass(lane)
+            self._n_passes += 1
+            lane.pass_number, lane.pass_started = self._n_passes, time.monotonic()
             if lane is self._short:
                 return
             seen = self._short.n_ended
@@ -437,13 +473,9 @@ def _as_failure(error: BaseException) -> Exception:
     return fault
 
 
-def _is_past(entry: _Waiting) -> bool:
-    return entry.expires_at is not None and entry.expires_at < time.monotonic()
-
-
-def _is_late(entry: _Waiting) -> bool:
+def _is_late(entry: _Waiting, now: float) -> bool:
     """Return whether an entry's time is up; it is then answered so."""
-    if not _is_past(entry):
+    if entry.expires_at is None or entry.expires_at >= now:
         return False
     message = "The request waited past its deadline; send it again."
     entry.answer.set_exception(DeadlineExceededError(message))
@@ -451,6 +483,7 @@ def _is_late(entry: _Waiting) -> bool:
 
 
 def _characters(request: RenderedRequest) -> int:
-    return len(request.context) + sum(
-        len(decision.question) + sum(map(len, decision.outcomes)) for decision in request.decisions
-    )
+    n_characters = len(request.context)
+    for decision in request.decisions:
+        n_characters += len(decision.question) + sum(map(len, decision.outcomes))
+    return n_characters

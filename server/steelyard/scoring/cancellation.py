@@ -5,42 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 
 from steelyard.errors import DeadlineExceededError
 
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    is_wanted: Callable[[], bool]
-    meanwhile: Callable[[], None] | None
-
-
-_running: ContextVar[_Call | None] = ContextVar("running_call", default=None)
+#: Of a thread that calls an engine: what runs before each pass. It raises ``DeadlineExceededError``
+#: when nobody waits any more, and may call the engine itself.
+before_pass: ContextVar[Callable[[], None] | None] = ContextVar("before_pass", default=None)
 
 
 @contextmanager
-def only_while(
-    is_wanted: Callable[[], bool], meanwhile: Callable[[], None] | None = None
-) -> Iterator[None]:
-    """Cancel this thread's engine calls as soon as nobody waits for them.
+def only_while(is_wanted: Callable[[], bool]) -> Iterator[None]:
+    """Cancel this thread's engine calls as soon as nobody waits for them."""
 
-    ``meanwhile`` runs between their passes, in their thread; it may call the engine itself.
-    """
-    token = _running.set(_Call(is_wanted, meanwhile))
+    def check() -> None:
+        if not is_wanted():
+            raise unwanted()
+
+    token = before_pass.set(check)
     try:
         yield
     finally:
-        _running.reset(token)
+        before_pass.reset(token)
 
 
 def check_wanted() -> None:
     """Raise ``DeadlineExceededError`` when nobody waits for this thread's work any more."""
-    call = _running.get()
-    if call is None:
-        return
-    if not call.is_wanted():
-        message = "The request was not scored by its deadline; shorten it, or ask less at once."
-        raise DeadlineExceededError(message)
-    if call.meanwhile is not None:
-        call.meanwhile()
+    check = before_pass.get()
+    if check is not None:
+        check()
+
+
+def unwanted() -> DeadlineExceededError:
+    """Return the end of a call that nobody waits for any more."""
+    message = "The request was not scored by its deadline; shorten it, or ask less at once."
+    return DeadlineExceededError(message)

@@ -12,7 +12,7 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from steelyard.errors import EngineUnavailableError
-from steelyard.scoring.cancellation import check_wanted
+from steelyard.scoring.cancellation import before_pass
 
 #: Inputs or outputs of a pass, by their names in the graph.
 Tensors = dict[str, NDArray[np.generic]]
@@ -71,9 +71,11 @@ class Engine:
         """Run one pass and return the outputs asked for.
 
         Raises ``EngineUnavailableError`` when the engine is closed or the runtime fails, and
-        ``DeadlineExceededError`` when nobody waits for it (``cancellation.only_while``).
+        ``DeadlineExceededError`` when nobody waits for it (``cancellation.before_pass``).
         """
-        check_wanted()
+        check = before_pass.get()
+        if check is not None:
+            check()
         session = self._session
         if session is None:
             raise _closed()

@@ -9,15 +9,17 @@ what was kept is what would be computed.
 
 from __future__ import annotations
 
+import threading
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, count
+from itertools import count
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from steelyard.scoring.engine import PassEngine
-from steelyard.scoring.kept_states import KEPT, KeptStates, States
 from steelyard.scoring.packing import (
     QUESTION_LENGTH,
     STAGE_CONTEXT,
@@ -30,14 +32,112 @@ from steelyard.scoring.packing import (
     shift_ids,
 )
 from steelyard.scoring.passes import KINDS, WIDTH, lower_inputs
-from steelyard.scoring.rows import Tokens, fill_rows
-from steelyard.scoring.similarity import PASS_TOKENS, block_bounds, groups_of, tokens_of
+from steelyard.scoring.rows import (
+    Tokens,
+    block_bounds,
+    fill_rows,
+    groups_of,
+    tokens_of,
+    windows_of,
+)
+from steelyard.scoring.similarity import PASS_TOKENS
+
+if TYPE_CHECKING:
+    from steelyard.scoring.engine import PassEngine
 
 #: Tokens of a question and of an outcome up to which they are read in passes with others: a row
 #: then sees fewer keys than ``rows.MAX_KEYS``, even with an outcome that began in the row before.
 MOST_QUESTION, MOST_OUTCOME = QUESTION_LENGTH - 1, 95
 
 _models = count()
+
+
+#: Of some tokens, (n_tokens, width).
+States = NDArray[np.float32]
+
+#: Bytes that are kept of all models together, unless a setting says otherwise: the questions and
+#: outcomes of about 40,000 tokens.
+MAX_BYTES = 64 * 1024 * 1024
+#: Bytes of a kept entry beside its states and its key, about.
+_ENTRY_BYTES = 400
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFigures:
+    """What a store of states has, and what it was asked for since it was made."""
+
+    hits: int = 0
+    misses: int = 0
+    evictions: int = 0
+    n_bytes: int = 0
+
+
+class KeptStates:
+    """A store of states, bounded in bytes, least recently used out first; thread-safe."""
+
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self._max = max_bytes
+        self._kept: OrderedDict[tuple[int, bytes], States] = OrderedDict()
+        self._lock = threading.Lock()
+        self._hits = self._misses = self._evictions = self._n_bytes = 0
+
+    def bound(self, max_bytes: int) -> None:
+        """Keep at most so many bytes from now on; 0 keeps nothing."""
+        with self._lock:
+            self._max = max_bytes
+            self._evict()
+
+    def get(self, model: int, keys: Iterable[bytes]) -> dict[bytes, States]:
+        """Return what is kept of some keys of a model."""
+        found = {}
+        with self._lock:
+            for key in keys:
+                states = self._kept.get((model, key))
+                if states is None:
+                    self._misses += 1
+                else:
+                    self._hits += 1
+                    self._kept.move_to_end((model, key))
+                    found[key] = states
+        return found
+
+    def put(self, model: int, states: Mapping[bytes, States]) -> None:
+        """Keep states of a model, as far as the bound allows."""
+        with self._lock:
+            for key, value in states.items():
+                if _size(key, value) > self._max:
+                    continue
+                before = self._kept.pop((model, key), None)
+                if before is not None:
+                    self._n_bytes -= _size(key, before)
+                self._kept[model, key] = value
+                self._n_bytes += _size(key, value)
+            self._evict()
+
+    def forget(self, model: int) -> None:
+        """Drop all that is kept of a model."""
+        with self._lock:
+            for place in [place for place in self._kept if place[0] == model]:
+                self._n_bytes -= _size(place[1], self._kept.pop(place))
+
+    def figures(self) -> KeptFigures:
+        """Return what is kept now, and what was counted."""
+        with self._lock:
+            return KeptFigures(self._hits, self._misses, self._evictions, self._n_bytes)
+
+    def _evict(self) -> None:
+        while self._n_bytes > self._max:
+            (_, key), states = self._kept.popitem(last=False)
+            self._n_bytes -= _size(key, states)
+            self._evictions += 1
+
+
+def _size(key: bytes, states: States) -> int:
+    return len(key) + states.nbytes + _ENTRY_BYTES
+
+
+#: What is kept in this process, of all its models together.
+KEPT = KeptStates()
 
 
 class LowerLayers:
@@ -67,7 +167,7 @@ class LowerLayers:
         keys = dict.fromkeys(key for decision in decisions for key in decision.keys)
         found = self._kept.get(self._model, keys)
         missing = _missing(decisions, found)
-        windows = [_context_windows(layout) for layout, _ in requests]
+        windows = [windows_of(layout, stage=STAGE_CONTEXT) for layout, _ in requests]
         read = iter(self._run([*(_Unit(one) for of in windows for one in of), *missing]))
         contexts = [[next(read) for _ in of] for of in windows]
         new = {
@@ -86,14 +186,16 @@ class LowerLayers:
     def _run(self, units: Sequence[_Unit]) -> list[States]:
         """Return the states of each unit."""
         found: dict[int, States] = {}
-        places = [_Placed(place, unit) for place, unit in enumerate(units)]
-        shared = groups_of([one for one in places if not one.unit.is_alone], PASS_TOKENS)
-        for group in chain(shared, ([one] for one in places if one.unit.is_alone)):
-            rows = fill_rows(_told_apart([one.unit.tokens for one in group]), is_joint=True)
+        lengths = [unit.tokens.ids.size for unit in units]
+        together = [place for place, unit in enumerate(units) if not unit.is_alone]
+        groups = groups_of(together, PASS_TOKENS, [lengths[place] for place in together])
+        groups += [[place] for place, unit in enumerate(units) if unit.is_alone]
+        for group in groups:
+            rows = fill_rows(_told_apart([units[place].tokens for place in group]), is_joint=True)
             states = self._engine.run(lower_inputs(rows), ["states"])["states"]
             flat = np.asarray(states, np.float32).reshape(-1, WIDTH)
-            for one, start in zip(group, rows.starts, strict=True):
-                found[one.place] = flat[start : start + len(one)]
+            for place, start in zip(group, rows.starts, strict=True):
+                found[place] = flat[start : start + lengths[place]]
         return [found[place] for place in range(len(units))]
 
 
@@ -107,15 +209,6 @@ class _Unit:
     tokens: Tokens
     parts: tuple[tuple[bytes, int, int], ...] = ()
     is_alone: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    place: int
-    unit: _Unit
-
-    def __len__(self) -> int:
-        return len(self.unit.tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,19 +288,10 @@ def _unit(
     return _Unit(tokens_of(layout).part(start, stop), parts, is_alone)
 
 
-def _context_windows(layout: Layout) -> list[Tokens]:
-    tokens = tokens_of(layout)
-    return [
-        tokens.part(start, stop)
-        for start, stop in block_bounds(layout)
-        if layout.stages[start] == STAGE_CONTEXT
-    ]
-
-
 def _told_apart(units: Sequence[Tokens]) -> list[Tokens]:
     """Return units of which none has a block or a channel of another."""
     found, offset = [], 0
     for unit in units:
-        found.append(replace(unit, blocks=shift_ids(unit.blocks, offset)))
+        found.append(replace(unit, blocks=shift_ids(unit.blocks, offset)) if offset else unit)
         offset += int(unit.blocks.max())
     return found

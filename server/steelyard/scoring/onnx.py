@@ -38,14 +38,16 @@ from steelyard.scoring.passes import (
 )
 from steelyard.scoring.protocol import EngineStatus, ScoredDecision
 from steelyard.scoring.reading import READING, identity_at, is_unread, read_request
-from steelyard.scoring.rows import ROW_LENGTH, Rows, Tokens, fill_rows
-from steelyard.scoring.similarity import (
-    PASS_TOKENS,
-    OutcomeVectors,
+from steelyard.scoring.rows import (
+    ROW_LENGTH,
+    Rows,
+    Tokens,
     block_bounds,
+    fill_rows,
     groups_of,
     tokens_of,
 )
+from steelyard.scoring.similarity import PASS_TOKENS, OutcomeVectors
 from steelyard.scoring.tokenizer import Tokenizer
 
 #: A request of up to this many tokens is one unit of one pass; a longer one goes in stages.
@@ -149,17 +151,17 @@ class OnnxScorer:
         )
         laid = self._compare(laid, vectors)
         scored: list[list[ScoredDecision]] = [[] for _ in requests]
-        short = [i for i, item in enumerate(laid) if len(item.layout) <= PACKED_TOKENS]
+        lengths = [item.layout.ids.size for item in laid]
+        short = [i for i, length in enumerate(lengths) if length <= PACKED_TOKENS]
         # Rows of requests of like lengths see like numbers of keys.
-        short.sort(key=lambda i: len(laid[i].layout))
-        for group in groups_of([_Sized(i, len(laid[i].layout)) for i in short], PASS_TOKENS):
-            members = [member.index for member in group]
+        short.sort(key=lengths.__getitem__)
+        for members in groups_of(short, PASS_TOKENS, [lengths[i] for i in short]):
             inputs = self.plan([laid[i] for i in members], vectors)
             outputs = _split(inputs, self._engine.run(inputs, DECISION_OUTPUTS))
             for i in members:
                 scored[i] = [next(outputs) for _ in laid[i].layout.kinds]
         for i, item in enumerate(laid):
-            if len(item.layout) > PACKED_TOKENS:
+            if lengths[i] > PACKED_TOKENS:
                 scored[i] = self._score_long(item, vectors)
         for i, request in enumerate(requests):
             if is_unread(request, self.reading):
@@ -206,6 +208,8 @@ class OnnxScorer:
 
     def _compare(self, laid: Sequence[LaidOut], vectors: Vectors) -> list[LaidOut]:
         """Compare the outcomes of choices with every sentence of their contexts."""
+        if not any(item.tokenized.sentences for item in laid):
+            return list(laid)
         units = self._vectors.encode([text for item in laid for text in item.tokenized.sentences])
         ends = accumulate(len(item.tokenized.sentences) for item in laid)
         return [
@@ -226,26 +230,6 @@ class OnnxScorer:
         return [scored[i] for i in range(len(spans))]
 
 
-@dataclass(frozen=True, slots=True)
-class _Sized:
-    index: int
-    size: int
-
-    def __len__(self) -> int:
-        return self.size
-
-
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    """A block of the outcome of a place."""
-
-    place: int
-    tokens: Tokens
-
-    def __len__(self) -> int:
-        return len(self.tokens)
-
-
 class _LongReader:
     """One request read in stages; reads the context when made."""
 
@@ -262,25 +246,23 @@ class _LongReader:
         """Score decisions that fit a row, several to a pass."""
         spans = self._item.layout.spans
         by_length = sorted(indices, key=lambda i: spans[i][1] - spans[i][0])
-        sized = [_Sized(i, spans[i][1] - spans[i][0]) for i in by_length]
-        for group in groups_of(sized, self._room(self._past)):
-            rows = fill_rows([self._tokens.part(*spans[member.index]) for member in group])
+        lengths = [spans[i][1] - spans[i][0] for i in by_length]
+        for group in groups_of(by_length, self._room(self._past), lengths):
+            rows = fill_rows([self._tokens.part(*spans[i]) for i in group])
             decisions = [
                 _decision(
                     self._item,
-                    member.index,
-                    self._item.layout.markers[member.index]
-                    + np.int32(start - spans[member.index][0]),
+                    i,
+                    self._item.layout.markers[i] + np.int32(start - spans[i][0]),
                     self._vectors,
                 )
-                for member, start in zip(group, rows.starts, strict=True)
+                for i, start in zip(group, rows.starts, strict=True)
             ]
             inputs = pass_inputs(
                 rows, decisions, self._channels, past=self._past, pooled_past=self._pooled
             )
             outputs = self._engine.run(inputs, DECISION_OUTPUTS)
-            for member, scored in zip(group, _split(inputs, outputs), strict=True):
-                yield member.index, scored
+            yield from zip(group, _split(inputs, outputs), strict=True)
 
     def large_decision(self, index: int) -> ScoredDecision:
         """Score a decision that fits no row: question, long outcomes' rest, outcomes, set.
@@ -292,17 +274,16 @@ class _LongReader:
         past = self._read(self._past, start, stop, STAGE_QUESTION)
         heads, rests = self._outcomes(start, stop)
         vectors = np.zeros((len(heads), WIDTH), np.float32)
-        short = [_Placed(place, head) for place, head in enumerate(heads) if not rests[place]]
-        for group in groups_of(short, self._room(past)):
-            found = self._markers([member.tokens for member in group], past)
-            vectors[[member.place for member in group]] = found
-        long = [_Placed(place, rest) for place, of in enumerate(rests) for rest in of]
+        short = [place for place in range(len(heads)) if not rests[place]]
+        for group in groups_of(short, self._room(past), [len(heads[place]) for place in short]):
+            vectors[group] = self._markers([heads[place] for place in group], past)
+        long = [(place, rest) for place, of in enumerate(rests) for rest in of]
         read: dict[int, list[ReadTokens]] = {}
-        for group in groups_of(long, self._room(past)):
-            rows, outputs = self._read_pass([member.tokens for member in group], past)
+        for run in groups_of(long, self._room(past), [len(rest) for _, rest in long]):
+            rows, outputs = self._read_pass([rest for _, rest in run], past)
             tokens = tokens_read(rows, outputs)
-            for member, at in zip(group, rows.starts, strict=True):
-                read.setdefault(member.place, []).append(tokens.part(at, at + len(member)))
+            for (place, rest), at in zip(run, rows.starts, strict=True):
+                read.setdefault(place, []).append(tokens.part(at, at + len(rest)))
         for place, parts in read.items():
             vectors[place] = self._markers([heads[place]], extend_past(past, parts))[0]
         markers = np.full(len(vectors), GIVEN, np.int32)

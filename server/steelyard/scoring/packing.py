@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -54,7 +55,7 @@ def alone_texts(
     return tuple(outcomes)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TokenizedDecision:
     """A decision as token ids, without special tokens."""
 
@@ -64,7 +65,7 @@ class TokenizedDecision:
     #: Of a yes/no question, the place of the outcome that the question's words speak for.
     yes: int = 0
 
-    @property
+    @cached_property
     def alone(self) -> tuple[Sequence[int] | None, ...]:
         """The text of each outcome for the similarity channel; None where similarity is zero."""
         return alone_texts(self.kind, self.question, self.outcomes, self.yes)
@@ -223,18 +224,6 @@ def _outcome(writer: _Writer, context: int, question: int, tokens: Sequence[int]
 def lay_out_text(tokens: Sequence[int]) -> Layout:
     """Lay one text out alone, as a context is: for the similarity channel."""
     return lay_out(TokenizedRequest(context=tokens, decisions=()))
-
-
-def level_features(kind: str, n_outcomes: int) -> NDArray[np.float32]:
-    """Return the level encoding of outcomes, (n_outcomes, 3): zeros unless the decision is ordinal.
-
-    Is ordinal, level from 0 to 1, its square.
-    """
-    features = np.zeros((n_outcomes, 3), np.float32)
-    if kind == "ordinal":
-        level = np.arange(n_outcomes, dtype=np.float32) / max(n_outcomes - 1, 1)
-        features[:, 0], features[:, 1], features[:, 2] = 1.0, level, level * level
-    return features
 
 
 def shift_ids(blocks: NDArray[np.int32], offset: int) -> NDArray[np.int32]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.scoring.engine import Tensors
-from steelyard.scoring.packing import level_features
 from steelyard.scoring.rows import Rows, keep_tokens
+
+if TYPE_CHECKING:
+    from steelyard.scoring.engine import Tensors
 
 #: Sizes that a pass's inputs need besides its rows.
 WIDTH, N_LAYERS, N_HEADS = 384, 6, 12
@@ -185,6 +187,18 @@ def pass_inputs(
         "context_pool": np.asarray(pools, np.int32),
         **past.tensors(),
     }
+
+
+def level_features(kind: str, n_outcomes: int) -> NDArray[np.float32]:
+    """Return the level encoding of outcomes, (n_outcomes, 3): zeros unless the decision is ordinal.
+
+    Is ordinal, level from 0 to 1, its square.
+    """
+    features = np.zeros((n_outcomes, 3), np.float32)
+    if kind == "ordinal":
+        level = np.arange(n_outcomes, dtype=np.float32) / max(n_outcomes - 1, 1)
+        features[:, 0], features[:, 1], features[:, 2] = 1.0, level, level * level
+    return features
 
 
 def token_inputs(rows: Rows) -> Tensors:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
+from itertools import islice
 
 from steelyard.decisions.contexts import CLEANED_READING, read_context
 from steelyard.decisions.questions import plain_question
@@ -43,24 +44,30 @@ def read_request(
     request: RenderedRequest, tokenizer: Tokenizer, reading: int = READING
 ) -> TokenizedRequest:
     """Return a request as the model reads it."""
-    decisions = []
+    texts: list[str] = []
+    turned: list[bool] = []
+    has_choices = False
     for decision in request.decisions:
         question, outcomes = decision_read(decision, reading)
-        decisions.append(
-            TokenizedDecision(
-                decision.kind,
-                tokenizer.encode(question),
-                tokenizer.encode_many(outcomes),
-                yes=int(
-                    reading >= _NEGATIONS and decision.kind == "binary" and outcomes == _NO_YES
-                ),
-            )
-        )
+        texts += [question, *outcomes]
+        is_binary = decision.kind == "binary"
+        turned.append(reading >= _NEGATIONS and is_binary and outcomes == _NO_YES)
+        has_choices = has_choices or decision.kind == "single"
     context = request.context if reading < CLEANED_READING else read_context(request.context).text
+    tokens = iter(tokenizer.encode_many([*texts, context]))
+    decisions = [
+        TokenizedDecision(
+            decision.kind,
+            next(tokens),
+            list(islice(tokens, len(decision.outcomes))),
+            int(is_turned),
+        )
+        for decision, is_turned in zip(request.decisions, turned, strict=True)
+    ]
     sentences: Sequence[tuple[int, ...]] = ()
-    if reading >= _SENTENCES and any(one.kind == "single" for one in decisions):
+    if reading >= _SENTENCES and has_choices:
         sentences = sentences_of(context, tokenizer)
-    return TokenizedRequest(tokenizer.encode(context), decisions, sentences)
+    return TokenizedRequest(next(tokens), decisions, sentences)
 
 
 def is_unread(request: RenderedRequest, reading: int) -> bool:

@@ -1,4 +1,4 @@
-"""Blocks of tokens to the rows of one pass, and the keys that each row attends to.
+"""Layouts to the rows of one pass, and the keys that each row attends to.
 
 Tokens of a pass lie one after another and are cut into rows of one length, wherever that falls. A
 row attends to the tokens that any of its own may see, wherever they are, so attention costs as much
@@ -11,14 +11,17 @@ itself, as it is when the context was read by an earlier pass.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.scoring.packing import NO_CHANNEL, NOTHING, ROLE_CONTEXT
+from steelyard.scoring.packing import NO_CHANNEL, NOTHING, ROLE_CONTEXT, Layout, shift_ids
+
+T = TypeVar("T")
 
 #: Tokens of a row at most. Shorter rows see fewer tokens that are not for them, and gather more.
 ROW_LENGTH = 96
@@ -59,6 +62,47 @@ class Tokens:
             self.blocks[start:stop],
             None if self.states is None else self.states[start:stop],
         )
+
+
+def tokens_of(layout: Layout, offset: int = 0, states: NDArray[np.float32] | None = None) -> Tokens:
+    """Return all tokens of a layout, its ids moved by ``offset``."""
+    blocks = shift_ids(layout.blocks, offset) if offset else layout.blocks
+    return Tokens(layout.ids, layout.positions, layout.roles, blocks, states)
+
+
+def block_bounds(layout: Layout) -> list[tuple[int, int]]:
+    """Return where each block of a layout starts and ends."""
+    edges = (np.flatnonzero(np.diff(layout.blocks[:, 0])) + 1).tolist()
+    return list(zip([0, *edges], [*edges, layout.ids.size], strict=True))
+
+
+def windows_of(layout: Layout, offset: int = 0, stage: int | None = None) -> list[Tokens]:
+    """Return the blocks of a layout one by one, or those of a stage."""
+    tokens = tokens_of(layout, offset)
+    return [
+        tokens.part(start, stop)
+        for start, stop in block_bounds(layout)
+        if stage is None or layout.stages[start] == stage
+    ]
+
+
+def groups_of(
+    units: Sequence[T], n_tokens: int, lengths: Iterable[int] | None = None
+) -> list[list[T]]:
+    """Cut a sequence into runs of at most ``n_tokens`` tokens; a larger unit is a run alone.
+
+    ``lengths`` has the tokens of each unit, where ``len`` does not tell.
+    """
+    groups: list[list[T]] = []
+    room = 0
+    sizes: Iterable[int] = map(len, cast("Sequence[Any]", units)) if lengths is None else lengths
+    for unit, size in zip(units, sizes, strict=True):
+        if not groups or size > room:
+            groups.append([])
+            room = n_tokens
+        groups[-1].append(unit)
+        room -= size
+    return groups
 
 
 @dataclass(frozen=True, slots=True)

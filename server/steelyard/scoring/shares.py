@@ -71,10 +71,12 @@ class FairQueue(Generic[Entry]):
 
     def __init__(self) -> None:
         self._lines: OrderedDict[Share, _Line[Entry]] = OrderedDict()
+        #: The number of entries.
+        self.n_entries = 0
 
     def __len__(self) -> int:
         """Return the number of entries."""
-        return sum(len(line.placed) for line in self._lines.values())
+        return self.n_entries
 
     def __iter__(self) -> Iterator[Entry]:
         """Yield every entry."""
@@ -104,6 +106,7 @@ class FairQueue(Generic[Entry]):
         key = line.n_pushed + entry.characters // _CHARACTERS_A_PLACE
         insort(line.placed, _Placed(key, line.n_pushed, entry))
         line.characters += entry.characters
+        self.n_entries += 1
 
     def take(
         self, max_characters: int, may_go: Callable[[Entry], bool] = lambda _: True
@@ -173,6 +176,7 @@ class FairQueue(Generic[Entry]):
     def _remove(self, line: _Line[Entry], index: int) -> Entry:
         entry = line.placed.pop(index).entry
         line.characters -= entry.characters
+        self.n_entries -= 1
         return entry
 
 

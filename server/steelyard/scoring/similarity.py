@@ -5,22 +5,19 @@ from __future__ import annotations
 import threading
 from array import array
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence, Sized
-from itertools import chain
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.scoring.engine import PassEngine
-from steelyard.scoring.packing import Layout, lay_out_text, shift_ids
+from steelyard.scoring.packing import lay_out_text
 from steelyard.scoring.passes import NO_DECISION, NO_POOL, WIDTH, no_past, pass_inputs
-from steelyard.scoring.rows import SUMMED, Tokens, fill_rows
+from steelyard.scoring.rows import SUMMED, fill_rows, groups_of, windows_of
 
 if TYPE_CHECKING:
+    from steelyard.scoring.engine import PassEngine
     from steelyard.scoring.lower import LowerLayers
-
-T = TypeVar("T", bound=Sized)
 
 #: Vectors kept, 1.5 kB each, and the tokens of a text, at most, for its vector to be: a long one,
 #: four bytes a token, is asked once as a rule. With its two special tokens such a text's sum is made
@@ -60,18 +57,19 @@ class OutcomeVectors:
                     self._vectors.move_to_end(key)
                     found[text] = vector
         missing = [text for text in dict.fromkeys(texts) if text not in found]
+        if not missing:
+            return found
         # One that is not kept is encoded alone: its last bits are then the same in every request.
-        alone = ([text] for text in missing if text not in keys)
-        for group in chain(groups_of([t for t in missing if t in keys], PASS_TOKENS), alone):
+        alone = [[text] for text in missing if text not in keys]
+        for group in groups_of([text for text in missing if text in keys], PASS_TOKENS) + alone:
             found.update(zip(group, self._encode(group), strict=True))
-        if missing:
-            with self._lock:
-                for text in missing:
-                    if text in keys:
-                        # A row of a pass alone would keep all of the pass.
-                        self._vectors[keys[text]] = found[text].copy()
-                while len(self._vectors) > self._max:
-                    self._vectors.popitem(last=False)
+        with self._lock:
+            for text in missing:
+                if text in keys:
+                    # A row of a pass alone would keep all of the pass.
+                    self._vectors[keys[text]] = found[text].copy()
+            while len(self._vectors) > self._max:
+                self._vectors.popitem(last=False)
         return found
 
     def encode(self, texts: Sequence[tuple[int, ...]]) -> NDArray[np.float32]:
@@ -101,35 +99,3 @@ class OutcomeVectors:
 
 def _key(text: tuple[int, ...]) -> bytes:
     return array("I", text).tobytes()
-
-
-def tokens_of(layout: Layout, offset: int = 0, states: NDArray[np.float32] | None = None) -> Tokens:
-    """Return all tokens of a layout, its ids moved by ``offset``."""
-    blocks = shift_ids(layout.blocks, offset)
-    return Tokens(layout.ids, layout.positions, layout.roles, blocks, states)
-
-
-def block_bounds(layout: Layout) -> list[tuple[int, int]]:
-    """Return where each block of a layout starts and ends."""
-    edges = np.flatnonzero(np.diff(layout.blocks[:, 0])) + 1
-    return list(zip([0, *edges.tolist()], [*edges.tolist(), len(layout)], strict=True))
-
-
-def windows_of(layout: Layout, offset: int = 0) -> list[Tokens]:
-    """Return the blocks of a layout one by one."""
-    tokens = tokens_of(layout, offset)
-    return [tokens.part(start, stop) for start, stop in block_bounds(layout)]
-
-
-def groups_of(units: Sequence[T], n_tokens: int) -> Iterator[list[T]]:
-    """Cut a sequence into runs of at most ``n_tokens`` tokens; a larger unit is a run alone."""
-    group: list[T] = []
-    size = 0
-    for unit in units:
-        if group and size + len(unit) > n_tokens:
-            yield group
-            group, size = [], 0
-        group.append(unit)
-        size += len(unit)
-    if group:
-        yield group

@@ -195,7 +195,7 @@ def open_models(
     host: RemoteHost | None = None,
 ) -> tuple[ModelRegistry, dict[str, Base]]:
     """Load every model of the settings, each with a queue that ends with a stack."""
-    from steelyard.scoring.kept_states import KEPT
+    from steelyard.scoring.lower import KEPT
     from steelyard.serving.connected.hosting import ConnectedModels
     from steelyard.serving.registry import Base, ModelRegistry
     from steelyard.serving.routed.hosting import RoutedModels

@@ -22,8 +22,13 @@ from msgspec import UNSET
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.decisions.answer import answer_decision, temper_log_probabilities
 from steelyard.decisions.contexts import context_warnings, read_context
-from steelyard.decisions.kinds import Decision, render_decision
-from steelyard.decisions.rendering import RenderedRequest, render_context, render_value
+from steelyard.decisions.kinds import Decision
+from steelyard.decisions.rendering import (
+    RenderedRequest,
+    render_context,
+    render_decision,
+    render_value,
+)
 from steelyard.decisions.tokens import TokenCounter, count_input_tokens
 from steelyard.decisions.validation import ValidRequest, read_request
 from steelyard.decisions.wire import (
@@ -100,18 +105,16 @@ class DecideService:
         limits: DecideLimits | None = None,
         warns: bool = False,
     ) -> None:
-        self._model_name, self._warns = model_name, warns
+        #: The model that answers.
+        self.model_name = model_name
+        self._warns = warns
         self._temperatures = temperatures
         self._counter = tokenizer
-        self._limits = limits or DecideLimits()
+        #: Bounds of a request.
+        self.limits = limits or DecideLimits()
         self._tokenizer = TokenizerInfo(
             name=tokenizer.name, revision=tokenizer.revision, sha256=tokenizer.sha256
         )
-
-    @property
-    def limits(self) -> DecideLimits:
-        """Bounds of a request."""
-        return self._limits
 
     @property
     def tokenizer(self) -> TokenCounter:
@@ -123,26 +126,21 @@ class DecideService:
         """What turns logits into calibrated probabilities."""
         return self._temperatures
 
-    @property
-    def model_name(self) -> str:
-        """The model that answers."""
-        return self._model_name
-
     def renamed(self, model_name: str) -> DecideService:
         """Return the service of another model under the same rules, such as one tuned from this."""
         return DecideService(
             model_name=model_name,
             temperatures=self._temperatures,
             tokenizer=self._counter,
-            limits=self._limits,
+            limits=self.limits,
         )
 
     def prepare(self, payload: bytes | bytearray | Mapping[str, Any]) -> Prepared:
         """Check a request and render it."""
         started = perf_counter()
         request = read_request(payload)
-        if request.model not in {None, self._model_name}:
-            raise unknown_model(str(request.model), (self._model_name,))
+        if request.model not in {None, self.model_name}:
+            raise unknown_model(str(request.model), (self.model_name,))
         return self.prepare_request(request, started=started)
 
     def prepare_request(
@@ -157,9 +155,9 @@ class DecideService:
         One of more tokens than the model's own bound, or a given one, is refused before it costs
         more than a look.
         """
-        most = self._limits.max_input_tokens if max_input_tokens is None else max_input_tokens
+        most = self.limits.max_input_tokens if max_input_tokens is None else max_input_tokens
         started = perf_counter() if started is None else started
-        model = self._model_name
+        model = self.model_name
         if request.has_images:
             raise ImagesNotSupportedError(
                 f"The model {model} reads text alone; describe the images in the context and leave "
@@ -217,9 +215,10 @@ class DecideService:
             "score": score_ms,
             "total": (perf_counter() - prepared.started) * 1000,
         }
+        id_, operation_id = new_id("dec"), new_id("op")
         return DecideResponse(
-            id=new_id("dec"),
-            model=self._model_name,
+            id=id_,
+            model=self.model_name,
             decisions=results,
             usage=Usage(
                 input_tokens=prepared.input_tokens,
@@ -229,7 +228,7 @@ class DecideService:
                 prompt_tokens=prepared.input_tokens,
             ),
             timing_ms={stage: round(value, 3) for stage, value in timing_ms.items()},
-            charge=Charge(operation_id=new_id("op")),
+            charge=Charge(operation_id=operation_id),
             temperature=dict.fromkeys(results, float(temperature or 1)) if is_tempered else UNSET,
             warnings=list(prepared.warnings) or UNSET,
         )

@@ -190,6 +190,8 @@ class Attempts:
         """Try the models in turn; raise ``UnansweredError`` when none answered."""
         self._task = asyncio.current_task()
         try:
+            if tracing.recorder is None:
+                return await self._try()
             with tracing.span("decide", {"openinference.span.kind": "LLM"}) as span:
                 answer, model = await self._try()
                 if span is not None:
@@ -260,16 +262,19 @@ class Attempts:
 
 
 def candidates_of(
-    prepared: Prepared, registry: ModelRegistry, tuned: Mapping[str, Answerer] = NO_TUNED
+    prepared: Prepared,
+    registry: ModelRegistry,
+    tuned: Mapping[str, Answerer] = NO_TUNED,
+    asked: Answerer | None = None,
 ) -> tuple[Answerer, ...]:
     """Return the models that may answer a request: the one asked for, then those that may stand in."""
-    asked = tuned.get(prepared.model) or registry.get(prepared.model)
+    asked = asked or tuned.get(prepared.model) or registry.get(prepared.model)
     fallback = prepared.request.fallback
     others: list[Answerer | None] = []
     if fallback == "auto":
         others = [
             model
-            for model in registry.hosted
+            for model in registry.own
             if model.price_nano <= asked.price_nano and not (model.is_connected or model.is_earlier)
         ]
     elif not isinstance(fallback, str):
@@ -299,6 +304,8 @@ def charge_nano(
 
 def _order(candidates: tuple[Answerer, ...]) -> list[Answerer]:
     """Return the models to try, in turn; all of them when every one failed recently."""
+    if len(candidates) == 1:
+        return list(candidates)
     healthy = [model for model in candidates if not model.failed_recently and not model.hangs]
     return healthy or list(candidates)
 

@@ -98,6 +98,10 @@ class HostedModel:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.decide = decide
+        #: The name that requests give and answers carry.
+        self.name = decide.model_name
+        #: Most input tokens of a request.
+        self.max_input_tokens = decide.limits.max_input_tokens
         self.queue = queue
         self.engine = engine
         self.description = description
@@ -124,22 +128,12 @@ class HostedModel:
         self._hung_call: int | None = None
 
     @property
-    def name(self) -> str:
-        """The name that requests give and answers carry."""
-        return self.decide.model_name
-
-    @property
     def runs_on(self) -> str:
         """Engine and precision, and where: ``onnxruntime-int8``, or ``triton-int8`` elsewhere."""
         status = None if self._engine_status is None else self._engine_status()
         if status is None or status.place != "triton":
             return self.engine
         return f"triton-{self.engine.rpartition('-')[2]}"
-
-    @property
-    def max_input_tokens(self) -> int:
-        """Most input tokens of a request."""
-        return self.decide.limits.max_input_tokens
 
     @property
     def failed_recently(self) -> bool:
@@ -150,6 +144,8 @@ class HostedModel:
     @property
     def hangs(self) -> bool:
         """Whether its engine is still in a call that outlasted the wait of a request."""
+        if self._hung_call is None:
+            return False
         call = self.queue.running_call
         with self._lock:
             return call is not None and call[0] == self._hung_call
@@ -171,13 +167,16 @@ class HostedModel:
 
     def require_room(self, request: RenderedRequest, share: Share) -> None:
         """Refuse a rendered request that could not be begun now."""
+        self._check_hanging()
+        self.queue.check_room(request, share)
+
+    def _check_hanging(self) -> None:
         if self.hangs:
             raise EngineUnavailableError(
                 f"The engine of {self.name} failed recently and has not come back; send the "
                 "request again after Retry-After, or name another model.",
                 retry_after_s=_HUNG_RETRY_S,
             )
-        self.queue.check_room(request, share)
 
     async def answer(
         self, prepared: Prepared, wait_s: float, *, on_queued: Callable[[Scores], None]
@@ -186,7 +185,7 @@ class HostedModel:
         if not prepared.rendered.decisions:
             # A request in another dialect may have one outcome everywhere: nothing is scored.
             return self.decide.finish(prepared, [])
-        self.check_room(prepared)
+        self._check_hanging()
         submitted = perf_counter()
         future = self.queue.submit(prepared.rendered, wait_s, prepared.share)
         on_queued(future)
@@ -256,11 +255,12 @@ class ModelRegistry:
         engine_statuses: Callable[[], Mapping[str, EngineStatus]] | None = None,
         connected: Callable[[], Sequence[HostedModel]] = tuple,
     ) -> None:
-        self._hosted = tuple(hosted)
+        #: The models of this server itself, the default first.
+        self.own = tuple(hosted)
         self._connected = connected
         self._engine_statuses = engine_statuses
-        self._by_name = {model.name: model for model in self._hosted}
-        if not self._hosted or len(self._by_name) != len(self._hosted):
+        self._by_name = {model.name: model for model in self.own}
+        if not self.own or len(self._by_name) != len(self.own):
             raise ValueError("A registry needs at least one model, and names that are distinct.")
 
     def engine_statuses(self) -> Mapping[str, EngineStatus]:
@@ -270,12 +270,12 @@ class ModelRegistry:
     @property
     def default(self) -> HostedModel:
         """What answers a request that names no model."""
-        return self._hosted[0]
+        return self.own[0]
 
     @property
     def hosted(self) -> tuple[HostedModel, ...]:
         """Every model, the default first, those of other servers last."""
-        return (*self._hosted, *self._connected())
+        return (*self.own, *self._connected())
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -291,7 +291,7 @@ class ModelRegistry:
     def find(self, name: str | None) -> HostedModel | None:
         """Return the model of a name, the default without one; ``None`` when there is no such."""
         if name is None:
-            return self.default
+            return self.own[0]
         own = self._by_name.get(name)
         return own or next((one for one in self._connected() if one.name == name), None)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from steelyard.scoring.kept_states import KEPT
+from steelyard.scoring.lower import KEPT
 
 if TYPE_CHECKING:
     from steelyard.scoring.protocol import EngineStatus

@@ -26,7 +26,7 @@ from time import perf_counter
 import msgspec
 from msgspec import Struct
 
-from steelyard.accounts.allowance import TokenAllowance
+from steelyard.accounts.rate_limits import TokenAllowance
 from steelyard.billing.money import to_usd
 from steelyard.caller import Caller
 from steelyard.decisions.validation import ValidRequest
@@ -68,15 +68,11 @@ from steelyard.serving.fallback import (
 )
 from steelyard.serving.floods import Floods
 from steelyard.serving.registry import HostedModel, ModelRegistry
-from steelyard.wire.payloads import work_on
 
 _log = logging.getLogger(__name__)
 
 #: Makes the write that stores an answer: whose it is, when it was given, its request, the answer.
 RecordAnswer = Callable[[Caller, float, ValidRequest, DecideResponse], FurtherWrite]
-
-#: A request that was read: rendered where it names a base model, else once it is known what it names.
-Read = Prepared | ValidRequest
 
 #: Input tokens of a request that nobody pays for.
 PLAYGROUND_TOKENS = 4_096
@@ -91,6 +87,15 @@ _NO_ANSWERER = (
     ModelDiscardedError,
     ModelUnavailableError,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A request, rendered where it names a base model; any other once it is known what it names."""
+
+    request: ValidRequest
+    hosted: HostedModel | None = None
+    prepared: Prepared | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,21 +297,23 @@ class DecisionService:
         self._note_use(account_id, run.asked, model)
         return told
 
-    async def _read(self, request: ValidRequest) -> Read:
+    async def _read(self, request: ValidRequest) -> _Read:
         """Render a request where it names a base model; whether another name is known, see _open."""
         hosted = self._models.find(request.model)
         if hosted is None and self._tuned is not None:
-            return request
-        return await _prepare(hosted or self._models.get(request.model), request)
+            return _Read(request)
+        hosted = hosted or self._models.get(request.model)
+        return _Read(request, hosted, await _prepare(hosted, request))
 
-    async def _open(self, caller: Caller, request: Read) -> _Question:
+    async def _open(self, caller: Caller, read: _Read) -> _Question:
         """Find who may answer; what names base models alone waits for nothing."""
-        fallback = request.request.fallback if isinstance(request, Prepared) else request.fallback
+        request, fallback = read.request, read.request.fallback
         tuned: Mapping[str, Answerer] = NO_TUNED
         if self._tuned is not None and not isinstance(fallback, str):
             tuned = await self._find_listed(caller, self._tuned, fallback)
-        if isinstance(request, Prepared):
-            return _Question(request, candidates_of(request, self._models, tuned))
+        if read.prepared is not None:
+            candidates = candidates_of(read.prepared, self._models, tuned, read.hosted)
+            return _Question(read.prepared, candidates)
         started = perf_counter()
         # Only a name that no base model has is looked up, and only where there are tuned ones.
         assert self._tuned is not None and request.model is not None  # noqa: PT018, S101
@@ -344,9 +351,9 @@ class DecisionService:
     def _note_use(self, account_id: str, *used: Answerer) -> None:
         if self._tuned is None:
             return
-        called = {one.name for one in used if not isinstance(one, OffCall)}
-        for name in called.difference(self._models.names):
-            self._tuned.note_use(account_id, name)
+        for one in dict.fromkeys(used):
+            if not isinstance(one, OffCall | HostedModel):
+                self._tuned.note_use(account_id, one.name)
 
     def _account_for(
         self, answer: DecideResponse, accepted: Accepted, amount_nano: int, request: ValidRequest
@@ -384,8 +391,8 @@ class DecisionService:
 async def _prepare(
     hosted: HostedModel, request: ValidRequest, *, max_input_tokens: int | None = None
 ) -> Prepared:
-    prepare = partial(hosted.decide.prepare_request, max_input_tokens=max_input_tokens)
-    return await work_on(prepare, request, is_long=request.is_long)
+    prepare = partial(hosted.decide.prepare_request, request, max_input_tokens=max_input_tokens)
+    return await asyncio.to_thread(prepare) if request.is_long else prepare()
 
 
 def _check_room(prepared: Prepared, candidates: tuple[Answerer, ...]) -> None:

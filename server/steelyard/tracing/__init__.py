@@ -17,7 +17,7 @@ from steelyard.settings import InvalidSettingError, read_variable
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
-    from steelyard.tracing.spans import RequestSpan, Spans
+    from steelyard.tracing.spans import Spans
 
 #: The variable of OpenTelemetry's own that turns traces on; its exporter reads the others.
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -25,7 +25,8 @@ ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 _FLUSH_S = 3.0
 
 _OFF: AbstractContextManager[None] = nullcontext()
-_spans: Spans | None = None
+#: What opens the spans of this process; ``None`` while traces are off, which costs one look.
+recorder: Spans | None = None
 
 Attributes = Mapping[str, str | int | float | Sequence[str] | Sequence[int] | Sequence[float]]
 
@@ -42,7 +43,7 @@ def exporting() -> Iterator[None]:
     InvalidSettingError
         Where an endpoint is set and the packages are missing.
     """
-    if _spans is not None or not read_variable(ENDPOINT):
+    if recorder is not None or not read_variable(ENDPOINT):
         yield
         return
     try:
@@ -65,12 +66,12 @@ def exporting() -> Iterator[None]:
 @contextmanager
 def recording(spans: Spans) -> Iterator[None]:
     """Open every span of this process with ``spans``."""
-    global _spans  # noqa: PLW0603  a process has one trace, as it has one log
-    before, _spans = _spans, spans
+    global recorder  # noqa: PLW0603  a process has one trace, as it has one log
+    before, recorder = recorder, spans
     try:
         yield
     finally:
-        _spans = before
+        recorder = before
 
 
 def span(
@@ -85,26 +86,16 @@ def span(
     It is a part of the span around it, or else of the first of its origins, and linked to the
     others: what ``origin`` returned where the work was asked for.
     """
-    if _spans is None:
+    if recorder is None:
         return _OFF
-    return _spans.open(name, attributes, is_call=is_call, origins=origins)
+    return recorder.open(name, attributes, is_call=is_call, origins=origins)
 
 
 def origin() -> Any:
     """Return what a span of another thread may name as its origin; ``None`` without a trace."""
-    return None if _spans is None else _spans.origin()
+    return None if recorder is None else recorder.origin()
 
 
 def outgoing_headers() -> dict[str, str]:
     """Return the headers that let the server that is asked go on with this trace."""
-    return {} if _spans is None else _spans.outgoing_headers()
-
-
-def begin_request(method: str, headers: Mapping[str, str]) -> RequestSpan | None:
-    """Return the span of a request that has just been read; ``None`` while traces are off."""
-    return None if _spans is None else _spans.begin_request(method, headers)
-
-
-def inside(request: RequestSpan | None) -> AbstractContextManager[Any]:
-    """Return a block whose spans are parts of a request."""
-    return _OFF if request is None else request.inside()
+    return {} if recorder is None else recorder.outgoing_headers()

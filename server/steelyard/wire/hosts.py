@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 
 from steelyard.wire.addresses import is_loopback_address
@@ -14,6 +15,7 @@ def host_names(text: str) -> frozenset[str]:
     return frozenset(name.strip().lower() for name in text.split(",") if name.strip())
 
 
+@functools.lru_cache(256)
 def host_of(header: str) -> str:
     """Return the name in a ``Host`` header, without its port.
 
@@ -26,6 +28,7 @@ def host_of(header: str) -> str:
     return name.partition(":")[0].removesuffix(".")
 
 
+@functools.lru_cache(256)
 def is_loopback(host: str) -> bool:
     """Return whether a host is this machine's own: ``localhost`` or a loopback address.
 

@@ -37,7 +37,7 @@ def open_payload(
     elif not isinstance(payload, dict) and isinstance(payload, Mapping):
         value = dict(payload)
     check_json(value, found)
-    if found.has(BODY):
+    if BODY in found.paths:
         # Too many values to look at, or not a value at all: nothing more can be said of it.
         found.raise_if_any()
     check_shape(value, shape, found, BODY)
@@ -57,11 +57,6 @@ def read_payload(payload: object, shape: type[Shape]) -> Shape:
 
 #: Bodies longer than this are worked on by a thread; a shorter one costs less than the thread's turn.
 INLINE_BYTES = 16 * 1024
-
-
-async def read_body(read: Callable[[bytes], T], body: bytes) -> T:
-    """Return ``read(body)``, off the event loop when the body is long."""
-    return await work_on(read, body, is_long=len(body) > INLINE_BYTES)
 
 
 async def work_on(work: Callable[..., T], *what: object, is_long: bool) -> T:

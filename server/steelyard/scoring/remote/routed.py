@@ -33,8 +33,7 @@ from steelyard.scoring.engine import PassEngine, Tensors
 from steelyard.scoring.packing import CLS, SEP, TokenizedDecision, TokenizedRequest, lay_out
 from steelyard.scoring.passes import PassDecision, pass_inputs
 from steelyard.scoring.protocol import EngineStatus, Place
-from steelyard.scoring.rows import fill_rows
-from steelyard.scoring.similarity import tokens_of
+from steelyard.scoring.rows import fill_rows, tokens_of
 
 _log = logging.getLogger(__name__)
 

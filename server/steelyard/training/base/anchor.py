@@ -16,8 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from steelyard.scoring.packing import lay_out_text
-from steelyard.scoring.rows import fill_rows
-from steelyard.scoring.similarity import windows_of
+from steelyard.scoring.rows import fill_rows, windows_of
 from steelyard.training.base.model import WIDTH, PackedScorer
 
 ROW_LENGTH = 128

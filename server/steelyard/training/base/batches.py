@@ -20,10 +20,9 @@ from steelyard.scoring.packing import (
     TokenizedRequest,
     lay_out,
     lay_out_text,
-    level_features,
     shift_ids,
 )
-from steelyard.scoring.passes import KINDS
+from steelyard.scoring.passes import KINDS, level_features
 from steelyard.scoring.reading import READING, read_request
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base.augment import WordedDecision

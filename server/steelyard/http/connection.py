@@ -1,4 +1,4 @@
-"""The framing of a request, read strictly (RFC 9112), before Sanic's parser sees it.
+"""Sanic's connection, and the framing of a request, read strictly (RFC 9112) before its parser.
 
 Sanic splits a head at its first colons and a chunk at its line ends, and takes what stands there.
 Where it is laxer than a proxy before it, bytes of one request become another one. What does not
@@ -8,11 +8,14 @@ have exactly the form that the standard gives it is refused here, and the connec
 from __future__ import annotations
 
 import re
+from enum import Enum
 from typing import Any
 
 from sanic.exceptions import BadRequest, PayloadTooLarge
-from sanic.http import Http
+from sanic.http import Http, Stage
 from sanic.http.http1 import HTTP_CONTINUE
+from sanic.server import HttpProtocol
+from sanic.signals import SignalRouter
 
 _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 #: A path with or without a query, or a whole URL, or the ``*`` of OPTIONS.
@@ -106,3 +109,50 @@ def _length_problem(lengths: list[bytes], codings: list[bytes]) -> str | None:
     if codings and codings[0].lower() != b"chunked":
         return "its Transfer-Encoding is not chunked"
     return None
+
+
+_OF_A_REQUEST = "http."
+
+
+class QuietSignals(SignalRouter):
+    """Signals that know whether any of a request's has a listener."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._hears_requests = True
+
+    def finalize(self, *args: Any, **kwargs: Any) -> None:
+        """Take no more listeners, as Sanic does when it starts to serve."""
+        super().finalize(*args, **kwargs)
+        self._hears_requests = any(
+            route.path.lstrip(self.delimiter).startswith(_OF_A_REQUEST) for route in self.routes
+        )
+
+    def reset(self) -> None:
+        """Take listeners again."""
+        self._hears_requests = True
+        super().reset()  # type: ignore[no-untyped-call]
+
+    async def dispatch(self, event: str | Enum, **options: Any) -> Any:
+        """Dispatch a signal to its listeners; a request's own without any is dropped."""
+        if not self._hears_requests and self.format_event(event).startswith(_OF_A_REQUEST):
+            return None
+        return await super().dispatch(event, **options)
+
+
+class Connection(HttpProtocol):
+    """Sanic's connection, with the bound on a request's head counted from its first byte.
+
+    Sanic counts ``REQUEST_TIMEOUT`` from the last byte, so that a client which sends one now and
+    then would hold its connection for days.
+    """
+
+    HTTP_CLASS = StrictHttp
+
+    def data_received(self, data: bytes) -> None:
+        """Take what arrived; in the middle of a head it earns no more time."""
+        counted_from = self._time
+        super().data_received(data)
+        http = self.http  # not there before the connection's task has begun
+        if http is not None and http.stage is Stage.REQUEST:
+            self._time = counted_from
