@@ -384,7 +384,7 @@ def replace_by_copy(file: Path) -> None:
 
 @pytest.mark.parametrize("lose", LOST.values(), ids=LOST.keys())
 def test_what_goes_to_a_file_that_is_gone_is_not_written(tmp_path: Path, monkeypatch, lose):
-    monkeypatch.setattr("steelyard.storage.identity._HOLDS_S", -1.0)
+    monkeypatch.setattr("steelyard.storage.locks._HOLDS_S", -1.0)
     home = tmp_path / "home"
     state = open_state(f"sqlite:///{home / 'state.sqlite'}")
     is_log = lose is LOST["its log"]

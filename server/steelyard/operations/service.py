@@ -102,7 +102,9 @@ class OperationLog:
         self, accepted: Accepted, *, amount_nano: int, body: bytes, also: FurtherWrite | None = None
     ) -> None:
         """Charge an operation, free the rest of its hold and keep its answer, all or nothing."""
-        posting = ledger.settlement(accepted.reserved_nano, amount_nano)
+        posting: ledger.Posting = {}
+        if accepted.reserved_nano or amount_nano:
+            posting = ledger.settlement(accepted.reserved_nano, amount_nano)
         if not accepted.is_recorded and also is None:
             # It took neither key nor money and nothing is kept of it: its id is all there is.
             accepted.write.sent.operation_id = accepted.operation_id

@@ -73,7 +73,8 @@ class OperationWrites:
         refusal = self._refusal(credit, accepted)
         if refusal is not None:
             return refusal
-        rows.insert_operation(connection, self._row(accepted, state="pending"))
+        operation = self._row(accepted, state="pending")
+        rows.insert_operation(connection, operation)
         if key is not None:
             rows.insert_key(
                 connection,
@@ -89,10 +90,10 @@ class OperationWrites:
                     forget_at=accepted.accepted_at + KEEP_S,
                 ),
             )
-        self._post(
-            connection, accepted, ledger.hold(accepted.reserved_nano), at=accepted.accepted_at
-        )
-        self._count(connection, accepted, held_nano=accepted.reserved_nano)
+        if accepted.reserved_nano:
+            held = ledger.hold(accepted.reserved_nano)
+            self._post(connection, accepted, held, at=accepted.accepted_at)
+            self._count(connection, accepted, held_nano=accepted.reserved_nano)
         if credit is not None:
             publish_low_balance(
                 connection,
@@ -169,6 +170,7 @@ class OperationWrites:
         connection: Connection,
     ) -> bool:
         """Charge, free the rest of the hold and keep the answer; return whether it was pending."""
+        ended = self._row(accepted, state="succeeded")
         if accepted.is_recorded:
             is_pending = rows.end_operation(
                 connection,
@@ -179,17 +181,18 @@ class OperationWrites:
             )
             if not is_pending:
                 return False
-            self._post(connection, accepted, posting, at=now)
-            self._count(
-                connection, accepted, spent_nano=amount_nano, held_nano=-accepted.reserved_nano
-            )
         if accepted.write.key is not None:
             rows.end_key(
                 connection,
-                self._row(accepted, state="succeeded"),
+                ended,
                 state="succeeded",
                 body=body,
                 replay_until=now + SECONDS_A_DAY,
+            )
+        if accepted.is_recorded and accepted.reserved_nano:
+            self._post(connection, accepted, posting, at=now)
+            self._count(
+                connection, accepted, spent_nano=amount_nano, held_nano=-accepted.reserved_nano
             )
         if also is not None:
             also(connection)

@@ -31,17 +31,17 @@ from steelyard.settings import InvalidSettingError
 from steelyard.storage.damage import STATE, DamageNotes
 from steelyard.storage.failures import is_disconnect, refused, unavailable
 from steelyard.storage.home import check_room
-from steelyard.storage.identity import StateFile
 from steelyard.storage.locks import (
     COUNT_KEY,
     FileLiveness,
     FileTurns,
     ServerLiveness,
     ServerTurns,
+    StateFile,
     new_instance,
 )
 from steelyard.storage.migrate import bring_to_head
-from steelyard.storage.writer import Writer
+from steelyard.storage.writer import Writer, begin_to_write
 from steelyard.waiting import wait_for_end
 
 T = TypeVar("T")
@@ -90,10 +90,7 @@ class State:
     def submit(self, work: Callable[[Connection], T], *, is_synced: bool = True) -> Future[T]:
         """Queue a write and give its future; see ``write``."""
         self._check_process()
-        future = self._writer.submit(work, is_synced=is_synced)
-        if self._damage is not None:
-            future.add_done_callback(self._note_damage)
-        return future
+        return self._writer.submit(work, is_synced=is_synced)
 
     async def write(self, work: Callable[[Connection], T], *, is_synced: bool = True) -> T:
         """Run a write in a transaction; what it wrote is durable when this returns.
@@ -192,11 +189,6 @@ class State:
             self._damage.note(STATE, told)
         return told
 
-    def _note_damage(self, future: Future[Any]) -> None:
-        if not future.cancelled() and isinstance(error := future.exception(), DataDamagedError):
-            assert self._damage is not None  # noqa: S101  # else nobody calls this
-            self._damage.note(STATE, error)
-
     def is_alive(self, connection: Connection, instance: str) -> bool:
         """Return whether an opening of this state, in any process, is alive."""
         return instance == self.instance or self._liveness.is_alive(connection, instance)
@@ -230,6 +222,11 @@ class State:
 
     def _inherited(self) -> None:
         self._liveness.forget()
+
+
+def _note_damage(damage: DamageNotes | None, error: BaseException) -> None:
+    if damage is not None and isinstance(error, DataDamagedError):
+        damage.note(STATE, error)
 
 
 def _read_once(engine: Engine, work: Callable[[Connection], T]) -> T:
@@ -302,7 +299,7 @@ def _open_file(url: URL, damage: DamageNotes | None) -> State:
     url = url.set(database=str(path))
     writing = create_engine(url, poolclass=NullPool, connect_args=_FILE_ARGUMENTS)
     event.listen(writing, "connect", _prepare_file_writer)
-    event.listen(writing, "begin", _begin_write)
+    event.listen(writing, "begin", begin_to_write)
     reading = create_engine(
         url, pool_size=_READERS, max_overflow=3 * _READERS, connect_args=_FILE_ARGUMENTS
     )
@@ -329,7 +326,7 @@ def _open_file(url: URL, damage: DamageNotes | None) -> State:
         raise
     return State(
         instance=instance,
-        writer=Writer(writing, turns, file),
+        writer=Writer(writing, turns, file, functools.partial(_note_damage, damage)),
         readers=reading,
         lookups=looking,
         liveness=liveness,
@@ -353,10 +350,6 @@ def _prepare_file_writer(connection: Any, _record: object) -> None:
 def _prepare_file_reader(connection: Any, _record: object) -> None:
     connection.isolation_level = None
     connection.execute("PRAGMA query_only = ON").close()
-
-
-def _begin_write(connection: Connection) -> None:
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def _begin_read(connection: Connection) -> None:
@@ -391,9 +384,11 @@ def _open_server(url: URL, damage: DamageNotes | None) -> State:
 
     event.listen(writing, "connect", prepare_writer)
     bring_to_head(writing)
+    turns = ServerTurns()
+    event.listen(writing, "begin", turns.begin)
     return State(
         instance=instance,
-        writer=Writer(writing, ServerTurns()),
+        writer=Writer(writing, turns, note=functools.partial(_note_damage, damage)),
         readers=reading,
         lookups=reading.execution_options(isolation_level="AUTOCOMMIT"),
         liveness=liveness,
@@ -412,7 +407,9 @@ def open_counters(url: str) -> Writer | None:
     arguments = {"connect_timeout": _CONNECT_S, "application_name": "steelyard-counters"}
     counting = create_engine(parsed, poolclass=NullPool, connect_args=arguments)
     event.listen(counting, "connect", _prepare_counters)
-    return Writer(counting, ServerTurns(COUNT_KEY))
+    turns = ServerTurns(COUNT_KEY)
+    event.listen(counting, "begin", turns.begin)
+    return Writer(counting, turns)
 
 
 def _prepare_counters(connection: Any, _record: object) -> None:

@@ -1,7 +1,7 @@
-"""Between processes: whose turn it is to write, and which processes still live.
+"""Between processes: whose turn it is to write, which of them live, and whether the file is still theirs.
 
-On SQLite both are files beside the database, locked with ``flock``: the kernel frees the locks of a
-process that dies, however it dies. On PostgreSQL both are advisory locks, freed with the
+On SQLite turns and lives are files beside the database, locked with ``flock``: the kernel frees the
+locks of a process that dies, however it dies. On PostgreSQL both are advisory locks, freed with the
 connection that took them.
 """
 
@@ -12,17 +12,22 @@ import fcntl
 import hashlib
 import os
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from sqlalchemy import Connection, text
 
+from steelyard.errors import StorageUnavailableError
 from steelyard.ids import new_id
 
 # "steelyrd" in ASCII, and two more: any other program's choice is unlikely to be the same.
 WRITE_KEY = 0x7374_6565_6C79_7264
 MIGRATE_KEY = WRITE_KEY + 1
 COUNT_KEY = WRITE_KEY + 2
+
+#: Seconds for which a check of a reader holds.
+_HOLDS_S = 1.0
 
 _INSTANCE = re.compile(r"srv_[0-9a-z]{26}")
 
@@ -71,9 +76,6 @@ class FileTurns:
         finally:
             self._queue.release()
 
-    def begin(self, connection: Connection) -> None:
-        """Do nothing: the turn was had before."""
-
     def done(self) -> None:
         """End the turn."""
         self._turn.release()
@@ -97,7 +99,7 @@ class ServerTurns:
         """Do nothing: the turn comes inside the transaction, and ends with it."""
 
     def begin(self, connection: Connection) -> None:
-        """Wait for the turn."""
+        """Wait for the turn, as the first thing of a transaction."""
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": self._key})
 
     def done(self) -> None:
@@ -208,3 +210,56 @@ class ServerLiveness:
 def _advisory_key(instance: str) -> int:
     digest = hashlib.sha256(instance.encode()).digest()
     return int.from_bytes(digest[:8], "big", signed=True)
+
+
+class StateFile:
+    """The file and the write-ahead log of an open SQLite state.
+
+    An unlinked file takes writes as ever, and nobody will find them again: a write is durable only
+    where the path still leads to what was written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._log_path = path.with_name(f"{path.name}-wal")
+        self._file = _identity(path)
+        self._log: tuple[int, int] | None = None
+        self._checked_at = time.monotonic()
+
+    def check(self) -> None:
+        """Raise ``StorageUnavailableError`` unless the path leads to the file that was opened."""
+        if _identity(self._path) != self._file:
+            raise StorageUnavailableError(
+                "The state's file was removed or replaced while the server ran; stop the server, put "
+                "the file back, and start it again."
+            )
+        self._checked_at = time.monotonic()
+
+    def check_now_and_then(self) -> None:
+        """Check as ``check`` does, at most once a second."""
+        if time.monotonic() - self._checked_at > _HOLDS_S:
+            self.check()
+
+    def forget_log(self) -> None:
+        """Expect whatever log a new connection finds or makes."""
+        self._log = None
+
+    def check_written(self) -> None:
+        """Check after a commit, the log too: that is where it went."""
+        self.check()
+        log = _identity(self._log_path)
+        if log is None or log != (self._log or log):
+            raise StorageUnavailableError(
+                f"{self._log_path.name} was removed or replaced while the server ran, and with it the "
+                "latest writes; stop the server, check the state with `steelyard doctor`, and start it "
+                "again."
+            )
+        self._log = log
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

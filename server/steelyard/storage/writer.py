@@ -22,7 +22,7 @@ from sqlalchemy import Connection, Engine, Transaction
 
 from steelyard.errors import SteelyardError, StorageUnavailableError
 from steelyard.storage.failures import damaged, is_disconnect, refused, unavailable
-from steelyard.storage.identity import StateFile
+from steelyard.storage.locks import StateFile
 
 T = TypeVar("T")
 
@@ -36,10 +36,7 @@ class Turns(Protocol):
     """A lock that one process at a time holds to write."""
 
     def wait(self) -> None:
-        """Wait until no other process writes; called before the transaction begins."""
-
-    def begin(self, connection: Connection) -> None:
-        """Wait for the same inside the transaction, where that is how it is done."""
+        """Wait until no other process writes, where that is not done as a transaction begins."""
 
     def done(self) -> None:
         """Release the lock to the next process."""
@@ -80,10 +77,18 @@ class _Write:
 class Writer:
     """The thread that writes."""
 
-    def __init__(self, engine: Engine, turns: Turns, file: StateFile | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        turns: Turns,
+        file: StateFile | None = None,
+        note: Callable[[BaseException], None] | None = None,
+    ) -> None:
         self._engine = engine
         self._file = file
         self._turns = turns
+        #: Told of every write that fails.
+        self._note = note
         self._queue: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
         self._closing = threading.Lock()
         self._is_closed = False
@@ -124,6 +129,8 @@ class Writer:
                 self._fail(batch or self._gather(first), error)
             else:
                 for write in batch:
+                    if write.error is not None and self._note is not None:
+                        self._note(write.error)
                     write.resolve()
             # The loop may now wait for long; callers' values must not wait with it.
             del batch, first
@@ -142,7 +149,6 @@ class Writer:
             try:
                 self._choose_sync(connection, batch)
                 with connection.begin() as transaction:
-                    self._turns.begin(connection)
                     if not is_gathered:
                         is_gathered = True
                         batch += self._gather(first)
@@ -152,7 +158,6 @@ class Writer:
                         transaction.commit()
                 if not are_all_done:
                     with connection.begin() as transaction:
-                        self._turns.begin(connection)
                         _run_apart(batch, connection)
                         is_committing = True
                         transaction.commit()
@@ -227,14 +232,15 @@ class Writer:
         except Exception:
             _logger.debug("A connection of the state could not be closed.", exc_info=True)
 
-    @staticmethod
-    def _fail(batch: list[_Write], error: BaseException) -> None:
+    def _fail(self, batch: list[_Write], error: BaseException) -> None:
         shown: SteelyardError | None = unavailable(error) or damaged(error)
         if isinstance(error, StorageUnavailableError):
             shown = error
         if shown is None:
             _logger.error("A transaction of the state failed.", exc_info=error)
             shown = StorageUnavailableError("The state could not be written; try again.")
+        if self._note is not None:
+            self._note(shown)
         for write in batch:
             failure = type(shown)(shown.message)
             failure.__cause__ = error
@@ -258,6 +264,11 @@ def _run_apart(batch: list[_Write], connection: Connection) -> None:
         connection.exec_driver_sql("SAVEPOINT one_write")
         write.run(connection, undo)
         connection.exec_driver_sql("RELEASE SAVEPOINT one_write")
+
+
+def begin_to_write(connection: Connection) -> None:
+    """Begin a transaction of a SQLite file as one that writes: no other's can come between."""
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def _is_wanted(future: Future[Any]) -> bool:
