@@ -34,22 +34,23 @@ class Floods:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._floods: dict[str, _Flood] = {}
+        #: Those that last; a request of any other account goes on.
+        self.by_account: dict[str, _Flood] = {}
 
     def note(
         self, account: str, refusal: EngineUnavailableError, check: Callable[[], None]
     ) -> None:
         """Lengthen the wait that a refusal asks for; ``check`` raises as long as there is no room."""
-        flood = self._floods.pop(account, None) or _Flood(check)
-        while len(self._floods) >= _MOST_FLOODS:
-            self._floods.pop(next(iter(self._floods)))
-        self._floods[account] = flood
+        flood = self.by_account.pop(account, None) or _Flood(check)
+        while len(self.by_account) >= _MOST_FLOODS:
+            self.by_account.pop(next(iter(self.by_account)))
+        self.by_account[account] = flood
         flood.check = check
         self._lengthen(flood, refusal)
 
     def check(self, account: str) -> None:
         """Refuse a request of an account whose last one found no room, while there is none."""
-        flood = self._floods.get(account)
+        flood = self.by_account.get(account)
         if flood is None:
             return
         try:
@@ -58,7 +59,7 @@ class Floods:
             self._lengthen(flood, refusal)
             raise
         if self._level_of(flood) < 1:
-            del self._floods[account]
+            del self.by_account[account]
 
     def _lengthen(self, flood: _Flood, refusal: EngineUnavailableError) -> None:
         flood.level, flood.at = self._level_of(flood) + 1, self._clock()

@@ -149,7 +149,8 @@ class DecisionService:
 
     def check_flood(self, caller: Caller) -> None:
         """Refuse a caller, before anything is read, whose last request found no room yet."""
-        self._floods.check(caller.account_id)
+        if caller.account_id in self._floods.by_account:
+            self._floods.check(caller.account_id)
 
     async def decide(
         self,
