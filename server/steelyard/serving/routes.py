@@ -75,7 +75,7 @@ PAID_ERRORS = (
 
 def check_flood(call: Call) -> None:
     """Refuse a caller whose last request found no room, while there is none."""
-    call.service(DecisionService).check_flood(call.caller)
+    call.service(DecisionService).check_flood(call.write.caller)
 
 
 async def post_playground_decide(call: Call) -> DecideResponse:
