@@ -19,4 +19,5 @@ def smollm2() -> Path:
 def judge_model(**options) -> ConnectedModel:
     """Return how the file is declared, for a machine whose cores are shared."""
     defaults = {"context_tokens": 1024, "concurrency": 2, "threads": 1, "timeout_s": 60}
+    defaults["contextual"] = True
     return ConnectedModel(wire="gguf", file=str(smollm2()), **{**defaults, **options})

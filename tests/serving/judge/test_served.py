@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec import UNSET
 
 import steelyard
 from steelyard.client import Client, ClientOptions
@@ -55,7 +56,7 @@ def server(tmp_path_factory):
 def test_the_route_asks_the_judge_every_yes_no(server):
     answer = server.client.decide(**BODY, model="auto")
     assert [entry.model for entry in answer.decisions["paid"].route] == ["hashing", "judge"]
-    assert answer.decisions["paid"].calibration == "contextual"
+    assert answer.decisions["paid"].calibration is UNSET  # nobody gave an opposite
     assert answer.decisions["team"].route[0].model == "hashing"
 
 

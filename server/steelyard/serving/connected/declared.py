@@ -61,7 +61,7 @@ class ConnectedModel(
     #: Layers that run on the GPU; -1 for all that it takes (``gguf``).
     gpu_layers: Annotated[int, Meta(ge=-1, le=10_000)] = -1
     #: Whether answers about texts that say nothing correct the others (``gguf``).
-    contextual: bool = True
+    contextual: bool = False
     #: Whether it is loaded when the server starts, and never for want of requests ended (``gguf``).
     warm: bool = False
     key_env: str = ""
