@@ -137,7 +137,7 @@ def decide_rows(ctx: click.Context, flags: dict[str, Any]) -> None:
             raise click.UsageError(str(error), ctx) from None
     if flags["as_json"]:
         counts = {"rows": done.rows, "errors": done.errors, "resumed": done.resumed}
-        show_json({**counts, "left_out": done.left_out, "read_as": done.told})
+        show_json({**counts, **({"left_out": done.left_out} if done.left_out else {})})
     else:
         resumed = f", {done.resumed:,} of them by an earlier run" if done.resumed else ""
         click.echo(f"Read as {done.told}.", err=True)
