@@ -20,12 +20,20 @@ from steelyard.labeling.files import answered_pairs
 from steelyard.labeling.run import LabelingRuns
 from steelyard.labeling.store import live_files, parts_of, sweep_files
 from steelyard.operations.tables import operations
+from steelyard.serving.connected import breaker, remote
 from support.calling import answer_of
 from support.evaluated import claim
 from support.remote_models import wait_until
 from support.teaching import SHARED, is_even, queries, taught_server
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
+
+
+@pytest.fixture(autouse=True)
+def short_rests(monkeypatch):
+    """A teacher that fails is asked again soon, and left alone for a moment."""
+    monkeypatch.setattr(breaker, "REST_S", 0.05)
+    monkeypatch.setattr(remote, "_LAST_WAIT_S", 0.02)
 
 
 @contextmanager
@@ -111,6 +119,20 @@ def test_a_teacher_that_comes_back_is_asked_again(tmp_path):
         asyncio.run(advance())
         assert not running.advance()
         assert get(http, job)["error_rows"] == 0
+
+
+@pytest.mark.parametrize("first", ["bad", "healthy"])
+def test_rows_that_a_teacher_fails_on_cost_others_nothing(tmp_path, first):
+    """A row's error is what was said of it, and no row has that its teacher was left alone."""
+    bad = range(8) if first == "bad" else range(16, 24)
+    with taught(tmp_path) as (services, http, teachers):
+        teachers["even"].fails = lambda body: int(body["state"].split()[1]) in bad
+        job = start(http, 24).json()
+        run(services, job)
+        rows = get(http, job, "/results?limit=50")["data"]
+        assert [row["index"] for row in rows if not row["valid"]] == list(bad)
+        assert all("status 500" in rows[place]["error"] for place in bad)
+        assert "left alone" not in str(rows)
 
 
 def test_without_any_label_it_fails_and_says_why(tmp_path):

@@ -27,6 +27,8 @@ class RemoteModel:
     answer: Callable[[str, Any], Any]
     #: How it goes wrong: see ``_Handler``; nothing where empty.
     fault: str = ""
+    #: Which bodies are answered with status 500.
+    fails: Callable[[Any], bool] = lambda _: False
     asked: list[tuple[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     may_answer: threading.Event = field(default_factory=threading.Event)
@@ -73,8 +75,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(b'HTTP/1.1 200 OK\r\nContent-Length: 400\r\n\r\n{"answers"')
             self.close_connection = True
             return
-        if model.fault.startswith("status "):
-            self._send(int(model.fault.split()[1]), b"{}", {"Retry-After": "0.1"})
+        fault = "status 500" if model.fails(body) else model.fault
+        if fault.startswith("status "):
+            self._send(int(fault.split()[1]), b"{}", {"Retry-After": "0.1"})
             return
         if model.fault == "once 429" and len(model.asked) == 1:
             self._send(429, b"{}", {"Retry-After": "0.1"})

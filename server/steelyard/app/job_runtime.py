@@ -87,4 +87,4 @@ def open_worker(
             state, on.frames("bulk"), models, on.models.default.name, deadline_s=settings.deadline_s
         )
         works = [archivings, bulk, evaluations, fine_tunes, labeling, maps, tunings]
-        yield closing.enter_context(JobRuntime(state, works))
+        yield closing.enter_context(JobRuntime(state, works, on_begin=on.models.end_rests))

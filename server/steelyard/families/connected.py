@@ -64,6 +64,15 @@ class HeadsQueue:
         """Requests that may wait."""
         return self._base.max_queue
 
+    @property
+    def rest_s(self) -> float:
+        """Seconds for which the base's server is left alone."""
+        return self._base.rest_s
+
+    def end_rest(self) -> None:
+        """Let the next request try the base."""
+        self._base.end_rest()
+
     def check_room(self, request: RenderedRequest, share: Share = _NOBODY) -> None:
         """Refuse a request as ``submit`` would now."""
         asked = self._scorer.asked_below(request, self._scorer.heads_of(request))

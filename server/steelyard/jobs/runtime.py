@@ -29,6 +29,8 @@ _LOOK_S = 0.5
 _STOP_GRACE_S = 0.4
 #: Seconds between the tries of a part of a job that fails in a way that may pass.
 _PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
+#: Seconds after the first failure of a part after which it is not tried again.
+_PATIENCE_S = 30.0
 #: How often a job is begun without getting further before it has failed.
 _MAX_ATTEMPTS = 5
 _SWEEP_S = 3600.0
@@ -46,8 +48,15 @@ class JobRuntime:
     process that no other account's job waits for, each a partition at a time.
     """
 
-    def __init__(self, state: State, work: Sequence[Work]) -> None:
+    def __init__(
+        self,
+        state: State,
+        work: Sequence[Work],
+        *,
+        on_begin: Callable[[], object] = lambda: None,
+    ) -> None:
         self._state = state
+        self._on_begin = on_begin
         self.work = {kind.name: kind for kind in work}
         self._run: Run | None = None
         self._stop_asked_at: float | None = None
@@ -161,6 +170,7 @@ class JobRuntime:
             )
             work.fail(job, lost)
             return
+        self._on_begin()
         run = self._run = work.open(job)
         self._stop_asked_at = None
         self._start(lambda: self._drive(work, run))
@@ -233,11 +243,13 @@ def _step(work: Work, run: Run) -> bool:
 
 def _advance(run: Run) -> bool:
     """Do some of a job, after a pause again where a failure may pass; return whether to go on."""
+    failed_at: float | None = None
     for pause_s in _PAUSES_S:
         try:
             return run.advance()
         except SteelyardError as error:
-            if not error.retryable:
+            failed_at = failed_at or time.monotonic()
+            if not error.retryable or time.monotonic() - failed_at > _PATIENCE_S:
                 raise
             _log.warning("Job %s is tried again: %s", run.job.id, error.message)
         if run.stopping.wait(pause_s):

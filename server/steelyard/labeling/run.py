@@ -40,6 +40,7 @@ from steelyard.labeling.summary import Judged, Summary, summarize
 from steelyard.labeling.tables import labeling_jobs
 from steelyard.labeling.teachers import JobTeacher
 from steelyard.scoring.protocol import ScoredDecision
+from steelyard.serving.connected.breaker import RestingError
 from steelyard.serving.registry import HostedModel
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
@@ -97,8 +98,31 @@ class _Teacher:
     renderer: RowRenderer
     window: list[ReadyRow] = field(default_factory=list)
     again: list[ReadyRow] = field(default_factory=list)
-    failure: errors.SteelyardError | None = None
-    waiting: set[_Scores] = field(default_factory=set)
+    #: What it last failed with on rows of the window, and on any row.
+    failures: dict[int, str] = field(default_factory=dict)
+    last_failure: str = "The teacher did not answer."
+    #: Whether it answered about no row of the window.
+    is_silent: bool = False
+    waiting: dict[_Scores, ReadyRow] = field(default_factory=dict)
+
+    def begin(self, window: list[ReadyRow]) -> None:
+        """Take the rows that it is asked about next."""
+        self.window, self.failures, self.is_silent = window, {}, True
+
+    def begin_round(self) -> None:
+        """Take the rows that it failed on again, after those that it was not asked about."""
+        # The last is asked first.
+        self.window = sorted(self.again, key=lambda row: row.place not in self.failures)
+        self.again = []
+
+    def end_round(self) -> None:
+        """Leave what was not sent yet to the next round."""
+        self.again += self.window
+        self.window = []
+        for future, row in tuple(self.waiting.items()):
+            if getattr(future, "started_at", None) is None and future.cancel():
+                del self.waiting[future]
+                self.again.append(row)
 
     def judge(self, row: ReadyRow, scored: list[ScoredDecision]) -> Judgment:
         """Return what the scores of a row say."""
@@ -208,22 +232,33 @@ class LabelingRun(Run):
     def _ask(self, labeling: _Labeling) -> None:
         """Ask every teacher about the next rows, again where it failed, and commit as they answer."""
         window = list(itertools.islice(labeling.left, self._work.window_rows))
-        for teacher in labeling.teachers:
-            teacher.window = list(self._render(labeling, teacher, window))
+        teachers = labeling.teachers
+        silent = [teacher for teacher in teachers if teacher.is_silent]
+        for teacher in teachers:
+            teacher.begin(list(self._render(labeling, teacher, window)))
         try:
             for pause_s in (*self._work.pauses_s, None):
                 self._ask_once(labeling)
-                for teacher in labeling.teachers:
-                    teacher.window, teacher.again = teacher.again, []
-                if self.stopping.is_set() or not any(one.window for one in labeling.teachers):
+                if self.stopping.is_set():
                     return
-                if pause_s is not None and self.stopping.wait(pause_s):
+                for teacher in teachers:
+                    teacher.begin_round()
+                for teacher in silent if pause_s is not None else teachers:
+                    if teacher.is_silent or pause_s is None:
+                        self._give_up(labeling, teacher)
+                if not any(teacher.window for teacher in teachers):
                     return
-            for teacher in labeling.teachers:
-                for row in teacher.window:
-                    self._note(labeling, teacher, row.place, Judgment(error=_told(teacher.failure)))
+                if self.stopping.wait(pause_s):
+                    return
         finally:
             self._commit(labeling)
+
+    def _give_up(self, labeling: _Labeling, teacher: _Teacher) -> None:
+        """Note for the rows that a teacher did not answer what it failed with."""
+        for row in teacher.window:
+            error = teacher.failures.get(row.place, teacher.last_failure)
+            self._note(labeling, teacher, row.place, Judgment(error=error))
+        teacher.window = []
 
     def _render(
         self, labeling: _Labeling, teacher: _Teacher, window: list[tuple[int, LabelledRow]]
@@ -247,7 +282,7 @@ class LabelingRun(Run):
                 for teacher in teachers:
                     _fill(teacher, finished)
                 for teacher, row, future in _take(finished):
-                    teacher.waiting.discard(future)
+                    teacher.waiting.pop(future, None)
                     self._hear(labeling, teacher, row, future)
                 if time.monotonic() - self._committed_at >= self._work.commit_s:
                     self._commit(labeling)
@@ -258,15 +293,23 @@ class LabelingRun(Run):
                 teacher.waiting.clear()
 
     def _hear(self, labeling: _Labeling, teacher: _Teacher, row: ReadyRow, future: _Scores) -> None:
-        """Take an answer, or note that the teacher is to be asked again."""
+        """Take an answer, or note that the teacher is to be asked again.
+
+        Once its server is left alone, what has not been sent waits for the next round, so that a
+        round waits for one rest at most.
+        """
         try:
             judgment = teacher.judge(row, future.result())
+            teacher.is_silent = False
         except errors.SteelyardError as error:
             if error.retryable:
                 teacher.again.append(row)
-                teacher.failure = error
+                if not isinstance(error, RestingError):  # which is about others: this was not sent
+                    teacher.failures[row.place] = teacher.last_failure = error.message
+                if teacher.model.queue.rest_s > 0:
+                    teacher.end_round()
                 return
-            judgment = Judgment(error=_told(error))
+            judgment = Judgment(error=error.message)
         except Exception as error:  # noqa: BLE001  of a teacher, not of the job
             _log.error("A teacher failed on row %d of %s.", row.place, self.job.id, exc_info=error)
             judgment = Judgment(error="The teacher failed on this row; the worker's log says why.")
@@ -351,12 +394,12 @@ def _fill(teacher: _Teacher, finished: queue.SimpleQueue[_Finished]) -> None:
             future = teacher.model.queue.submit(row.request)
         except errors.EngineUnavailableError as error:
             if not teacher.waiting:
-                teacher.failure = error
+                teacher.last_failure = error.message
                 teacher.again += teacher.window
                 teacher.window = []
             return
         teacher.window.pop()
-        teacher.waiting.add(future)
+        teacher.waiting[future] = row
         future.add_done_callback(functools.partial(_put, finished, teacher, row))
 
 
@@ -375,7 +418,3 @@ def _take(finished: queue.SimpleQueue[_Finished]) -> Iterator[_Finished]:
             yield finished.get_nowait()
     except queue.Empty:
         return
-
-
-def _told(error: errors.SteelyardError | None) -> str:
-    return "The teacher did not answer." if error is None else error.message

@@ -168,6 +168,12 @@ class Batcher:
         for thread in self._threads:
             thread.start()
 
+    #: It asks no other server.
+    rest_s = 0.0
+
+    def end_rest(self) -> None:
+        """Do nothing: no other server is left alone here."""
+
     def submit(
         self, request: RenderedRequest, deadline_s: float | None = None, share: Share = _NOBODY
     ) -> ScoreFuture:

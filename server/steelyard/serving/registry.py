@@ -63,6 +63,15 @@ class WatchedQueue(Queue, Protocol):
         """The number of the engine's current call and its seconds; ``None`` when it is idle."""
         ...
 
+    @property
+    def rest_s(self) -> float:
+        """Seconds for which the server that it asks is left alone after failures."""
+        ...
+
+    def end_rest(self) -> None:
+        """Let the next request try, though the server is left alone."""
+        ...
+
     def check_room(self, request: RenderedRequest, share: Share = ...) -> None:
         """Refuse a request as ``submit`` would now."""
         ...
@@ -287,6 +296,11 @@ class ModelRegistry:
         for model in self.hosted:
             if model.warm_up is not None:
                 model.warm_up()
+
+    def end_rests(self) -> None:
+        """Let servers of connected models be tried that are left alone after failures."""
+        for model in self._connected():
+            model.queue.end_rest()
 
     def find(self, name: str | None) -> HostedModel | None:
         """Return the model of a name, the default without one; ``None`` when there is no such."""

@@ -12,10 +12,11 @@ from steelyard.app.job_runtime import open_worker
 from steelyard.client import Client, ClientOptions
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import DeadlineExceededError, EngineUnavailableError
+from steelyard.jobs import runtime
 from steelyard.scoring.cancellation import only_while
 from steelyard.scoring.exported import ExportedModel
 from steelyard.scoring.shares import Share
-from steelyard.serving.connected import remote
+from steelyard.serving.connected import breaker, remote
 from steelyard.serving.connected.breaker import FAILURES, REST_S, Breaker
 from steelyard.serving.connected.declared import ConnectedModel, write_models
 from steelyard.serving.connected.hosting import open_queue
@@ -197,22 +198,40 @@ def test_who_goes_away_frees_its_place(open_far):
 
 def test_a_breaker_lets_one_try_after_a_rest_that_grows():
     now = [0.0]
-    breaker = Breaker(lambda: now[0])
+    resting = Breaker(lambda: now[0])
     for _ in range(FAILURES):
-        breaker.check("far")
-        breaker.failed()
-    assert breaker.rest_s == REST_S
-    now[0] += REST_S
-    breaker.check("far")
-    with pytest.raises(EngineUnavailableError):
-        breaker.check("far")  # the one that tries has not come back
-    breaker.failed()
-    assert breaker.rest_s == 2 * REST_S
+        assert not resting.check("far")
+        resting.failed("status 500")
+    assert resting.rest_s == REST_S
+    now[0] += REST_S / 2
+    resting.failed("status 500")  # sent before the rest began
+    assert resting.rest_s == REST_S / 2
+    resting.end_rest()
+    assert resting.check("far")
+    with pytest.raises(EngineUnavailableError, match="status 500"):
+        resting.check("far")  # the one that tries has not come back
+    resting.failed("status 503", is_try=True)
+    assert resting.rest_s == 2 * REST_S
     now[0] += 2 * REST_S
-    breaker.check("far")
-    breaker.succeeded()
-    breaker.check("far")
-    breaker.check("far")
+    assert resting.check("far")
+    resting.gave_up()
+    assert resting.check("far")
+    resting.succeeded()
+    assert not resting.check("far")
+    assert not resting.check("far")
+
+
+def test_what_has_no_deadline_waits_a_rest_out(open_far, monkeypatch):
+    monkeypatch.setattr(breaker, "REST_S", 0.2)
+    with remote_model(systemone, "status 500") as far:
+        queue = open_far(far.url)
+        for future in [queue.submit(REQUEST) for _ in range(FAILURES)]:
+            with pytest.raises(EngineUnavailableError, match="status 500"):
+                future.result(10)
+        far.fault = ""
+        with pytest.raises(EngineUnavailableError, match="left alone"):
+            queue.submit(REQUEST, 10).result(10)
+        assert all(future.result(10) for future in [queue.submit(REQUEST) for _ in range(3)])
 
 
 class TestServed:
@@ -332,3 +351,23 @@ class TestServed:
                 assert ended[0].metrics.latency_ms is UNSET
                 assert own.input_tokens == answered.input_tokens > 0
             assert far.asked
+
+    def test_a_job_asks_at_once_whatever_failed_before_it(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(breaker, "REST_S", 60.0)
+        monkeypatch.setattr(runtime, "_PAUSES_S", (0.0,) * (FAILURES - 1))
+        home = str(tmp_path / "home")
+        with remote_model(fault="status 500") as far:
+            declared = ConnectedModel(wire="chat", url=far.url, concurrency=1)
+            write_models(tmp_path / "home", {"far": declared})
+            with (
+                live_server(home=home, jobs="off") as server,
+                open_worker(server.services.settings),
+                Client(ClientOptions(url=server.url)) as client,
+            ):
+                dataset = client.datasets.create("rows", make_rows(40))
+                made = client.evaluations.create(dataset.id, ["far"]).data[0]
+                failed = client.evaluations.wait(made)
+                assert (failed.status, "status 500" in failed.error.message) == ("failed", True)
+                far.fault = ""
+                client.evaluations.retry(made.id)
+                assert client.evaluations.wait(made).status == "succeeded"

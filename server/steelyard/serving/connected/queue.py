@@ -115,6 +115,15 @@ class ConnectedQueue:
         """Requests that wait for a place."""
         return len(self._queue)
 
+    @property
+    def rest_s(self) -> float:
+        """Seconds for which its server is left alone."""
+        return self.breaker.rest_s
+
+    def end_rest(self) -> None:
+        """Let the next request try, though the server is left alone."""
+        self._loop.call(self.breaker.end_rest)
+
     def check_room(self, request: RenderedRequest, share: Share = _NOBODY) -> None:  # noqa: ARG002
         """Refuse a request as ``submit`` would now."""
         with self._lock:
@@ -124,7 +133,10 @@ class ConnectedQueue:
     def submit(
         self, request: RenderedRequest, deadline_s: float | None = None, share: Share = _NOBODY
     ) -> ScoreFuture:
-        """Queue a request; the future gives one scored decision per decision."""
+        """Queue a request; the future gives one scored decision per decision.
+
+        Without a deadline it waits while the server is left alone; with one it is refused.
+        """
         size = len(request.context) + sum(len(one.question) for one in request.decisions)
         entry = _Waiting(request, deadline_s, share, size)
         with self._lock:
@@ -168,7 +180,6 @@ class ConnectedQueue:
                 if entry.future.done():  # its caller gave it up
                     continue
                 self._n_running += 1
-                entry.future.started_at = perf_counter()
                 task = asyncio.get_running_loop().create_task(self._answer(entry))
                 entry.future.add_done_callback(partial(self._give_up, task))
                 self._tasks.add(task)
@@ -197,7 +208,10 @@ class ConnectedQueue:
         _resolve(entry.future, outcome)
 
     async def _ask(self, entry: _Waiting) -> list[ScoredDecision]:
-        self.breaker.check(self._name)
+        if entry.deadline_s is None:  # a job's: what it asks is not refused for others' failures
+            await self.breaker.wait_out()
+        is_try = self.breaker.check(self._name)
+        entry.future.started_at = perf_counter()
         bound_s = min(self._timeout_s, entry.deadline_s or self._timeout_s)
         try:
             async with asyncio.timeout(bound_s):
@@ -205,17 +219,24 @@ class ConnectedQueue:
         except TimeoutError as error:
             if isinstance(error, SteelyardError):
                 raise
-            self.breaker.failed()
-            raise EngineUnavailableError(
+            message = (
                 f"The server of {self._name} did not answer within {bound_s:.3g} s; send the request "
                 "again, or name another model."
-            ) from error
-        except UnusableAnswerError:
-            self.breaker.failed()
+            )
+            self.breaker.failed(message, is_try=is_try)
+            raise EngineUnavailableError(message) from error
+        except UnusableAnswerError as error:
+            self.breaker.failed(error.message, is_try=is_try)
             raise
         except RemoteFailureError as error:
             if error.is_servers:
-                self.breaker.failed()
+                self.breaker.failed(error.message, is_try=is_try)
+            elif is_try:  # it answers
+                self.breaker.succeeded()
+            raise
+        except BaseException:
+            if is_try:
+                self.breaker.gave_up()
             raise
         self.breaker.succeeded()
         pairs = zip(entry.request.decisions, found, strict=True)

@@ -56,6 +56,16 @@ class RouteQueue:
         """Requests that are under way."""
         return self._n_waiting
 
+    @property
+    def rest_s(self) -> float:
+        """Seconds for which a server of its models is left alone, the longest."""
+        return max(step.model.queue.rest_s for step in self._steps)
+
+    def end_rest(self) -> None:
+        """Let the next request try every model."""
+        for step in self._steps:
+            step.model.queue.end_rest()
+
     def check_room(self, request: RenderedRequest, share: Share = _NOBODY) -> None:
         """Refuse a request as ``submit`` would now."""
         self._steps[0].model.require_room(request, share)
