@@ -17,7 +17,7 @@ from steelyard import errors
 from steelyard.billing.money import NANO
 from steelyard.caller import Caller
 from steelyard.operations.write import Replay, Write
-from steelyard.purchases import states
+from steelyard.purchases import referrals, states
 from steelyard.purchases import store as rows
 from steelyard.purchases.notices import Card
 from steelyard.purchases.providers.manual import ManualProvider
@@ -353,11 +353,14 @@ def test_both_sides_of_a_referral_get_credit_once_and_spend_it_first(state):
     assert asyncio.run(till.service.referral(owner)).earned_usd == "3"
 
 
-@pytest.mark.parametrize("case", ["unknown", "own", "late"])
+@pytest.mark.parametrize("case", ["unknown", "own", "late", "mutual"])
 def test_codes_that_do_not_count(state, case):
     till = Till(state, ManualProvider(), referral_nano=NANO)
     owner = Caller(till.accounts.create_account("owner").id, None, "full", "")
     code = asyncio.run(till.service.referral(OPERATOR if case == "own" else owner)).code
+    if case == "mutual":
+        own = asyncio.run(till.service.referral(OPERATOR)).code
+        state.write_now(lambda c: referrals.redeem(c, owner.account_id, own, 1.0))
     if case == "late":
         till.service.confirm(till.buy("5").id)
     request = RedeemReferral(code="NOTACODE" if case == "unknown" else code)

@@ -54,6 +54,12 @@ def redeem(connection: Connection, account_id: str, code: str, now: float) -> No
         raise ReferralRefusedError("The code is this account's own; another account may redeem it.")
     if _found(connection, account_id) is not None:
         raise ReferralRefusedError("The account has redeemed a code before; one is the most.")
+    redeemed = _found(connection, owner)
+    if redeemed is not None and redeemed.owner_account_id == account_id:
+        raise ReferralRefusedError(
+            "The code's owner has redeemed this account's code, and a pair counts once; redeem "
+            "another account's code."
+        )
     if rows.has_paid(connection, account_id):
         raise ReferralRefusedError(
             "The account has paid for credit before; a code counts for a first purchase."
