@@ -47,7 +47,7 @@ class World:
     def headers_of(self, who: Who) -> dict[str, str]:
         """Return what comes with a call; each has a session of its own, since calls may end it."""
         if who == "nobody":
-            return {"X-Steelyard-Console": "1"}
+            return {}
         if who in self.keys:
             return {"Authorization": f"Bearer {self.keys[who].secret}", "X-Steelyard-Console": "1"}
         at, account, role = time.time(), self.acme, who

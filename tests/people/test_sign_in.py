@@ -271,8 +271,10 @@ def test_without_accounts_nobody_signs_in(tmp_path):
         for response in (
             browser.post("/v1/auth/email", json={"email": MIA}),
             browser.get("/v1/auth/session"),
+            browser.get("/v1/account/usage"),
         ):
             assert_canonical_error(response, 503, "accounts_off")
+        assert browser.get("/v1/account").status_code == 200
 
 
 def test_a_server_that_cannot_send_mail_lets_nobody_begin(console, monkeypatch):

@@ -52,7 +52,7 @@ async def admit(request: Request, route: Route, services: Services) -> Caller:
     if route.access is Access.OPERATOR and is_from_this_machine(request):
         return Caller(NOBODY, None, "full", address)
     if route.access in {Access.SIGN_IN, Access.CONSOLE}:
-        if not route.takes_keys:
+        if not route.needs_no_accounts:
             _check_accounts(services)
         request.ctx.browser = Browser.of(request)
     if route.access is Access.SIGN_IN:
@@ -80,8 +80,8 @@ async def admit(request: Request, route: Route, services: Services) -> Caller:
 def _check_accounts(services: Services) -> None:
     if services.settings.accounts == "off":
         raise AccountsOffError(
-            "This server has no accounts, so nobody signs in; start it with --accounts on "
-            "(STEELYARD_ACCOUNTS=on) to use the console."
+            "This server has no accounts: nobody signs in, and nothing is bought or charged. Start "
+            "it with --accounts on (STEELYARD_ACCOUNTS=on) to use the console."
         )
 
 
@@ -100,9 +100,10 @@ def _is_for_session(request: Request, route: Route, services: Services) -> bool:
 
 async def _admit_session(request: Request, route: Route, services: Services) -> Caller:
     """Return the caller that a browser's cookie stands for, and check what its role may."""
-    check_console_header(request)
-    request.app.ctx.origins.check_console(request)
     browser: Browser = request.ctx.browser
+    if browser.token is not None:
+        check_console_header(request)
+        request.app.ctx.origins.check_console(request)
     account = request.headers.get(ACCOUNT_HEADER)
     address = client_address(request)
     try:

@@ -119,6 +119,8 @@ class Route:
     for_operators: bool = False
     #: Whether a route of the console takes API keys too.
     takes_keys: bool = False
+    #: Whether a route of the console answers on a server without accounts too.
+    needs_no_accounts: bool = False
     query: type[Struct] | None = None
     media_type: str = "application/json"
     #: Further types of its answer, as text; only a handler sends them.
