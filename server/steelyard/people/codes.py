@@ -7,6 +7,7 @@ bits: against them a slow hash would protect nothing.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 import secrets
@@ -63,6 +64,17 @@ def is_same(given: str, known: str) -> bool:
 def new_token() -> str:
     """Return a new session's token."""
     return TOKEN_START + secrets.token_urlsafe(_TOKEN_BYTES)
+
+
+def new_rotation_key() -> str:
+    """Return a key that ``rotated_token`` makes a token's successor with."""
+    return secrets.token_hex(_TOKEN_BYTES)
+
+
+def rotated_token(token: str, key: str) -> str:
+    """Return the token that takes the place of another, the same for whoever holds that one."""
+    made = hmac.digest(key.encode(), token.encode("ascii"), "sha256")
+    return TOKEN_START + base64.urlsafe_b64encode(made).decode().rstrip("=")
 
 
 def hash_token(token: str) -> str | None:

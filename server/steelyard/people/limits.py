@@ -37,7 +37,7 @@ EXPORTS = 3
 AUDIT_S = 400 * 24 * HOUR_S
 #: Seconds within which uses of a session count as one.
 TOUCH_S = 60.0
-#: Seconds in which the token before a rotation is still taken, for calls already under way.
+#: Seconds in which the token before a rotation is still taken, and answered with the new one.
 ROTATION_S = 10.0
 #: Seconds that clocks of several machines may differ by.
 _SKEW_S = 60.0

@@ -13,7 +13,7 @@ from steelyard.errors import NotFoundError, NotSignedInError
 from steelyard.people import limits
 from steelyard.people import store as rows
 from steelyard.people.allowed import read_operators
-from steelyard.people.codes import hash_token, new_token
+from steelyard.people.codes import hash_token, new_rotation_key, rotated_token
 from steelyard.people.wire import (
     AccountRole,
     AuditEntry,
@@ -64,9 +64,12 @@ class Sessions:
                 "You have no part in the account that X-Steelyard-Account names; GET "
                 "/v1/auth/session lists yours."
             )
+        assert token is not None  # noqa: S101  it has a hash
         renewed = None
-        if row.must_rotate and row.sha256 == sha256:
-            renewed = await self._rotate(sha256, now)
+        if row.sha256 != sha256:
+            renewed = _successor(row, token)
+        elif row.must_rotate:
+            renewed = await self._rotate(token, sha256, now)
         self._touch(row, now)
         session = SignedIn(
             session_id=row.id,
@@ -164,14 +167,21 @@ class Sessions:
             )
         )
 
-    async def _rotate(self, sha256: str, now: float) -> str | None:
-        token = new_token()
-        renewed = hash_token(token)
-        assert renewed is not None  # noqa: S101  it was made here
-        is_ours = await self._state.write(
-            lambda connection: rows.rotate_session(connection, sha256, renewed, now)
-        )
-        return token if is_ours else None
+    async def _rotate(self, token: str, sha256: str, now: float) -> str | None:
+        """Return the token that takes the place of one, the same for everybody who holds that."""
+
+        def work(connection: Connection) -> str | None:
+            row = rows.find_session(connection, sha256, now - limits.ROTATION_S)
+            if row is None:
+                return None
+            if row.sha256 != sha256:  # another call was first
+                return _successor(row, token)
+            key = new_rotation_key()
+            renewed = rotated_token(token, key)
+            rows.rotate_session(connection, sha256, hash_token(renewed) or "", key, now)
+            return renewed
+
+        return await self._state.write(work)
 
     def _touch(self, row: Row[Any], now: float) -> None:
         """Note a use, at most once a minute; nobody waits for it."""
@@ -219,6 +229,11 @@ def to_accounts(found: Iterable[Row[Any, Any, Any]]) -> list[AccountRole]:
 
 def _lives(row: Row[Any], now: float) -> bool:
     return limits.is_alive(row.last_used_at, min(row.idle_until, row.expires_at), now)
+
+
+def _successor(row: Row[Any], token: str) -> str | None:
+    """Return the token of a session whose holder still has the one before."""
+    return None if row.rotation_key is None else rotated_token(token, row.rotation_key)
 
 
 def _shown(row: Row[Any], signed_in: SignedIn) -> Session:

@@ -252,14 +252,21 @@ def use_session(
     )
 
 
-def rotate_session(connection: Connection, old_sha256: str, new_sha256: str, at: float) -> bool:
-    """Replace a session's token, and return whether nobody else did."""
-    changed = connection.execute(
+def rotate_session(
+    connection: Connection, old_sha256: str, new_sha256: str, key: str, at: float
+) -> None:
+    """Replace a session's token."""
+    connection.execute(
         update(sessions)
-        .where(sessions.c.sha256 == old_sha256, sessions.c.must_rotate == 1)
-        .values(sha256=new_sha256, previous_sha256=old_sha256, rotated_at=at, must_rotate=0)
+        .where(sessions.c.sha256 == old_sha256)
+        .values(
+            sha256=new_sha256,
+            previous_sha256=old_sha256,
+            rotation_key=key,
+            rotated_at=at,
+            must_rotate=0,
+        )
     )
-    return changed.rowcount == 1
 
 
 def _live(now: float) -> tuple[ColumnElement[bool], ...]:
@@ -377,4 +384,7 @@ def sweep(connection: Connection, *, audit_before: float, before: float) -> None
     connection.execute(delete(table).where(table.c.expires_at < before))
     connection.execute(
         delete(sessions).where(or_(sessions.c.expires_at < before, sessions.c.idle_until < before))
+    )
+    connection.execute(
+        update(sessions).where(sessions.c.rotated_at < before).values(rotation_key=None)
     )

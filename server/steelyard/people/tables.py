@@ -60,7 +60,8 @@ sign_in_challenges = Table(
     Index(None, "network", "created_at"),
 )
 
-#: Sessions by the hash of their token. ``confirmed_at`` is when a code was last given, or 0.
+#: Sessions by the hash of their token. With ``rotation_key`` whoever holds the token before is given
+#: the same new one, for a moment. ``confirmed_at`` is when a code was last given, or 0.
 sessions = Table(
     "sessions",
     metadata,
@@ -78,6 +79,7 @@ sessions = Table(
     Column("idle_until", Double, nullable=False),
     Column("expires_at", Double, nullable=False),
     Column("ended_at", Double),
+    Column("rotation_key", Text),
 )
 
 #: Public keys of users' passkeys. ``host`` is where one was made, and alone works.
