@@ -157,6 +157,8 @@ def test_the_commands(server, endpoint):
         "yes",
     ]
     assert "delivered" in run("test", made["id"])
+    endpoint.status = 410  # of a test it switches nothing off
+    assert "It answered 410." in run("test", made["id"], status=1)
     endpoint.status = 500
     assert "It answered 500." in run("test", made["id"], status=1)
     failed = run("deliveries", made["id"], "--status", "failed").splitlines()[1].split()
