@@ -52,8 +52,8 @@ def test_everything_is_found_in_one_go() -> None:
         "extra": 1,
     }
     assert messages(value) == [
-        "name has 1 characters; give 2 to 4.",
-        "inner.level is 5; give at least 1 and less than 5.",
+        "name has 1 character; give 2 to 4.",
+        "inner.level is 5; give less than 5.",
         'inner.word is "offf"; use "off" or "on".',
         "inner.lvel is not a field here; did you mean 'level'? Rename or remove it.",
         "flags.a is a number; give true or false.",
@@ -73,7 +73,7 @@ def test_everything_is_found_in_one_go() -> None:
         ({"name": None}, "name is null; give a text."),
         ({"name": "ok", "inner": []}, "inner is an array; give an object or null."),
         ({"name": "ok", "many": []}, "many is empty; give 1 to 2."),
-        ({"name": "o k"}, "name has another form than ^[a-z]+$; give that."),
+        ({"name": "o k"}, "name does not match ^[a-z]+$; correct it."),
     ],
 )
 def test_messages_say_what_is_there_and_what_to_give(value: object, message: str) -> None:

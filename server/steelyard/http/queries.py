@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 import msgspec
 from sanic import Request
 
-from steelyard.errors import InvalidRequestError, Violation
-from steelyard.wire.violations import show
+from steelyard.wire.payloads import read_texts
+from steelyard.wire.violations import Violations, show
 
 Query = TypeVar("Query", bound=msgspec.Struct)
 
@@ -19,17 +19,16 @@ def read_query(request: Request, shape: type[Query]) -> Query:
     """Return the query of a request."""
     given = _given_in(request)
     fields, types, required = _fields_of(shape)
-    violations: list[Violation] = []
+    found = Violations()
     values: dict[str, Any] = {}
     for name, texts in given.items():
+        path = ("query", name)
         if name not in types:
-            message = f"There is no parameter {name!r} here; remove it."
-            violations.append(Violation(("query", name), message, "unknown_field"))
+            found.add(path, "is not a parameter here; remove it.", "unknown_field")
             continue
         is_list = _is_list(types[name])
         if len(texts) > 1 and not is_list:
-            message = f"{name} is given {len(texts)} times; give it once."
-            violations.append(Violation(("query", name), message, "duplicate"))
+            found.add(path, f"is given {len(texts)} times; give it once.", "duplicate")
             continue
         if is_list:
             texts = [part.strip() for text in texts for part in text.split(",")]  # noqa: PLW2901
@@ -37,26 +36,16 @@ def read_query(request: Request, shape: type[Query]) -> Query:
         unknown = [text for text in texts if allowed and text not in allowed]
         if unknown:
             shown = ", ".join(show(text) for text in unknown)
-            message = f"{name} has {shown}; use {', '.join(allowed)}."
-            violations.append(Violation(("query", name), message, "not_allowed"))
+            found.add(path, f"has {shown}; use {', '.join(allowed)}.", "not_allowed")
             continue
-        try:
-            values[name] = msgspec.convert(
-                texts if is_list else texts[0], types[name], strict=False
-            )
-        except msgspec.ValidationError as error:
-            message = f"{name} cannot be {', '.join(texts)!r}: {error}."
-            violations.append(Violation(("query", name), message, "invalid_value"))
-            continue
+        values[name] = read_texts(texts, types[name], found, path)
         if values[name] is None:  # read from the word null, where no text is taken
-            message = f"{name} cannot be null in an address; give a value, or leave it out."
-            violations.append(Violation(("query", name), message, "invalid_value"))
+            message = "cannot be null in an address; give a value, or leave it out."
+            found.add(path, message, "invalid_value")
     for name in required:
         if name not in given:
-            message = f"{name} is missing; add it to the address."
-            violations.append(Violation(("query", name), message, "missing"))
-    if violations:
-        raise InvalidRequestError(violations=violations)
+            found.add(("query", name), "is missing; add it to the address.", "missing")
+    found.raise_if_any()
     return shape(**{fields[name]: value for name, value in values.items()})
 
 

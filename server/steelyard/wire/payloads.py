@@ -12,6 +12,7 @@ import difflib
 import itertools
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any, TypeVar
 
@@ -95,9 +96,45 @@ def check_shape(value: object, struct: type[msgspec.Struct], found: Violations, 
         _walk(value, _describe(struct), path, found)
 
 
+def read_texts(texts: list[str], annotated: Any, found: Violations, path: Path) -> Any:
+    """Return what a parameter's texts say, in its type; note what is wrong with them."""
+    expected = _unwrap(_describe(annotated))
+    kinds = expected.types if isinstance(expected, inspect.UnionType) else (expected,)
+    lists = [kind for kind in map(_unwrap, kinds) if isinstance(kind, inspect.ListType)]
+    try:
+        return msgspec.convert(texts if lists else texts[0], annotated, strict=False)
+    except msgspec.ValidationError:
+        if lists:
+            _check_length(texts, lists[0], path, found)
+        item = lists[0].item_type if lists else expected
+        for text in texts:
+            _walk_text(text, item, path, found)
+        if not found.has(path):  # such as a number of more than 64 bits
+            given = ", ".join(map(show, texts))
+            found.add(path, f"is {given}; give {_join(_wanted(item))}.", "wrong_type")
+    return None
+
+
+def _walk_text(text: str, expected: inspect.Type, path: Path, found: Violations) -> None:
+    """Note what is wrong with a text that stands for a value."""
+    expected = _unwrap(expected)
+    if isinstance(expected, inspect.UnionType):
+        kinds = [kind for kind in expected.types if not isinstance(kind, inspect.NoneType)]
+        expected = _unwrap(kinds[0])
+    value: object = text
+    if isinstance(expected, inspect.IntType | inspect.FloatType):
+        read = int if isinstance(expected, inspect.IntType) else float
+        with suppress(ValueError):
+            value = read(text)
+    if isinstance(value, str) and not isinstance(expected, inspect.StrType | inspect.LiteralType):
+        found.add(path, f"is {show(text)}; give {_join(_wanted(expected))}.", "wrong_type")
+    else:
+        _walk(value, expected, path, found)
+
+
 @cache
-def _describe(struct: type[msgspec.Struct]) -> inspect.Type:
-    return inspect.type_info(struct)
+def _describe(annotated: Any) -> inspect.Type:
+    return inspect.type_info(annotated)
 
 
 def _walk(value: object, expected: inspect.Type, path: Path, found: Violations) -> None:
@@ -119,7 +156,7 @@ def _walk(value: object, expected: inspect.Type, path: Path, found: Violations) 
     elif isinstance(expected, inspect.StrType):
         _check_length(value, expected, path, found)  # type: ignore[arg-type]
         if expected.pattern and re.search(expected.pattern, str(value)) is None:
-            found.add(path, f"has another form than {expected.pattern}; give that.", "wrong_form")
+            found.add(path, f"does not match {expected.pattern}; correct it.", "wrong_form")
     elif isinstance(expected, inspect.IntType | inspect.FloatType):
         _check_bounds(value, expected, path, found)  # type: ignore[arg-type]
     elif isinstance(expected, inspect.LiteralType) and value not in expected.values:
@@ -220,29 +257,29 @@ def _check_length(
     low, high = expected.min_length or 0, expected.max_length
     if low <= len(value) and (high is None or len(value) <= high):
         return
-    unit = "characters" if isinstance(value, str) else "entries"
+    units = ("character", "characters") if isinstance(value, str) else ("entry", "entries")
     allowed = f"at least {low}" if high is None else f"at most {high}"
     if low and high is not None:
         allowed = f"{low} to {high}"
-    has = "is empty" if len(value) == 0 else f"has {len(value)} {unit}"
+    has = "is empty" if len(value) == 0 else f"has {len(value)} {units[len(value) != 1]}"
     found.add(path, f"{has}; give {allowed}.", "too_long" if len(value) > low else "too_short")
 
 
 def _check_bounds(
     value: float, expected: inspect.IntType | inspect.FloatType, path: Path, found: Violations
 ) -> None:
-    bounds: list[tuple[bool, str]] = []
-    if expected.ge is not None:
-        bounds.append((value >= expected.ge, f"at least {_number(expected.ge)}"))
-    if expected.gt is not None:
-        bounds.append((value > expected.gt, f"more than {_number(expected.gt)}"))
-    if expected.le is not None:
-        bounds.append((value <= expected.le, f"at most {_number(expected.le)}"))
-    if expected.lt is not None:
-        bounds.append((value < expected.lt, f"less than {_number(expected.lt)}"))
-    if not all(holds for holds, _ in bounds):
-        allowed = " and ".join(text for _, text in bounds)
-        found.add(path, f"is {show(value)}; give {allowed}.", "out_of_range")
+    allowed = None
+    # Written so that NaN, which compares with nothing, is refused.
+    if expected.ge is not None and not value >= expected.ge:
+        allowed = f"the smallest allowed is {_number(expected.ge)}"
+    elif expected.gt is not None and not value > expected.gt:
+        allowed = f"give more than {_number(expected.gt)}"
+    elif expected.le is not None and not value <= expected.le:
+        allowed = f"the largest allowed is {_number(expected.le)}"
+    elif expected.lt is not None and not value < expected.lt:
+        allowed = f"give less than {_number(expected.lt)}"
+    if allowed is not None:
+        found.add(path, f"is {show(value)}; {allowed}.", "out_of_range")
 
 
 def _number(bound: float) -> str:
