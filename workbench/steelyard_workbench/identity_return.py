@@ -19,6 +19,7 @@ import msgspec
 from tornado.web import HTTPError, RequestHandler
 
 from steelyard.errors import SteelyardError
+from steelyard.wire.decoding import decode
 from steelyard_workbench.session import checked_address
 from steelyard_workbench.visitors import Visitors, is_own_page, keep_cookie
 
@@ -81,7 +82,7 @@ class IdentityHandler(RequestHandler):
         if not is_own_page(request) or len(request.body) > _LONGEST_BODY:
             raise HTTPError(403)
         try:
-            begun = msgspec.json.decode(request.body, type=_Begun)
+            begun = decode(request.body, _Begun)
         except msgspec.DecodeError as error:
             raise HTTPError(400) from error
         origin = request.headers.get("Origin", "")

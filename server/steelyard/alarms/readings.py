@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from steelyard.alarms.tracking import ABSTAINED, GAP, LOSS, OUTCOME, P_TOP, RIGHT
 from steelyard.decision_log.traffic import is_right
 from steelyard.decisions.kinds import ABSTAIN
+from steelyard.wire.decoding import decoder_of
 
 #: The log loss, in nats, that counts as 1.
 MOST_LOSS = 5.0
@@ -27,7 +27,7 @@ class Result(Struct):
     route: list[Any] = []
 
 
-read_results = msgspec.json.Decoder(dict[str, Result]).decode
+read_results = decoder_of(dict[str, Result]).decode
 
 
 def answer_values(result: Result) -> dict[str, float]:

@@ -28,6 +28,7 @@ from steelyard.errors import NotFoundError, SteelyardError
 from steelyard.evaluations.predictions import read_table
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
+from steelyard.wire.decoding import decoder_of
 
 _log = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ class _Asked(msgspec.Struct):
     context: Any
 
 
-read_asked = msgspec.json.Decoder(_Asked).decode
+read_asked = decoder_of(_Asked).decode
 
 
 class References:

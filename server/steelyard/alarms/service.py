@@ -35,6 +35,7 @@ from steelyard.errors import InvalidRequestError, NotFoundError, Violation
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.storage import State
+from steelyard.wire.decoding import decoder_of
 from steelyard.wire.measures import Measure
 from steelyard.wire.violations import BODY
 
@@ -43,16 +44,16 @@ MAX_RULES = 200
 _LOOKED, _AT_ONCE = 5_000, 500
 
 _encode = msgspec.json.Encoder().encode
-_decode_rule = msgspec.json.Decoder(AlarmRule).decode
-_decode_evidence = msgspec.json.Decoder(AlarmEvidence).decode
-_decode_watched = msgspec.json.Decoder(Watched).decode
+_decode_rule = decoder_of(AlarmRule).decode
+_decode_evidence = decoder_of(AlarmEvidence).decode
+_decode_watched = decoder_of(Watched).decode
 
 
 class _Top(msgspec.Struct):
     p_top: float
 
 
-_tops = msgspec.json.Decoder(dict[str, _Top]).decode
+_tops = decoder_of(dict[str, _Top]).decode
 
 
 class Alarms:

@@ -46,6 +46,7 @@ from steelyard.outbox.publishing import publish
 from steelyard.people.member_store import owners_of
 from steelyard.people.store import insert_letter
 from steelyard.storage import State
+from steelyard.wire.decoding import decoder_of
 
 _log = logging.getLogger(__name__)
 
@@ -66,8 +67,8 @@ MOST_WATCHED = 200
 _LETTER_S = 3 * 86_400.0
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Watched).decode
-_decode_rule = msgspec.json.Decoder(AlarmRule).decode
+_decode = decoder_of(Watched).decode
+_decode_rule = decoder_of(AlarmRule).decode
 
 
 class _References(Protocol):

@@ -31,6 +31,7 @@ from steelyard.storage.home import make_home, sqlite_url
 from steelyard.storage.locks import is_held_open
 from steelyard.storage.migrate import HEAD, revision_of
 from steelyard.version import __version__
+from steelyard.wire.decoding import decode
 
 MANIFEST = "manifest.json"
 _FORMAT = 1
@@ -111,7 +112,7 @@ def find_backup(folder: Path) -> Path:
 def check_backup(copy: Path) -> BackupManifest:
     """Read every file of a copy and hold it against the manifest."""
     try:
-        manifest = msgspec.json.decode((copy / MANIFEST).read_bytes(), type=BackupManifest)
+        manifest = decode((copy / MANIFEST).read_bytes(), BackupManifest)
     except (OSError, msgspec.DecodeError) as error:
         raise BackupError(f"{copy / MANIFEST} cannot be read; use another backup.") from error
     if manifest.format != _FORMAT:

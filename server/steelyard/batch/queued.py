@@ -23,6 +23,7 @@ from steelyard.settings import Settings
 from steelyard.storage import State, open_state
 from steelyard.storage.frame_store import FrameStore
 from steelyard.storage.home import state_url_of
+from steelyard.wire.decoding import decode
 
 #: Parts that wait for workers, are answered, or wait to be fetched.
 _AHEAD = 256
@@ -110,7 +111,7 @@ class Queue:
             )
         elif found.error is not None:
             raise EngineUnavailableError(
-                f"The workers cannot answer: {msgspec.json.decode(found.error, type=Failure).message}"
+                f"The workers cannot answer: {decode(found.error, Failure).message}"
             )
         return len(answered)
 

@@ -6,11 +6,11 @@ import functools
 from collections.abc import Callable
 from typing import TypeVar
 
-import msgspec
 from msgspec import Struct
 
 from steelyard.billing.money import InvalidAmountError, from_usd, to_usd
 from steelyard.errors import PriceChangedError
+from steelyard.wire.decoding import convert
 from steelyard.wire.payloads import open_payload
 from steelyard.wire.violations import BODY, Violations
 
@@ -42,4 +42,4 @@ def _read_priced(payload: object, shape: type[Body]) -> Body:
         except InvalidAmountError as error:
             found.add((*BODY, "max_price_usd"), f"cannot be used: {error}", "invalid_amount")
     found.raise_if_any()
-    return msgspec.convert(fields, shape)
+    return convert(fields, shape)

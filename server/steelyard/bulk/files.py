@@ -11,6 +11,7 @@ import msgspec
 import polars as pl
 
 from steelyard.storage.frame_store import FrameStore
+from steelyard.wire.decoding import convert
 
 _SUFFIX = ".file"
 
@@ -36,7 +37,7 @@ def write_partition(store: FrameStore, rows: pl.DataFrame, contexts: Sequence[An
 
 def read_partition(store: FrameStore, sha256: str) -> Partition:
     """Return rows that wait for answers."""
-    waiting = msgspec.msgpack.decode(store.read(f"{sha256}{_SUFFIX}"), type=_Waiting)
+    waiting = convert(msgspec.msgpack.decode(store.read(f"{sha256}{_SUFFIX}")), _Waiting)
     return Partition(pl.read_parquet(waiting.rows), waiting.contexts)
 
 

@@ -33,6 +33,7 @@ from steelyard.errors import (
     error_from_body,
 )
 from steelyard.version import __version__
+from steelyard.wire.decoding import decode
 
 _Answer = TypeVar("_Answer")
 
@@ -167,7 +168,7 @@ class Exchange(Generic[_Answer]):
         if self._call.answer is bytes:
             return cast("_Answer", response.content)
         try:
-            return msgspec.json.decode(response.content, type=self._call.answer)
+            return decode(response.content, self._call.answer)
         except msgspec.DecodeError as error:
             self._may_repeat = False
             unexpected = UnexpectedAnswerError(

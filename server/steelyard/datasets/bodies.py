@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from steelyard.datasets.wire import DEFAULT_FRACTION, AddRows, CreateDataset
+from steelyard.wire.decoding import convert, decode
 from steelyard.wire.json_values import check_json, decode_json
 from steelyard.wire.payloads import check_shape, open_payload
 from steelyard.wire.violations import BODY, Violations
@@ -63,7 +64,7 @@ def read_body(
     found.raise_if_any()
     if isinstance(payload, bytes):
         try:
-            raw = msgspec.json.decode(payload, type=_Parts)
+            raw = decode(payload, _Parts)
             parts = {name: cast("list[Any]", getattr(raw, name)) for name in parts}
         except msgspec.MsgspecError:
             # A row is no strict JSON, such as one with NaN or half a character: the reader says
@@ -127,4 +128,4 @@ def read_change(value: object, shape: type[Shape]) -> Shape:
     fields = open_payload(value, shape, found)
     check_fields(fields, found)
     found.raise_if_any()
-    return msgspec.convert(fields, shape)
+    return convert(fields, shape)

@@ -17,6 +17,7 @@ from msgspec import Meta, Struct
 from steelyard.datasets.wire import Side
 from steelyard.decisions.wire import Name
 from steelyard.errors import InvalidRequestError
+from steelyard.wire.decoding import convert
 from steelyard.wire.json_values import check_json, decode_json
 from steelyard.wire.payloads import check_shape, open_payload
 from steelyard.wire.queries import MAX_NUMBER
@@ -197,7 +198,7 @@ def read_filter(value: object, path: Path = BODY) -> Filter:
     found.raise_if_any()
     _Check(found).visit(value, path, 1)
     found.raise_if_any()
-    return cast("Filter", msgspec.convert(value, Filter))
+    return cast("Filter", convert(value, Filter))
 
 
 def read_sort(value: object, path: Path = BODY) -> Sort:
@@ -211,7 +212,7 @@ def read_sort(value: object, path: Path = BODY) -> Sort:
             if value.get("by") == "label" and value.get(name) is None:
                 found.add((*path, name), "is missing; sorting by label needs it.", "missing")
     found.raise_if_any()
-    return msgspec.convert(value, Sort)
+    return convert(value, Sort)
 
 
 def read_filtered(
@@ -238,7 +239,7 @@ def read_filtered(
             violations.extend(error.violations)
     if violations:
         raise InvalidRequestError(violations=violations, n_unlisted=found.n_unlisted)
-    return msgspec.structs.replace(msgspec.convert(fields, shape), **read)
+    return msgspec.structs.replace(convert(fields, shape), **read)
 
 
 def with_words(where: Filter | None, text: str | None) -> Filter | None:

@@ -41,6 +41,7 @@ from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
+from steelyard.wire.decoding import convert
 from steelyard.wire.limits import MAX_DECISIONS
 from steelyard.wire.payloads import open_payload
 from steelyard.wire.violations import BODY, Violations
@@ -272,4 +273,4 @@ def read_rows_from_feedback(payload: object) -> RowsFromFeedback:
     if since is not None and until is not None and is_told and until <= since:
         found.add((*BODY, "until"), "is not after since; give a later time.", "empty_range")
     found.raise_if_any()
-    return msgspec.convert(fields, RowsFromFeedback)
+    return convert(fields, RowsFromFeedback)

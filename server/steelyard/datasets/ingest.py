@@ -28,6 +28,7 @@ from steelyard.errors import (
     TooManyLinesError,
     Violation,
 )
+from steelyard.wire.decoding import decoder_of
 from steelyard.wire.json_values import check_json, decode_json
 from steelyard.wire.payloads import check_shape
 from steelyard.wire.violations import BODY, Violations, show
@@ -60,8 +61,8 @@ class _SentRow(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     metadata: Raw = _ABSENT
 
 
-_decode_row = msgspec.json.Decoder(_SentRow).decode
-_decode_text = msgspec.json.Decoder(str).decode
+_decode_row = decoder_of(_SentRow).decode
+_decode_text = decoder_of(str).decode
 _DECODE_ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from steelyard.datasets.filters import (
@@ -24,6 +23,7 @@ from steelyard.datasets.wire import (
     RowsLimit,
     Version,
 )
+from steelyard.wire.decoding import convert
 from steelyard.wire.payloads import open_payload
 from steelyard.wire.violations import BODY, Violations
 
@@ -136,4 +136,4 @@ def read_similar(payload: object) -> SimilarRows:
     if (fields.get("row") is None) == (fields.get("context") is None):
         found.add((*BODY, "row"), "or context is needed; give one of the two.", "missing")
     found.raise_if_any()
-    return msgspec.convert(fields, SimilarRows)
+    return convert(fields, SimilarRows)

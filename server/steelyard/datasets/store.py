@@ -13,12 +13,13 @@ from steelyard.datasets.tables import dataset_versions, datasets
 from steelyard.datasets.versions import Manifest
 from steelyard.datasets.wire import AddedVia, Dataset, InputReceipt, LabelingLineage
 from steelyard.storage.pages import MAX_PAGE, newest_first
+from steelyard.wire.decoding import decoder_of
 
-_decode_manifest = msgspec.json.Decoder(Manifest).decode
+_decode_manifest = decoder_of(Manifest).decode
 #: What of a dataset is JSON in its row.
 _DECODERS: dict[str, Callable[[bytes], Any]] = {
-    "receipt": msgspec.json.Decoder(InputReceipt).decode,
-    "labeling": msgspec.json.Decoder(LabelingLineage).decode,
+    "receipt": decoder_of(InputReceipt).decode,
+    "labeling": decoder_of(LabelingLineage).decode,
 }
 
 

@@ -13,6 +13,7 @@ from steelyard.datasets.rows import hash_context
 from steelyard.datasets.versions import Manifest
 from steelyard.datasets.wire import Side, Split
 from steelyard.operations.write import payload_sha256
+from steelyard.wire.decoding import decoder_of
 
 #: Decision to outcome to target or reward.
 Labels = dict[str, dict[str, float]]
@@ -76,7 +77,7 @@ class LabelledRow(StoredExample, frozen=True, kw_only=True, gc=False):
     context_sha256: str
 
 
-decode_example = msgspec.json.Decoder(StoredExample).decode
+decode_example = decoder_of(StoredExample).decode
 
 
 def read_side(rows: RowStore, at: DatasetAt, side: Side, start: int = 0) -> Iterator[LabelledRow]:

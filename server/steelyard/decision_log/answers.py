@@ -12,7 +12,6 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,6 +28,7 @@ from steelyard.decision_log.store import (
     Wanted,
 )
 from steelyard.storage.pages import unknown_cursor
+from steelyard.wire.decoding import decode
 
 #: Archived rows that are made objects at a time.
 _AT_A_TIME = 250
@@ -176,5 +176,5 @@ def _short(row: dict[str, Any]) -> ShortAnswer:
 
 
 def _stored(row: dict[str, Any], account_id: str) -> StoredDecision:
-    names = msgspec.json.decode(row["outcome_names"], type=dict[str, list[str]])
+    names = decode(row["outcome_names"], dict[str, list[str]])
     return StoredDecision(**{**row, "account_id": account_id, "outcome_names": names})

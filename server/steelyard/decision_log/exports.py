@@ -14,6 +14,7 @@ from steelyard.decision_log.traffic import did_abstain, is_right
 from steelyard.decision_log.wire import LoggedResult
 from steelyard.decisions.wire import DecisionResult
 from steelyard.exports import Column, ExportTable
+from steelyard.wire.decoding import decoder_of
 
 #: The most names of classes: beyond it outcomes are texts in a folder of ``datasets`` too.
 MAX_NAMES = 10_000
@@ -21,7 +22,7 @@ _TEXT, _NUMBER, _BOOL = pa.string(), pa.float64(), pa.bool_()
 _NUMBERS = pa.list_(pa.struct([("outcome", _TEXT), ("value", _NUMBER)]))
 
 Pages = Callable[[], Iterator[Sequence[ObservedDecision]]]
-_results = msgspec.json.Decoder(dict[str, DecisionResult])
+_results = decoder_of(dict[str, DecisionResult])
 
 
 def outcome_names(

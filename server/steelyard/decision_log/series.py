@@ -35,6 +35,7 @@ from steelyard.decision_log.wire import (
     SeriesOutcome,
     SeriesPoint,
 )
+from steelyard.wire.decoding import decoder_of
 from steelyard.wire.measures import Measure
 
 #: Answers that are read for a series at most, but for one of each slice.
@@ -56,7 +57,7 @@ class _Result(msgspec.Struct):
     route: list[Any] = []
 
 
-_results = msgspec.json.Decoder(dict[str, _Result])
+_results = decoder_of(dict[str, _Result])
 
 
 @dataclass(slots=True)

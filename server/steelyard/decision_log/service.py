@@ -50,6 +50,7 @@ from steelyard.exports import export_pieces
 from steelyard.jobs.serial_executor import SerialExecutor
 from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.storage import State
+from steelyard.wire.decoding import decode, decoder_of
 
 #: Answers read at a time where a filter looks into them, and the most that one page looks into.
 _AT_A_TIME, _MAX_LOOKED = 500, 20_000
@@ -66,7 +67,7 @@ class _ShortResult(msgspec.Struct):
     action: str
 
 
-_results = msgspec.json.Decoder(dict[str, _ShortResult])
+_results = decoder_of(dict[str, _ShortResult])
 
 
 class DecisionLog:
@@ -152,7 +153,7 @@ class DecisionLog:
                 version=stored.version,
                 total_ms=stored.total_ms,
                 request=msgspec.json.decode(stored.request),
-                results=msgspec.json.decode(stored.results, type=dict[str, DecisionResult]),
+                results=decode(stored.results, dict[str, DecisionResult]),
                 metadata=metadata,
                 feedback=feedback_of_answers(connection, [stored.id]).get(stored.id, {}),
             )

@@ -34,6 +34,7 @@ from steelyard.decisions.wire import DecideResponse
 from steelyard.errors import NotFoundError
 from steelyard.operations.tables import operations
 from steelyard.storage.statements import Statement
+from steelyard.wire.decoding import decode
 from steelyard.wire.violations import show
 
 #: The routes whose operations are decisions.
@@ -373,7 +374,7 @@ def _stored(row: Row[Any]) -> StoredDecision:
         request=bytes(row.request),
         results=bytes(row.results),
         metadata=None if row.metadata is None else bytes(row.metadata),
-        outcome_names=msgspec.json.decode(row.outcome_names, type=dict[str, list[str]]),
+        outcome_names=decode(row.outcome_names, dict[str, list[str]]),
         total_ms=row.total_ms,
         key_id=row.key_id,
     )

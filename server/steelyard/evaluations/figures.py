@@ -75,6 +75,7 @@ from steelyard.evaluations.wire import (
 from steelyard.exports import export_pieces
 from steelyard.jobs.serial_executor import SerialExecutor
 from steelyard.storage.frame_store import FrameStore
+from steelyard.wire.decoding import decoder_of
 from steelyard.wire.measures import Measure
 from steelyard.wire.violations import BODY, Path, Violations, show
 
@@ -96,7 +97,7 @@ class OverallDetail(msgspec.Struct, frozen=True, kw_only=True):
     input_tokens: int | None = None
 
 
-_decode_overall = msgspec.json.Decoder(OverallDetail).decode
+_decode_overall = decoder_of(OverallDetail).decode
 
 
 @dataclass(frozen=True, slots=True, eq=False)

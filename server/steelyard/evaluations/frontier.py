@@ -23,11 +23,12 @@ from steelyard.evaluations.models import EvaluatedModels
 from steelyard.evaluations.queries_wire import FrontierQuery
 from steelyard.evaluations.service import to_wire
 from steelyard.storage import State
+from steelyard.wire.decoding import decoder_of
 from steelyard.wire.measures import Measure
 from steelyard.wire.violations import Violations
 
 _COSTS = ("query", "action_costs")
-_decode_costs = msgspec.json.Decoder(dict[str, dict[str, float]]).decode
+_decode_costs = decoder_of(dict[str, dict[str, float]]).decode
 
 
 class EvaluationFrontier:

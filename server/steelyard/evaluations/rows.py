@@ -29,6 +29,7 @@ from steelyard.evaluations.measures.summary import length_buckets
 from steelyard.evaluations.prediction_columns import Prediction
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.decide import DecideService
+from steelyard.wire.decoding import decoder_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -146,7 +147,7 @@ def slices_of(table: pa.Table) -> dict[str, list[str | None]]:
     slices: dict[str, list[str | None]] = {
         "context length": list(length_buckets(table["context_tokens"].to_pylist()))
     }
-    decode = msgspec.json.Decoder(dict[str, str]).decode
+    decode = decoder_of(dict[str, str]).decode
     facets = [decode(text) for text in table["facets"].to_pylist()]
     values: dict[str, set[str]] = {}
     counts: Counter[str] = Counter()

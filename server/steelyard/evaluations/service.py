@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import msgspec
 from msgspec import UNSET
 from sqlalchemy import Connection, Row
 
@@ -37,13 +36,14 @@ from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.storage import State
 from steelyard.storage.pages import RowPage
+from steelyard.wire.decoding import decoder_of
 from steelyard.wire.violations import BODY, Violations, show
 
 #: Seconds after which a full queue may have a place.
 _FULL_RETRY_S = 30.0
 
-_decode_metrics = msgspec.json.Decoder(EvaluationMetrics).decode
-_decode_error = msgspec.json.Decoder(EvaluationError).decode
+_decode_metrics = decoder_of(EvaluationMetrics).decode
+_decode_error = decoder_of(EvaluationError).decode
 
 
 class EvaluationService:

@@ -31,11 +31,12 @@ from steelyard.families.tables import (
     keep_warm_windows,
     tuned_models,
 )
+from steelyard.wire.decoding import decoder_of
 
 _encode = msgspec.json.Encoder().encode
-_decode_family = msgspec.json.Decoder(TunedFamily).decode
-_decode_model = msgspec.json.Decoder(FamilyModel).decode
-_decode_job = msgspec.json.Decoder(FineTune).decode
+_decode_family = decoder_of(TunedFamily).decode
+_decode_model = decoder_of(FamilyModel).decode
+_decode_job = decoder_of(FineTune).decode
 
 _REVISION = select(account_lines.c.revision).where(
     account_lines.c.account_id == bindparam("account")

@@ -11,6 +11,7 @@ import msgspec
 from steelyard.imports.delimited import wrong_characters
 from steelyard.imports.encodings import Encoding, Source
 from steelyard.imports.tables import Refused, Table, unique_names
+from steelyard.wire.decoding import decode
 from steelyard.wire.violations import has_lone_surrogate
 
 #: An object with its line, or its number from 1.
@@ -89,7 +90,7 @@ def _row(number: int, line: str, *, is_raw: bool) -> Numbered | Refused | None:
     try:
         row = _loads(line)
         if is_raw and isinstance(row, dict):
-            return number, msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+            return number, decode(line, dict[str, msgspec.Raw])
     except (ValueError, RecursionError, msgspec.MsgspecError) as error:
         return Refused(number, f"It is no JSON: {error}.", (raw,))
     if not isinstance(row, dict):

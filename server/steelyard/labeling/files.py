@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from steelyard.labeling.judging import Judgment
 from steelyard.storage.frame_store import FrameStore
+from steelyard.wire.decoding import decoder_of
 
 #: A row of a source, as JSON.
 _ROWS = pa.schema([pa.field("row", pa.string(), nullable=False)])
@@ -28,7 +29,7 @@ _SUFFIX = ".parquet"
 #: The place of a row, that of a teacher, and what it said.
 Answer = tuple[int, int, Judgment]
 
-_decode_judgment = msgspec.json.Decoder(Judgment).decode
+_decode_judgment = decoder_of(Judgment).decode
 
 
 def write_rows(store: FrameStore, rows: Sequence[str]) -> str:

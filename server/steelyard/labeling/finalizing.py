@@ -34,6 +34,7 @@ from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
+from steelyard.wire.decoding import decoder_of
 from steelyard.wire.violations import BODY, Violations
 
 _SIDES = {
@@ -46,7 +47,7 @@ _METHODS: dict[str, Literal["mean_one_hot_teacher_votes", "mean_teacher_probabil
     "probabilities": "mean_teacher_probabilities",
 }
 
-_decode_receipt = msgspec.json.Decoder(InputReceipt).decode
+_decode_receipt = decoder_of(InputReceipt).decode
 
 
 class _FinalizedError(Exception):

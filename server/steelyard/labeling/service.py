@@ -46,14 +46,15 @@ from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
+from steelyard.wire.decoding import decoder_of
 from steelyard.wire.violations import BODY, Violations, show
 
 #: Statuses of jobs whose labels can be reviewed.
 REVIEWABLE = ("review_ready", "finalized")
 
-_decode_teachers = msgspec.json.Decoder(list[JobTeacher]).decode
-_decode_summary = msgspec.json.Decoder(Summary).decode
-_decode_error = msgspec.json.Decoder(Failure).decode
+_decode_teachers = decoder_of(list[JobTeacher]).decode
+_decode_summary = decoder_of(Summary).decode
+_decode_error = decoder_of(Failure).decode
 
 
 class LabelingJobs:

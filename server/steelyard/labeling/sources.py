@@ -37,9 +37,10 @@ from steelyard.operations.write import Write, payload_sha256
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
 from steelyard.waiting import PASSES
+from steelyard.wire.decoding import decoder_of
 from steelyard.wire.violations import Violations, show
 
-_decode_receipt = msgspec.json.Decoder(InputReceipt).decode
+_decode_receipt = decoder_of(InputReceipt).decode
 
 
 class LabelingSources:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta, Struct
+
+from steelyard.wire.decoding import decoder_of
 
 #: Iterations of a layout.
 ITERATIONS = 450
@@ -49,4 +50,4 @@ class Made(Struct, frozen=True, kw_only=True):
         return MapProgress(phase=phase, step=embedded, steps=points)
 
 
-decode_made = msgspec.json.Decoder(Made).decode
+decode_made = decoder_of(Made).decode

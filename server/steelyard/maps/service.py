@@ -51,10 +51,11 @@ from steelyard.operations.write import Write
 from steelyard.serving.registry import ModelRegistry
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
+from steelyard.wire.decoding import decoder_of
 from steelyard.wire.violations import show
 
 _PREDICTED = ["row", "decision_id", "outcomes", "probabilities", "labels"]
-_decode_error = msgspec.json.Decoder(Failure).decode
+_decode_error = decoder_of(Failure).decode
 
 
 class DatasetMaps:

@@ -6,6 +6,7 @@ import msgspec
 
 from steelyard.prompt_tuning.searching import SearchState
 from steelyard.prompt_tuning.wire import Effort, TuningPhase, TuningProgress
+from steelyard.wire.decoding import decoder_of
 
 #: Rounds of a search, at most.
 ROUNDS: dict[Effort, int] = {"standard": 4, "thorough": 12}
@@ -23,7 +24,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         return self.state.is_over or len(self.state.rounds) >= ROUNDS[effort]
 
 
-decode_search = msgspec.json.Decoder(Search).decode
+decode_search = decoder_of(Search).decode
 
 
 def progress_of(search: Search | None, effort: Effort) -> TuningProgress:

@@ -53,6 +53,7 @@ from steelyard.prompt_tuning.wire import (
     TuningResult,
 )
 from steelyard.storage import State
+from steelyard.wire.decoding import decoder_of
 from steelyard.wire.violations import BODY, Violations, show
 
 #: A job costs as much as asking the model so many times about each of its rows.
@@ -85,8 +86,8 @@ _REFUSALS: dict[ReadinessReason, tuple[type[errors.SteelyardError], str]] = {
     ),
 }
 
-_decode_result = msgspec.json.Decoder(TuningResult).decode
-_decode_error = msgspec.json.Decoder(Failure).decode
+_decode_result = decoder_of(TuningResult).decode
+_decode_error = decoder_of(Failure).decode
 
 
 class PromptTunings:

@@ -17,6 +17,7 @@ from steelyard.outbox.publishing import publish
 from steelyard.purchases import referrals, states
 from steelyard.purchases import store as rows
 from steelyard.purchases.notices import Ask, Notice, disagreement
+from steelyard.wire.decoding import decode
 
 Outcome = Literal["applied", "ignored", "waiting", "parked", "cleared"]
 
@@ -209,8 +210,7 @@ def _apply_waiting(
 ) -> None:
     """Do what came too early, in the order of the states."""
     waiting = [
-        (row, msgspec.json.decode(row.notice, type=Notice))
-        for row in rows.waiting_events(connection, purchase_id)
+        (row, decode(row.notice, Notice)) for row in rows.waiting_events(connection, purchase_id)
     ]
     waiting.sort(key=lambda one: states.ORDER.index(one[1].kind))
     for row, notice in waiting:

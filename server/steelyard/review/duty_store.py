@@ -11,8 +11,9 @@ from sqlalchemy import Connection, Row, func, insert, select
 from steelyard.review.duties import Answer, Duty
 from steelyard.review.log import pack_places, unpack_places
 from steelyard.review.tables import draft_duties
+from steelyard.wire.decoding import decoder_of
 
-_decode_answer = msgspec.json.Decoder(Answer).decode
+_decode_answer = decoder_of(Answer).decode
 
 
 def duties_after(connection: Connection, draft_id: str, number: int) -> list[Duty]:

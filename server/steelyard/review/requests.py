@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import msgspec
 from msgspec import Meta, Struct
 
 from steelyard.datasets.filters import (
@@ -29,6 +28,7 @@ from steelyard.review.wire import (
     SealDraft,
     UndoEdit,
 )
+from steelyard.wire.decoding import convert
 from steelyard.wire.payloads import open_payload, read_payload
 from steelyard.wire.queries import MAX_NUMBER
 from steelyard.wire.violations import BODY, Violations
@@ -160,7 +160,7 @@ def read_edits(payload: object) -> EditRows:
         if isinstance(edit, dict):
             _check_edit(edit, (*BODY, "edits", index), found)
     found.raise_if_any()
-    return msgspec.convert(fields, EditRows)
+    return convert(fields, EditRows)
 
 
 def read_create(payload: object) -> CreateDraft:
@@ -171,7 +171,7 @@ def read_create(payload: object) -> CreateDraft:
     if isinstance(name, str) and name and not name.strip():
         found.add((*BODY, "name"), "is blank; name the draft, or leave it out.", "blank")
     found.raise_if_any()
-    return msgspec.convert(fields, CreateDraft)
+    return convert(fields, CreateDraft)
 
 
 def read_undo(payload: object) -> UndoEdit:
@@ -200,7 +200,7 @@ def read_seal(payload: object) -> SealDraft:
     elif isinstance(name, str) and name and not name.strip():
         found.add((*BODY, "name"), "is blank; name the dataset, or leave it out.", "blank")
     found.raise_if_any()
-    return msgspec.convert(fields, SealDraft)
+    return convert(fields, SealDraft)
 
 
 def read_assign(payload: object) -> AssignRows:
@@ -222,7 +222,7 @@ def read_answer(payload: object) -> AnswerRow:
             "missing",
         )
     found.raise_if_any()
-    return msgspec.convert(fields, AnswerRow)
+    return convert(fields, AnswerRow)
 
 
 def _check_assign(fields: dict[str, Any], found: Violations) -> None:

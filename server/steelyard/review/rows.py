@@ -65,6 +65,7 @@ from steelyard.review.wire import (
     RowNow,
 )
 from steelyard.storage.frame_store import FrameStore
+from steelyard.wire.decoding import decoder_of
 from steelyard.wire.violations import BODY, Violations
 
 #: Rows of the queue of audits: a share found in so many is known to within five points.
@@ -76,7 +77,7 @@ _KEPT_ROWS, _KEPT_ORDERS = 8_000_000, 256
 _WHOLE = 1 - 1e-9
 
 Mask = NDArray[np.bool_]
-_decode_expected = msgspec.json.Decoder(dict[str, ExpectedOutcome]).decode
+_decode_expected = decoder_of(dict[str, ExpectedOutcome]).decode
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,12 +29,13 @@ from steelyard.review.wire import (
     RowNow,
     SealedDraft,
 )
+from steelyard.wire.decoding import decoder_of
 from steelyard.wire.violations import show
 
 #: Reviewers of a row that is labelled apart.
 _TWO = 2
 
-_decode_sealed = msgspec.json.Decoder(SealedDraft).decode
+_decode_sealed = decoder_of(SealedDraft).decode
 
 
 def require_draft(connection: Connection, account_id: str, draft_id: str) -> Row[Any]:

@@ -22,12 +22,13 @@ from sqlalchemy import (
 from steelyard.review.log import Entry, EntryBody, pack_places, unpack_places
 from steelyard.review.tables import draft_duties, draft_entries, drafts
 from steelyard.storage.pages import RowPage, newest_first
+from steelyard.wire.decoding import decoder_of
 
 #: What becomes of an entry: it holds, it was undone, or it was undone for good.
 HOLDS, UNDONE, GONE = 0, 1, 2
 _STEPS = ("undo", "redo")
 
-_decode_body = msgspec.json.Decoder(EntryBody).decode
+_decode_body = decoder_of(EntryBody).decode
 
 
 def insert_draft(connection: Connection, values: dict[str, Any]) -> None:

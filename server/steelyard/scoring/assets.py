@@ -21,6 +21,7 @@ from steelyard.scoring.onnx import OnnxScorer
 from steelyard.scoring.reading import FIRST_READING
 from steelyard.scoring.remote.engine_host import RemoteHost
 from steelyard.scoring.tokenizer import Tokenizer, shared_tokenizer
+from steelyard.wire.decoding import convert, decode
 
 #: Where the default base model is; each one that ships is in a folder of its name.
 BASE = Path(__file__).parent.parent / "assets" / "steelyard-base-2"
@@ -227,8 +228,8 @@ def read_manifest(folder: Path | None = None) -> dict[str, Any]:
     """Read a base model's manifest; raises ``EngineUnavailableError`` when it cannot be used."""
     path = (folder or BASE) / MANIFEST
     try:
-        manifest = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-        msgspec.convert(manifest, _Manifest)
+        manifest = decode(path.read_bytes(), dict[str, Any])
+        convert(manifest, _Manifest)
     except (OSError, msgspec.DecodeError) as error:
         message = f"The base model's manifest {path} cannot be read; install steelyard again."
         raise EngineUnavailableError(message) from error

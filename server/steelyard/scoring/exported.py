@@ -23,6 +23,7 @@ from tokenizers import Encoding, Tokenizer
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.cancellation import check_wanted
+from steelyard.wire.decoding import decode
 
 GRAPH, TOKENIZER, MANIFEST = "model.onnx", "tokenizer.json", "hub.json"
 #: Below a home, where exports are.
@@ -152,7 +153,7 @@ def _texts(kind: Kind, decision: RenderedDecision) -> list[str]:
 def _read(name: str, folder: Path) -> tuple[HubManifest, bytes, bytes]:
     """Return what a folder holds, its hashes checked."""
     try:
-        manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=HubManifest)
+        manifest = decode((folder / MANIFEST).read_bytes(), HubManifest)
         graph, words = ((folder / file).read_bytes() for file in (GRAPH, TOKENIZER))
     except (OSError, msgspec.DecodeError) as error:
         raise EngineUnavailableError(

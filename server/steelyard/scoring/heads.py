@@ -37,6 +37,7 @@ from steelyard.scoring.head_specs import (
 )
 from steelyard.scoring.ngrams import NgramTable
 from steelyard.scoring.protocol import ScoredDecision
+from steelyard.wire.decoding import decode
 
 SPECS, NUMBERS = "heads.json", "heads.safetensors"
 FORMAT: Literal["steelyard-heads-1"] = "steelyard-heads-1"
@@ -236,7 +237,7 @@ class Heads:
         this version writes.
         """
         try:
-            file = msgspec.json.decode((folder / SPECS).read_bytes(), type=HeadsFile)
+            file = decode((folder / SPECS).read_bytes(), HeadsFile)
             numbers = load((folder / NUMBERS).read_bytes())
             tables = {
                 name: NgramTable(numbers[f"{name}.columns"], numbers[f"{name}.rarity"])

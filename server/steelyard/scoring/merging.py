@@ -30,6 +30,7 @@ from steelyard.scoring.engine import FLOAT32, Engine
 from steelyard.scoring.onnx import OnnxScorer
 from steelyard.scoring.passes import HEAD, N_LAYERS, WIDTH
 from steelyard.scoring.remote.engine_host import RemoteHost
+from steelyard.wire.decoding import decode
 
 #: Files of a merged folder: the matrices, and what they are of.
 ADAPTER, ADAPTER_FACTS = "adapter.safetensors", "adapter.json"
@@ -115,7 +116,7 @@ def merged_scorer(
 def read_adapter(folder: Path) -> Adapter:
     """Read an adapter; raises ``EngineUnavailableError`` when a file is missing or altered."""
     try:
-        facts = msgspec.json.decode((folder / ADAPTER_FACTS).read_bytes(), type=AdapterFacts)
+        facts = decode((folder / ADAPTER_FACTS).read_bytes(), AdapterFacts)
         content = (folder / ADAPTER).read_bytes()
     except (OSError, msgspec.MsgspecError) as error:
         message = f"The LoRA adapter in {folder} cannot be read; train the model again."

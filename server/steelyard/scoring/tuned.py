@@ -30,6 +30,7 @@ from steelyard.scoring.onnx import OnnxScorer
 from steelyard.scoring.protocol import EngineStatus, ScoredDecision, Scorer
 from steelyard.scoring.reading import FIRST_READING
 from steelyard.scoring.remote.engine_host import RemoteHost
+from steelyard.wire.decoding import decode
 from steelyard.wire.methods import Method
 
 FORMAT: Literal["steelyard-model-1"] = "steelyard-model-1"
@@ -217,7 +218,7 @@ def read_artifact(folder: Path) -> ArtifactManifest:
     """Read an artifact's manifest; the other files are not looked at."""
     path = folder / MANIFEST
     try:
-        manifest = msgspec.json.decode(path.read_bytes(), type=ArtifactManifest)
+        manifest = decode(path.read_bytes(), ArtifactManifest)
     except OSError as error:
         raise _unusable(f"has no {MANIFEST}", "files_missing") from error
     except msgspec.DecodeError as error:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-import msgspec
-
 from steelyard.serving.recipes_wire import Recipe
+from steelyard.wire.decoding import decode
 
 _FILE = Path(__file__).parent.parent / "assets" / "recipes.json"
 
@@ -15,4 +14,4 @@ _FILE = Path(__file__).parent.parent / "assets" / "recipes.json"
 @cache
 def recipes() -> tuple[Recipe, ...]:
     """Return every recipe, in the order of the file; read once."""
-    return msgspec.json.decode(_FILE.read_bytes(), type=tuple[Recipe, ...])
+    return decode(_FILE.read_bytes(), tuple[Recipe, ...])

@@ -38,6 +38,7 @@ from steelyard.shadows.wire import (
     ShadowReport,
 )
 from steelyard.storage import State
+from steelyard.wire.decoding import decoder_of
 from steelyard.wire.violations import BODY
 
 _log = logging.getLogger(__name__)
@@ -49,7 +50,7 @@ _LOOKED, _AT_ONCE = 2_000, 8
 #: Answers of a comparison, and how far back it goes unless it is said.
 _MOST_COMPARED, _WINDOW_S = 20_000, 30 * 86_400.0
 
-_tops = msgspec.json.Decoder(dict[str, Top])
+_tops = decoder_of(dict[str, Top])
 
 
 class Shadows:

@@ -29,6 +29,7 @@ from steelyard.storage.frame_store import (
     open_store,
     told_as_unavailable,
 )
+from steelyard.wire.decoding import decode
 
 MANIFEST = "manifest.json"
 _SUFFIX = ".file"
@@ -181,7 +182,7 @@ def files_of_artifact(store: FrameStore, name: str) -> list[str]:
 
 
 def _read_manifest(sent: bytes) -> dict[str, str]:
-    files = msgspec.json.decode(sent, type=_Manifest).files
+    files = decode(sent, _Manifest).files
     for name in files:
         place = PurePosixPath(name)
         if place.is_absolute() or ".." in place.parts or name == MANIFEST:

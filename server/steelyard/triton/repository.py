@@ -30,6 +30,7 @@ from steelyard.scoring.merging import check_base, merge, read_adapter
 from steelyard.triton import backend_model
 from steelyard.triton.model_config import Backend, TensorSpec, render_config
 from steelyard.version import __version__
+from steelyard.wire.decoding import decode
 
 Target = Literal["cpu", "gpu"]
 Tensors = Mapping[str, NDArray[np.generic]]
@@ -136,7 +137,7 @@ def is_current(folder: Path, source: ModelSource, options: ExportOptions) -> boo
 def read_record(model: Path) -> ExportRecord | None:
     """Read the record of a model's folder; ``None`` where it is none of ours."""
     try:
-        return msgspec.json.decode((model / EXPORT).read_bytes(), type=ExportRecord)
+        return decode((model / EXPORT).read_bytes(), ExportRecord)
     except (OSError, msgspec.DecodeError):
         return None
 

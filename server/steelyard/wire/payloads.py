@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import inspect
 
+from steelyard.wire.decoding import convert
 from steelyard.wire.json_values import check_json, decode_json
 from steelyard.wire.violations import BODY, Path, Violations, show
 
@@ -53,7 +54,7 @@ def read_payload(payload: object, shape: type[Shape]) -> Shape:
     found = Violations()
     fields = open_payload(payload, shape, found)
     found.raise_if_any()
-    return msgspec.convert(fields, shape)
+    return convert(fields, shape)
 
 
 #: Bodies longer than this are worked on by a thread; a shorter one costs less than the thread's turn.
@@ -81,7 +82,7 @@ _NOUNS: dict[type[inspect.Type], str] = {
 def check_shape(value: object, struct: type[msgspec.Struct], found: Violations, path: Path) -> None:
     """Note everything in a value that a struct's shape does not allow."""
     try:
-        msgspec.convert(value, struct)
+        convert(value, struct)
     except (
         msgspec.MsgspecError,
         AttributeError,
@@ -102,7 +103,7 @@ def read_texts(texts: list[str], annotated: Any, found: Violations, path: Path) 
     kinds = expected.types if isinstance(expected, inspect.UnionType) else (expected,)
     lists = [kind for kind in map(_unwrap, kinds) if isinstance(kind, inspect.ListType)]
     try:
-        return msgspec.convert(texts if lists else texts[0], annotated, strict=False)
+        return convert(texts if lists else texts[0], annotated, strict=False)
     except msgspec.ValidationError:
         if lists:
             _check_length(texts, lists[0], path, found)

@@ -11,6 +11,7 @@ import polars as pl
 from steelyard.client import Client
 from steelyard.client.answers import labels_of
 from steelyard.datasets.wire import MAX_PAGE_ROWS, Example
+from steelyard.wire.decoding import decode
 from steelyard_workbench.components.frame_table import PageAsked, TablePage
 from steelyard_workbench.review.questions import as_text, labels_text
 
@@ -113,7 +114,7 @@ def at_places(indexes: Iterable[int]) -> dict[str, Any]:
 
 def read_row(json: str) -> Example:
     """Read the column ``json`` of a page."""
-    return msgspec.json.decode(json, type=Example)
+    return decode(json, Example)
 
 
 def _held_out(client: Client, dataset_id: str, version: int, indexes: Sequence[int]) -> set[int]:

@@ -15,6 +15,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client import Client
 from steelyard.evaluations.frontier_wire import Frontier
 from steelyard.evaluations.wire import ConfusionMatrix, DecisionMeasures
+from steelyard.wire.decoding import decode
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.any_length import ANY_LENGTH
 from steelyard_workbench.components.facts import heading
@@ -100,7 +101,7 @@ class FrontierPanel(Viewer):
                 "false_negative": float(self.false_no.value or 0),
             }
         try:
-            return {"action_costs": msgspec.json.decode(self.matrix.value, type=_Costs)}
+            return {"action_costs": decode(self.matrix.value, _Costs)}
         except msgspec.DecodeError:
             return (
                 'The costs are not JSON such as `{"refund": {"yes": 0, "no": 4}}`; mend the text.'

@@ -9,6 +9,7 @@ import msgspec
 
 from steelyard.client.evaluation_calls import RecordFilters
 from steelyard.evaluations.queries_wire import RecordOrder
+from steelyard.wire.decoding import convert
 
 #: Under which name it is in the address, beside what other pages keep there.
 _KEY = "records"
@@ -86,7 +87,7 @@ def filter_from(query: str) -> RecordFilter:
     """Read the filter in an address; what cannot be read is left out."""
     try:
         held = msgspec.json.decode(query)[_KEY]
-        return msgspec.convert({**held}, RecordFilter)
+        return convert({**held}, RecordFilter)
     except (msgspec.MsgspecError, KeyError, TypeError, IndexError):
         return RecordFilter()
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
 from steelyard.errors import SteelyardError
 from steelyard.families.wire import Answering, KeptWarm
+from steelyard.wire.decoding import convert
 from steelyard_workbench.components.numbers import ago
 
 
@@ -68,4 +68,4 @@ class PlaceChoice(Viewer):
 
 
 def _read(detail: Mapping[str, Any], name: str, type_: type[Any]) -> list[Any]:
-    return msgspec.convert(detail.get(name, []), list[type_])  # type: ignore[valid-type]
+    return convert(detail.get(name, []), list[type_])  # type: ignore[valid-type]

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from steelyard.wire.decoding import decode
+
 #: Windows that can be chosen: seconds by name.
 WINDOWS = {
     "last 15 minutes": 900,
@@ -112,7 +114,7 @@ def from_text(text: str, otherwise: View | None = None) -> View:
     """Return the view of an address; where it holds none, another, or the first one without that."""
     other = View() if otherwise is None else otherwise
     try:
-        view = msgspec.json.decode(text, type=_InAddress).live
+        view = decode(text, _InAddress).live
     except (msgspec.MsgspecError, RecursionError):
         return other
     return view if view.window_s in _BUCKETS else other

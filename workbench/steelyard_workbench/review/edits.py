@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import msgspec
-
 from steelyard.client import Client
 from steelyard.client.failures import UnexpectedAnswerError
 from steelyard.errors import DraftConflictError, SteelyardError
 from steelyard.review.duties_wire import AnswerReceipt
 from steelyard.review.wire import DraftConflict, DraftRow, EditReceipt, RowNow
+from steelyard.wire.decoding import convert
 from steelyard_workbench.problems import Problem, problem_of
 from steelyard_workbench.tasks import Write
 
@@ -153,7 +152,7 @@ class EditQueue:
             receipt = await asyncio.to_thread(self._call, entry)
         except DraftConflictError as error:
             self._ended(entry)
-            found = [msgspec.convert(detail, DraftConflict) for detail in error.details or ()]
+            found = [convert(detail, DraftConflict) for detail in error.details or ()]
             if entry.kind == "edit":
                 self._listener.on_conflict(entry, [conflict.now for conflict in found])
             else:

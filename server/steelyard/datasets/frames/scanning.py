@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 
-import msgspec
 import polars as pl
 
 from steelyard.datasets.definitions import Definition
@@ -12,6 +11,7 @@ from steelyard.datasets.frames.rows import STORED_SCHEMA
 from steelyard.datasets.versions import Manifest
 from steelyard.datasets.wire import Partition
 from steelyard.storage.frame_store import FrameStore
+from steelyard.wire.decoding import decode
 
 
 def scan(store: FrameStore, manifest: Manifest, partition: Partition = "all") -> pl.LazyFrame:
@@ -35,7 +35,7 @@ def scan(store: FrameStore, manifest: Manifest, partition: Partition = "all") ->
 def load_definitions(store: FrameStore, manifest: Manifest) -> list[Definition]:
     """Return every wording of the decisions that a version asks, by decision id."""
     data = store.read(f"{manifest.definitions}.json")
-    return msgspec.json.decode(data, type=list[Definition])
+    return decode(data, list[Definition])
 
 
 def load_retired(store: FrameStore, manifest: Manifest | None) -> pl.DataFrame | None:

@@ -14,6 +14,7 @@ import msgspec
 
 from steelyard.families.fine_tuning.wire import EventType, JobEvent, JobProgress
 from steelyard.families.trainer.task import Progress
+from steelyard.wire.decoding import decoder_of
 
 #: Percent between two events of a training.
 STEP_PERCENT = 5
@@ -22,7 +23,7 @@ _WITH_LORA = {"lora": 75, "features": 15, "heads": 8, "calibration": 2}
 _HEADS_ALONE = {"features": 65, "heads": 30, "calibration": 5}
 _TOLD_PERCENT = re.compile(r"(\d+) %")
 
-_decode = msgspec.json.Decoder(Progress).decode
+_decode = decoder_of(Progress).decode
 
 
 class ProgressFile:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from msgspec import UNSET, UnsetType, structs
@@ -46,13 +45,14 @@ from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
+from steelyard.wire.decoding import decoder_of
 from steelyard.wire.violations import show
 
 #: Groups of records kept in memory: 10,000 records take about 5 MB.
 _KEPT = 4
 
-_decode_progress = msgspec.json.Decoder(JobProgress).decode
-_decode_curve = msgspec.json.Decoder(list[CurvePoint]).decode
+_decode_progress = decoder_of(JobProgress).decode
+_decode_curve = decoder_of(list[CurvePoint]).decode
 
 
 @dataclass(frozen=True, slots=True, eq=False)

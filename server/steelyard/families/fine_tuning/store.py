@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, func, select
 
 from steelyard.datasets.tables import datasets
@@ -21,8 +20,9 @@ from steelyard.families.tables import fine_tune_events, fine_tunes, tuned_models
 from steelyard.jobs import store as jobs
 from steelyard.jobs.store import PendingJob
 from steelyard.storage.pages import RowPage, newest_first
+from steelyard.wire.decoding import decoder_of
 
-_decode_job = msgspec.json.Decoder(FineTune).decode
+_decode_job = decoder_of(FineTune).decode
 
 
 def find_fine_tune(

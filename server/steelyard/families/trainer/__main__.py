@@ -28,6 +28,7 @@ import msgspec
 
 from steelyard.families.trainer.task import FAILED, STOPPED, TASK, environment_of
 from steelyard.settings import child_environment, openmp_variables
+from steelyard.wire.decoding import decode
 
 _STDIN = 0
 _LOCK = "program.lock"
@@ -82,7 +83,7 @@ def _end_with_starter() -> None:
 def _start_with_environment(folder: Path) -> None:
     """Start this process again with what its environment must have, unless it has it."""
     try:
-        threads = msgspec.json.decode((folder / TASK).read_bytes(), type=_Threads).threads
+        threads = decode((folder / TASK).read_bytes(), _Threads).threads
     except (OSError, msgspec.DecodeError):
         threads = 0  # the program itself tells what is wrong with the task
     wanted, found = environment_of(threads), openmp_variables()

@@ -18,8 +18,9 @@ from steelyard.errors import EngineUnavailableError
 from steelyard.families.trainer.rows import TuningRow
 from steelyard.families.trainer.task import BaseAnswer, TaskBase
 from steelyard.scoring.protocol import ScoredDecision
+from steelyard.wire.decoding import decoder_of
 
-_decode = msgspec.json.Decoder(BaseAnswer).decode
+_decode = decoder_of(BaseAnswer).decode
 
 
 def key_of(context: str, decision: RenderedDecision) -> str:

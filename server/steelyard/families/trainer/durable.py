@@ -8,6 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from steelyard.durable import flush, write_atomically
+from steelyard.wire.decoding import decode
 
 T = TypeVar("T")
 
@@ -25,6 +26,6 @@ def read_struct(path: Path, kind: type[T]) -> T | None:
     except FileNotFoundError:
         return None
     try:
-        return msgspec.json.decode(sent, type=kind)
+        return decode(sent, kind)
     except msgspec.DecodeError as error:
         raise ValueError(f"{path.name} is not what this program writes; remove it.") from error

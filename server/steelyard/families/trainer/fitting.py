@@ -23,6 +23,7 @@ from steelyard.families.trainer.features import Features
 from steelyard.families.trainer.rows import TuningRow
 from steelyard.scoring.head_specs import Calibration, HeadSpec
 from steelyard.scoring.heads import Head, Heads
+from steelyard.wire.decoding import decode
 from steelyard.wire.methods import Method
 
 #: Contexts that a decision must have for a head; with fewer the base answers it.
@@ -113,7 +114,7 @@ def fit_heads(
             Heads([] if head is None else [head]).save(part)
             # Last: it says that the part is whole.
             write_atomically(part / _REPORT, msgspec.json.encode(report))
-        report = msgspec.json.decode((part / _REPORT).read_bytes(), type=DecisionReport)
+        report = decode((part / _REPORT).read_bytes(), DecisionReport)
         heads += Heads.load(part)
         reports.append(report)
         steps.finish(_STEPS * len(reports), report.calibrated)

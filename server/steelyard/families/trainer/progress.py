@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from steelyard.families.fine_tuning.wire import CurvePoint
 from steelyard.families.trainer.task import ProgramPhase, Progress
+from steelyard.wire.decoding import decode
 
 #: Seconds between two reports within a phase.
 _EVERY_S = 1.0
@@ -91,7 +92,7 @@ class Reporter:
         by_phase: dict[str, dict[int, _CurveStep]] = {}
         for line in self._curve_path.read_bytes().splitlines():
             try:
-                step = msgspec.json.decode(line, type=_CurveStep)
+                step = decode(line, _CurveStep)
             except msgspec.DecodeError:
                 continue  # a crash cut it short
             by_phase.setdefault(step.phase, {})[step.step] = step

@@ -22,6 +22,7 @@ from steelyard.decisions.validation import read_request
 from steelyard.evaluations.measures.records import UnmeasurableError
 from steelyard.families.trainer.rows import TuningRow
 from steelyard.families.trainer.task import Group, RowCounts, TaskRow
+from steelyard.wire.decoding import decoder_of
 from steelyard.wire.methods import Method
 
 #: Lists of decisions that are kept ready.
@@ -102,7 +103,7 @@ def read_rows(path: Path, method: Method) -> ReadRows:
 
 
 def _lines(path: Path) -> Iterator[TaskRow]:
-    decoder = msgspec.json.Decoder(TaskRow)
+    decoder = decoder_of(TaskRow)
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             try:

@@ -20,6 +20,7 @@ from msgspec import Meta, Struct
 from steelyard.durable import write_atomically
 from steelyard.serving.routed.declared import DeclaredRoute
 from steelyard.settings import InvalidSettingError, read_variable
+from steelyard.wire.decoding import convert
 from steelyard.wire.names import FOREIGN_PREFIX
 
 FILE = "models.toml"
@@ -187,7 +188,7 @@ def read_file(home: Path) -> ModelsFile:
     except OSError as error:
         raise InvalidSettingError(f"{FILE} cannot be read: {error.strerror}.") from error
     try:
-        file = msgspec.toml.decode(content, type=ModelsFile)
+        file = convert(msgspec.toml.decode(content), ModelsFile)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidSettingError(f"{FILE} cannot be used: {error}. Correct the file.") from error
     try:

@@ -15,6 +15,7 @@ import msgspec
 
 from steelyard.errors import EngineUnavailableError, InvalidRequestError
 from steelyard.serving.judge.catalogue import CatalogueEntry
+from steelyard.wire.decoding import decode
 
 if TYPE_CHECKING:  # slow to import
     import httpx
@@ -95,7 +96,7 @@ def find_file(client: httpx.Client, entry: CatalogueEntry, hub: str) -> RemoteFi
             if len(content) > _MAX_LISTING:
                 raise EngineUnavailableError(f"The hub's list of {entry.repository} is too long.")
     try:
-        listed = msgspec.json.decode(content, type=list[dict[str, Any]])
+        listed = decode(content, list[dict[str, Any]])
     except msgspec.DecodeError as error:
         raise EngineUnavailableError(
             f"The hub's list of {entry.repository} is not JSON; try again."

@@ -16,6 +16,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from steelyard.wire.decoding import decoder_of
+
 #: Sources whose tasks are never trained on: checkpoints are chosen and temperatures fitted there.
 VALIDATION_SOURCES = (
     "answer_grading",
@@ -91,7 +93,7 @@ def source_of(row: Row) -> str:
 
 def read_rows(path: Path) -> list[Row]:
     """Read a gzip file of one JSON row a line."""
-    decode = msgspec.json.Decoder(Row).decode
+    decode = decoder_of(Row).decode
     with gzip.open(path, "rb") as lines:
         return [decode(line) for line in lines]
 
