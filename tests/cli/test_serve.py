@@ -9,11 +9,12 @@ import stat
 import subprocess
 import sys
 
+import click
 import httpx
 import pytest
 
-from steelyard.cli.serve import address_file, curl_command, listen_address
-from support.serving import ENVIRONMENT, REQUEST, serving, wait_until
+from steelyard.cli.serve import address_file, bind, curl_command, free_port, listen_address
+from support.serving import ENVIRONMENT, REQUEST, lines_until, serving
 
 
 @pytest.mark.parametrize("stop_signal", [signal.SIGTERM, signal.SIGINT])
@@ -129,16 +130,51 @@ def test_a_second_server_of_a_home_leaves_the_address_of_the_first(tmp_path, run
         second = subprocess.Popen(
             [sys.executable, "-m", "steelyard", "serve", "--port", "0", "--home", str(tmp_path)],
             env=ENVIRONMENT,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         try:
-            wait_until(lambda: json.loads(path.read_text())["pid"] == second.pid)
-            process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=30)
-            assert json.loads(path.read_text())["pid"] == second.pid
+            lines_until(second, "Listening on ")
+            assert json.loads(path.read_text()) == address
             second.send_signal(signal.SIGTERM)
-            second.wait(timeout=30)
+            _, stderr = second.communicate(timeout=30)
+            assert f"{path} stays that of the server on {address['url']}" in stderr
         finally:
             second.kill()
+        assert json.loads(path.read_text()) == address
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
     assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "flag"),
+    [
+        (("serve", "--home", "{home}"), "--port"),
+        (("up", "--home", "{home}"), "--port"),
+        (("workbench",), "--port"),
+        (("mcp",), "--port"),
+    ],
+)
+def test_a_port_that_is_taken_is_said_in_one_line(tmp_path, run, command, flag):
+    with bind("127.0.0.1", 0) as taken:
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        words = [word.format(home=tmp_path) for word in command]
+        result = run(*words, flag, port)
+    assert result.exit_code == 1
+    assert result.stderr == (
+        f"Error: Port {port} of 127.0.0.1 is in use; give another {flag}, or 0 for a free one.\n"
+    )
+
+
+def test_a_port_that_nobody_asked_for_is_left_for_a_free_one(capsys):
+    with bind("127.0.0.1", 0) as taken:
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert free_port("127.0.0.1", port) == 0
+        assert f"Port {port} of 127.0.0.1 is in use" in capsys.readouterr().err
+        with pytest.raises(click.ClickException, match="another --workbench-port"):
+            bind("127.0.0.1", port, "--workbench-port")
+    assert free_port("127.0.0.1", port) == port

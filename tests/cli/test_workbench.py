@@ -12,16 +12,9 @@ import urllib.request
 import pytest
 
 import steelyard
-from support.serving import serving
+from support.serving import lines_until, serving
 
 pytest.importorskip("panel", reason="needs the workbench extra")
-
-
-def lines_until(process, start):
-    for line in process.stdout:
-        if line.startswith(start):
-            return line.strip()
-    raise AssertionError(process.stderr.read())
 
 
 def is_served(address):

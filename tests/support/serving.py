@@ -74,3 +74,10 @@ def lives(pid: int) -> bool:
     except FileNotFoundError:
         return False
     return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def lines_until(process: subprocess.Popen[str], start: str) -> str:
+    for line in process.stdout:
+        if line.startswith(start):
+            return line.strip()
+    raise AssertionError(process.stderr.read())

@@ -8,11 +8,12 @@ from typing import Any
 import click
 
 from steelyard.cli.options import setting_option
+from steelyard.cli.serve import bind
 
 _EPILOG = """\b
 Examples:
   steelyard mcp                        on stdio, for an agent that starts it
-  steelyard mcp --port 8421            over HTTP, at http://127.0.0.1:8421/mcp
+  steelyard mcp --port 8422            over HTTP, at http://127.0.0.1:8422/mcp
 """
 
 
@@ -21,8 +22,8 @@ Examples:
 @setting_option("api_key")
 @click.option(
     "--port",
-    type=click.IntRange(1, 65535),
-    help="Serve over HTTP on this port of 127.0.0.1; on stdio when left out.",
+    type=click.IntRange(0, 65535),
+    help="Serve over HTTP on this port of 127.0.0.1, 0 for a free one; on stdio when left out.",
 )
 @click.option("--read-only", is_flag=True, help="Offer only the tools that change nothing.")
 def command(*, url: str | None, api_key: str | None, port: int | None, read_only: bool) -> None:
@@ -41,6 +42,9 @@ def command(*, url: str | None, api_key: str | None, port: int | None, read_only
     from steelyard.settings import read_settings
 
     settings = read_settings({"url": url, "api_key": api_key})
+    if port is not None:
+        with bind("127.0.0.1", port) as listener:  # so that one line says so where it is taken
+            port = listener.getsockname()[1]
     try:
         options = ClientOptions(settings.url, settings.api_key)
     except ValueError as error:

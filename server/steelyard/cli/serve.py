@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 
@@ -30,6 +31,8 @@ Examples:
   steelyard serve --accounts on --host 0.0.0.0 --workers 4
 """
 
+#: Seconds to wait for a server that may be there.
+_LOOK_S = 1.0
 #: Connections that wait to be accepted.
 _BACKLOG = 1024
 
@@ -84,12 +87,20 @@ class Running:
         click.echo(f"  {self.example}\n")
 
 
-def serve(settings: Settings, *, on_ready: Callable[[Running], None] = Running.tell) -> None:
-    """Serve until told to stop."""
+def serve(
+    settings: Settings,
+    *,
+    on_ready: Callable[[Running], None] = Running.tell,
+    moves_port: bool = False,
+) -> None:
+    """Serve until told to stop; on a free port where the own one is taken and may be left."""
     from steelyard.settings import home_of
 
     address = listen_address(settings.host, accounts=settings.accounts == "on")
-    listener = bind(address, settings.port)
+    port = settings.port
+    if moves_port and address_of_running(home_of(settings)) is None:
+        port = free_port(address, port)
+    listener = bind(address, port)
     with listener, address_file(home_of(settings)) as write_address:
         url = url_of(listener)
 
@@ -183,7 +194,7 @@ def listen_address(host: str, *, accounts: bool) -> str:
     return address
 
 
-def bind(address: str, port: int) -> socket.socket:
+def bind(address: str, port: int, flag: str = "--port") -> socket.socket:
     """Return a socket bound to the address, before any slow work begins."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
@@ -194,12 +205,22 @@ def bind(address: str, port: int) -> socket.socket:
         listener.close()
         if error.errno == errno.EADDRINUSE:
             raise click.ClickException(
-                f"Port {port} of {address} is in use; give another --port, or 0 for a free one."
+                f"Port {port} of {address} is in use; give another {flag}, or 0 for a free one."
             ) from None
         raise click.ClickException(
             f"Cannot listen on {address} port {port}: {error.strerror}."
         ) from None
     return listener
+
+
+def free_port(address: str, port: int) -> int:
+    """Return a port, or 0, which takes a free one, where it is in use; say so then."""
+    try:
+        bind(address, port).close()
+    except click.ClickException:
+        click.echo(f"Port {port} of {address} is in use; another one is taken.", err=True)
+        return 0
+    return port
 
 
 def url_of(listener: socket.socket) -> str:
@@ -218,7 +239,7 @@ def curl_command(url: str, *, with_key: bool = False) -> str:
 
 @contextmanager
 def address_file(home: Path) -> Iterator[Callable[[str], None]]:
-    """Keep ``serve.json`` in a home directory while the server runs; another server's is left."""
+    """Keep ``serve.json`` in a home directory while the server runs; one of a server that runs stays."""
     from steelyard.storage.home import check_room, make_home, write_private
 
     path = home / "serve.json"
@@ -233,6 +254,10 @@ def address_file(home: Path) -> Iterator[Callable[[str], None]]:
 
     def write(url: str) -> None:
         nonlocal written
+        first = address_of_running(home)
+        if first is not None:
+            click.echo(f"{path} stays that of the server on {first}, which runs too.", err=True)
+            return
         told = json.dumps({"url": url, "pid": os.getpid(), "version": __version__}).encode()
         write_private(path, told)
         written = told
@@ -240,7 +265,22 @@ def address_file(home: Path) -> Iterator[Callable[[str], None]]:
     try:
         yield write
     finally:
-        # Another server may have taken the home meanwhile, or hold it since before.
+        # A server may have found this one's process gone, as one on another machine does.
         with suppress(OSError):
             if written is not None and path.read_bytes() == written:
                 path.unlink(missing_ok=True)
+
+
+def address_of_running(home: Path) -> str | None:
+    """Return where another server of a home runs, as ``serve.json`` says; ``None`` without one."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        known = json.loads((home / "serve.json").read_bytes())
+        url, pid = urlsplit(known["url"]), int(known["pid"])
+        if pid == os.getpid():
+            return None
+        with suppress(PermissionError):  # it is another user's
+            os.kill(pid, 0)
+        # Another program may have its number since.
+        socket.create_connection((url.hostname or "", url.port or 80), _LOOK_S).close()
+        return str(known["url"])
+    return None

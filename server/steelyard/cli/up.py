@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from steelyard.cli.options import setting_option
+from steelyard.cli.serve import free_port
 from steelyard.cli.workbench import PORT, is_installed, serving_workbench
 from steelyard.settings import Settings, home_of
 from steelyard.version import __version__
@@ -40,9 +41,7 @@ Examples:
 @click.option(
     "--workbench-port",
     type=click.IntRange(0, 65535),
-    default=PORT,
-    show_default=True,
-    help="Port of the workbench; 0 takes a free one.",
+    help=f"Port of the workbench, {PORT} or a free one where nothing is said; 0 takes a free one.",
 )
 @click.option("--no-workbench", is_flag=True, help="Do not start the workbench.")
 @click.option(
@@ -57,7 +56,7 @@ def command(
     no_samples: bool,
     no_workbench: bool,
     operator: str | None,
-    workbench_port: int,
+    workbench_port: int | None,
     **given: str | None,
 ) -> None:
     """Start everything on this machine until Ctrl-C; a second Ctrl-C does not wait.
@@ -112,7 +111,9 @@ def command(
             beside.callback(starting.join)
             starting.start()
 
-        serve(settings, on_ready=start)
+        # Neither an option nor the environment names one where this default is what is read.
+        moves_port = read_settings(given, defaults={"port": 1}).port == 1
+        serve(settings, on_ready=start, moves_port=moves_port)
 
 
 def _panel(running: Running, workbench: str | None, home: Path, signs_in: str | None) -> str:
@@ -130,7 +131,9 @@ def _panel(running: Running, workbench: str | None, home: Path, signs_in: str | 
     return "\n".join(["", f"  {title}", "", *lines, "", "  Try:", f"  {running.example}", ""])
 
 
-def _start_workbench(beside: ExitStack, url: str, port: int, settings: Settings) -> str | None:
+def _start_workbench(
+    beside: ExitStack, url: str, port: int | None, settings: Settings
+) -> str | None:
     """Start the workbench beside the server and return where; without it the server goes on."""
     if not is_installed():
         click.echo("The workbench is not installed: pip install 'steelyard[workbench]'.")
@@ -139,9 +142,10 @@ def _start_workbench(beside: ExitStack, url: str, port: int, settings: Settings)
         address, _ = beside.enter_context(
             serving_workbench(
                 url,
-                port=port,
+                port=free_port("127.0.0.1", PORT) if port is None else port,
                 hosts=settings.hosts,
                 api_key=settings.api_key,
+                flag="--workbench-port",
                 home=home_of(settings),
             )
         )

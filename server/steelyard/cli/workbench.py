@@ -19,6 +19,7 @@ import click
 
 from steelyard.cli.failures import FAILED
 from steelyard.cli.options import setting_option
+from steelyard.cli.serve import bind
 from steelyard.settings import child_environment
 from steelyard.wire.hosts import is_loopback
 
@@ -96,6 +97,7 @@ def serving_workbench(
     hosts: str = "",
     api_key: str | None = None,
     home: Path | None = None,
+    flag: str = "--port",
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """Run the workbench beside this process, which it does not outlive.
 
@@ -108,6 +110,7 @@ def serving_workbench(
             f"The workbench has no accounts of its own, so it listens on loopback only, not on "
             f"{host}. Give --host 127.0.0.1, and reach it through a tunnel."
         )
+    bind(host, port, flag).close()  # so that one line says so where it is taken
     told = {"server": server, "port": port, "host": host, "hosts": hosts, "api_key": api_key}
     process = subprocess.Popen(  # noqa: S603  # our own module
         [sys.executable, "-m", _MODULE],
@@ -170,7 +173,6 @@ def _wait_for_address(process: subprocess.Popen[bytes], port: int) -> str:
         line = b""
     if not line:
         raise click.ClickException(
-            f"The workbench did not start on port {port}; what it wrote above says why. Is the "
-            "port taken? Give another, or 0 for a free one."
+            f"The workbench did not start on port {port}; what it wrote above says why."
         )
     return line.decode().strip()
