@@ -139,6 +139,12 @@ class Settings:
         minimum=1,
         maximum=64,
     )
+    new_state: str = _setting(
+        "off",
+        "`on`: a state that is empty is made anew beside the files of another one, which stay and "
+        "which nothing refers to. `off`: the server does not start then.",
+        choices=("off", "on"),
+    )
     jobs: str = _setting(
         "on",
         "`on`: the server starts a process of its own for evaluations and fine-tunes when there "

@@ -18,7 +18,13 @@ def test_it_ticks_again_after_a_failure_and_stops():
         ticked.set()
 
     others = set(threading.enumerate())
-    clock = Ticker(tick, name="steelyard-test", failure="Could not tick", interval_s=0.001)
+    clock = Ticker(
+        tick,
+        name="steelyard-test",
+        failure="Could not tick",
+        explain=lambda error: error,
+        interval_s=0.001,
+    )
     assert ticked.wait(timeout=60)
     clock.close()
     ticked.clear()

@@ -12,14 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
+from sqlalchemy import text
 
 import steelyard
 from steelyard.app.foundation import state_path_of
 from steelyard.cli.main import main
 from steelyard.errors import DataDamagedError
-from steelyard.settings import read_settings
+from steelyard.families.ticker import Ticker
+from steelyard.settings import InvalidSettingError, read_settings
+from steelyard.storage import open_state
 from steelyard.storage.damage import DamageNotes, damage_of_database
 from support.dataset_rows import make_rows
 from support.error_shape import assert_canonical_error
@@ -281,3 +285,37 @@ def test_what_one_process_found_is_known_to_all_of_the_home(tmp_path: Path) -> N
 def test_a_sound_database_has_nothing_wrong(home: Home) -> None:
     assert damage_of_database(home.state, deep=True) is None
     assert state_path_of(read_settings({"home": str(home.folder)}, environ={})) == home.state
+
+
+@pytest.mark.parametrize("how", ["emptied", "removed", "no tables"])
+def test_no_state_is_made_beside_the_files_of_another(home: Home, how: str) -> None:
+    home.state.unlink()
+    if how == "emptied":
+        home.state.touch()
+    elif how == "no tables":
+        with closing(sqlite3.connect(home.state)) as connection:
+            connection.execute("VACUUM")
+    with pytest.raises(InvalidSettingError, match="--new-state on"), home.server():
+        pass
+    with steelyard.embed(home.folder, engine="hashing", new_state="on") as server:
+        assert get(f"{server.url}/v1/datasets").json()["data"] == []
+    with home.server():  # from then on it is the state
+        pass
+
+
+def test_what_a_sweep_cannot_read_makes_the_server_unready(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    notes = DamageNotes(tmp_path)
+    with closing(open_state(f"sqlite:///{tmp_path / 'state.sqlite'}", notes)) as state:
+
+        def tick() -> None:
+            stored = state.read_now(lambda connection: connection.scalar(text("SELECT '{'")))
+            msgspec.json.decode(stored)
+
+        ticker = Ticker(tick, name="t", failure="Could not sweep", explain=state.explain)
+        wait_until(notes.found)
+        ticker.close()
+    assert list(notes.found()) == ["state"]
+    assert "Traceback" not in caplog.text
+    assert "(DecodeError: " in caplog.text

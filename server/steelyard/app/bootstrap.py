@@ -145,7 +145,10 @@ def open_service(
         labeling = _open_labeling(on, datasets, families.lineages, evaluated, worker.wake)
         shadows = Shadows(on.state, on.writes, on.models, evaluated, families.lineages)
         ticker = Ticker(
-            shadows.tick, name="steelyard-shadows", failure="Could not score with shadows"
+            shadows.tick,
+            name="steelyard-shadows",
+            failure="Could not score with shadows",
+            explain=on.state.explain,
         )
         on.closing.callback(ticker.close)
         accounts = AccountService(
@@ -299,6 +302,7 @@ def _open_watcher(on: Foundation, datasets: DatasetService) -> Watcher:
         watcher.tick,
         name="steelyard-alarms",
         failure="Could not look for drift",
+        explain=on.state.explain,
         interval_s=LOOK_S,
     )
     on.closing.callback(ticker.close)
@@ -357,6 +361,7 @@ def _open_families(on: Foundation, datasets: DatasetService, wake: Callable[[], 
         families.tick,
         name="steelyard-lineage",
         failure="Could not update the lineage of models",
+        explain=on.state.explain,
     )
     on.closing.callback(ticker.close)
     calls = TunedCalls(families, tuned, on.models, warm_wait_s=settings.warm_wait_s)
@@ -472,7 +477,10 @@ def _open_purchases(on: Foundation) -> PurchaseService:
     if has_accounts:
         top_ups = TopUps(on.state, purchases)
         ticker = Ticker(
-            top_ups.tick, name="steelyard-top-ups", failure="Could not look after purchases"
+            top_ups.tick,
+            name="steelyard-top-ups",
+            failure="Could not look after purchases",
+            explain=on.state.explain,
         )
         on.closing.callback(ticker.close)
     return purchases

@@ -36,7 +36,7 @@ from steelyard.serving.registry import Base, ModelRegistry
 from steelyard.settings import InvalidSettingError, Settings, frames_url_of, home_of
 from steelyard.storage import State, open_state
 from steelyard.storage.artifacts import ArtifactStore
-from steelyard.storage.damage import DamageNotes, damage_of_database
+from steelyard.storage.damage import DamageNotes, damage_of_database, is_empty_database
 from steelyard.storage.frame_store import FrameStore, open_store
 from steelyard.storage.home import state_url_of
 
@@ -83,6 +83,7 @@ def lay_foundation(
     closing: ExitStack,
 ) -> Foundation:
     """Open the state and load every base model."""
+    _check_state_is_there(settings)
     state = open_state(state_url_of(settings), DamageNotes(home_of(settings)))
     closing.callback(state.close)
     host = open_host(settings, closing)
@@ -100,6 +101,20 @@ def lay_foundation(
     return Foundation(
         settings, state, host, models, bases, open_frames(settings, "datasets"), closing
     )
+
+
+def _check_state_is_there(settings: Settings) -> None:
+    """Refuse to make a state beside files that another one refers to."""
+    path = state_path_of(settings)
+    if path is None or settings.new_state == "on" or not is_empty_database(path):
+        return
+    frames = home_of(settings) / "frames"
+    if next(frames.glob("*/owner/state"), None) is not None:
+        raise InvalidSettingError(
+            f"The state {path} is empty or missing, and {frames} has the files of one. Put it back, "
+            "with `steelyard restore` from a backup; or start with --new-state on, which begins anew "
+            "and leaves the files."
+        )
 
 
 def open_frames(settings: Settings, name: str) -> FrameStore:

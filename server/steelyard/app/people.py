@@ -37,12 +37,18 @@ def open_people(on: Foundation) -> People:
     now = ForwardClock()
     mail = MailRoom(on.state, on.settings, now=now)
     if on.settings.accounts == "on":
-        ticker = Ticker(mail.tick, name="steelyard-mail", failure="Could not send mail")
+        ticker = Ticker(
+            mail.tick,
+            name="steelyard-mail",
+            failure="Could not send mail",
+            explain=on.state.explain,
+        )
         on.closing.callback(ticker.close)
         removal = Ticker(
             AccountRemoval(on.state, now=now).tick,
             name="steelyard-removal",
             failure="Could not remove an account",
+            explain=on.state.explain,
             interval_s=_REMOVAL_S,
         )
         on.closing.callback(removal.close)

@@ -47,6 +47,7 @@ Examples:
 @click.command("worker", epilog=_EPILOG)
 @setting_option("home")
 @setting_option("state_url")
+@setting_option("new_state")
 @setting_option("engine")
 @setting_option("threads")
 def command(**given: str | None) -> None:

@@ -54,6 +54,7 @@ _EXAMPLE = {
 @setting_option("hosts")
 @setting_option("home")
 @setting_option("state_url")
+@setting_option("new_state")
 @setting_option("accounts")
 @setting_option("workers")
 @setting_option("engine")

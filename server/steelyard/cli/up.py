@@ -33,6 +33,7 @@ Examples:
 @setting_option("hosts")
 @setting_option("home")
 @setting_option("state_url")
+@setting_option("new_state")
 @setting_option("accounts")
 @setting_option("engine")
 @setting_option("threads")

@@ -38,6 +38,7 @@ class Sweeper(Ticker):
             self.sweep,
             name="steelyard-sweep",
             failure="Could not sweep the state",
+            explain=state.explain,
             interval_s=interval_s,
         )
 

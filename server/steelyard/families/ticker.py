@@ -12,12 +12,22 @@ _log = logging.getLogger(__name__)
 
 
 class Ticker:
-    """Calls something at the start and after every interval, on a thread of its own."""
+    """Calls something at the start and after every interval, on a thread of its own.
+
+    ``explain`` says what an error is: a state's, for what works with it.
+    """
 
     def __init__(
-        self, tick: Callable[[], None], *, name: str, failure: str, interval_s: float = 1.0
+        self,
+        tick: Callable[[], None],
+        *,
+        name: str,
+        failure: str,
+        explain: Callable[[Exception], Exception],
+        interval_s: float = 1.0,
     ) -> None:
         self._tick = tick
+        self._explain = explain
         self._failure = failure
         self._interval_s = interval_s
         self._stopping = threading.Event()
@@ -33,8 +43,10 @@ class Ticker:
         while not self._stopping.is_set():
             try:
                 self._tick()
-            except SteelyardError as error:
-                _log.warning("%s: %s", self._failure, error.message)
-            except Exception:  # noqa: BLE001  the next tick may work
-                _log.exception("%s.", self._failure)
+            except Exception as error:  # noqa: BLE001  the next tick may work
+                explained = self._explain(error)
+                if isinstance(explained, SteelyardError):
+                    _log.warning("%s: %s", self._failure, explained.message)
+                else:
+                    _log.exception("%s.", self._failure)
             self._stopping.wait(self._interval_s)

@@ -39,6 +39,21 @@ def damage_of_database(path: Path, *, deep: bool = False) -> str | None:
     return first if len(found) == 1 else f"{first} (and {len(found) - 1} more)"
 
 
+def is_empty_database(path: Path) -> bool:
+    """Whether a database is not there, or has no table."""
+    if not path.exists() or path.stat().st_size == 0:
+        # What was not moved into the file yet is in its log.
+        log = path.with_name(f"{path.name}-wal")
+        return not log.exists() or log.stat().st_size == 0
+    try:
+        with contextlib.closing(
+            sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)
+        ) as connection:
+            return connection.execute("SELECT 1 FROM sqlite_schema").fetchone() is None
+    except sqlite3.DatabaseError:
+        return False
+
+
 class DamageNotes:
     """The notes of a home."""
 
@@ -50,7 +65,8 @@ class DamageNotes:
         path = self._path_of(part)
         if path.exists():
             return
-        _log.error("%s", error.message, exc_info=error.__cause__)
+        # In one line: what SQLite or Arrow said last, and not how often it was tried again.
+        _log.error("%s%s", error.message, _reason(error.__cause__))
         with contextlib.suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_private(path, error.message.encode())
@@ -71,3 +87,12 @@ class DamageNotes:
 
     def _path_of(self, part: str) -> Path:
         return self._folder / quote(part, safe="")
+
+
+def _reason(cause: BaseException | None) -> str:
+    """Return in brackets what damage was met as; nothing where no error was."""
+    if cause is None:
+        return ""
+    cause = getattr(cause, "orig", None) or cause
+    first = str(cause).strip().partition("\n")[0]
+    return f" ({type(cause).__name__}: {first})"

@@ -152,7 +152,7 @@ class State:
         except BaseException as error:
             self._forget_look_up()
             if isinstance(error, SQLAlchemyError | msgspec.DecodeError | UnicodeDecodeError):
-                raise self._told(error) from error
+                raise self.explain(error) from error
             raise
         else:
             return found
@@ -175,14 +175,15 @@ class State:
             return _read_once(engine, work)
         except (SQLAlchemyError, msgspec.DecodeError, UnicodeDecodeError) as error:
             if not is_disconnect(error):
-                raise self._told(error) from error
+                raise self.explain(error) from error
         # The server was restarted since the pooled connection was last used.
         try:
             return _read_once(engine, work)
         except SQLAlchemyError as error:
-            raise self._told(error) from error
+            raise self.explain(error) from error
 
-    def _told(self, error: Exception) -> Exception:
+    def explain(self, error: Exception) -> Exception:
+        """Return the error to raise for one that work with the state met; damage is noted."""
         told = unavailable(error) or refused(error) or error
         if isinstance(told, DataDamagedError) and self._damage is not None:
             told.__cause__ = error
@@ -256,7 +257,7 @@ def open_state(url: str, damage: DamageNotes | None = None) -> State:
         if parsed.get_backend_name() == "sqlite":
             return _open_file(parsed, damage)
         return _open_server(parsed, damage)
-    except SQLAlchemyError as error:
+    except (SQLAlchemyError, UnicodeDecodeError) as error:
         raise (unavailable(error) or refused(error) or error) from error
     except OSError as error:
         raise StorageUnavailableError(

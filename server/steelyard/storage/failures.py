@@ -47,7 +47,8 @@ _SQLITE = {
 }
 _SQLITE_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 # SQLite itself does not look at texts: Python's driver does, and says it without a code.
-_NO_TEXT = "Could not decode to UTF-8"
+# And where a byte of the schema is another one, what every statement names is not there.
+_DAMAGED_SCHEMA = ("Could not decode to UTF-8", "no such table:", "no such column:")
 # Class XX: data_corrupted and index_corrupted.
 _POSTGRES_DAMAGED = {"XX001", "XX002"}
 # Class 53: insufficient resources, of which 53100 is a full disk; 25006: a standby, read only.
@@ -99,7 +100,7 @@ def damaged(error: BaseException) -> DataDamagedError | None:
     cause = error.orig
     if isinstance(cause, sqlite3.Error):
         primary = getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-        is_damaged = primary in _SQLITE_DAMAGED or str(cause).startswith(_NO_TEXT)
+        is_damaged = primary in _SQLITE_DAMAGED or str(cause).startswith(_DAMAGED_SCHEMA)
     else:
         is_damaged = getattr(cause, "sqlstate", None) in _POSTGRES_DAMAGED
     return DataDamagedError(f"The state's database is damaged. {ADVICE}") if is_damaged else None
