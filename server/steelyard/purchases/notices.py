@@ -21,6 +21,8 @@ class Notice(Struct, frozen=True, kw_only=True):
     #: The provider's name of the payment, and of whoever paid with a card that may be used again.
     payment: str | None = None
     customer: str | None = None
+    #: What of it cannot be used, so that it is stored for an operator to look at.
+    unusable: str | None = None
 
 
 class Ask(Struct, frozen=True, kw_only=True):
@@ -59,6 +61,8 @@ class ProviderEvent(Struct, frozen=True, kw_only=True):
 
 def disagreement(notice: Notice, *, account_id: str | None, amount_nano: int | None) -> str | None:
     """Return what a notice says otherwise than the purchase it names; ``None`` where they agree."""
+    if notice.unusable is not None:
+        return notice.unusable
     if account_id is None or amount_nano is None:
         return "It names no purchase of this server."
     if notice.account_id is not None and notice.account_id != account_id:

@@ -6,15 +6,17 @@ before it heard the answer asks again and gets the same one.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
 import stripe
 
-from steelyard.errors import InvalidSignatureError, PaymentProviderError
+from steelyard.errors import InvalidRequestError, InvalidSignatureError, PaymentProviderError
 from steelyard.purchases.notices import CURRENCY, Ask, Begun, Card, Notice, ProviderEvent
 from steelyard.purchases.states import NoticeKind
+from steelyard.wire.violations import show
 
 T = TypeVar("T")
 
@@ -23,6 +25,8 @@ _TIMEOUT_S = 10.0
 #: Seconds by which an event's time may differ from this server's.
 _TOLERANCE_S = 300
 _NANO_A_CENT = 10_000_000
+#: More than any payment has; the nano-USD of it fit into 64 bits.
+_MOST_CENTS = 10**11
 #: Tells payments of top-ups from those that Checkout makes, of which its own events tell.
 _TOP_UP = "top_up"
 
@@ -173,22 +177,35 @@ class StripeProvider:
 
     def read(self, body: bytes, headers: Mapping[str, str]) -> ProviderEvent:
         """Return an event whose signature is Stripe's; it is compared in constant time."""
+        signature = headers.get("stripe-signature", "")
         try:
             stripe.WebhookSignature.verify_header(
-                body.decode(), headers.get("stripe-signature", ""), self._secret, _TOLERANCE_S
+                body.decode(), signature, self._secret, _TOLERANCE_S
             )
+            _check_not_ahead(signature)
+        except (stripe.SignatureVerificationError, ValueError) as error:
+            raise InvalidSignatureError(
+                "The event is not signed with this server's secret, or its time is more than five "
+                "minutes from this server's; look at stripe_events_secret "
+                "(STEELYARD_STRIPE_EVENTS_SECRET) and the clock."
+            ) from error
+        try:
             event = msgspec.json.decode(body)
             kind, told = event["type"], event["data"]["object"]
             return ProviderEvent(id=str(event["id"])[:255], notice=_notice_of(kind, told))
-        except stripe.SignatureVerificationError as error:
-            raise InvalidSignatureError(
-                "The event is not signed with this server's secret, or is older than five minutes; "
-                "look at stripe_events_secret (STEELYARD_STRIPE_EVENTS_SECRET) and the clock."
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise InvalidRequestError(
+                "The event is signed, but it is not an event as Stripe sends them; look at what sends "
+                "it, and send it again."
             ) from error
-        except (UnicodeDecodeError, ValueError, KeyError, TypeError) as error:
-            raise InvalidSignatureError(
-                "The event cannot be read; send it as Stripe does."
-            ) from error
+
+
+def _check_not_ahead(signature: str) -> None:
+    """Raise ``ValueError`` for an event of a time to come; Stripe's package looks for old ones alone."""
+    parts = (part.partition("=") for part in signature.split(","))
+    at = max(int(value) for name, _, value in parts if name.strip() == "t")
+    if at > time.time() + _TOLERANCE_S:
+        raise ValueError("The event was signed at a time to come.")
 
 
 def _notice_of(kind: str, told: Mapping[str, Any]) -> Notice | None:
@@ -205,12 +222,17 @@ def _notice_of(kind: str, told: Mapping[str, Any]) -> Notice | None:
         said, amount = _BACK[kind]
     else:
         return None
+    cents: Any = told.get(amount)
+    is_usable = type(cents) is int and 0 <= cents <= _MOST_CENTS
     return Notice(
         kind=said,
-        amount_nano=told[amount] * _NANO_A_CENT,
+        amount_nano=cents * _NANO_A_CENT if is_usable else 0,
+        unusable=None
+        if is_usable
+        else f"Its {amount} is {show(cents)}, and not an amount in cents.",
         currency=str(told.get("currency")),
-        purchase_id=metadata.get("purchase_id"),
-        account_id=metadata.get("account_id"),
+        purchase_id=_text(metadata.get("purchase_id")),
+        account_id=_text(metadata.get("account_id")),
         payment=_id(payment),
         customer=_id(told.get("customer")),
     )
@@ -243,6 +265,10 @@ def _metadata(ask: Ask) -> dict[str, str]:
 
 def _cents(amount_nano: int) -> int:
     return amount_nano // _NANO_A_CENT
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
 
 
 def _id(named: Any) -> str | None:
