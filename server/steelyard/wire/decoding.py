@@ -29,7 +29,7 @@ def decoder_of(type_: type[T]) -> msgspec.json.Decoder[T]:
     return decoder
 
 
-def decode(data: bytes | str | msgspec.Raw, type_: type[T]) -> T:
+def decode(data: bytes | bytearray | str | msgspec.Raw, type_: type[T]) -> T:
     """Return the value that JSON holds, in a type."""
     return decoder_of(type_).decode(data)
 
