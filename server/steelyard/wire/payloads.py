@@ -110,7 +110,9 @@ def read_texts(texts: list[str], annotated: Any, found: Violations, path: Path) 
         item = lists[0].item_type if lists else expected
         for text in texts:
             _walk_text(text, item, path, found)
-        if not found.has(path):  # such as a number of more than 64 bits
+        if not any(
+            one.path == path for one in found.listed
+        ):  # such as a number of more than 64 bits
             given = ", ".join(map(show, texts))
             found.add(path, f"is {given}; give {_join(_wanted(item))}.", "wrong_type")
     return None
