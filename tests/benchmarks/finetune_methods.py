@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
-from steelyard.families.trainer.features import compute_features
-from steelyard.families.trainer.fitting import fit_heads
-from steelyard.families.trainer.rows import TuningRow
 from steelyard.scoring.heads import Heads
 from steelyard.scoring.tuned import TunedScorer
+from steelyard.trainer.features import compute_features
+from steelyard.trainer.fitting import fit_heads
+from steelyard.trainer.rows import TuningRow
 
 Answerer = Callable[[Sequence[str]], np.ndarray]
 Embed = Callable[[Sequence[str]], np.ndarray]

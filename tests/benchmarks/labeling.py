@@ -24,12 +24,12 @@ from quality_tables import text_table
 import steelyard
 from steelyard.cli.main import main as steelyard_command
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
-from steelyard.families.trainer.linear import fit_linear
 from steelyard.labeling.choosing import choose, doubt_of
 from steelyard.labeling.contested import most_contested
 from steelyard.scoring.assets import load_base_model
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.connected.declared import Calibration, ConnectedModel, write_models
+from steelyard.trainer.linear import fit_linear
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from support.remote_models import remote_model

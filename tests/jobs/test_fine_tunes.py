@@ -21,11 +21,11 @@ from steelyard.evaluations.queries_wire import EvaluationsQuery
 from steelyard.families.fine_tuning import store as rows_of_jobs
 from steelyard.families.fine_tuning.run import FineTuneRun, FineTuneRuns
 from steelyard.families.fine_tuning.wire import JobRecordsQuery, JobsQuery
-from steelyard.families.trainer.task import TaskBase
 from steelyard.jobs.runtime import JobRuntime
 from steelyard.jobs.work import LostRunError
 from steelyard.operations.write import Write
 from steelyard.storage.artifacts import ArtifactStore
+from steelyard.trainer.task import TaskBase
 from support.dataset_rows import make_rows
 from support.evaluated import ENDED, ME, claim, open_home, settings_of
 from support.fine_tuned import (

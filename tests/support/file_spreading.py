@@ -20,7 +20,7 @@ LONGEST = (
     _BROWSER,
     _NOTEBOOKS,
     "property/test_scorer.py",
-    "families/trainer/",
+    "trainer/",
     "jobs/",
     "conformance/",
     "scoring/",

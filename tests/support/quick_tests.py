@@ -24,7 +24,7 @@ FOLDERS = {
     "cli": "processes",
     "clients": "other people's clients",
     "conformance": "a server, at length",
-    "families/trainer": "models",
+    "trainer": "models",
     "faults": "processes",
     "jobs": "processes",
     "notebooks": "processes",

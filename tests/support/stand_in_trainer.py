@@ -1,6 +1,6 @@
 """A trainer that trains nothing: phases of known length, and an end as a test asks for it.
 
-``python -m support.stand_in_trainer FOLDER`` does what ``steelyard.families.trainer`` promises of itself.
+``python -m support.stand_in_trainer FOLDER`` does what ``steelyard.trainer`` promises of itself.
 ``stand_in.json`` in the home says how: ``pause_s`` of a step, ``passed``, ``fails`` (a code, for the
 first ``n_fails`` starts), ``dies_in`` (a phase) and ``gate`` (all of it). Every start is a line of ``starts.txt`` there.
 """
@@ -22,10 +22,9 @@ import pyarrow.parquet as pq
 
 from steelyard.decisions.validation import read_request
 from steelyard.evaluations.gate_wire import BeforeAfter, Gate, GateDeltas
-from steelyard.families.fine_tuning.wire import CurvePoint
-from steelyard.families.trainer.durable import write_struct
-from steelyard.families.trainer.records import SCHEMA
-from steelyard.families.trainer.task import (
+from steelyard.trainer.durable import write_struct
+from steelyard.trainer.records import SCHEMA
+from steelyard.trainer.task import (
     ERROR,
     FAILED,
     MODEL,
@@ -42,6 +41,7 @@ from steelyard.families.trainer.task import (
     RowCounts,
     TaskRow,
 )
+from steelyard.wire.training import CurvePoint
 
 PHASES = ("features", "heads", "calibration", "scoring", "gate")
 N_STEPS = 10

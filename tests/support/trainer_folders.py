@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 import pyarrow.parquet as pq
 
-from steelyard.families.trainer.records import GROUPS, SCHEMA
-from steelyard.families.trainer.task import (
+from steelyard.trainer.records import GROUPS, SCHEMA
+from steelyard.trainer.task import (
     CardFacts,
     FineTuneResult,
     FineTuneTask,

@@ -8,8 +8,8 @@ import random
 import numpy as np
 
 from steelyard.decisions.rendering import RenderedDecision
-from steelyard.families.trainer.rows import TuningRow
 from steelyard.scoring.hashing import HashingScorer
+from steelyard.trainer.rows import TuningRow
 
 TEAM = RenderedDecision("single", "Which team?", ("support", "billing", "sales"))
 LEVEL = RenderedDecision("ordinal", "How urgent?", ("low", "middle", "high"))

@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 from steelyard.billing.money import to_usd
 from steelyard.evaluations.wire import Evaluation
 from steelyard.families.continuing import Growth, continue_to_wire
-from steelyard.families.fine_tuning.wire import CurvePoint, Job, JobLimits, JobMetrics, JobProgress
+from steelyard.families.fine_tuning.wire import Job, JobLimits, JobMetrics, JobProgress
 from steelyard.families.lineage import (
     Conditions,
     FamilyModel,
@@ -32,6 +32,7 @@ from steelyard.families.wire import (
     Moved,
     Window,
 )
+from steelyard.wire.training import CurvePoint
 
 #: How a fine-tune ended that made no model.
 _UNMADE = ("gate_failed", "failed", "cancelled")

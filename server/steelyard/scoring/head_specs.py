@@ -5,7 +5,7 @@ their log probabilities), or a blend that a LightGBM booster corrects, outcome b
 out is calibrated, step by step.
 
 Here: the parts and what each computes, for one context or many. Not here: files
-(``steelyard.scoring.heads``), how parts are fitted (``steelyard.families.trainer``).
+(``steelyard.scoring.heads``), how parts are fitted (``steelyard.trainer``).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ which is itself named by the SHA-256 of that manifest. It holds heads for the de
 model was trained on and, where LoRA was trained, its adapter, merged into the base model at load.
 
 Here: checking and loading an artifact, and answering with it. Not here: where artifacts are kept
-(``steelyard.storage.artifacts``), how they are made (``steelyard.families.trainer``).
+(``steelyard.storage.artifacts``), how they are made (``steelyard.trainer``).
 """
 
 from __future__ import annotations

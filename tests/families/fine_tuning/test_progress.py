@@ -7,7 +7,7 @@ import pytest
 
 from steelyard.families.fine_tuning.progress import ProgressFile, Telling, progress_to_wire
 from steelyard.families.fine_tuning.wire import JobEvent
-from steelyard.families.trainer.task import Progress
+from steelyard.trainer.task import Progress
 
 
 def report(phase="heads", step=1, steps=10, **given):

@@ -21,13 +21,13 @@ from steelyard.families.fees import count_trained_tokens
 from steelyard.families.fine_tuning.plan import TuningBasis, TuningBounds
 from steelyard.families.fine_tuning.rows import TuningRows
 from steelyard.families.fine_tuning.tokens import RowTokens
-from steelyard.families.trainer.lora import TUNING_BATCH
 from steelyard.families.wire import Hyperparameters
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.scoring.hashing import WordCounter
 from steelyard.storage import open_state
 from steelyard.storage.frame_store import open_store
+from steelyard.trainer.lora import TUNING_BATCH
 from support.calling import upload_rows
 from support.dataset_rows import make_row_dict, make_rows, to_ndjson
 

@@ -22,13 +22,13 @@ import msgspec
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.durable import flush
 from steelyard.errors import EngineUnavailableError, NotMeasurableError, SteelyardError
-from steelyard.families.trainer.answers import key_of, read_answers
-from steelyard.families.trainer.reading import read_rows
-from steelyard.families.trainer.task import ANSWERS, ROWS, BaseAnswer, Progress
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.connected.answers import UnusableAnswerError
 from steelyard.serving.connected.breaker import RemoteFailureError
 from steelyard.serving.registry import HostedModel
+from steelyard.trainer.answers import key_of, read_answers
+from steelyard.trainer.reading import read_rows
+from steelyard.trainer.task import ANSWERS, ROWS, BaseAnswer, Progress
 from steelyard.wire.limits import MAX_DECISIONS
 from steelyard.wire.methods import Method
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 from steelyard.errors import ModelUnavailableError
-from steelyard.families.trainer.task import TaskBase
 from steelyard.serving.registry import ModelRegistry
+from steelyard.trainer.task import TaskBase
 
 #: The engine that is a test double, and the source of a model that is one.
 _DOUBLE: Final = "hashing"

@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 
 from steelyard.families.lineage import FineTune
-from steelyard.families.trainer.durable import write_struct
-from steelyard.families.trainer.task import ROWS, TASK, CardFacts, FineTuneTask, TaskBase, TaskRow
+from steelyard.trainer.durable import write_struct
+from steelyard.trainer.task import ROWS, TASK, CardFacts, FineTuneTask, TaskBase, TaskRow
 
 _PARENT = "parent"
 #: The licence of a base model of another server, as far as it is known here.

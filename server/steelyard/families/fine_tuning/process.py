@@ -2,7 +2,7 @@
 
 It is a process of its own, since training holds the interpreter and the memory of its libraries for
 long, and can be stopped within moments only by a kill. Everything that it has done is in its folder
-(``steelyard.families.trainer.task``), so a kill loses little.
+(``steelyard.trainer.task``), so a kill loses little.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from steelyard.families.trainer.task import ENVIRONMENT, MODULE
 from steelyard.settings import child_environment
+from steelyard.trainer.task import ENVIRONMENT, MODULE
 
 #: How far it stands back behind processes that answer calls, as ``nice`` counts.
 _NICENESS = 10

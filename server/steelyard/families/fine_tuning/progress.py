@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from steelyard.families.fine_tuning.wire import EventType, JobEvent, JobProgress
-from steelyard.families.trainer.task import Progress
+from steelyard.trainer.task import Progress
 from steelyard.wire.decoding import decoder_of
 
 #: Percent between two events of a training.

@@ -41,11 +41,11 @@ from steelyard.families.fine_tuning.counts import (
 from steelyard.families.fine_tuning.plan import Tokenizers, TuningBasis, TuningBounds, TuningPlan
 from steelyard.families.fine_tuning.tokens import RowTokens
 from steelyard.families.fine_tuning.wire import JobLineage, JobSplit, ResolvedHyperparameters
-from steelyard.families.trainer.lora import TUNING_BATCH, TUNING_LEARNING_RATE, lacking_for_lora
-from steelyard.families.trainer.task import Group, TaskRow
 from steelyard.families.wire import ContinueRows, Hyperparameters
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
+from steelyard.trainer.lora import TUNING_BATCH, TUNING_LEARNING_RATE, lacking_for_lora
+from steelyard.trainer.task import Group, TaskRow
 from steelyard.wire.methods import Method
 from steelyard.wire.violations import BODY, show
 

@@ -53,8 +53,14 @@ from steelyard.families.lineage import (
 )
 from steelyard.families.lineage_store import Applied, Command, LineageStore
 from steelyard.families.tables import fine_tunes
-from steelyard.families.trainer.durable import read_struct, write_struct
-from steelyard.families.trainer.task import (
+from steelyard.jobs.store import PendingJob, set_of_run, set_runner, unfinished
+from steelyard.jobs.work import LostRunError, Run, Work
+from steelyard.serving.registry import HostedModel
+from steelyard.storage import State
+from steelyard.storage.artifacts import ArtifactStore
+from steelyard.storage.frame_store import FrameStore, told_as_unavailable
+from steelyard.trainer.durable import read_struct, write_struct
+from steelyard.trainer.task import (
     ANSWERS,
     ERROR,
     FAILED,
@@ -69,12 +75,6 @@ from steelyard.families.trainer.task import (
     Progress,
     TaskBase,
 )
-from steelyard.jobs.store import PendingJob, set_of_run, set_runner, unfinished
-from steelyard.jobs.work import LostRunError, Run, Work
-from steelyard.serving.registry import HostedModel
-from steelyard.storage import State
-from steelyard.storage.artifacts import ArtifactStore
-from steelyard.storage.frame_store import FrameStore, told_as_unavailable
 
 _log = logging.getLogger(__name__)
 

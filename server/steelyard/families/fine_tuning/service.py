@@ -30,7 +30,6 @@ from steelyard.families.draft import LineageChange
 from steelyard.families.fine_tunes import cancel_job, stop_job
 from steelyard.families.fine_tuning import store as rows
 from steelyard.families.fine_tuning.wire import (
-    CurvePoint,
     Job,
     JobEvents,
     JobPage,
@@ -46,6 +45,7 @@ from steelyard.operations.write import Write
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
 from steelyard.wire.decoding import decoder_of
+from steelyard.wire.training import CurvePoint
 from steelyard.wire.violations import show
 
 #: Groups of records kept in memory: 10,000 records take about 5 MB.

@@ -15,6 +15,7 @@ from steelyard.families.wire import Charge, ContinueRows, JobOutcome, JobStatus
 from steelyard.wire.methods import Method
 from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
 from steelyard.wire.shown import Framed, Shown
+from steelyard.wire.training import CurvePoint, Phase
 
 EventType = Literal[
     "queued",
@@ -32,8 +33,6 @@ EventType = Literal[
     "cancelled",
     "rolled_back",
 ]
-#: Where a running fine-tune is, in order.
-Phase = Literal["features", "heads", "lora", "calibration", "scoring"]
 
 
 class ResolvedHyperparameters(Struct, frozen=True, kw_only=True):
@@ -89,14 +88,6 @@ class JobProgress(Struct, frozen=True, kw_only=True):
     steps: int
     loss: Annotated[float | None, Meta(description="Newest training loss; null before the first.")]
     phase: Phase
-
-
-class CurvePoint(Struct, frozen=True, kw_only=True):
-    """A point of the training loss: the mean over the steps it covers."""
-
-    step: Annotated[int, Meta(description="The last step that the point covers.")]
-    loss: float
-    learning_rate: float
 
 
 class Job(Framed, Struct, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
-"""Run a fine-tune: ``python -m steelyard.families.trainer FOLDER``.
+"""Run a fine-tune: ``python -m steelyard.trainer FOLDER``.
 
-The folder holds the task and its rows (``steelyard.families.trainer.task``). Killed at any moment
+The folder holds the task and its rows (``steelyard.trainer.task``). Killed at any moment
 and started again, the program goes on from what is durable, and ends with the same artifact.
 
 - SIGTERM and SIGINT end it at once, whatever it computes.
@@ -26,8 +26,8 @@ from pathlib import Path
 
 import msgspec
 
-from steelyard.families.trainer.task import FAILED, STOPPED, TASK, environment_of
 from steelyard.settings import child_environment, openmp_variables
+from steelyard.trainer.task import FAILED, STOPPED, TASK, environment_of
 from steelyard.wire.decoding import decode
 
 _STDIN = 0
@@ -43,7 +43,7 @@ class _Threads(msgspec.Struct):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the fine-tune of a folder, as a process of its own."""
     parser = argparse.ArgumentParser(
-        prog="python -m steelyard.families.trainer", description="Run a fine-tune."
+        prog="python -m steelyard.trainer", description="Run a fine-tune."
     )
     parser.add_argument("folder", type=Path, help="Holds task.json and rows.jsonl.")
     folder: Path = parser.parse_args(arguments).folder
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with (folder / _LOCK).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         # Loaded here: a program that waits or is called wrongly needs none of it.
-        from steelyard.families.trainer.program import run_or_tell  # noqa: PLC0415
+        from steelyard.trainer.program import run_or_tell  # noqa: PLC0415
 
         return 0 if run_or_tell(folder) else FAILED
 

@@ -3,13 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from steelyard.families.trainer.features import (
+from steelyard.scoring.hashing import HashingScorer
+from steelyard.trainer.features import (
     base_characters,
     choose_base_rows,
     compute_features,
     reading_cost,
 )
-from steelyard.scoring.hashing import HashingScorer
 from support.tuning_rows import LEVEL, TEAM, WIDTH, WordScorer, make_row, team_rows
 
 

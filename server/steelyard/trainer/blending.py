@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from steelyard.families.trainer.crossfit import library_seed
 from steelyard.scoring.head_specs import LEAST_LOG, log_softmax
+from steelyard.trainer.crossfit import library_seed
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]

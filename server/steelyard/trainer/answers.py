@@ -15,9 +15,9 @@ import numpy as np
 
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import EngineUnavailableError
-from steelyard.families.trainer.rows import TuningRow
-from steelyard.families.trainer.task import BaseAnswer, TaskBase
 from steelyard.scoring.protocol import ScoredDecision
+from steelyard.trainer.rows import TuningRow
+from steelyard.trainer.task import BaseAnswer, TaskBase
 from steelyard.wire.decoding import decoder_of
 
 _decode = decoder_of(BaseAnswer).decode

@@ -12,8 +12,9 @@ import msgspec
 from msgspec import Struct
 
 from steelyard.families.fine_tuning.wire import CurvePoint
-from steelyard.families.trainer.task import ProgramPhase, Progress
+from steelyard.trainer.task import ProgramPhase, Progress
 from steelyard.wire.decoding import decode
+from steelyard.wire.training import CurvePoint
 
 #: Seconds between two reports within a phase.
 _EVERY_S = 1.0

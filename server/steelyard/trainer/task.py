@@ -24,11 +24,11 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from steelyard.evaluations.gate_wire import Gate, JudgedOn
-from steelyard.families.fine_tuning.wire import CurvePoint, Phase
 from steelyard.wire.methods import Method
+from steelyard.wire.training import CurvePoint, Phase
 
 #: Runs as ``python -m MODULE FOLDER``.
-MODULE = "steelyard.families.trainer"
+MODULE = "steelyard.trainer"
 TASK, ROWS, PROGRESS = "task.json", "rows.jsonl", "progress.jsonl"
 ANSWERS = "base.jsonl"
 RECORDS, RESULT, ERROR = "records.parquet", "result.json", "error.json"

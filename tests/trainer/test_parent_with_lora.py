@@ -9,10 +9,10 @@ import msgspec
 import numpy as np
 
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
-from steelyard.families.trainer.program import run
-from steelyard.families.trainer.task import TaskBase
 from steelyard.scoring.assets import load_base_model
 from steelyard.scoring.tuned import check_artifact, load_tuned
+from steelyard.trainer.program import run
+from steelyard.trainer.task import TaskBase
 from steelyard.triton.sources import base_source
 from support.trainer_folders import BASE, URGENT, make_rows, records_of, write_task
 from support.triton_hosting import write_lora_artifact

@@ -14,15 +14,15 @@ from threadpoolctl import threadpool_limits
 
 from steelyard.calibration.intervals import mean_interval
 from steelyard.durable import write_atomically
-from steelyard.families.trainer.baseline import fit_baseline
-from steelyard.families.trainer.calibrating import choose_calibration, row_losses
-from steelyard.families.trainer.candidates import PARENT, Tensors
-from steelyard.families.trainer.choosing import HeadChoice, Option, choose_head, log_prior
-from steelyard.families.trainer.data import DecisionData, decision_data, group_rows
-from steelyard.families.trainer.features import Features
-from steelyard.families.trainer.rows import TuningRow
 from steelyard.scoring.head_specs import Calibration, HeadSpec
 from steelyard.scoring.heads import Head, Heads
+from steelyard.trainer.baseline import fit_baseline
+from steelyard.trainer.calibrating import choose_calibration, row_losses
+from steelyard.trainer.candidates import PARENT, Tensors
+from steelyard.trainer.choosing import HeadChoice, Option, choose_head, log_prior
+from steelyard.trainer.data import DecisionData, decision_data, group_rows
+from steelyard.trainer.features import Features
+from steelyard.trainer.rows import TuningRow
 from steelyard.wire.decoding import decode
 from steelyard.wire.methods import Method
 

@@ -14,9 +14,9 @@ from msgspec import UnsetType
 from steelyard.evaluations.gate_wire import GateChange, GateGroup
 from steelyard.evaluations.measures.gate import Verdict
 from steelyard.evaluations.wire import Measures, RecordGroup
-from steelyard.families.trainer.fitting import FitReport
-from steelyard.families.trainer.task import FineTuneTask, RowCounts
 from steelyard.scoring.tuned import ArtifactManifest
+from steelyard.trainer.fitting import FitReport
+from steelyard.trainer.task import FineTuneTask, RowCounts
 from steelyard.wire.measures import Measure
 
 #: How a decision without a head is answered, by whether there is LoRA.

@@ -21,10 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from steelyard.families.trainer.crossfit import Indices
-from steelyard.families.trainer.data import DecisionData
-from steelyard.families.trainer.linear import LinearFit, fit_linear, fit_ridge
-from steelyard.families.trainer.markers import fit_markers
 from steelyard.scoring.head_specs import (
     BaseMember,
     Floats,
@@ -36,6 +32,10 @@ from steelyard.scoring.head_specs import (
     nearness,
 )
 from steelyard.scoring.heads import Head
+from steelyard.trainer.crossfit import Indices
+from steelyard.trainer.data import DecisionData
+from steelyard.trainer.linear import LinearFit, fit_linear, fit_ridge
+from steelyard.trainer.markers import fit_markers
 
 Tensors = dict[str, NDArray[Any]]
 

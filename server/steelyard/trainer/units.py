@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.decisions.rendering import RenderedDecision
-from steelyard.families.trainer.rows import TuningRow
 from steelyard.scoring.reading import READING, decision_read
 from steelyard.scoring.tokenizer import Tokenizer
+from steelyard.trainer.rows import TuningRow
 from steelyard.training.base.augment import WordedDecision
 from steelyard.training.base.batches import Item, make_item
 

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from steelyard.families.trainer import baseline as baseline_module
-from steelyard.families.trainer.baseline import fit_baseline
-from steelyard.families.trainer.blending import blend, correct, fit_booster, fit_weights
-from steelyard.families.trainer.calibrating import (
+from steelyard.families.wire import MAX_SEED
+from steelyard.scoring.head_specs import calibrate, log_softmax, pair_features
+from steelyard.trainer import baseline as baseline_module
+from steelyard.trainer.baseline import fit_baseline
+from steelyard.trainer.blending import blend, correct, fit_booster, fit_weights
+from steelyard.trainer.calibrating import (
     choose_calibration,
     cross_fitted,
     fit_beta,
@@ -18,14 +20,12 @@ from steelyard.families.trainer.calibrating import (
     is_better,
     row_losses,
 )
-from steelyard.families.trainer.candidates import ngram_candidate
-from steelyard.families.trainer.crossfit import assign_folds, number_of_folds
-from steelyard.families.trainer.data import decision_data
-from steelyard.families.trainer.features import Features
-from steelyard.families.trainer.linear import fit_linear
-from steelyard.families.trainer.markers import fit_markers
-from steelyard.families.wire import MAX_SEED
-from steelyard.scoring.head_specs import calibrate, log_softmax, pair_features
+from steelyard.trainer.candidates import ngram_candidate
+from steelyard.trainer.crossfit import assign_folds, number_of_folds
+from steelyard.trainer.data import decision_data
+from steelyard.trainer.features import Features
+from steelyard.trainer.linear import fit_linear
+from steelyard.trainer.markers import fit_markers
 from support.tuning_rows import TEAM, make_row, permuted, reward_rows, team_rows
 
 
@@ -125,7 +125,7 @@ def test_corrections_by_markers_vanish_or_teach():
 
 
 def test_n_grams_in_the_span_of_the_rows_fit_as_they_are(monkeypatch):
-    from steelyard.families.trainer import candidates
+    from steelyard.trainer import candidates
 
     rows = team_rows(80)
     data = decision_data(rows, range(80), Features(0, {}, {}), has_rewards=False)

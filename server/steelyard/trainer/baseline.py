@@ -17,11 +17,11 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline, make_union
 
-from steelyard.families.trainer.calibrating import fit_temperature
-from steelyard.families.trainer.data import tells_apart
-from steelyard.families.trainer.rows import TuningRow
 from steelyard.scoring.head_specs import log_softmax
 from steelyard.scoring.heads import canonical_order, fingerprint
+from steelyard.trainer.calibrating import fit_temperature
+from steelyard.trainer.data import tells_apart
+from steelyard.trainer.rows import TuningRow
 
 Doubles = NDArray[np.float64]
 

@@ -20,8 +20,6 @@ from steelyard.calibration.temperature import softmax
 from steelyard.decisions.rendering import RenderedRequest
 from steelyard.durable import write_atomically
 from steelyard.errors import EngineUnavailableError
-from steelyard.families.trainer.rows import TuningRow
-from steelyard.families.trainer.units import plain_example
 from steelyard.scoring.assets import ENGINES, BaseFiles, read_base_files
 from steelyard.scoring.merging import (
     ADAPTER,
@@ -32,6 +30,8 @@ from steelyard.scoring.merging import (
     merge,
     read_adapter,
 )
+from steelyard.trainer.rows import TuningRow
+from steelyard.trainer.units import plain_example
 from steelyard.training.base.batches import ROW_LENGTHS, make_batches, make_item
 from steelyard.training.base.model import PackedScorer
 

@@ -30,40 +30,6 @@ from steelyard.evaluations.measures.records import Records, UnmeasurableError, m
 from steelyard.evaluations.measures.sampling import Bootstrap, measures_of
 from steelyard.evaluations.measures.summary import metrics_of
 from steelyard.evaluations.wire import RecordGroup
-from steelyard.families.trainer.answers import AnsweredScorer
-from steelyard.families.trainer.artifact import versions_of, write_artifact
-from steelyard.families.trainer.baseline import fit_baseline
-from steelyard.families.trainer.card import CardFigures, render_card
-from steelyard.families.trainer.durable import read_struct, write_struct
-from steelyard.families.trainer.features import compute_features
-from steelyard.families.trainer.fitting import FitReport, fit_heads
-from steelyard.families.trainer.lora import lacking_for_lora, train_lora
-from steelyard.families.trainer.progress import Reporter
-from steelyard.families.trainer.reading import HeldOutDecision, ReadRows, read_rows
-from steelyard.families.trainer.records import (
-    GROUPS,
-    RememberingScorer,
-    records_of_group,
-    replace_probabilities,
-    score_held_out,
-    write_table,
-)
-from steelyard.families.trainer.rows import TuningRow
-from steelyard.families.trainer.task import (
-    ANSWERS,
-    ERROR,
-    MODEL,
-    PROGRESS,
-    RECORDS,
-    RESULT,
-    ROWS,
-    TASK,
-    FineTuneFailure,
-    FineTuneResult,
-    FineTuneTask,
-    ProgramPhase,
-    TaskBase,
-)
 from steelyard.scoring.assets import MANIFEST, load_base_model
 from steelyard.scoring.hashing import HashingScorer
 from steelyard.scoring.heads import Heads
@@ -77,6 +43,40 @@ from steelyard.scoring.tuned import (
     identity_of,
     load_tuned,
     read_artifact,
+)
+from steelyard.trainer.answers import AnsweredScorer
+from steelyard.trainer.artifact import versions_of, write_artifact
+from steelyard.trainer.baseline import fit_baseline
+from steelyard.trainer.card import CardFigures, render_card
+from steelyard.trainer.durable import read_struct, write_struct
+from steelyard.trainer.features import compute_features
+from steelyard.trainer.fitting import FitReport, fit_heads
+from steelyard.trainer.lora import lacking_for_lora, train_lora
+from steelyard.trainer.progress import Reporter
+from steelyard.trainer.reading import HeldOutDecision, ReadRows, read_rows
+from steelyard.trainer.records import (
+    GROUPS,
+    RememberingScorer,
+    records_of_group,
+    replace_probabilities,
+    score_held_out,
+    write_table,
+)
+from steelyard.trainer.rows import TuningRow
+from steelyard.trainer.task import (
+    ANSWERS,
+    ERROR,
+    MODEL,
+    PROGRESS,
+    RECORDS,
+    RESULT,
+    ROWS,
+    TASK,
+    FineTuneFailure,
+    FineTuneResult,
+    FineTuneTask,
+    ProgramPhase,
+    TaskBase,
 )
 
 _CURVE = "curve.jsonl"

@@ -22,11 +22,15 @@ import pytest
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import EngineUnavailableError
-from steelyard.families.trainer import program
-from steelyard.families.trainer.program import run, run_or_tell
-from steelyard.families.trainer.progress import Reporter
-from steelyard.families.trainer.records import GROUPS
-from steelyard.families.trainer.task import (
+from steelyard.families.wire import MAX_SEED
+from steelyard.scoring.hashing import HashingScorer
+from steelyard.scoring.tuned import check_artifact, load_tuned
+from steelyard.settings import child_environment
+from steelyard.trainer import program
+from steelyard.trainer.program import run, run_or_tell
+from steelyard.trainer.progress import Reporter
+from steelyard.trainer.records import GROUPS
+from steelyard.trainer.task import (
     FAILED,
     MODULE,
     STOPPED,
@@ -38,10 +42,6 @@ from steelyard.families.trainer.task import (
     TaskRow,
     environment_of,
 )
-from steelyard.families.wire import MAX_SEED
-from steelyard.scoring.hashing import HashingScorer
-from steelyard.scoring.tuned import check_artifact, load_tuned
-from steelyard.settings import child_environment
 from support.trainer_folders import (
     BASE,
     N_HELD_OUT,
@@ -54,7 +54,7 @@ from support.trainer_folders import (
     write_task,
 )
 
-SERVER = Path(__file__).parents[3] / "server"
+SERVER = Path(__file__).parents[2] / "server"
 
 
 def start(folder: Path, **options: Any) -> subprocess.Popen[bytes]:
@@ -470,7 +470,7 @@ def test_without_its_environment_the_program_starts_itself_with_it(tmp_path: Pat
     )  # fmt: skip
     assert told.returncode == FAILED
     # The interpreter's own options came along, and the second start is one that trains.
-    assert told.stderr.count(b"steelyard.families.trainer.task") >= 2
+    assert told.stderr.count(b"steelyard.trainer.task") >= 2
     assert b"numpy" in told.stderr
 
 

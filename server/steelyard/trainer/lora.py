@@ -1,6 +1,6 @@
 """LoRA: adapting the encoder itself to a dataset's rows, before heads are fitted on it.
 
-What is here can be imported without torch; the loop is ``steelyard.families.trainer.adapting``.
+What is here can be imported without torch; the loop is ``steelyard.trainer.adapting``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from steelyard.errors import TrainingUnavailableError
-from steelyard.families.trainer.rows import TuningRow
+from steelyard.trainer.rows import TuningRow
 
 #: Rows of a step.
 TUNING_BATCH = 16
@@ -65,7 +65,7 @@ def train_lora(
     if not 1 <= rank <= MAX_RANK:
         raise ValueError(f"The LoRA rank is {rank}; it must be from 1 to {MAX_RANK}.")
     # Loaded here: torch and peft take seconds, and serving machines do not have them.
-    from steelyard.families.trainer.adapting import Plan, adapt  # noqa: PLC0415
+    from steelyard.trainer.adapting import Plan, adapt  # noqa: PLC0415
 
     plan = Plan(
         rank=rank, steps=steps, learning_rate=learning_rate, seed=seed, method=method, batch=batch

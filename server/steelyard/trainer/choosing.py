@@ -19,18 +19,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.families.trainer.blending import blend, correct, fit_booster, fit_weights
-from steelyard.families.trainer.calibrating import (
+from steelyard.scoring.head_specs import Floats, log_softmax, pair_features
+from steelyard.scoring.heads import Head
+from steelyard.trainer.blending import blend, correct, fit_booster, fit_weights
+from steelyard.trainer.calibrating import (
     cross_fitted,
     fit_temperature,
     is_better,
     row_losses,
 )
-from steelyard.families.trainer.candidates import PARENT, Candidate, Fitted, list_candidates
-from steelyard.families.trainer.crossfit import Indices, assign_folds
-from steelyard.families.trainer.data import DecisionData
-from steelyard.scoring.head_specs import Floats, log_softmax, pair_features
-from steelyard.scoring.heads import Head
+from steelyard.trainer.candidates import PARENT, Candidate, Fitted, list_candidates
+from steelyard.trainer.crossfit import Indices, assign_folds
+from steelyard.trainer.data import DecisionData
 
 Doubles = NDArray[np.float64]
 

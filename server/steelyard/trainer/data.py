@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from steelyard.decisions.rendering import RenderedDecision
-from steelyard.families.trainer.features import Features
-from steelyard.families.trainer.rows import TuningRow
 from steelyard.scoring.heads import canonical_order, fingerprint
 from steelyard.scoring.ngrams import NgramTable, fit_table
+from steelyard.trainer.features import Features
+from steelyard.trainer.rows import TuningRow
 
 Floats = NDArray[np.float32]
 

@@ -38,8 +38,8 @@ from steelyard.evaluations.measures.records import Records, Supervision, Unmeasu
 from steelyard.evaluations.prediction_columns import SCHEMA as PREDICTIONS
 from steelyard.evaluations.prediction_columns import records_of
 from steelyard.evaluations.wire import RecordGroup
-from steelyard.families.trainer.reading import HeldOutDecision
 from steelyard.scoring.protocol import ScoredDecision, Scorer
+from steelyard.trainer.reading import HeldOutDecision
 from steelyard.wire.methods import Method
 
 #: Groups of models in the order of the file.

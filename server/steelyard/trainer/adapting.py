@@ -37,10 +37,12 @@ from peft.tuners.tuners_utils import BaseTunerLayer
 from torch import Tensor, nn
 
 from steelyard.decisions.rendering import RenderedDecision
-from steelyard.families.trainer.lora import OnStep
-from steelyard.families.trainer.merging import is_written, write_merged
-from steelyard.families.trainer.rows import TuningRow
-from steelyard.families.trainer.units import (
+from steelyard.scoring.assets import BaseFiles, read_base_files
+from steelyard.scoring.merging import LINEARS, Pair, base_hashes, check_base, read_adapter
+from steelyard.trainer.lora import OnStep
+from steelyard.trainer.merging import is_written, write_merged
+from steelyard.trainer.rows import TuningRow
+from steelyard.trainer.units import (
     Unit,
     as_read,
     drawn,
@@ -48,8 +50,6 @@ from steelyard.families.trainer.units import (
     scaled_rewards,
     usable_groups,
 )
-from steelyard.scoring.assets import BaseFiles, read_base_files
-from steelyard.scoring.merging import LINEARS, Pair, base_hashes, check_base, read_adapter
 from steelyard.training.base.batches import ROW_LENGTHS, make_batches
 from steelyard.training.base.model import WIDTH, Batch, PackedScorer
 from steelyard.training.graph import Shape
@@ -77,7 +77,7 @@ _TARGETS = rf"layers\.\d+\.({_NAMES})"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run is told, as ``steelyard.families.trainer.lora.train_lora`` says it."""
+    """What a run is told, as ``steelyard.trainer.lora.train_lora`` says it."""
 
     rank: int
     steps: int

@@ -20,8 +20,8 @@ from steelyard.decisions.kinds import Decision
 from steelyard.decisions.rendering import RenderedDecision, render_context, render_decision
 from steelyard.decisions.validation import read_request
 from steelyard.evaluations.measures.records import UnmeasurableError
-from steelyard.families.trainer.rows import TuningRow
-from steelyard.families.trainer.task import Group, RowCounts, TaskRow
+from steelyard.trainer.rows import TuningRow
+from steelyard.trainer.task import Group, RowCounts, TaskRow
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.methods import Method
 

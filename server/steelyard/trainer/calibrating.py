@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize, minimize_scalar
 from sklearn.isotonic import IsotonicRegression
 
-from steelyard.families.trainer.crossfit import Indices
 from steelyard.scoring.head_specs import Calibration, calibrate, log_softmax
+from steelyard.trainer.crossfit import Indices
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]

@@ -16,9 +16,9 @@ import pytest
 
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import TrainingUnavailableError
-from steelyard.families.trainer import lora
-from steelyard.families.trainer.lora import lacking_for_lora, train_lora
-from steelyard.families.trainer.rows import TuningRow
+from steelyard.trainer import lora
+from steelyard.trainer.lora import lacking_for_lora, train_lora
+from steelyard.trainer.rows import TuningRow
 
 needs_torch = pytest.mark.skipif(
     lacking_for_lora() is not None,
@@ -93,7 +93,7 @@ def test_what_is_missing_is_told_without_importing_it(monkeypatch, tmp_path) -> 
 
 def test_asking_loads_no_torch() -> None:
     code = (
-        "import sys; from steelyard.families.trainer.lora import lacking_for_lora; "
+        "import sys; from steelyard.trainer.lora import lacking_for_lora; "
         "lacking_for_lora(); sys.exit(bool({'torch', 'peft', 'onnx'} & sys.modules.keys()))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -109,7 +109,7 @@ def test_a_rank_out_of_range_is_refused(monkeypatch, tmp_path, rank) -> None:
 @needs_torch
 class TestDraws:
     def test_an_epoch_has_every_row_once(self) -> None:
-        from steelyard.families.trainer.units import drawn
+        from steelyard.trainer.units import drawn
 
         # 7 rows, 4 a step: 7 steps are 4 epochs.
         places = [index for step in range(7) for index in drawn(7, 4, step, seed=5)]
@@ -119,7 +119,7 @@ class TestDraws:
         assert drawn(7, 4, 3, seed=5) != drawn(7, 4, 3, seed=6)
 
     def test_right_outcomes_stay_when_many_are_thinned(self) -> None:
-        from steelyard.families.trainer.units import MAX_OUTCOMES, thinned
+        from steelyard.trainer.units import MAX_OUTCOMES, thinned
 
         labels = np.zeros(77)
         labels[[3, 60]] = 0.75, 0.25
@@ -135,7 +135,7 @@ class TestDraws:
         assert len({name for example in kept for name in example.decision.outcomes}) > 60
 
     def test_rewards_are_scaled_over_all_outcomes(self) -> None:
-        from steelyard.families.trainer.units import thinned
+        from steelyard.trainer.units import thinned
 
         rewards = np.linspace(-4.0, 6.0, 40)
         names = tuple(f"name {index}" for index in range(40))
@@ -147,8 +147,8 @@ class TestDraws:
             assert value == pytest.approx(int(name.split()[1]) / 39)
 
     def test_neighbours_of_one_context_are_read_together(self) -> None:
-        from steelyard.families.trainer.units import lay_out_units, usable_groups
         from steelyard.scoring.assets import read_base_files
+        from steelyard.trainer.units import lay_out_units, usable_groups
 
         tokenizer = read_base_files().tokenizer
         place = make_row(0)
@@ -164,8 +164,8 @@ class TestDraws:
         assert [unit.item.layout.kinds for unit in units] == [("single",), ("binary",)]
 
     def test_what_teaches_nothing_is_left_out(self, tmp_path) -> None:
-        from steelyard.families.trainer.units import usable_groups
         from steelyard.scoring.assets import read_base_files
+        from steelyard.trainer.units import usable_groups
 
         tokenizer = read_base_files().tokenizer
         equal = TuningRow("a", "a", TOPIC, np.full(4, 2.0))
@@ -283,7 +283,7 @@ class TestTraining:
     def test_what_differs_from_the_trained_model_is_not_written(
         self, monkeypatch, tmp_path
     ) -> None:
-        from steelyard.families.trainer import merging
+        from steelyard.trainer import merging
 
         monkeypatch.setattr(merging, "PARITY", 0.0)
         with pytest.raises(merging.ParityError, match="not served"):
@@ -294,7 +294,7 @@ class TestTraining:
 @needs_torch
 @pytest.mark.parametrize("rank", [2, 3, 5])
 def test_a_pair_keeps_its_product_at_another_rank(rank) -> None:
-    from steelyard.families.trainer.adapting import resized
+    from steelyard.trainer.adapting import resized
 
     rng = np.random.default_rng(rank)
     a, b = rng.normal(size=(3, 20)), rng.normal(size=(30, 3))

@@ -26,9 +26,9 @@ from safetensors.numpy import load, save
 
 from steelyard.decisions.rendering import RenderedRequest
 from steelyard.durable import write_atomically
-from steelyard.families.trainer.rows import TuningRow
 from steelyard.scoring.heads import fingerprint
 from steelyard.scoring.protocol import ScoredDecision, Scorer
+from steelyard.trainer.rows import TuningRow
 
 Floats = NDArray[np.float32]
 

@@ -8,15 +8,15 @@ import pytest
 
 from steelyard.calibration.metrics import log_loss
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
-from steelyard.families.trainer import fitting
-from steelyard.families.trainer.candidates import PARENT, parent_candidate
-from steelyard.families.trainer.choosing import MOST_DEPTH, choose_head, is_too_deep
-from steelyard.families.trainer.data import decision_data
-from steelyard.families.trainer.features import compute_features
-from steelyard.families.trainer.fitting import FitReport, fit_heads
 from steelyard.scoring.hashing import HashingScorer
 from steelyard.scoring.heads import NUMBERS, SPECS, Heads
 from steelyard.scoring.tuned import TunedScorer
+from steelyard.trainer import fitting
+from steelyard.trainer.candidates import PARENT, parent_candidate
+from steelyard.trainer.choosing import MOST_DEPTH, choose_head, is_too_deep
+from steelyard.trainer.data import decision_data
+from steelyard.trainer.features import compute_features
+from steelyard.trainer.fitting import FitReport, fit_heads
 from support.tuning_rows import LEVEL, TEAM, WordScorer, make_row, permuted, reward_rows, team_rows
 
 

@@ -1,0 +1,18 @@
+"""What a training reports while it runs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+#: Where a running fine-tune is, in order.
+Phase = Literal["features", "heads", "lora", "calibration", "scoring"]
+
+
+class CurvePoint(Struct, frozen=True, kw_only=True):
+    """A point of the training loss: the mean over the steps it covers."""
+
+    step: Annotated[int, Meta(description="The last step that the point covers.")]
+    loss: float
+    learning_rate: float
