@@ -8,7 +8,8 @@ import logging
 import pytest
 
 import steelyard
-from steelyard.client import AsyncClient, Client, ClientOptions, UnexpectedAnswerError, routes
+from steelyard.client import AsyncClient, Client, ClientOptions, UnexpectedAnswerError
+from steelyard.client import decide_calls as routes
 from steelyard.client.calls import encode_body, segment
 from steelyard.decisions.wire import DecisionInput
 from steelyard.errors import (

@@ -15,13 +15,13 @@ from steelyard.client import AsyncClient, Client, DecideAnswer, LintAnswer
 from steelyard.decisions.wire import EstimateResponse
 from steelyard.dialects.openai.wire import DecisionsResponse
 from steelyard.dialects.systemone.wire import SystemOneResponse, TranslateResponse
+from steelyard.discovery.wire import Discovery
 from steelyard.errors import (
     IdempotencyConflictError,
     InvalidRequestError,
     NotFoundError,
     PayloadTooLargeError,
 )
-from steelyard.families.discovery_wire import Discovery
 from steelyard.families.models_wire import Model, ModelList, ModelReadiness
 from steelyard.ids import new_id
 from steelyard.serving.recipes_wire import RecipeList

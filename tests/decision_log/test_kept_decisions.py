@@ -14,11 +14,11 @@ import pytest
 from steelyard import errors
 from steelyard.accounts.rate_limits import RateWindows, TokenAllowance
 from steelyard.accounts.service import AccountService
+from steelyard.app.sweep import Sweeper
 from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.decision_log.feedback import FeedbackService
 from steelyard.decision_log.store import feedback_of_answers, find_decision, record_answer
 from steelyard.decision_log.wire import FeedbackRequest, FeedbackResponse
-from steelyard.families.sweep import Sweeper
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.service import OperationLog
 from steelyard.operations.write import Write

@@ -81,6 +81,7 @@ RULED = {
     "decision_log",
     "decisions",
     "dialects",
+    "discovery",
     "errors",
     "evaluations",
     "exports",

@@ -9,8 +9,8 @@ import asyncio
 import sys
 from pathlib import Path
 
+from steelyard.app.sweep import Sweeper
 from steelyard.datasets import service as datasets_module
-from steelyard.families.sweep import Sweeper
 from steelyard.operations.write import Write
 from support.evaluated import ME, make_dataset, open_home
 from support.swept_datasets import LEAST_KEPT, digest_of, rows_from

@@ -12,8 +12,8 @@ from steelyard.alarms.wire import Alarm
 from steelyard.client import Client
 from steelyard.client.job_calls import page as page_of_jobs
 from steelyard.datasets.wire import Dataset
+from steelyard.discovery.wire import Discovery
 from steelyard.evaluations.wire import ENDED, Evaluation
-from steelyard.families.discovery_wire import Discovery
 from steelyard.families.fine_tuning.wire import Job
 from steelyard.families.wire import Family
 from steelyard.review.wire import Draft

@@ -10,13 +10,13 @@ from sanic.config import Config
 from steelyard.accounts import routes as account
 from steelyard.alarms import routes as alarms
 from steelyard.alarms.figures import AlarmFigures
-from steelyard.app import discovery_routes as discovery
 from steelyard.app.services import ApiServices
 from steelyard.datasets import routes as datasets
 from steelyard.decision_log import routes as decision_log
 from steelyard.decisions.lint import routes as lint
 from steelyard.dialects.openai import routes as decisions
 from steelyard.dialects.systemone import routes as systemone
+from steelyard.discovery import routes as discovery
 from steelyard.evaluations import routes as evaluations
 from steelyard.families import model_routes as models
 from steelyard.families import routes as families

@@ -20,7 +20,6 @@ from steelyard.alarms.references import References
 from steelyard.alarms.service import Alarms
 from steelyard.alarms.watching import LOOK_S, Watcher
 from steelyard.app.counting import open_counting
-from steelyard.app.discovery import DiscoveryService, PublishedLimits, full_queues
 from steelyard.app.foundation import (
     Foundation,
     database_damage,
@@ -34,6 +33,7 @@ from steelyard.app.maps import open_maps
 from steelyard.app.people import open_people
 from steelyard.app.reviews import open_reviews
 from steelyard.app.services import ApiServices
+from steelyard.app.sweep import Sweeper
 from steelyard.bulk import store as bulk_rows
 from steelyard.datasets.frames.scanning import load_definitions
 from steelyard.datasets.from_feedback import FeedbackRows
@@ -49,6 +49,7 @@ from steelyard.decision_log.service import DecisionLog
 from steelyard.decision_log.store import record_answer
 from steelyard.dialects.openai.service import OpenAIDecisionService
 from steelyard.dialects.systemone.service import SystemOneService
+from steelyard.discovery.service import DiscoveryService, PublishedLimits, full_queues
 from steelyard.evaluations import store as evaluation_rows
 from steelyard.evaluations.figures import EvaluationFigures
 from steelyard.evaluations.frontier import EvaluationFrontier
@@ -63,9 +64,8 @@ from steelyard.families.fine_tuning.service import FineTuneJobs
 from steelyard.families.lineage_store import LineageStore
 from steelyard.families.service import FamilyService
 from steelyard.families.store import dataset_of_family
-from steelyard.families.sweep import Sweeper
-from steelyard.families.ticker import Ticker
 from steelyard.jobs.child import WorkerChild
+from steelyard.jobs.ticker import Ticker
 from steelyard.labeling import store as labeling_rows
 from steelyard.labeling.finalizing import LabelingFinalizer
 from steelyard.labeling.reviewed import LabelingReviews

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from steelyard.app.foundation import Foundation
-from steelyard.families.ticker import Ticker
+from steelyard.jobs.ticker import Ticker
 from steelyard.people.key_service import Keys
 from steelyard.people.limits import ForwardClock
 from steelyard.people.mail_service import MailRoom

@@ -10,7 +10,6 @@ from steelyard.accounts.rate_limits import RequestLimits, TokenAllowance
 from steelyard.accounts.service import AccountService
 from steelyard.alarms.service import Alarms
 from steelyard.alarms.watching import Watcher
-from steelyard.app.discovery import DiscoveryService
 from steelyard.datasets.from_feedback import FeedbackRows
 from steelyard.datasets.row_service import DatasetRows
 from steelyard.datasets.service import DatasetService
@@ -18,6 +17,7 @@ from steelyard.decision_log.feedback import FeedbackService
 from steelyard.decision_log.service import DecisionLog
 from steelyard.dialects.openai.service import OpenAIDecisionService
 from steelyard.dialects.systemone.service import SystemOneService
+from steelyard.discovery.service import DiscoveryService
 from steelyard.evaluations.figures import EvaluationFigures
 from steelyard.evaluations.frontier import EvaluationFrontier
 from steelyard.evaluations.service import EvaluationService

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from steelyard.decisions.lint.words import word_set
+from steelyard.decisions.words import word_set
 
 #: How much the background counts, as a share of all rows.
 _PRIOR_SHARE = 0.2

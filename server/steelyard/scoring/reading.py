@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from itertools import islice
 
 from steelyard.decisions.contexts import CLEANED_READING, read_context
-from steelyard.decisions.lint.words import STRAIGHT, word_set
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest, read_outcomes
+from steelyard.decisions.words import STRAIGHT, word_set
 from steelyard.scoring.packing import TokenizedDecision, TokenizedRequest, windows
 from steelyard.scoring.tokenizer import Tokenizer
 

@@ -10,8 +10,8 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.accounts.wire import AccountSummary, ApiKey
+from steelyard.discovery.wire import Discovery
 from steelyard.errors import SteelyardError
-from steelyard.families.discovery_wire import Discovery
 from steelyard.serving.health_wire import Health
 from steelyard_workbench.components.facts import facts, heading, table
 from steelyard_workbench.components.numbers import ago

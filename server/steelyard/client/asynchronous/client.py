@@ -12,7 +12,8 @@ from tenacity import AsyncRetrying
 
 from steelyard.accounts.wire import ApiKey
 from steelyard.client import console_calls as console
-from steelyard.client import family_calls, routes
+from steelyard.client import decide_calls as routes
+from steelyard.client import family_calls
 from steelyard.client.asynchronous.alarms import AsyncAlarms
 from steelyard.client.asynchronous.auth import AsyncAuth
 from steelyard.client.asynchronous.billing import AsyncBilling
@@ -31,10 +32,10 @@ from steelyard.client.asynchronous.views import AsyncViews
 from steelyard.client.asynchronous.webhooks import AsyncWebhooks
 from steelyard.client.calls import Call
 from steelyard.client.calls import async_method as _method
+from steelyard.client.decide_calls import DecisionFilters
 from steelyard.client.exchange import Compression, Exchange
 from steelyard.client.model_choices import ModelChoice, list_choices
 from steelyard.client.options import ClientOptions
-from steelyard.client.routes import DecisionFilters
 from steelyard.client.row_sources import Progress
 from steelyard.client.saving import export_file, format_of
 from steelyard.client.transport import (

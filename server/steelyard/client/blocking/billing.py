@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from steelyard.client import console_calls as calls
-from steelyard.client import routes
+from steelyard.client import decide_calls as routes
 from steelyard.client.blocking.resource import Resource
 from steelyard.client.calls import blocking_method as _method
 from steelyard.purchases.wire import Purchase, Transaction

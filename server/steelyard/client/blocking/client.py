@@ -14,7 +14,8 @@ from tenacity import Retrying
 
 from steelyard.accounts.wire import ApiKey
 from steelyard.client import console_calls as console
-from steelyard.client import family_calls, routes
+from steelyard.client import decide_calls as routes
+from steelyard.client import family_calls
 from steelyard.client.blocking.alarms import Alarms
 from steelyard.client.blocking.auth import Auth
 from steelyard.client.blocking.billing import Billing
@@ -33,10 +34,10 @@ from steelyard.client.blocking.views import Views
 from steelyard.client.blocking.webhooks import Webhooks
 from steelyard.client.calls import Call
 from steelyard.client.calls import blocking_method as _method
+from steelyard.client.decide_calls import DecisionFilters
 from steelyard.client.exchange import Compression, Exchange
 from steelyard.client.model_choices import ModelChoice, list_choices
 from steelyard.client.options import ClientOptions
-from steelyard.client.routes import DecisionFilters
 from steelyard.client.row_sources import Progress
 from steelyard.client.saving import export_file, format_of
 from steelyard.client.transport import (

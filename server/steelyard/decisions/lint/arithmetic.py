@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from steelyard.decisions.lint.sentences import IMPERATIVES, WH_WORDS, Sentence
-from steelyard.decisions.lint.words import word_set
+from steelyard.decisions.words import word_set
 
 _NUMBER = re.compile(r"\d[\d.,]*\Z")
 _ISO_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}\Z")

@@ -17,7 +17,7 @@ from steelyard.decisions.lint.sentences import (
     asks_yes_or_no,
     clause_start,
 )
-from steelyard.decisions.lint.words import word_set
+from steelyard.decisions.words import word_set
 
 _LINKS = frozenset(("also", "then", "therefore", "so", "still", "even", "explicitly", "clearly"))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from steelyard.decisions.lint.words import name_words, singular, straighten, word_set
+from steelyard.decisions.words import name_words, singular, straighten, word_set
 
 #: Words that make a name a way out wherever they stand in it.
 _WORDS = frozenset(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from steelyard.decisions.lint.sentences import AUXILIARIES, DETERMINERS, PRONOUNS, Sentence
-from steelyard.decisions.lint.words import word_set
+from steelyard.decisions.words import word_set
 
 _NEGATORS = frozenset(("not", "never", "cannot", "without", "except", "neither"))
 #: These negate even inside what somebody says: there they are part of the question.

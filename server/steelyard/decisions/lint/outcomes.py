@@ -8,7 +8,7 @@ from steelyard.decisions.lint.exits import describes_way_out, leave_nothing_over
 from steelyard.decisions.lint.scales import NUMBERS
 from steelyard.decisions.lint.similarity import contained_pairs, is_contrast, near_pairs
 from steelyard.decisions.lint.subjects import Subject
-from steelyard.decisions.lint.words import content_words, name_words, normalise, word_set
+from steelyard.decisions.words import content_words, name_words, normalise, word_set
 from steelyard.wire.violations import show
 
 #: From this many outcomes on, names alone are told to be described.

@@ -9,8 +9,8 @@ from steelyard.decisions.lint.compounds import count_questions, find_join
 from steelyard.decisions.lint.negations import find_negations, is_double
 from steelyard.decisions.lint.sentences import Sentence, read_sentences
 from steelyard.decisions.lint.subjects import Subject
-from steelyard.decisions.lint.words import word_set
 from steelyard.decisions.rendering import render_value
+from steelyard.decisions.words import word_set
 from steelyard.wire.violations import show
 
 #: A question of more characters holds material that belongs in the context.

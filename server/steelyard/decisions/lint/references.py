@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from steelyard.decisions.lint.subjects import SHOWN_AFTER, Subject
-from steelyard.decisions.lint.words import straighten
+from steelyard.decisions.words import straighten
 from steelyard.wire.violations import show
 
 _TOKEN = re.compile(r"[\w-]+")

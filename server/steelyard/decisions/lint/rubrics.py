@@ -13,7 +13,7 @@ from steelyard.decisions.lint.scales import (
     read_ranks,
 )
 from steelyard.decisions.lint.subjects import Subject
-from steelyard.decisions.lint.words import normalise, read_words, singular, straighten
+from steelyard.decisions.words import normalise, read_words, singular, straighten
 from steelyard.wire.violations import show
 
 #: More levels than this are hard to tell apart.

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from steelyard.decisions.lint.words import name_parts, read_words, singular, straighten, word_set
+from steelyard.decisions.words import name_parts, read_words, singular, straighten, word_set
 
 _MORE = word_set(
     "absolutely completely deeply entirely especially exceptionally extremely fully highly "

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from steelyard.decisions.lint.words import read_words, straighten, word_set
+from steelyard.decisions.words import read_words, straighten, word_set
 
 # Rules about wording read this much of a text. A question that is longer is told so by its length.
 _READ_CHARACTERS = 6000

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from steelyard.decisions.lint.scales import AMOUNT_WORDS
-from steelyard.decisions.lint.words import word_set
+from steelyard.decisions.words import word_set
 
 #: Two sets of words are near when they share this part of all their words.
 NEAR = 0.8

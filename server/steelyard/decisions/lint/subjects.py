@@ -14,9 +14,9 @@ from steelyard.decisions.kinds import Decision
 from steelyard.decisions.lint.exits import is_way_out
 from steelyard.decisions.lint.scales import name_scale
 from steelyard.decisions.lint.sentences import QuestionText, read_question, texts_in
-from steelyard.decisions.lint.words import normalise, straighten
 from steelyard.decisions.rendering import render_context, render_value
 from steelyard.decisions.validation import ValidRequest
+from steelyard.decisions.words import normalise, straighten
 
 _YES_NO = frozenset(map(frozenset, (("yes", "no"), ("true", "false"), ("y", "n"))))
 _WORD = re.compile(r"[\w-]+")

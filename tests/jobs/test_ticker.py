@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from steelyard.errors import StorageUnavailableError
-from steelyard.families.ticker import Ticker
+from steelyard.jobs.ticker import Ticker
 
 
 def test_it_ticks_again_after_a_failure_and_stops():

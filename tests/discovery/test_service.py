@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from steelyard.app.discovery import DiscoveryService, PublishedLimits, full_queues
+from steelyard.discovery.service import DiscoveryService, PublishedLimits, full_queues
 from steelyard.families.fine_tuning.service import Waiting
 from steelyard.labeling.wire import TeacherList
 from steelyard.settings import read_settings

@@ -21,7 +21,7 @@ from steelyard.decision_log.wire import (
 from steelyard.decisions.wire import DecisionInput, EstimateResponse, ImageInput
 from steelyard.dialects.openai.wire import DecisionsResponse
 from steelyard.dialects.systemone.wire import QuestionInput, SystemOneResponse, TranslateResponse
-from steelyard.families.discovery_wire import Discovery
+from steelyard.discovery.wire import Discovery
 from steelyard.families.models_wire import Model, ModelList, ModelReadiness
 from steelyard.purchases.wire import Billing, PurchasePage, TransactionPage
 from steelyard.serving.health_wire import Health, Readiness

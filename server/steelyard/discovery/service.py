@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from steelyard.billing.money import to_usd
 from steelyard.caller import Caller
+from steelyard.discovery.wire import Availability, Discovery, DiscoveryWarning, Pricing
 from steelyard.families.base_models import describe_base
-from steelyard.families.discovery_wire import Availability, Discovery, DiscoveryWarning, Pricing
 from steelyard.families.fees import Tariff
 from steelyard.families.fine_tuning.service import Waiting
 from steelyard.families.models_wire import Model

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from steelyard.decision_log.store import delete_decisions_before
-from steelyard.families.ticker import Ticker
+from steelyard.jobs.ticker import Ticker
 from steelyard.operations.service import OperationLog
 from steelyard.storage import State
 

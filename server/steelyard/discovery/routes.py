@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from steelyard.app.discovery import DiscoveryService
-from steelyard.families.discovery_wire import Discovery
+from steelyard.discovery.service import DiscoveryService
+from steelyard.discovery.wire import Discovery
 from steelyard.http.routing import REVIEWERS, Access, Call, Route
 from steelyard.serving.recipes_wire import RecipeList
 

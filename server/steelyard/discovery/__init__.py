@@ -1,0 +1,1 @@
+"""What this server can do: models, recipes, bounds and prices."""
