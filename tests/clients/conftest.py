@@ -15,7 +15,7 @@ import msgspec
 import pytest
 import sqwishai.client
 
-from steelyard.billing.money import from_usd
+from steelyard.ledger.money import from_usd
 from support.live_server import LiveServer, live_server
 from support.openapi_validation import AnsweredResponses
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from sqwishai import APIError, AsyncOneHot, OneHot
 
-from steelyard.billing.money import from_usd
+from steelyard.ledger.money import from_usd
 from support.live_server import LiveServer, live_server
 
 CONTEXT = "My card was charged twice for order 118."

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from sqlalchemy import delete
 
-from steelyard.billing.money import from_usd
 from steelyard.decision_log import series
 from steelyard.decision_log.tables import decisions
+from steelyard.ledger.money import from_usd
 from support.drifting import SHARES, answers, store
 from support.drifting import tell as tell_outcomes
 from support.error_shape import assert_canonical_error

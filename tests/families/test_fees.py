@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.billing.max_price import check_price
 from steelyard.errors import PriceChangedError
 from steelyard.families.fees import (
     Fee,
@@ -17,6 +16,7 @@ from steelyard.families.fees import (
     fee_of,
     passes_of,
 )
+from steelyard.ledger.max_price import check_price
 
 TARIFF = Tariff(token_nano=40, minimum_nano=1_000)
 

@@ -9,7 +9,7 @@ import httpx
 from faults.audit import Books
 from faults.processes import CREDIT
 from faults.traffic import Client
-from steelyard.billing.money import from_usd, to_usd
+from steelyard.ledger.money import from_usd, to_usd
 from support.serving import wait_until
 
 

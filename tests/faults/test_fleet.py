@@ -27,7 +27,7 @@ from faults.jobs_traffic import N_ROWS, JobsClient
 from faults.processes import ServeProcess, open_account_at
 from faults.traffic import clients, stop
 from steelyard.accounts.service import AccountService
-from steelyard.billing.money import from_usd
+from steelyard.ledger.money import from_usd
 from steelyard.storage import open_state
 from support.haproxy import HAPROXY, NEEDS_HAPROXY
 from support.postgres_server import PostgresMissingError, PostgresServer, postgres_server

@@ -27,7 +27,7 @@ from faults.audit import audit
 from faults.processes import MODEL, ServeProcess, serve_process
 from faults.traffic import clients, stop
 from steelyard.accounts.service import AccountService
-from steelyard.billing.money import NANO
+from steelyard.ledger.money import NANO
 from steelyard.purchases import applying
 from steelyard.purchases.providers.manual import ManualProvider
 from steelyard.purchases.service import PurchaseService

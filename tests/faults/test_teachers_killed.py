@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from jobs.workers import kill, start_job_worker
 from steelyard.app.job_runtime import open_worker
-from steelyard.billing.money import from_usd
+from steelyard.ledger.money import from_usd
 from steelyard.operations.tables import operations
 from support.dataset_rows import to_ndjson
 from support.remote_models import wait_until

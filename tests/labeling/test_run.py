@@ -12,13 +12,13 @@ from sqlalchemy import select
 
 from jobs.workers import kill, start_job_worker
 from steelyard.app.job_runtime import open_worker
-from steelyard.billing.money import from_usd
 from steelyard.caller import Caller
 from steelyard.errors import LabelingUnavailableError, ModelChangedError
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.labeling.files import answered_pairs
 from steelyard.labeling.run import LabelingRuns
 from steelyard.labeling.store import live_files, parts_of, sweep_files
+from steelyard.ledger.money import from_usd
 from steelyard.operations.tables import operations
 from steelyard.serving.connected import breaker, remote
 from support.calling import answer_of

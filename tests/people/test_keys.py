@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import text
 
-from steelyard.billing.money import NANO
+from steelyard.ledger.money import NANO
 from steelyard.people import limits
 from support.console import open_console
 from support.error_shape import assert_canonical_error

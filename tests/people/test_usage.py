@@ -10,9 +10,9 @@ import httpx
 import pytest
 from sqlalchemy import insert
 
-from steelyard.billing.money import from_usd, to_usd
 from steelyard.caller import Caller
 from steelyard.families.tables import families
+from steelyard.ledger.money import from_usd, to_usd
 from steelyard.operations.write import Write
 from steelyard.people import usage_service
 from steelyard.people.usage_service import UsageService

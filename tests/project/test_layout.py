@@ -73,7 +73,6 @@ def test_every_package_has_an_init_with_a_docstring():
 RULED = {
     "alarms",
     "batch",
-    "billing",
     "bulk",
     "calibration",
     "caller",
@@ -88,6 +87,7 @@ RULED = {
     "families",
     "ids",
     "labeling",
+    "ledger",
     "maps",
     "outbox",
     "people",

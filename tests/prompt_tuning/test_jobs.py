@@ -8,9 +8,9 @@ import pytest
 
 from jobs.workers import kill, start_job_worker
 from steelyard.app.job_runtime import open_worker
-from steelyard.billing.money import from_usd
 from steelyard.errors import ImagesNotSupportedError
 from steelyard.evaluations.models import EvaluatedModels
+from steelyard.ledger.money import from_usd
 from steelyard.prompt_tuning.run import PromptTuningRuns
 from support.dataset_rows import to_ndjson
 from support.error_shape import assert_canonical_error

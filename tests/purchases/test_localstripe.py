@@ -17,7 +17,7 @@ import httpx
 import pytest
 from sqlalchemy import insert
 
-from steelyard.billing.money import NANO
+from steelyard.ledger.money import NANO
 from steelyard.operations.write import Write
 from steelyard.purchases.tables import payment_methods
 from steelyard.storage import open_state

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard import errors
-from steelyard.billing.money import NANO
 from steelyard.caller import Caller
+from steelyard.ledger.money import NANO
 from steelyard.operations.write import Replay, Write
 from steelyard.purchases import referrals, states
 from steelyard.purchases import store as rows

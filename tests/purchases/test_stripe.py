@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from steelyard import errors
-from steelyard.billing.money import NANO
+from steelyard.ledger.money import NANO
 from steelyard.purchases.notices import Ask, Card
 from steelyard.storage import open_state
 from support.buying import Till

@@ -12,7 +12,6 @@ import msgspec
 import pytest
 
 from steelyard.accounts.rate_limits import RateWindows, TokenAllowance
-from steelyard.billing.money import from_usd
 from steelyard.caller import Caller
 from steelyard.decision_log.store import StoredDecision, record_answer
 from steelyard.decisions.validation import read_request
@@ -32,6 +31,7 @@ from steelyard.errors import (
     StorageUnavailableError,
     TooManyTokensError,
 )
+from steelyard.ledger.money import from_usd
 from steelyard.operations.write import Replay, Write
 from steelyard.operations.writes import Accepted
 from steelyard.serving.registry import ModelRegistry

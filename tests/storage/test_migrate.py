@@ -31,8 +31,8 @@ from sqlalchemy import (
 from sqlalchemy.schema import CreateSchema
 
 from steelyard.accounts.service import AccountService
-from steelyard.billing.store import balances_of
 from steelyard.errors import StorageUnavailableError
+from steelyard.ledger.store import balances_of
 from steelyard.storage import State, migrate, open_state
 from steelyard.storage.migrate import HEAD, MIGRATIONS, OLDEST, revision_of
 from steelyard.storage.tables import accounts, metadata

@@ -9,11 +9,11 @@ from typing import Any
 from sqlalchemy import func, select, text
 
 from steelyard.accounts.service import AccountService
-from steelyard.billing.money import NANO
-from steelyard.billing.store import balances_of
-from steelyard.billing.tables import ledger_entries
 from steelyard.caller import Caller
 from steelyard.errors import PaymentProviderError
+from steelyard.ledger.money import NANO
+from steelyard.ledger.store import balances_of
+from steelyard.ledger.tables import ledger_entries
 from steelyard.operations.write import Write
 from steelyard.purchases.notices import Ask, Begun, Card, Notice, ProviderEvent
 from steelyard.purchases.providers import Provider

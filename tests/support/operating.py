@@ -9,11 +9,11 @@ from typing import Any
 from sqlalchemy import func, select
 
 from steelyard.accounts.service import AccountService
-from steelyard.billing.store import balances_of
-from steelyard.billing.tables import balances, key_months, ledger_entries
 from steelyard.caller import Caller
 from steelyard.decision_log.store import StoredDecision, insert_decision
 from steelyard.errors import SteelyardError
+from steelyard.ledger.store import balances_of
+from steelyard.ledger.tables import balances, key_months, ledger_entries
 from steelyard.operations.service import OperationLog
 from steelyard.operations.tables import operations
 from steelyard.operations.write import Replay, Write

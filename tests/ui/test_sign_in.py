@@ -13,8 +13,8 @@ from sqlalchemy import update
 
 import steelyard
 from steelyard.accounts.service import AccountService
-from steelyard.billing.money import NANO
 from steelyard.cli.workbench import workbench_note
+from steelyard.ledger.money import NANO
 from steelyard.people import mail_service
 from steelyard.people.tables import sessions
 from steelyard.storage import open_state

@@ -15,7 +15,6 @@ from sqlalchemy import insert
 
 import steelyard
 from steelyard.accounts.service import AccountService
-from steelyard.billing.money import NANO
 from steelyard.client import Client, ClientOptions
 from steelyard.errors import (
     AccountsOffError,
@@ -23,6 +22,7 @@ from steelyard.errors import (
     PayloadTooLargeError,
     RoleForbiddenError,
 )
+from steelyard.ledger.money import NANO
 from steelyard.people import mail_service
 from steelyard.purchases.tables import provider_events
 from steelyard.purchases.wire import NewPurchase, TopUp

@@ -17,12 +17,12 @@ from sqlalchemy import Connection, Row
 
 from steelyard.accounts import store as rows
 from steelyard.accounts.wire import ApiKey
-from steelyard.billing.ledger import utc_month
-from steelyard.billing.money import to_usd
-from steelyard.billing.store import spent_by_key
 from steelyard.caller import Scope
 from steelyard.errors import InvalidRequestError, Violation
 from steelyard.ids import new_id
+from steelyard.ledger.books import utc_month
+from steelyard.ledger.money import to_usd
+from steelyard.ledger.store import spent_by_key
 from steelyard.wire.violations import BODY, show
 
 KEY_START = "steelyard_sk_"

@@ -29,11 +29,11 @@ from steelyard.accounts.keys import (
     shown_keys,
 )
 from steelyard.accounts.wire import AccountSummary, AccountUser, ApiKey, ApiKeyPage, WalletBalance
-from steelyard.billing import ledger
-from steelyard.billing.money import to_usd
-from steelyard.billing.store import balances_of
 from steelyard.caller import LOCAL_ACCOUNT, Caller, Scope
 from steelyard.ids import new_id
+from steelyard.ledger import books as ledger
+from steelyard.ledger.money import to_usd
+from steelyard.ledger.store import balances_of
 from steelyard.operations.posting import post_operation
 from steelyard.settings import Settings
 from steelyard.storage import State

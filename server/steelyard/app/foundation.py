@@ -11,7 +11,6 @@ from typing import Any
 
 from sqlalchemy import make_url
 
-from steelyard.billing.prices import Prices
 from steelyard.datasets.ingesting import RowBounds
 from steelyard.datasets.service import DatasetService
 from steelyard.decision_log.archive.files import ArchiveFiles
@@ -19,6 +18,7 @@ from steelyard.decisions.tokens import TokenCounter
 from steelyard.families.fine_tuning.rows import TuningRows
 from steelyard.families.lineage import LineageRules
 from steelyard.families.tuned import TunedModels
+from steelyard.ledger.prices import Prices
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.scoring.protocol import Scorer
 from steelyard.scoring.remote.engine_host import RemoteHost

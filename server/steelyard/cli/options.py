@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from steelyard.billing.money import InvalidAmountError, from_usd
+from steelyard.ledger.money import InvalidAmountError, from_usd
 from steelyard.settings import SETTINGS
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])

@@ -19,7 +19,6 @@ import msgspec
 import numpy as np
 from sqlalchemy import Connection
 
-from steelyard.billing.money import to_usd
 from steelyard.calibration.metrics import decision_brier_scores
 from steelyard.decision_log.answers import StoredAnswers
 from steelyard.decision_log.store import (
@@ -35,6 +34,7 @@ from steelyard.decision_log.wire import (
     SeriesOutcome,
     SeriesPoint,
 )
+from steelyard.ledger.money import to_usd
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.measures import Measure
 

@@ -25,13 +25,13 @@ from sqlalchemy import (
     select,
 )
 
-from steelyard.billing.tables import ledger_entries
 from steelyard.caller import Caller
 from steelyard.decision_log.tables import decisions, feedback
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.validation import ValidRequest
 from steelyard.decisions.wire import DecideResponse
 from steelyard.errors import NotFoundError
+from steelyard.ledger.tables import ledger_entries
 from steelyard.operations.tables import operations
 from steelyard.storage.statements import Statement
 from steelyard.wire.decoding import decode

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from steelyard.billing.money import to_usd
 from steelyard.caller import Caller
 from steelyard.discovery.wire import Availability, Discovery, DiscoveryWarning, Pricing
 from steelyard.families.base_models import describe_base
@@ -13,6 +12,7 @@ from steelyard.families.fees import Tariff
 from steelyard.families.fine_tuning.service import Waiting
 from steelyard.families.models_wire import Model
 from steelyard.labeling.wire import TeacherList
+from steelyard.ledger.money import to_usd
 from steelyard.serving.recipes import recipes
 from steelyard.serving.recipes_wire import RecipeList
 from steelyard.serving.registry import HostedModel, ModelRegistry

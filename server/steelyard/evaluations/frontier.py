@@ -10,7 +10,6 @@ from msgspec import UNSET
 from sqlalchemy import Connection, Row
 
 from steelyard import errors
-from steelyard.billing.money import to_usd
 from steelyard.caller import Caller
 from steelyard.datasets.access import require_dataset
 from steelyard.datasets.service import DatasetService
@@ -22,6 +21,7 @@ from steelyard.evaluations.measures.policies import Costs
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.evaluations.queries_wire import FrontierQuery
 from steelyard.evaluations.service import to_wire
+from steelyard.ledger.money import to_usd
 from steelyard.storage import State
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.measures import Measure

@@ -5,7 +5,6 @@ from __future__ import annotations
 from msgspec import Struct
 
 from steelyard import errors
-from steelyard.billing.money import to_usd
 from steelyard.evaluations.gate_wire import JudgedOn
 from steelyard.families.lineage import (
     Conditions,
@@ -19,6 +18,7 @@ from steelyard.families.lineage import (
     parent_of,
 )
 from steelyard.families.wire import Continue, ContinueRows, ContinueState
+from steelyard.ledger.money import to_usd
 from steelyard.wire.violations import BODY
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 from msgspec import structs
 
-from steelyard.billing.money import to_usd
 from steelyard.errors import InsufficientCreditError
 from steelyard.families.events import AddEvent, Effect, Hold, LoadModel, Settle, UnloadModel
 from steelyard.families.fees import charge_minutes
@@ -29,6 +28,7 @@ from steelyard.families.lineage import (
     kept_warm,
 )
 from steelyard.families.wire import OffReason
+from steelyard.ledger.money import to_usd
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from msgspec import UNSET, Struct
 
 from steelyard import errors
-from steelyard.billing.max_price import check_price
 from steelyard.evaluations.gate_wire import Gate
 from steelyard.families.continuing import Growth, check_continue
 from steelyard.families.draft import LineageChange, LineageDraft
@@ -42,6 +41,7 @@ from steelyard.families.references import (
     find_ready_model,
 )
 from steelyard.families.wire import Charge
+from steelyard.ledger.max_price import check_price
 from steelyard.wire.limits import MAX_DECISIONS
 from steelyard.wire.violations import BODY
 

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from steelyard.billing.store import available
 from steelyard.errors import SteelyardError
 from steelyard.evaluations import partitions as evaluation_partitions
 from steelyard.evaluations import store as evaluation_rows
@@ -54,6 +53,7 @@ from steelyard.families.references import record_use
 from steelyard.families.store import StoredLineage
 from steelyard.families.tuned import TunedModels
 from steelyard.jobs.store import UNFINISHED
+from steelyard.ledger.store import available
 from steelyard.outbox.publishing import publish
 from steelyard.prompt_tuning import store as prompt_tuning_rows
 from steelyard.storage import State

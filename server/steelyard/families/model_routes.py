@@ -7,7 +7,6 @@ import functools
 from msgspec import structs
 
 from steelyard import errors
-from steelyard.billing.max_price import priced
 from steelyard.families.base_models import describe_base, list_bases, readiness_of_base
 from steelyard.families.models_wire import (
     GONE,
@@ -20,6 +19,7 @@ from steelyard.families.models_wire import (
 from steelyard.families.service import FamilyService
 from steelyard.families.wire import DeletedModel, KeepModelWarm, SwitchModel
 from steelyard.http.routing import REVIEWERS, Access, Call, Route
+from steelyard.ledger.max_price import priced
 from steelyard.serving.registry import ModelRegistry
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 
 from steelyard import errors
-from steelyard.billing.max_price import priced
 from steelyard.families.fine_tuning.wire import FineTuneEstimate, Job
 from steelyard.families.service import FamilyService
 from steelyard.families.wire import (
@@ -27,6 +26,7 @@ from steelyard.families.wire import (
     SwitchFamily,
 )
 from steelyard.http.routing import Access, Call, Route
+from steelyard.ledger.max_price import priced
 from steelyard.review.seal import DraftSeals
 
 _TAGS = ("families",)

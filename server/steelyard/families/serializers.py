@@ -6,7 +6,6 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from steelyard.billing.money import to_usd
 from steelyard.evaluations.wire import Evaluation
 from steelyard.families.continuing import Growth, continue_to_wire
 from steelyard.families.fine_tuning.wire import Job, JobLimits, JobMetrics, JobProgress
@@ -32,6 +31,7 @@ from steelyard.families.wire import (
     Moved,
     Window,
 )
+from steelyard.ledger.money import to_usd
 from steelyard.wire.training import CurvePoint
 
 #: How a fine-tune ended that made no model.

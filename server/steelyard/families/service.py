@@ -13,7 +13,6 @@ from msgspec import structs
 from sqlalchemy import Connection
 
 from steelyard import errors
-from steelyard.billing.money import to_usd
 from steelyard.caller import Caller
 from steelyard.datasets.access import require_dataset
 from steelyard.datasets.store import mark_dataset_used
@@ -72,6 +71,7 @@ from steelyard.families.wire import (
     SwitchFamily,
 )
 from steelyard.ids import new_id
+from steelyard.ledger.money import to_usd
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.serving.registry import ModelRegistry

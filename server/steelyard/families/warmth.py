@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from msgspec import UNSET, to_builtins
 
 from steelyard import errors
-from steelyard.billing.max_price import check_price
 from steelyard.families.draft import LineageChange, LineageDraft
 from steelyard.families.lineage import HOUR_S, Conditions, Holders, Lineage, kept_warm
 from steelyard.families.references import (
@@ -26,6 +25,7 @@ from steelyard.families.references import (
 )
 from steelyard.families.switching import list_holders
 from steelyard.families.wire import KeptWarm
+from steelyard.ledger.max_price import check_price
 from steelyard.wire.violations import BODY
 
 _WHAT = "An hour of keep warm"

@@ -14,7 +14,6 @@ from msgspec import Struct
 from sqlalchemy import Connection, Row
 
 from steelyard import errors
-from steelyard.billing.max_price import priced
 from steelyard.datasets.canonical import canonical_json
 from steelyard.datasets.ingesting import MadeRows, SentRows, read_sent
 from steelyard.datasets.service import DatasetService
@@ -30,6 +29,7 @@ from steelyard.labeling import store as rows
 from steelyard.labeling.service import read_results, require_job, require_ready, teachers_of
 from steelyard.labeling.sources import require_source
 from steelyard.labeling.wire import PROMPT_VERSION, FinalizeJob, LabelingResult
+from steelyard.ledger.max_price import priced
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.storage import State

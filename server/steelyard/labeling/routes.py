@@ -8,7 +8,6 @@ from msgspec import Struct
 from sanic import Request
 
 from steelyard import errors
-from steelyard.billing.max_price import priced
 from steelyard.datasets.upload_bodies import NDJSON
 from steelyard.datasets.uploads import Upload
 from steelyard.datasets.wire import Dataset
@@ -36,6 +35,7 @@ from steelyard.labeling.wire import (
     TeacherList,
     UploadQuery,
 )
+from steelyard.ledger.max_price import priced
 from steelyard.serving.routes import UNCALLABLE
 
 _route = partial(Route, access=Access.KEYED, tags=("labeling",))

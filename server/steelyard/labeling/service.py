@@ -15,8 +15,6 @@ from msgspec import UNSET
 from sqlalchemy import Connection, Row
 
 from steelyard import errors
-from steelyard.billing.max_price import check_price
-from steelyard.billing.money import to_usd
 from steelyard.caller import Caller
 from steelyard.decisions.tokens import TokenCounter
 from steelyard.ids import new_id
@@ -40,6 +38,8 @@ from steelyard.labeling.wire import (
     ResultsQuery,
     TeacherJudgment,
 )
+from steelyard.ledger.max_price import check_price
+from steelyard.ledger.money import to_usd
 from steelyard.operations import held_jobs
 from steelyard.operations.holds import require_credit
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
-from steelyard.billing import ledger
-from steelyard.billing.ledger import utc_month
-from steelyard.billing.money import to_usd
-from steelyard.billing.store import add_to_month, available, post, spendable
 from steelyard.errors import InsufficientCreditError, KeyCapReachedError
+from steelyard.ledger import books as ledger
+from steelyard.ledger.books import utc_month
+from steelyard.ledger.money import to_usd
+from steelyard.ledger.store import add_to_month, available, post, spendable
 from steelyard.operations import store as rows
 from steelyard.operations.low_balance import publish_low_balance
 

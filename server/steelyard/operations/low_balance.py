@@ -6,7 +6,7 @@ import time
 
 from sqlalchemy import Connection, select
 
-from steelyard.billing.money import to_usd
+from steelyard.ledger.money import to_usd
 from steelyard.outbox.publishing import publish
 from steelyard.outbox.tables import webhook_deliveries, webhooks
 

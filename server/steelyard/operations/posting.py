@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
-from steelyard.billing.ledger import Posting
-from steelyard.billing.store import post
 from steelyard.ids import new_id
+from steelyard.ledger.books import Posting
+from steelyard.ledger.store import post
 from steelyard.operations.store import OperationRow, insert_operation
 
 

@@ -18,8 +18,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from steelyard import errors
-from steelyard.billing import ledger
 from steelyard.ids import new_id
+from steelyard.ledger import books as ledger
 from steelyard.operations import store as rows
 from steelyard.operations.idempotency import AT_ONCE, KEEP_S, KeyedWrites
 from steelyard.operations.write import Replay, Write

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, bindparam, delete, insert, select, update
 
-from steelyard.billing.tables import ledger_entries
+from steelyard.ledger.tables import ledger_entries
 from steelyard.operations.tables import idempotency_keys, operations
 from steelyard.storage.statements import Statement
 

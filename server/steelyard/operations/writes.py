@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from steelyard.billing import ledger
-from steelyard.billing.ledger import utc_month
-from steelyard.billing.money import to_usd
-from steelyard.billing.store import Spendable, add_to_month, post, spendable
 from steelyard.errors import InsufficientCreditError, KeyCapReachedError, SteelyardError
+from steelyard.ledger import books as ledger
+from steelyard.ledger.books import utc_month
+from steelyard.ledger.money import to_usd
+from steelyard.ledger.store import Spendable, add_to_month, post, spendable
 from steelyard.operations import store as rows
 from steelyard.operations.idempotency import KEEP_S, SECONDS_A_DAY, answer_of, write_failure
 from steelyard.operations.low_balance import publish_low_balance

@@ -12,9 +12,9 @@ from sqlalchemy import Connection, Row
 from steelyard.accounts import store as rows
 from steelyard.accounts.keys import check_cap, checked_name, insert_key, refused, shown_keys
 from steelyard.accounts.wire import ApiKey
-from steelyard.billing.money import InvalidAmountError, from_usd
 from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.errors import NotFoundError, RoleForbiddenError
+from steelyard.ledger.money import InvalidAmountError, from_usd
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.people.limits import ForwardClock

@@ -13,9 +13,9 @@ from sqlalchemy import Connection
 
 from steelyard.accounts import service
 from steelyard.accounts.service import AccountService
-from steelyard.billing.money import InvalidAmountError, from_usd, to_usd
 from steelyard.caller import LOCAL_ACCOUNT
 from steelyard.errors import InvalidRequestError, Violation
+from steelyard.ledger.money import InvalidAmountError, from_usd, to_usd
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.people import store as rows

@@ -12,11 +12,11 @@ from time import gmtime, strftime, time
 from sqlalchemy import BigInteger, ColumnElement, Connection, cast, func, select
 
 from steelyard.accounts.store import key_names
-from steelyard.billing.money import to_usd
-from steelyard.billing.tables import ledger_entries
 from steelyard.caller import Caller
 from steelyard.errors import InvalidRequestError, Violation
 from steelyard.families.tables import families
+from steelyard.ledger.money import to_usd
+from steelyard.ledger.tables import ledger_entries
 from steelyard.operations.tables import operations
 from steelyard.people.wire import Usage, UsageLine, UsageQuery
 from steelyard.storage import State

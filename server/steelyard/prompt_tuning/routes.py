@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from steelyard import errors
-from steelyard.billing.max_price import priced
 from steelyard.http.routing import Access, Route
+from steelyard.ledger.max_price import priced
 from steelyard.prompt_tuning.service import PromptTunings
 from steelyard.prompt_tuning.wire import (
     ChangePromptTuning,

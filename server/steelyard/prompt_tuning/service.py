@@ -14,8 +14,6 @@ import msgspec
 from sqlalchemy import Connection, Row
 
 from steelyard import errors
-from steelyard.billing.max_price import check_price
-from steelyard.billing.money import to_usd
 from steelyard.caller import Caller
 from steelyard.datasets.access import require_dataset
 from steelyard.datasets.definitions import (
@@ -35,6 +33,8 @@ from steelyard.evaluations.models import EvaluatedModel, EvaluatedModels
 from steelyard.ids import new_id
 from steelyard.jobs.failures import Failure
 from steelyard.jobs.store import UNFINISHED, status_once_stopped
+from steelyard.ledger.max_price import check_price
+from steelyard.ledger.money import to_usd
 from steelyard.operations import held_jobs
 from steelyard.operations.holds import require_credit
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from steelyard.billing.money import NANO, InvalidAmountError, from_usd, to_usd
 from steelyard.errors import InvalidRequestError, Violation
+from steelyard.ledger.money import NANO, InvalidAmountError, from_usd, to_usd
 from steelyard.settings import InvalidSettingError, Settings
 
 #: What one purchase may be, in nano-USD.

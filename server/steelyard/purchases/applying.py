@@ -7,10 +7,10 @@ from typing import Any, Literal
 import msgspec
 from sqlalchemy import Connection, Row
 
-from steelyard.billing import ledger
-from steelyard.billing.money import to_usd
-from steelyard.billing.store import available, post
 from steelyard.ids import new_id
+from steelyard.ledger import books as ledger
+from steelyard.ledger.money import to_usd
+from steelyard.ledger.store import available, post
 from steelyard.operations.low_balance import publish_low_balance
 from steelyard.operations.posting import post_operation
 from steelyard.outbox.publishing import publish

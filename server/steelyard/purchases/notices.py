@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from steelyard.billing.money import to_usd
+from steelyard.ledger.money import to_usd
 from steelyard.purchases.states import NoticeKind
 
 CURRENCY = "usd"

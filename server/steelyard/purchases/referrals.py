@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, select, update
 
-from steelyard.billing import ledger
 from steelyard.errors import ReferralRefusedError
+from steelyard.ledger import books as ledger
 from steelyard.operations.posting import post_operation
 from steelyard.purchases import store as rows
 from steelyard.purchases.tables import referral_codes, referrals

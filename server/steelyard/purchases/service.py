@@ -9,8 +9,6 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from steelyard.billing.money import to_usd
-from steelyard.billing.store import available, balances_of
 from steelyard.caller import Caller
 from steelyard.errors import (
     AccountsOffError,
@@ -23,6 +21,8 @@ from steelyard.errors import (
     Violation,
 )
 from steelyard.ids import new_id
+from steelyard.ledger.money import to_usd
+from steelyard.ledger.store import available, balances_of
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.purchases import applying, referrals, serializers

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from steelyard.billing import ledger
-from steelyard.billing.ledger import Posting
+from steelyard.ledger import books as ledger
+from steelyard.ledger.books import Posting
 
 PurchaseState = Literal["pending", "paid", "failed", "expired", "refunded", "disputed"]
 NoticeKind = Literal["paid", "failed", "expired", "refunded", "disputed"]

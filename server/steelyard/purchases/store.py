@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, insert, or_, select, update
 
-from steelyard.billing.tables import balances, ledger_entries
+from steelyard.ledger.tables import balances, ledger_entries
 from steelyard.operations.tables import operations
 from steelyard.purchases.notices import Card, Notice
 from steelyard.purchases.tables import (

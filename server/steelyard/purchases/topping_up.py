@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 from sqlalchemy import Connection
 
-from steelyard.billing.store import available
 from steelyard.errors import PaymentProviderError
 from steelyard.ids import new_id
+from steelyard.ledger.store import available
 from steelyard.purchases import applying
 from steelyard.purchases import store as rows
 from steelyard.purchases.notices import Card

@@ -28,7 +28,7 @@ from steelyard.settings import InvalidSettingError, Settings
 from steelyard.wire.names import FOREIGN_PREFIX
 
 if TYPE_CHECKING:
-    from steelyard.billing.prices import Prices
+    from steelyard.ledger.prices import Prices
     from steelyard.scoring.remote.engine_host import RemoteHost
     from steelyard.serving.registry import Base, HostedModel, ModelRegistry
 

@@ -27,7 +27,6 @@ import msgspec
 from msgspec import Struct
 
 from steelyard.accounts.rate_limits import TokenAllowance
-from steelyard.billing.money import to_usd
 from steelyard.caller import Caller
 from steelyard.decisions.validation import ValidRequest
 from steelyard.decisions.wire import Charge, DecideResponse, EstimateResponse, ModelQuote
@@ -48,6 +47,7 @@ from steelyard.errors import (
     SteelyardError,
     StorageUnavailableError,
 )
+from steelyard.ledger.money import to_usd
 from steelyard.operations.service import OperationLog
 from steelyard.operations.write import Write
 from steelyard.operations.writes import Accepted, FurtherWrite

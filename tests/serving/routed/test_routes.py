@@ -10,8 +10,8 @@ import pytest
 from faults.processes import CREDIT, open_account
 from steelyard.app.bootstrap import open_service
 from steelyard.app.job_runtime import open_worker
-from steelyard.billing.money import from_usd
 from steelyard.client import Client, ClientOptions
+from steelyard.ledger.money import from_usd
 from steelyard.serving.connected.declared import (
     FILE,
     ConnectedModel,

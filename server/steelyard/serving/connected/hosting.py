@@ -38,7 +38,7 @@ from steelyard.serving.routed.declared import DeclaredRoute
 from steelyard.settings import InvalidSettingError, Settings, home_of
 
 if TYPE_CHECKING:
-    from steelyard.billing.prices import Prices
+    from steelyard.ledger.prices import Prices
     from steelyard.serving.connected.remote import Remote
 
 _log = logging.getLogger(__name__)

@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from steelyard.billing.money import NANO
 from steelyard.errors import InvalidRequestError
+from steelyard.ledger.money import NANO
 from steelyard.serving.routed.walking import Mask, Numbers, Side
 
 #: Decisions below which nothing is fitted.

@@ -10,9 +10,9 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from steelyard.billing.money import NANO
 from steelyard.calibration.intervals import mean_interval
 from steelyard.calibration.metrics import LEAST_PROBABILITY
+from steelyard.ledger.money import NANO
 from steelyard.wire.measures import Measure
 
 Numbers = NDArray[np.float64]

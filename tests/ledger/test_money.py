@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.billing.money import MAX_NANO, InvalidAmountError, from_usd, to_usd
+from steelyard.ledger.money import MAX_NANO, InvalidAmountError, from_usd, to_usd
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from steelyard.billing.ledger import utc_month
+from steelyard.ledger.books import utc_month
 
 
 @pytest.mark.parametrize(

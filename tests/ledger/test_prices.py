@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from steelyard.billing.prices import MAX_PRICE_NANO, Prices
+from steelyard.ledger.prices import MAX_PRICE_NANO, Prices
 from steelyard.settings import InvalidSettingError
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.billing import ledger
+from steelyard.ledger import books as ledger
 
 AMOUNTS = st.integers(0, 2**62)
 

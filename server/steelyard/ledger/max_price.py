@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from steelyard.billing.money import InvalidAmountError, from_usd, to_usd
 from steelyard.errors import PriceChangedError
+from steelyard.ledger.money import InvalidAmountError, from_usd, to_usd
 from steelyard.wire.decoding import convert
 from steelyard.wire.payloads import open_payload
 from steelyard.wire.violations import BODY, Violations

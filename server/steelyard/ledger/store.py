@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam, case, func, insert, or_, select, update
 
-from steelyard.billing.ledger import Book, Posting, from_promotional
-from steelyard.billing.tables import balances, key_months, ledger_entries
+from steelyard.ledger.books import Book, Posting, from_promotional
+from steelyard.ledger.tables import balances, key_months, ledger_entries
 from steelyard.storage.statements import Statement
 from steelyard.storage.tables import api_keys
 
