@@ -24,9 +24,9 @@ from steelyard.accounts.service import KEY_START, AccountService
 from steelyard.alarms.store import insert_alarm
 from steelyard.alarms.wire import AlarmEvidence, AlarmReference, DecisionsBehind
 from steelyard.app.application import ROUTES
+from steelyard.billing import applying
 from steelyard.http.routing import Access, Route
 from steelyard.ids import new_id
-from steelyard.purchases import applying
 from steelyard.serving.connected.declared import ConnectedModel, write_models
 from steelyard.storage import open_state
 from steelyard.wire.measures import Measure

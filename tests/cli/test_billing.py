@@ -7,9 +7,9 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from steelyard.billing import applying
 from steelyard.cli.main import main
 from steelyard.ledger.money import NANO
-from steelyard.purchases import applying
 from steelyard.storage import open_state
 
 

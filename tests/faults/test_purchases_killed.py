@@ -27,10 +27,10 @@ from faults.audit import audit
 from faults.processes import MODEL, ServeProcess, serve_process
 from faults.traffic import clients, stop
 from steelyard.accounts.service import AccountService
+from steelyard.billing import applying
+from steelyard.billing.providers.manual import ManualProvider
+from steelyard.billing.service import PurchaseService
 from steelyard.ledger.money import NANO
-from steelyard.purchases import applying
-from steelyard.purchases.providers.manual import ManualProvider
-from steelyard.purchases.service import PurchaseService
 from steelyard.storage import open_state
 from support.console import begin_session, cookie_of
 

@@ -9,12 +9,12 @@ import pytest
 from aiosmtpd.controller import Controller
 
 from steelyard.accounts.store import insert_account
+from steelyard.billing.store import insert_billing_event
 from steelyard.errors import MailUnavailableError
 from steelyard.people import store as rows
 from steelyard.people.letters import invitation_letter
 from steelyard.people.mail_service import MailRoom, MailServer
 from steelyard.people.member_store import insert_member
-from steelyard.purchases.store import insert_billing_event
 from steelyard.settings import InvalidSettingError, read_settings
 from steelyard.storage import open_state
 from support.console import Clock, code_of

@@ -18,10 +18,10 @@ import httpx
 import pytest
 from sqlalchemy import CheckConstraint, Connection, Table, insert, select
 
+from steelyard.billing.tables import provider_events
 from steelyard.people import export_service, limits
 from steelyard.people.removal import AccountRemoval
 from steelyard.people.tables import users
-from steelyard.purchases.tables import provider_events
 from steelyard.storage import open_state
 from steelyard.storage.tables import accounts, metadata
 from support.console import begin_session, cookie_of, open_console

@@ -73,6 +73,7 @@ def test_every_package_has_an_init_with_a_docstring():
 RULED = {
     "alarms",
     "batch",
+    "billing",
     "bulk",
     "calibration",
     "caller",
@@ -92,7 +93,6 @@ RULED = {
     "outbox",
     "people",
     "prompt_tuning",
-    "purchases",
     "review",
     "shadows",
     "views",

@@ -9,17 +9,17 @@ from typing import Any
 from sqlalchemy import func, select, text
 
 from steelyard.accounts.service import AccountService
+from steelyard.billing.notices import Ask, Begun, Card, Notice, ProviderEvent
+from steelyard.billing.providers import Provider
+from steelyard.billing.service import PurchaseService
+from steelyard.billing.topping_up import TopUps
+from steelyard.billing.wire import CreatePurchase, Purchase, SetTopUp
 from steelyard.caller import Caller
 from steelyard.errors import PaymentProviderError
 from steelyard.ledger.money import NANO
 from steelyard.ledger.store import balances_of
 from steelyard.ledger.tables import ledger_entries
 from steelyard.operations.write import Write
-from steelyard.purchases.notices import Ask, Begun, Card, Notice, ProviderEvent
-from steelyard.purchases.providers import Provider
-from steelyard.purchases.service import PurchaseService
-from steelyard.purchases.topping_up import TopUps
-from steelyard.purchases.wire import CreatePurchase, Purchase, SetTopUp
 from steelyard.storage import State
 
 OPERATOR = Caller("local", None, "full", "")

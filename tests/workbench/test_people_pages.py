@@ -15,6 +15,8 @@ from sqlalchemy import insert
 
 import steelyard
 from steelyard.accounts.service import AccountService
+from steelyard.billing.tables import provider_events
+from steelyard.billing.wire import NewPurchase, TopUp
 from steelyard.client import Client, ClientOptions
 from steelyard.errors import (
     AccountsOffError,
@@ -24,8 +26,6 @@ from steelyard.errors import (
 )
 from steelyard.ledger.money import NANO
 from steelyard.people import mail_service
-from steelyard.purchases.tables import provider_events
-from steelyard.purchases.wire import NewPurchase, TopUp
 from steelyard.storage import open_state
 from support.console import begin_session, code_of
 from support.held_calls import HeldCall, Instead, until_done

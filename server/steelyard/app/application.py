@@ -11,6 +11,7 @@ from steelyard.accounts import routes as account
 from steelyard.alarms import routes as alarms
 from steelyard.alarms.figures import AlarmFigures
 from steelyard.app.services import ApiServices
+from steelyard.billing import routes as purchases
 from steelyard.datasets import routes as datasets
 from steelyard.decision_log import routes as decision_log
 from steelyard.decisions.lint import routes as lint
@@ -37,7 +38,6 @@ from steelyard.maps import routes as maps
 from steelyard.people import operator_routes as operator
 from steelyard.people import routes as people
 from steelyard.prompt_tuning import routes as prompt_tuning
-from steelyard.purchases import routes as purchases
 from steelyard.review import routes as drafts
 from steelyard.serving import routes as decide
 from steelyard.serving.scorer_metrics import ScorerFigures

@@ -34,6 +34,10 @@ from steelyard.app.people import open_people
 from steelyard.app.reviews import open_reviews
 from steelyard.app.services import ApiServices
 from steelyard.app.sweep import Sweeper
+from steelyard.billing.amounts import referral_nano_of
+from steelyard.billing.providers import open_provider
+from steelyard.billing.service import PurchaseService
+from steelyard.billing.topping_up import TopUps
 from steelyard.bulk import store as bulk_rows
 from steelyard.datasets.frames.scanning import load_definitions
 from steelyard.datasets.from_feedback import FeedbackRows
@@ -81,10 +85,6 @@ from steelyard.people.session_service import Sessions, note
 from steelyard.people.usage_service import UsageService
 from steelyard.prompt_tuning import store as prompt_tuning_rows
 from steelyard.prompt_tuning.service import PromptTunings
-from steelyard.purchases.amounts import referral_nano_of
-from steelyard.purchases.providers import open_provider
-from steelyard.purchases.service import PurchaseService
-from steelyard.purchases.topping_up import TopUps
 from steelyard.serving.base import ModelLoader, NamedModelLoader
 from steelyard.serving.judge.declaring import declare_judge
 from steelyard.serving.service import DecisionService

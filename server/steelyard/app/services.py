@@ -10,6 +10,7 @@ from steelyard.accounts.rate_limits import RequestLimits, TokenAllowance
 from steelyard.accounts.service import AccountService
 from steelyard.alarms.service import Alarms
 from steelyard.alarms.watching import Watcher
+from steelyard.billing.service import PurchaseService
 from steelyard.datasets.from_feedback import FeedbackRows
 from steelyard.datasets.row_service import DatasetRows
 from steelyard.datasets.service import DatasetService
@@ -40,7 +41,6 @@ from steelyard.people.session_service import Sessions
 from steelyard.people.sign_in_service import SignIns
 from steelyard.people.usage_service import UsageService
 from steelyard.prompt_tuning.service import PromptTunings
-from steelyard.purchases.service import PurchaseService
 from steelyard.review.answering import BlindAnswers
 from steelyard.review.assigning import DraftAssignments
 from steelyard.review.rows import DraftRows

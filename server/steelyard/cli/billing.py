@@ -18,7 +18,7 @@ from steelyard.cli.local_state import (
 )
 
 if TYPE_CHECKING:
-    from steelyard.purchases.service import PurchaseService
+    from steelyard.billing.service import PurchaseService
 
 _EPILOG = """\b
 Examples:
@@ -39,9 +39,9 @@ def command() -> None:
 
 @contextmanager
 def _opened(local: LocalAccounts) -> Iterator[PurchaseService]:
-    from steelyard.purchases.amounts import referral_nano_of
-    from steelyard.purchases.providers import open_provider
-    from steelyard.purchases.service import PurchaseService
+    from steelyard.billing.amounts import referral_nano_of
+    from steelyard.billing.providers import open_provider
+    from steelyard.billing.service import PurchaseService
     from steelyard.settings import read_settings
 
     settings = read_settings({"home": local.home, "state_url": local.state_url})

@@ -8,6 +8,14 @@ from typing import Any, Literal, TypeVar
 from msgspec import UNSET, UnsetType
 
 from steelyard.accounts.wire import AccountSummary, ApiKey
+from steelyard.billing.wire import (
+    EndedTopUp,
+    NewPurchase,
+    Purchase,
+    RedeemedReferral,
+    Referral,
+    TopUp,
+)
 from steelyard.caller import Scope
 from steelyard.client.calls import Call, encode_body, new_or_checked_key, read, segment, write
 from steelyard.people.operator_wire import (
@@ -37,14 +45,6 @@ from steelyard.people.wire import (
     SignInWays,
     Usage,
     UsageBy,
-)
-from steelyard.purchases.wire import (
-    EndedTopUp,
-    NewPurchase,
-    Purchase,
-    RedeemedReferral,
-    Referral,
-    TopUp,
 )
 
 _Answer = TypeVar("_Answer")

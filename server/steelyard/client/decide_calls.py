@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 
 from steelyard.accounts.wire import AccountSummary, ApiKeyPage
+from steelyard.billing.wire import Billing, PurchasePage, TransactionPage
 from steelyard.client.answers import DecideAnswer, LintAnswer
 from steelyard.client.calls import Call, encode_body, read, segment, write
 from steelyard.decision_log.wire import (
@@ -23,7 +24,6 @@ from steelyard.dialects.openai.wire import DecisionsResponse
 from steelyard.dialects.systemone.wire import QuestionInput, SystemOneResponse, TranslateResponse
 from steelyard.discovery.wire import Discovery
 from steelyard.families.models_wire import Model, ModelList, ModelReadiness
-from steelyard.purchases.wire import Billing, PurchasePage, TransactionPage
 from steelyard.serving.health_wire import Health, Readiness
 from steelyard.serving.recipes_wire import RecipeList
 from steelyard.wire.queries import ExportFormat

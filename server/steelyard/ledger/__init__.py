@@ -1,1 +1,1 @@
-"""Money and prices: exact, in integers of nano-USD."""
+"""Money, prices and the books of accounts: exact, in integers of nano-USD."""

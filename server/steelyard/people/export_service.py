@@ -15,6 +15,8 @@ import msgspec
 from msgspec import Struct
 
 from steelyard.accounts.service import AccountService
+from steelyard.billing.service import PurchaseService
+from steelyard.billing.wire import PurchasesQuery
 from steelyard.caller import Caller
 from steelyard.datasets.row_service import DatasetRows
 from steelyard.datasets.service import DatasetService
@@ -28,8 +30,6 @@ from steelyard.people.account_service import OwnAccount
 from steelyard.people.member_service import Members
 from steelyard.people.session_service import Sessions
 from steelyard.people.wire import AuditQuery
-from steelyard.purchases.service import PurchaseService
-from steelyard.purchases.wire import PurchasesQuery
 from steelyard.storage import State
 from steelyard.wire.queries import ApiKeysQuery
 

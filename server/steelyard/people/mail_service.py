@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 from sqlalchemy import Connection, Row
 
 from steelyard.accounts.store import find_account
+from steelyard.billing.store import delete_billing_event, oldest_billing_event
 from steelyard.errors import MailUnavailableError
 from steelyard.people import store as rows
 from steelyard.people.codes import hash_code, new_code, shown
@@ -32,7 +33,6 @@ from steelyard.people.letters import (
 from steelyard.people.limits import ForwardClock
 from steelyard.people.member_store import owners_of
 from steelyard.people.roles import read_address
-from steelyard.purchases.store import delete_billing_event, oldest_billing_event
 from steelyard.settings import InvalidSettingError, Settings
 from steelyard.storage import State
 from steelyard.wire.hosts import is_loopback

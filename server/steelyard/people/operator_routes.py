@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 from steelyard import errors
+from steelyard.billing.wire import Purchase
 from steelyard.http.routing import Access, Route
 from steelyard.people.operator_service import Operator
 from steelyard.people.operator_wire import (
@@ -17,7 +18,6 @@ from steelyard.people.operator_wire import (
     ParkedNoticeList,
 )
 from steelyard.people.roles import ANYBODY
-from steelyard.purchases.wire import Purchase
 
 # Whoever is an operator need not be a member of any account.
 _read = functools.partial(

@@ -13,6 +13,8 @@ from sqlalchemy import Connection
 
 from steelyard.accounts import service
 from steelyard.accounts.service import AccountService
+from steelyard.billing.service import PurchaseService
+from steelyard.billing.wire import Purchase
 from steelyard.caller import LOCAL_ACCOUNT
 from steelyard.errors import InvalidRequestError, Violation
 from steelyard.ledger.money import InvalidAmountError, from_usd, to_usd
@@ -31,8 +33,6 @@ from steelyard.people.operator_wire import (
     ParkedNoticeList,
 )
 from steelyard.people.session_service import session_of
-from steelyard.purchases.service import PurchaseService
-from steelyard.purchases.wire import Purchase
 from steelyard.serving.registry import ModelRegistry
 from steelyard.storage import State
 from steelyard.wire.violations import BODY

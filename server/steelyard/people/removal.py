@@ -25,9 +25,9 @@ from sqlalchemy import (
     update,
 )
 
+from steelyard.billing.tables import provider_events, purchases
 from steelyard.people.limits import ForwardClock
 from steelyard.people.tables import memberships, passkeys, sessions, users
-from steelyard.purchases.tables import provider_events, purchases
 from steelyard.storage import State
 from steelyard.storage.tables import accounts, api_keys, metadata
 

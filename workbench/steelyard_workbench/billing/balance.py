@@ -8,8 +8,8 @@ import panel as pn
 from panel.viewable import Viewable
 
 from steelyard.accounts.wire import WalletBalance
+from steelyard.billing.wire import Billing
 from steelyard.client import console_calls
-from steelyard.purchases.wire import Billing
 from steelyard_workbench.components.cards import cards
 from steelyard_workbench.components.download import Download, bounded
 from steelyard_workbench.loaded import Loaded

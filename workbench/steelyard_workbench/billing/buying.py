@@ -12,9 +12,9 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
+from steelyard.billing.states import PurchaseState
+from steelyard.billing.wire import NewPurchase, Purchase
 from steelyard.errors import SteelyardError
-from steelyard.purchases.states import PurchaseState
-from steelyard.purchases.wire import NewPurchase, Purchase
 from steelyard_workbench.billing.balance import usd
 from steelyard_workbench.components.download import Download
 from steelyard_workbench.components.facts import facts, heading

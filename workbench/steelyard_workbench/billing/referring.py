@@ -6,7 +6,7 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
-from steelyard.purchases.wire import Referral
+from steelyard.billing.wire import Referral
 from steelyard_workbench.billing.balance import usd
 from steelyard_workbench.components.copy_text import CopyText
 from steelyard_workbench.components.numbers import is_free

@@ -6,7 +6,7 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
-from steelyard.purchases.wire import Billing, TopUp
+from steelyard.billing.wire import Billing, TopUp
 from steelyard_workbench.billing.balance import usd
 from steelyard_workbench.components.numbers import moment
 from steelyard_workbench.loaded import Loaded

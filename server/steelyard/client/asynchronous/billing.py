@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
+from steelyard.billing.wire import Purchase, Transaction
 from steelyard.client import console_calls as calls
 from steelyard.client import decide_calls as routes
 from steelyard.client.asynchronous.resource import AsyncResource
 from steelyard.client.calls import async_method as _method
-from steelyard.purchases.wire import Purchase, Transaction
 
 
 class AsyncBilling(AsyncResource):

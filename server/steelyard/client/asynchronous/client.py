@@ -11,6 +11,7 @@ import httpx
 from tenacity import AsyncRetrying
 
 from steelyard.accounts.wire import ApiKey
+from steelyard.billing.wire import Purchase, Transaction
 from steelyard.client import console_calls as console
 from steelyard.client import decide_calls as routes
 from steelyard.client import family_calls
@@ -45,7 +46,6 @@ from steelyard.client.transport import (
     receive_to_async,
 )
 from steelyard.people.wire import AuditEntry
-from steelyard.purchases.wire import Purchase, Transaction
 from steelyard.wire.queries import ExportFormat
 
 _Answer = TypeVar("_Answer")

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from steelyard.billing.wire import Purchase, Transaction
 from steelyard.client import console_calls as calls
 from steelyard.client import decide_calls as routes
 from steelyard.client.blocking.resource import Resource
 from steelyard.client.calls import blocking_method as _method
-from steelyard.purchases.wire import Purchase, Transaction
 
 
 class Billing(Resource):

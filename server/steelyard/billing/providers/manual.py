@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from steelyard.billing.notices import Ask, Begun, Card, Notice, ProviderEvent
 from steelyard.errors import NotFoundError
-from steelyard.purchases.notices import Ask, Begun, Card, Notice, ProviderEvent
 
 _DAY_S = 86_400.0
 

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import msgspec
 import stripe
 
+from steelyard.billing.notices import CURRENCY, Ask, Begun, Card, Notice, ProviderEvent
+from steelyard.billing.states import NoticeKind
 from steelyard.errors import InvalidRequestError, InvalidSignatureError, PaymentProviderError
-from steelyard.purchases.notices import CURRENCY, Ask, Begun, Card, Notice, ProviderEvent
-from steelyard.purchases.states import NoticeKind
 from steelyard.wire.violations import show
 
 T = TypeVar("T")

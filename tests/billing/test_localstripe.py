@@ -17,9 +17,9 @@ import httpx
 import pytest
 from sqlalchemy import insert
 
+from steelyard.billing.tables import payment_methods
 from steelyard.ledger.money import NANO
 from steelyard.operations.write import Write
-from steelyard.purchases.tables import payment_methods
 from steelyard.storage import open_state
 from support.buying import OPERATOR, Till
 from support.serving import wait_until
@@ -62,7 +62,7 @@ def _answers(client: httpx.Client) -> bool:
 
 @pytest.fixture
 def till(tmp_path, api) -> Iterator[Till]:
-    from steelyard.purchases.providers.stripe_payments import StripeProvider
+    from steelyard.billing.providers.stripe_payments import StripeProvider
 
     url = str(api.base_url)
     provider = StripeProvider(KEY, SECRET, return_url="http://home", api_url=url)

@@ -10,13 +10,13 @@ from collections.abc import Callable
 
 from sqlalchemy import Connection
 
+from steelyard.billing import applying
+from steelyard.billing import store as rows
+from steelyard.billing.notices import Card
+from steelyard.billing.service import PurchaseService
 from steelyard.errors import PaymentProviderError
 from steelyard.ids import new_id
 from steelyard.ledger.store import available
-from steelyard.purchases import applying
-from steelyard.purchases import store as rows
-from steelyard.purchases.notices import Card
-from steelyard.purchases.service import PurchaseService
 from steelyard.storage import State
 
 _log = logging.getLogger(__name__)

@@ -15,14 +15,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from steelyard import errors
+from steelyard.billing.notices import Ask, Card
 from steelyard.ledger.money import NANO
-from steelyard.purchases.notices import Ask, Card
 from steelyard.storage import open_state
 from support.buying import Till
 
 pytest.importorskip("stripe", reason="the extra stripe is not installed")
 
-from steelyard.purchases.providers.stripe_payments import StripeProvider
+from steelyard.billing.providers.stripe_payments import StripeProvider
 
 SECRET = "whsec_test"
 ASK = Ask(purchase_id="pur_1", account_id="acct_1", amount_nano=20 * NANO)

@@ -7,11 +7,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, select, update
 
+from steelyard.billing import store as rows
+from steelyard.billing.tables import referral_codes, referrals
 from steelyard.errors import ReferralRefusedError
 from steelyard.ledger import books as ledger
 from steelyard.operations.posting import post_operation
-from steelyard.purchases import store as rows
-from steelyard.purchases.tables import referral_codes, referrals
 
 #: Without letters and digits that look alike.
 _ALPHABET = "23456789ABCDEFGHJKMNPQRSTVWXYZ"

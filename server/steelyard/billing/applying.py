@@ -7,6 +7,9 @@ from typing import Any, Literal
 import msgspec
 from sqlalchemy import Connection, Row
 
+from steelyard.billing import referrals, states
+from steelyard.billing import store as rows
+from steelyard.billing.notices import Ask, Notice, disagreement
 from steelyard.ids import new_id
 from steelyard.ledger import books as ledger
 from steelyard.ledger.money import to_usd
@@ -14,9 +17,6 @@ from steelyard.ledger.store import available, post
 from steelyard.operations.low_balance import publish_low_balance
 from steelyard.operations.posting import post_operation
 from steelyard.outbox.publishing import publish
-from steelyard.purchases import referrals, states
-from steelyard.purchases import store as rows
-from steelyard.purchases.notices import Ask, Notice, disagreement
 from steelyard.wire.decoding import decode
 
 Outcome = Literal["applied", "ignored", "waiting", "parked", "cleared"]

@@ -9,28 +9,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from steelyard.caller import Caller
-from steelyard.errors import (
-    AccountsOffError,
-    ConsoleOnlyError,
-    IdempotencyConflictError,
-    InvalidRequestError,
-    NoPaymentMethodError,
-    NotFoundError,
-    PurchaseStateError,
-    Violation,
-)
-from steelyard.ids import new_id
-from steelyard.ledger.money import to_usd
-from steelyard.ledger.store import available, balances_of
-from steelyard.operations.idempotency import KeyedWrites
-from steelyard.operations.write import Write
-from steelyard.purchases import applying, referrals, serializers
-from steelyard.purchases import store as rows
-from steelyard.purchases.amounts import LEAST, MOST, read_amount, refused
-from steelyard.purchases.notices import Begun, Notice
-from steelyard.purchases.providers import Provider
-from steelyard.purchases.wire import (
+from steelyard.billing import applying, referrals, serializers
+from steelyard.billing import store as rows
+from steelyard.billing.amounts import LEAST, MOST, read_amount, refused
+from steelyard.billing.notices import Begun, Notice
+from steelyard.billing.providers import Provider
+from steelyard.billing.wire import (
     Billing,
     CreatePurchase,
     EndedTopUp,
@@ -47,6 +31,22 @@ from steelyard.purchases.wire import (
     TransactionPage,
     TransactionsQuery,
 )
+from steelyard.caller import Caller
+from steelyard.errors import (
+    AccountsOffError,
+    ConsoleOnlyError,
+    IdempotencyConflictError,
+    InvalidRequestError,
+    NoPaymentMethodError,
+    NotFoundError,
+    PurchaseStateError,
+    Violation,
+)
+from steelyard.ids import new_id
+from steelyard.ledger.money import to_usd
+from steelyard.ledger.store import available, balances_of
+from steelyard.operations.idempotency import KeyedWrites
+from steelyard.operations.write import Write
 from steelyard.storage import State
 
 #: Lines of the ledger that are read at a time.

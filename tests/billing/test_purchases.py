@@ -14,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard import errors
+from steelyard.billing import states
+from steelyard.billing import store as rows
+from steelyard.billing.notices import Card
+from steelyard.billing.providers.manual import ManualProvider
+from steelyard.billing.wire import CreatePurchase, RedeemReferral
 from steelyard.caller import Caller
 from steelyard.ledger.money import NANO
 from steelyard.operations.write import Replay, Write
-from steelyard.purchases import referrals, states
-from steelyard.purchases import store as rows
-from steelyard.purchases.notices import Card
-from steelyard.purchases.providers.manual import ManualProvider
-from steelyard.purchases.wire import CreatePurchase, RedeemReferral
 from steelyard.storage import State, open_state
 from support.buying import OPERATOR, Till
 from support.operating import Desk

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from steelyard.purchases.notices import Ask, Begun, Card, Notice, ProviderEvent
-from steelyard.purchases.providers.manual import ManualProvider
+from steelyard.billing.notices import Ask, Begun, Card, Notice, ProviderEvent
+from steelyard.billing.providers.manual import ManualProvider
 from steelyard.settings import InvalidSettingError, Settings
 
 
@@ -46,7 +46,7 @@ def open_provider(settings: Settings) -> Provider:
         )
     try:
         # Imported where it is chosen: the package is an extra.
-        from steelyard.purchases.providers.stripe_payments import StripeProvider  # noqa: PLC0415
+        from steelyard.billing.providers.stripe_payments import StripeProvider  # noqa: PLC0415
     except ModuleNotFoundError as error:
         if error.name != "stripe":
             raise

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from steelyard.billing.states import NoticeKind
 from steelyard.ledger.money import to_usd
-from steelyard.purchases.states import NoticeKind
 
 CURRENCY = "usd"
 

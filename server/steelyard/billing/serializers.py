@@ -11,8 +11,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from steelyard.billing import wire
 from steelyard.ledger.money import to_usd
-from steelyard.purchases import wire
 
 CSV_HEAD = b"id,created_at,operation_id,route,model,book,amount_usd\r\n"
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from steelyard.purchases.states import PurchaseState
+from steelyard.billing.states import PurchaseState
 from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
 
 Usd = Annotated[str, Meta(pattern=r"^-?[0-9]+(\.[0-9]+)?$", description="Exact decimal text.")]

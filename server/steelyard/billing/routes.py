@@ -7,10 +7,8 @@ import functools
 from sanic import HTTPResponse, Request
 
 from steelyard import errors
-from steelyard.http.bodies import json_response, read_bytes, send_stream, text_response
-from steelyard.http.routing import Access, Call, Route
-from steelyard.purchases.service import PurchaseService
-from steelyard.purchases.wire import (
+from steelyard.billing.service import PurchaseService
+from steelyard.billing.wire import (
     Billing,
     CreatePurchase,
     EndedTopUp,
@@ -27,6 +25,8 @@ from steelyard.purchases.wire import (
     TransactionPage,
     TransactionsQuery,
 )
+from steelyard.http.bodies import json_response, read_bytes, send_stream, text_response
+from steelyard.http.routing import Access, Call, Route
 
 
 async def get_transactions(request: Request, call: Call) -> HTTPResponse | TransactionPage | None:

@@ -6,16 +6,16 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, insert, or_, select, update
 
-from steelyard.ledger.tables import balances, ledger_entries
-from steelyard.operations.tables import operations
-from steelyard.purchases.notices import Card, Notice
-from steelyard.purchases.tables import (
+from steelyard.billing.notices import Card, Notice
+from steelyard.billing.tables import (
     billing_events,
     payment_methods,
     provider_events,
     purchases,
     top_ups,
 )
+from steelyard.ledger.tables import balances, ledger_entries
+from steelyard.operations.tables import operations
 from steelyard.storage.pages import RowPage, newest_first
 from steelyard.storage.tables import accounts
 
