@@ -20,7 +20,7 @@ from steelyard.errors import (
     ModelDiscardedError,
     NotFoundError,
 )
-from steelyard.families.fine_tuning.wire import Job
+from steelyard.families.fine_tune_wire import Job
 from support.family_data import deleted, family, job, model
 from support.scripted_server import ScriptedServer, answer, refusal
 

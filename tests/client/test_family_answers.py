@@ -8,7 +8,7 @@ import pytest
 from client.test_display import Page
 from steelyard.client.display_families import SHOWN_MODELS
 from steelyard.evaluations.gate_wire import Gate
-from steelyard.families.fine_tuning.wire import Job, JobEvents, JobPage
+from steelyard.families.fine_tune_wire import Job, JobEvents, JobPage
 from steelyard.families.wire import Family, FamilyList
 from support.family_data import HOSTILE, change, deleted, family, gate, group, job, model
 

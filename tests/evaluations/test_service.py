@@ -27,7 +27,7 @@ from steelyard.evaluations.queries_wire import (
     RecordsQuery,
 )
 from steelyard.evaluations.run import EvaluationRuns
-from steelyard.families.lineage import FamilyModel
+from steelyard.families.lineage.lineage import FamilyModel
 from steelyard.families.tables import tuned_models
 from steelyard.jobs.runtime import JobRuntime
 from steelyard.jobs.work import LostRunError

@@ -18,7 +18,7 @@ from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.decisions.validation import read_request
 from steelyard.families.calls import TunedCall, TunedCalls
-from steelyard.families.lineage import FamilyModel
+from steelyard.families.lineage.lineage import FamilyModel
 from steelyard.families.tuned import TunedModels
 from steelyard.scoring.protocol import Scorer
 from steelyard.serving.decide import Prepared

@@ -10,12 +10,12 @@ from sqlalchemy import func, select
 
 from steelyard import errors
 from steelyard.caller import Caller
-from steelyard.families.draft import LineageChange
-from steelyard.families.fees import Tariff
-from steelyard.families.fine_tunes import cancel_job, start_job
-from steelyard.families.fine_tuning import store as job_rows
-from steelyard.families.fine_tuning.wire import Job
-from steelyard.families.lineage import HOUR_S
+from steelyard.families import fine_tune_store as job_rows
+from steelyard.families.fine_tune_wire import Job
+from steelyard.families.lineage.draft import LineageChange
+from steelyard.families.lineage.fees import Tariff
+from steelyard.families.lineage.fine_tunes import cancel_job, start_job
+from steelyard.families.lineage.lineage import HOUR_S
 from steelyard.families.tables import fine_tunes
 from steelyard.jobs.store import set_runner, unfinished
 from steelyard.operations.tables import operations

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from steelyard.errors import SteelyardError
-from steelyard.families.clock import next_due, pass_time
-from steelyard.families.continuing import continue_state
-from steelyard.families.deletion import delete_family, delete_model
-from steelyard.families.draft import LineageChange
-from steelyard.families.events import (
+from steelyard.families.fine_tune_wire import JobError
+from steelyard.families.lineage.clock import next_due, pass_time
+from steelyard.families.lineage.continuing import continue_state
+from steelyard.families.lineage.deletion import delete_family, delete_model
+from steelyard.families.lineage.draft import LineageChange
+from steelyard.families.lineage.events import (
     AddEvent,
     CancelEvaluation,
     CancelJob,
@@ -24,7 +25,7 @@ from steelyard.families.events import (
     QueueJob,
     Settle,
 )
-from steelyard.families.fine_tunes import (
+from steelyard.families.lineage.fine_tunes import (
     cancel_job,
     continue_family,
     fail_job,
@@ -33,8 +34,7 @@ from steelyard.families.fine_tunes import (
     start_job,
     stop_job,
 )
-from steelyard.families.fine_tuning.wire import JobError
-from steelyard.families.lineage import (
+from steelyard.families.lineage.lineage import (
     Conditions,
     Lineage,
     ModelUse,
@@ -44,12 +44,12 @@ from steelyard.families.lineage import (
     latest_of,
     models_of,
 )
-from steelyard.families.moving import move_ready
-from steelyard.families.references import find_family, record_use, resolve_call
-from steelyard.families.rollback import roll_back
+from steelyard.families.lineage.moving import move_ready
+from steelyard.families.lineage.references import find_family, record_use, resolve_call
+from steelyard.families.lineage.rollback import roll_back
+from steelyard.families.lineage.switching import NotLoadedError, switch_family, switch_model
+from steelyard.families.lineage.warmth import keep_family_warm, keep_model_warm
 from steelyard.families.serializers import family_to_wire, fine_tune_to_wire
-from steelyard.families.switching import NotLoadedError, switch_family, switch_model
-from steelyard.families.warmth import keep_family_warm, keep_model_warm
 from support.lineage_cases import BASE, DAY, HOUR, START, make_gate, make_growth, make_order
 
 NAMES = ("ant", "bee", "cat")

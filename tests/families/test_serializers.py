@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from steelyard.families.deletion import delete_model
-from steelyard.families.fine_tunes import finish_job, start_job
-from steelyard.families.fine_tuning.wire import JobProgress
-from steelyard.families.lineage import Lineage, latest_of
-from steelyard.families.rollback import roll_back
+from steelyard.families.fine_tune_wire import JobProgress
+from steelyard.families.lineage.deletion import delete_model
+from steelyard.families.lineage.fine_tunes import finish_job, start_job
+from steelyard.families.lineage.lineage import Lineage, latest_of
+from steelyard.families.lineage.rollback import roll_back
+from steelyard.families.lineage.switching import switch_family, switch_model
 from steelyard.families.serializers import family_to_wire, fine_tune_to_wire
-from steelyard.families.switching import switch_family, switch_model
 from steelyard.wire.training import CurvePoint
 from support.lineage_cases import BASE, DAY, START, adapter, at, grow, make_gate, make_growth, start
 

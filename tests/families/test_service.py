@@ -11,11 +11,11 @@ import pytest
 from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.evaluations.store import find_evaluation, set_status
-from steelyard.families.fees import Tariff
-from steelyard.families.fine_tuning import store as job_rows
-from steelyard.families.lineage import HOUR_S, adapter_of
+from steelyard.families import fine_tune_store as job_rows
+from steelyard.families.lineage.fees import Tariff
+from steelyard.families.lineage.lineage import HOUR_S, adapter_of
+from steelyard.families.lineage.rollback import roll_back
 from steelyard.families.models_wire import Model
-from steelyard.families.rollback import roll_back
 from steelyard.families.wire import (
     EstimateContinue,
     EstimateFamily,

@@ -8,12 +8,12 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 
 from steelyard.families import store as rows
-from steelyard.families.fine_tunes import start_family
-from steelyard.families.fine_tuning.wire import JobEvent
-from steelyard.families.lineage import Lineage, WarmHour
+from steelyard.families.fine_tune_wire import JobEvent
+from steelyard.families.lineage.fine_tunes import start_family
+from steelyard.families.lineage.lineage import Lineage, WarmHour
+from steelyard.families.lineage.warmth import keep_family_warm
 from steelyard.families.store import StoredLineage
 from steelyard.families.tables import tuned_models
-from steelyard.families.warmth import keep_family_warm
 from support.lineage_cases import BASE, START, adapter, at, grow, make_order
 
 ACCOUNT = "local"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from steelyard.families.fine_tuning.wire import CancelJob, FineTuneEstimate, Job, JobEvents, JobPage
+from steelyard.families.fine_tune_wire import CancelJob, FineTuneEstimate, Job, JobEvents, JobPage
 from steelyard.families.wire import (
     ContinueFamily,
     DeletedFamily,

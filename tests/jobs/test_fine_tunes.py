@@ -18,9 +18,9 @@ from steelyard import errors
 from steelyard.app.job_runtime import open_worker
 from steelyard.datasets.store_owner import sweep_owned
 from steelyard.evaluations.queries_wire import EvaluationsQuery
-from steelyard.families.fine_tuning import store as rows_of_jobs
+from steelyard.families import fine_tune_store as rows_of_jobs
+from steelyard.families.fine_tune_wire import JobRecordsQuery, JobsQuery
 from steelyard.families.fine_tuning.run import FineTuneRun, FineTuneRuns
-from steelyard.families.fine_tuning.wire import JobRecordsQuery, JobsQuery
 from steelyard.jobs.runtime import JobRuntime
 from steelyard.jobs.work import LostRunError
 from steelyard.operations.write import Write

@@ -10,8 +10,8 @@ import pytest
 
 from steelyard.app.job_runtime import open_worker
 from steelyard.caller import Caller
-from steelyard.families.lineage import Lineage
-from steelyard.families.switching import switch_family
+from steelyard.families.lineage.lineage import Lineage
+from steelyard.families.lineage.switching import switch_family
 from steelyard.labeling.teachers import Teachers
 from support.dataset_rows import make_rows, to_ndjson
 from support.error_shape import assert_canonical_error

@@ -20,9 +20,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from steelyard.errors import SteelyardError
 from steelyard.evaluations.store import find_evaluation, insert_evaluation, set_status
-from steelyard.families.fees import Tariff
-from steelyard.families.fine_tunes import cancel_job
-from steelyard.families.fine_tuning import store as job_rows
+from steelyard.families import fine_tune_store as job_rows
+from steelyard.families.lineage.fees import Tariff
+from steelyard.families.lineage.fine_tunes import cancel_job
 from steelyard.storage import open_state
 from support.family_reference import UNENDED, Number, Reference, RefusedError
 from support.operating import LOCAL, Desk

@@ -14,7 +14,7 @@ import msgspec
 from steelyard.app.services import ApiServices
 from steelyard.datasets.uploads import Upload
 from steelyard.datasets.wire import Dataset
-from steelyard.families.fine_tuning.wire import Job
+from steelyard.families.fine_tune_wire import Job
 from steelyard.operations.write import Write
 from support.calling import send_now, upload_rows
 from support.dataset_rows import make_rows

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from steelyard.evaluations.gate_wire import BeforeAfter, Gate, GateDeltas
-from steelyard.families.continuing import Growth
-from steelyard.families.fine_tunes import (
+from steelyard.families.fine_tune_wire import JobLineage, JobSplit, ResolvedHyperparameters
+from steelyard.families.lineage.continuing import Growth
+from steelyard.families.lineage.fine_tunes import (
     Order,
     continue_family,
     finish_job,
     start_family,
     start_job,
 )
-from steelyard.families.fine_tuning.plan import TuningPlan
-from steelyard.families.fine_tuning.wire import JobLineage, JobSplit, ResolvedHyperparameters
-from steelyard.families.lineage import Conditions, Lineage, adapter_of
-from steelyard.families.moving import move_ready
+from steelyard.families.lineage.lineage import Conditions, Lineage, adapter_of
+from steelyard.families.lineage.moving import move_ready
+from steelyard.families.lineage.plan import TuningPlan
 from steelyard.families.wire import ContinueRows
 
 BASE, OTHER_BASE = "base-1", "base-2"

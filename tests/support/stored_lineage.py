@@ -18,16 +18,22 @@ from steelyard.datasets.store import DatasetRow, insert_dataset
 from steelyard.datasets.tables import datasets
 from steelyard.errors import EngineUnavailableError, ModelWarmingError, NoNewDataError
 from steelyard.evaluations.store import insert_evaluation, set_status
-from steelyard.families.fees import Tariff
-from steelyard.families.fine_tunes import fail_job, finish_job, start_job, stop_job
-from steelyard.families.fine_tuning.plan import TuningPlan
-from steelyard.families.fine_tuning.wire import (
+from steelyard.families.fine_tune_wire import (
     JobError,
     JobLineage,
     JobSplit,
     ResolvedHyperparameters,
 )
-from steelyard.families.lineage import FamilyModel, FineTune, Lineage, LineageRules, adapter_of
+from steelyard.families.lineage.fees import Tariff
+from steelyard.families.lineage.fine_tunes import fail_job, finish_job, start_job, stop_job
+from steelyard.families.lineage.lineage import (
+    FamilyModel,
+    FineTune,
+    Lineage,
+    LineageRules,
+    adapter_of,
+)
+from steelyard.families.lineage.plan import TuningPlan
 from steelyard.families.lineage_store import Applied, Command, LineageStore
 from steelyard.families.models_service import ResolvedModel
 from steelyard.families.models_wire import DeleteModelQuery

@@ -9,7 +9,7 @@ import msgspec
 
 from steelyard.datasets.wire import Dataset
 from steelyard.evaluations.wire import Evaluation, JobRecord
-from steelyard.families.fine_tuning.wire import FineTuneEstimate, Job, JobEvents
+from steelyard.families.fine_tune_wire import FineTuneEstimate, Job, JobEvents
 from steelyard.families.models_wire import Model, ModelList
 from steelyard.families.wire import Family, FamilyList
 from steelyard.maps.wire import DatasetMap

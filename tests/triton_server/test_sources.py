@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from steelyard.errors import EngineUnavailableError, NotFoundError
-from steelyard.families.lineage import Lineage, Switch, TunedFamily
+from steelyard.families.lineage.lineage import Lineage, Switch, TunedFamily
 from steelyard.families.store import StoredLineage
 from steelyard.scoring.assets import earlier_models
 from steelyard.settings import Settings, read_settings

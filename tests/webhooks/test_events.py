@@ -9,13 +9,13 @@ from sqlalchemy import select
 
 from steelyard.evaluations import store as evaluations
 from steelyard.evaluations.tables import evaluations as evaluation_rows
-from steelyard.families.fine_tunes import fail_job, finish_job, start_job
-from steelyard.families.fine_tuning.wire import JobError
-from steelyard.families.happenings import happenings
-from steelyard.families.lineage import Lineage
-from steelyard.families.moving import move_ready
-from steelyard.families.rollback import roll_back
-from steelyard.families.switching import switch_family
+from steelyard.families.fine_tune_wire import JobError
+from steelyard.families.lineage.fine_tunes import fail_job, finish_job, start_job
+from steelyard.families.lineage.happenings import happenings
+from steelyard.families.lineage.lineage import Lineage
+from steelyard.families.lineage.moving import move_ready
+from steelyard.families.lineage.rollback import roll_back
+from steelyard.families.lineage.switching import switch_family
 from steelyard.jobs.store import PendingJob, set_runner
 from steelyard.labeling import store as labeling
 from steelyard.labeling.tables import labeling_jobs

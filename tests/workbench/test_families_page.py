@@ -24,7 +24,7 @@ from steelyard.errors import (
     WarmLimitError,
 )
 from steelyard.evaluations.wire import EvaluationRecord
-from steelyard.families.fine_tuning.wire import FineTuneEstimate
+from steelyard.families.fine_tune_wire import FineTuneEstimate
 from steelyard.families.wire import FamilyList
 from steelyard_workbench.families.gate_card import RowsAsked
 from steelyard_workbench.families.held_out import HeldOutRows

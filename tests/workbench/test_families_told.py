@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
-from steelyard.families.fine_tuning.wire import FineTuneEstimate
+from steelyard.families.fine_tune_wire import FineTuneEstimate
 from steelyard_workbench.families.timeline import timeline_rows
 from steelyard_workbench.pages.families import FamiliesPage
 from steelyard_workbench.session import Session

@@ -14,7 +14,7 @@ from steelyard.client.job_calls import page as page_of_jobs
 from steelyard.datasets.wire import Dataset
 from steelyard.discovery.wire import Discovery
 from steelyard.evaluations.wire import ENDED, Evaluation
-from steelyard.families.fine_tuning.wire import Job
+from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family
 from steelyard.review.wire import Draft
 from steelyard_workbench.components.numbers import ago

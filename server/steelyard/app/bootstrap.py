@@ -59,12 +59,12 @@ from steelyard.evaluations.figures import EvaluationFigures
 from steelyard.evaluations.frontier import EvaluationFrontier
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.evaluations.service import EvaluationService
+from steelyard.families import fine_tune_store as fine_tune_rows
 from steelyard.families.calls import TunedCalls
 from steelyard.families.evaluated import EvaluatedFamilies
-from steelyard.families.fees import Tariff
-from steelyard.families.fine_tuning import store as fine_tune_rows
 from steelyard.families.fine_tuning.files import FineTuneFiles
 from steelyard.families.fine_tuning.service import FineTuneJobs
+from steelyard.families.lineage.fees import Tariff
 from steelyard.families.lineage_store import LineageStore
 from steelyard.families.service import FamilyService
 from steelyard.families.store import dataset_of_family

@@ -16,7 +16,7 @@ from steelyard.datasets.service import DatasetService
 from steelyard.decision_log.archive.files import ArchiveFiles
 from steelyard.decisions.tokens import TokenCounter
 from steelyard.families.fine_tuning.rows import TuningRows
-from steelyard.families.lineage import LineageRules
+from steelyard.families.lineage.lineage import LineageRules
 from steelyard.families.tuned import TunedModels
 from steelyard.ledger.prices import Prices
 from steelyard.operations.idempotency import KeyedWrites

@@ -16,7 +16,7 @@ from steelyard.datasets import store as datasets
 from steelyard.decision_log.archive import store as archive
 from steelyard.errors import DataDamagedError
 from steelyard.evaluations import store as evaluations
-from steelyard.families.fine_tuning import store as fine_tunes
+from steelyard.families import fine_tune_store as fine_tunes
 from steelyard.labeling import store as labeling
 from steelyard.maps import store as maps
 from steelyard.storage.artifacts import files_of_artifact

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from steelyard.client import Client
     from steelyard.evaluations.frontier_wire import FrontierPoint
-    from steelyard.families.fine_tuning.wire import Job
+    from steelyard.families.fine_tune_wire import Job
     from steelyard.labeling.wire import LabelingJob
 
 _EPILOG = """\b

@@ -18,7 +18,7 @@ from steelyard.cli.terminal import printable
 if TYPE_CHECKING:
     from steelyard.client import Client
     from steelyard.errors import SteelyardError
-    from steelyard.families.fine_tuning.wire import FineTuneEstimate, Job
+    from steelyard.families.fine_tune_wire import FineTuneEstimate, Job
     from steelyard.families.models_wire import Model
     from steelyard.families.wire import Family
     from steelyard.shadows.wire import ShadowReport

@@ -13,12 +13,12 @@ from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
     from steelyard.client import Client
-    from steelyard.families.fine_tuning.wire import Job, JobEvents
+    from steelyard.families.fine_tune_wire import Job, JobEvents
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from steelyard.evaluations.gate_wire import Gate
-    from steelyard.families.fine_tuning.wire import Job
+    from steelyard.families.fine_tune_wire import Job
 
 _EPILOG = """\b
 Examples:

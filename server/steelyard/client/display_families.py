@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from steelyard.client.display import table_html
 from steelyard.client.drawings import Stop, draw_curve, draw_line
-from steelyard.families.fine_tuning.wire import Job, JobEvents, JobMetrics, JobPage
+from steelyard.families.fine_tune_wire import Job, JobEvents, JobMetrics, JobPage
 from steelyard.families.wire import (
     DeletedModelVersion,
     Family,

@@ -17,7 +17,7 @@ from steelyard.client.calls import (
     write,
 )
 from steelyard.errors import InvalidRequestError, Violation
-from steelyard.families.fine_tuning.wire import FineTuneEstimate, Job
+from steelyard.families.fine_tune_wire import FineTuneEstimate, Job
 from steelyard.families.models_wire import Model
 from steelyard.families.wire import (
     Continue,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from steelyard.client.calls import Call, read, segment, write
 from steelyard.evaluations.wire import JobRecordPage, RecordGroup
-from steelyard.families.fine_tuning.wire import Job, JobEvents, JobPage
+from steelyard.families.fine_tune_wire import Job, JobEvents, JobPage
 
 _PATH = "/v1/fine-tuning/jobs"
 

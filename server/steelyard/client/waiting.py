@@ -19,7 +19,7 @@ from steelyard.errors import (
     SteelyardError,
 )
 from steelyard.evaluations.wire import ENDED, Evaluation
-from steelyard.families.fine_tuning.wire import Job
+from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family
 from steelyard.labeling.wire import UNFINISHED_LABELING, LabelingJob
 from steelyard.maps.wire import DatasetMap

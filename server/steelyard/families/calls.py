@@ -24,7 +24,7 @@ from steelyard.errors import (
     InvalidReferenceError,
     ModelUnavailableError,
 )
-from steelyard.families.lineage import FamilyModel
+from steelyard.families.lineage.lineage import FamilyModel
 from steelyard.families.tuned import TunedModels, tuned_evaluation_key, without_base
 from steelyard.serving.decide import Prepared, unknown_model
 from steelyard.serving.registry import HostedModel, ModelRegistry, Scores

@@ -10,9 +10,9 @@ import dataclasses
 
 from sqlalchemy import Connection
 
-from steelyard.families.draft import LineageChange
-from steelyard.families.events import Hold, Settle
-from steelyard.families.lineage import Conditions, Lineage
+from steelyard.families.lineage.draft import LineageChange
+from steelyard.families.lineage.events import Hold, Settle
+from steelyard.families.lineage.lineage import Conditions, Lineage
 from steelyard.operations import holds
 
 _ROUTE_OF_FINE_TUNES = "POST /v1/families"

@@ -9,8 +9,8 @@ from msgspec import UNSET, UnsetType
 from sqlalchemy import Connection
 
 from steelyard.datasets.store import DatasetRow, find_dataset
-from steelyard.families.fine_tuning.wire import JobMetrics
-from steelyard.families.lineage import Conditions, FamilyModel, Lineage
+from steelyard.families.fine_tune_wire import JobMetrics
+from steelyard.families.lineage.lineage import Conditions, FamilyModel, Lineage
 from steelyard.families.models_wire import (
     AvailabilityReason,
     EvaluatedDataset,

@@ -22,11 +22,13 @@ from sqlalchemy import Connection
 from steelyard.errors import SteelyardError
 from steelyard.evaluations import partitions as evaluation_partitions
 from steelyard.evaluations import store as evaluation_rows
+from steelyard.families import fine_tune_store as job_rows
 from steelyard.families import store as rows
 from steelyard.families.charges import Purse
-from steelyard.families.clock import next_due, pass_time
-from steelyard.families.draft import LineageChange
-from steelyard.families.events import (
+from steelyard.families.last_used import LastUsed
+from steelyard.families.lineage.clock import next_due, pass_time
+from steelyard.families.lineage.draft import LineageChange
+from steelyard.families.lineage.events import (
     AddEvent,
     CancelEvaluation,
     CancelJob,
@@ -36,10 +38,8 @@ from steelyard.families.events import (
     QueueJob,
     UnloadModel,
 )
-from steelyard.families.fine_tuning import store as job_rows
-from steelyard.families.happenings import happenings
-from steelyard.families.last_used import LastUsed
-from steelyard.families.lineage import (
+from steelyard.families.lineage.happenings import happenings
+from steelyard.families.lineage.lineage import (
     Conditions,
     Lineage,
     LineageRules,
@@ -48,8 +48,8 @@ from steelyard.families.lineage import (
     answering,
     kept_warm,
 )
-from steelyard.families.moving import move_ready, waiting_move
-from steelyard.families.references import record_use
+from steelyard.families.lineage.moving import move_ready, waiting_move
+from steelyard.families.lineage.references import record_use
 from steelyard.families.store import StoredLineage
 from steelyard.families.tuned import TunedModels
 from steelyard.jobs.store import UNFINISHED

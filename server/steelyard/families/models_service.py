@@ -18,16 +18,27 @@ from steelyard.errors import (
     ModelWarmingError,
     NotFoundError,
 )
-from steelyard.families.deletion import delete_model
 from steelyard.families.directory import TunedDirectory, datasets_of
-from steelyard.families.draft import LineageChange
-from steelyard.families.lineage import Conditions, FamilyModel, Lineage, base_under, parent_of
+from steelyard.families.lineage.deletion import delete_model
+from steelyard.families.lineage.draft import LineageChange
+from steelyard.families.lineage.lineage import (
+    Conditions,
+    FamilyModel,
+    Lineage,
+    base_under,
+    parent_of,
+)
+from steelyard.families.lineage.references import (
+    find_family,
+    find_model,
+    parse_reference,
+    resolve_call,
+)
+from steelyard.families.lineage.switching import NotLoadedError, switch_model
+from steelyard.families.lineage.warmth import keep_model_warm
 from steelyard.families.lineage_store import Applied, Command, LineageStore
 from steelyard.families.models_wire import Model, ModelReadiness
-from steelyard.families.references import find_family, find_model, parse_reference, resolve_call
 from steelyard.families.store import StoredLineage
-from steelyard.families.switching import NotLoadedError, switch_model
-from steelyard.families.warmth import keep_model_warm
 from steelyard.families.wire import DeletedModel, KeepModelWarm, SwitchModel
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from steelyard.families.fine_tuning.wire import JobMetrics
+from steelyard.families.fine_tune_wire import JobMetrics
 from steelyard.families.wire import LoadState, OffReason, Window
 
 ModelStatus = Literal["ready", "unavailable", "deleted", "discarded"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 
 from steelyard import errors
-from steelyard.families.fine_tuning.wire import FineTuneEstimate, Job
+from steelyard.families.fine_tune_wire import FineTuneEstimate, Job
 from steelyard.families.service import FamilyService
 from steelyard.families.wire import (
     Continue,

@@ -7,9 +7,9 @@ from typing import Any
 from msgspec import UNSET, UnsetType
 
 from steelyard.evaluations.wire import Evaluation
-from steelyard.families.continuing import Growth, continue_to_wire
-from steelyard.families.fine_tuning.wire import Job, JobLimits, JobMetrics, JobProgress
-from steelyard.families.lineage import (
+from steelyard.families.fine_tune_wire import Job, JobLimits, JobMetrics, JobProgress
+from steelyard.families.lineage.continuing import Growth, continue_to_wire
+from steelyard.families.lineage.lineage import (
     Conditions,
     FamilyModel,
     FineTune,
@@ -21,7 +21,7 @@ from steelyard.families.lineage import (
     model_idle_at,
     models_of,
 )
-from steelyard.families.moving import waiting_move
+from steelyard.families.lineage.moving import waiting_move
 from steelyard.families.wire import (
     DeletedModelVersion,
     DiscardedModelVersion,

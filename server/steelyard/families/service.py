@@ -24,22 +24,21 @@ from steelyard.errors import (
     SteelyardError,
     Violation,
 )
-from steelyard.families.continuing import (
+from steelyard.families.fine_tune_store import has_unfinished
+from steelyard.families.fine_tune_wire import FineTuneEstimate, Job
+from steelyard.families.fine_tuning.rows import TuningRows
+from steelyard.families.lineage.continuing import (
     Growth,
     check_continue,
     continue_state,
     continue_to_wire,
     trained_version,
 )
-from steelyard.families.deletion import delete_family
-from steelyard.families.draft import LineageChange
-from steelyard.families.fees import Fee, Tariff, fee_of
-from steelyard.families.fine_tunes import Order, check_start, continue_family, start_family
-from steelyard.families.fine_tuning.plan import TuningBasis, TuningPlan
-from steelyard.families.fine_tuning.rows import TuningRows
-from steelyard.families.fine_tuning.store import has_unfinished
-from steelyard.families.fine_tuning.wire import FineTuneEstimate, Job
-from steelyard.families.lineage import (
+from steelyard.families.lineage.deletion import delete_family
+from steelyard.families.lineage.draft import LineageChange
+from steelyard.families.lineage.fees import Fee, Tariff, fee_of
+from steelyard.families.lineage.fine_tunes import Order, check_start, continue_family, start_family
+from steelyard.families.lineage.lineage import (
     Conditions,
     Lineage,
     TunedFamily,
@@ -48,13 +47,14 @@ from steelyard.families.lineage import (
     next_base,
     parent_of,
 )
+from steelyard.families.lineage.plan import TuningBasis, TuningPlan
+from steelyard.families.lineage.references import check_latest, find_family
+from steelyard.families.lineage.rollback import roll_back
+from steelyard.families.lineage.switching import switch_family
+from steelyard.families.lineage.warmth import keep_family_warm
 from steelyard.families.lineage_store import Applied, Command, LineageStore
 from steelyard.families.models_service import FamilyModels
-from steelyard.families.references import check_latest, find_family
-from steelyard.families.rollback import roll_back
 from steelyard.families.serializers import family_to_wire, fine_tune_to_wire
-from steelyard.families.switching import switch_family
-from steelyard.families.warmth import keep_family_warm
 from steelyard.families.wire import (
     Continue,
     ContinueFamily,

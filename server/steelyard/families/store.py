@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 from sqlalchemy import ColumnElement, Connection, Table, bindparam, delete, insert, select, update
 
-from steelyard.families.fine_tuning.wire import JobEvent
-from steelyard.families.lineage import (
+from steelyard.families.fine_tune_wire import JobEvent
+from steelyard.families.lineage.lineage import (
     FamilyModel,
     FineTune,
     Lineage,

@@ -27,7 +27,7 @@ from steelyard.errors import (
     StorageUnavailableError,
 )
 from steelyard.families.connected import ConnectedBase, HeadsQueue
-from steelyard.families.lineage import FamilyModel
+from steelyard.families.lineage.lineage import FamilyModel
 from steelyard.families.wire import LoadState
 from steelyard.scoring.batching import Batcher
 from steelyard.scoring.protocol import Scorer

@@ -21,8 +21,8 @@ from steelyard.caller import Caller
 from steelyard.decision_log.store import feedback_of_answers
 from steelyard.errors import InvalidRequestError, SteelyardError, Violation
 from steelyard.evaluations.models import EvaluatedModels
+from steelyard.families.lineage.references import find_family
 from steelyard.families.lineage_store import LineageStore
-from steelyard.families.references import find_family
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.scoring.shares import Share

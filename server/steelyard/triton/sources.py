@@ -14,7 +14,7 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
 from steelyard.errors import EngineUnavailableError, NotFoundError
-from steelyard.families.lineage import answering, kept_warm, latest_of
+from steelyard.families.lineage.lineage import answering, kept_warm, latest_of
 from steelyard.families.store import StoredLineage, all_revisions, load_lineage
 from steelyard.scoring.assets import AUTO, earlier_models
 from steelyard.scoring.reading import FIRST_READING, identity_at

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from steelyard.families.fine_tune_wire import JobEvent
 from steelyard.families.fine_tuning.progress import ProgressFile, Telling, progress_to_wire
-from steelyard.families.fine_tuning.wire import JobEvent
 from steelyard.trainer.task import Progress
 
 

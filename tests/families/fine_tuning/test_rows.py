@@ -17,10 +17,10 @@ from steelyard.datasets.store import set_dataset_archived
 from steelyard.datasets.uploads import Upload
 from steelyard.decisions.tokens import count_input_tokens
 from steelyard.decisions.validation import read_request
-from steelyard.families.fees import count_trained_tokens
-from steelyard.families.fine_tuning.plan import TuningBasis, TuningBounds
 from steelyard.families.fine_tuning.rows import TuningRows
 from steelyard.families.fine_tuning.tokens import RowTokens
+from steelyard.families.lineage.fees import count_trained_tokens
+from steelyard.families.lineage.plan import TuningBasis, TuningBounds
 from steelyard.families.wire import Hyperparameters
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write

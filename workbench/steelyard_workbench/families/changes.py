@@ -26,7 +26,7 @@ from steelyard.errors import (
     ServedChangedError,
     SteelyardError,
 )
-from steelyard.families.fine_tuning.wire import Job
+from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family, ModelVersion
 from steelyard_workbench.components.confirmation import Confirmation
 from steelyard_workbench.escaping import escape_markdown

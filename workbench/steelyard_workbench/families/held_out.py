@@ -15,7 +15,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client import Client
 from steelyard.errors import SteelyardError
 from steelyard.evaluations.wire import Evaluation, EvaluationRecord, JobRecord, RecordGroup
-from steelyard.families.fine_tuning.wire import Job
+from steelyard.families.fine_tune_wire import Job
 from steelyard_workbench.components.facts import facts, heading
 from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
 from steelyard_workbench.escaping import escape_markdown

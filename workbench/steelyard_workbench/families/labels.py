@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import UNSET, structs
 
 from steelyard.evaluations.wire import Evaluation
-from steelyard.families.fine_tuning.wire import Job
+from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import (
     AnyModelVersion,
     Continue,

@@ -12,7 +12,7 @@ import param
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
-from steelyard.families.fine_tuning.wire import FineTuneEstimate, Job
+from steelyard.families.fine_tune_wire import FineTuneEstimate, Job
 from steelyard.families.models_wire import Model
 from steelyard.families.wire import Family
 from steelyard_workbench.components.numbers import is_free

@@ -13,7 +13,7 @@ from panel.viewable import Viewable
 from steelyard.client.display_families import describe_family
 from steelyard.errors import SteelyardError
 from steelyard.evaluations.wire import Evaluation
-from steelyard.families.fine_tuning.wire import Job
+from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import DeletedModelVersion, Family, ModelVersion
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import facts, heading, table

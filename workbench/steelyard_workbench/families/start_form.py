@@ -13,7 +13,7 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.datasets.wire import Dataset
-from steelyard.families.fine_tuning.wire import FineTuneEstimate, Job
+from steelyard.families.fine_tune_wire import FineTuneEstimate, Job
 from steelyard.families.wire import MAX_LORA_RANK
 from steelyard_workbench.components.facts import facts
 from steelyard_workbench.components.numbers import is_free

@@ -8,7 +8,7 @@ from statistics import median
 
 from steelyard.client import Client
 from steelyard.errors import SteelyardError
-from steelyard.families.fine_tuning.wire import Job
+from steelyard.families.fine_tune_wire import Job
 
 #: Fine-tunes that are looked at, and the newest like it that count.
 _LOOKED_AT, _COUNTED = 50, 5

@@ -8,7 +8,7 @@ from bokeh.models import ColumnDataSource
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client.display_families import job_facts, show_time
-from steelyard.families.fine_tuning.wire import Job, JobEvent
+from steelyard.families.fine_tune_wire import Job, JobEvent
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import facts, heading, table
 from steelyard_workbench.escaping import escape_markdown

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from steelyard.evaluations.wire import ENDED, Evaluation
-from steelyard.families.fine_tuning.wire import Job
+from steelyard.families.fine_tune_wire import Job
 from steelyard.maps.wire import DatasetMap
 from steelyard_workbench.families.labels import ACTIVE
 from steelyard_workbench.jobs.progress import Track

@@ -9,7 +9,7 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.datasets.wire import Dataset
-from steelyard.families.fine_tuning.wire import Job
+from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family, FamilyList
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.components.numbers import ago

@@ -17,7 +17,7 @@ from panel.viewable import Viewable
 from steelyard.datasets.wire import Dataset
 from steelyard.errors import KeyScopeError, SteelyardError
 from steelyard.evaluations.wire import Evaluation
-from steelyard.families.fine_tuning.wire import Job, JobEvent
+from steelyard.families.fine_tune_wire import Job, JobEvent
 from steelyard_workbench.components.confirmation import Confirmation
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.components.numbers import ago

@@ -7,7 +7,7 @@ from steelyard.client.asynchronous.resource import AsyncResource
 from steelyard.client.calls import async_method as _method
 from steelyard.client.progress import progress_bar
 from steelyard.client.waiting import Looking, ServingWait
-from steelyard.families.fine_tuning.wire import Job
+from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family
 
 

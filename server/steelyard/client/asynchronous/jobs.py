@@ -11,7 +11,7 @@ from steelyard.client.calls import async_method as _method
 from steelyard.client.progress import progress_bar
 from steelyard.client.waiting import JobFollowing, Looking
 from steelyard.evaluations.wire import RecordGroup
-from steelyard.families.fine_tuning.wire import Job
+from steelyard.families.fine_tune_wire import Job
 
 
 class AsyncJobs(AsyncResource):

@@ -9,7 +9,7 @@ from steelyard.client.blocking.resource import Resource
 from steelyard.client.calls import blocking_method as _method
 from steelyard.client.progress import progress_bar
 from steelyard.client.waiting import Looking, ServingWait
-from steelyard.families.fine_tuning.wire import Job
+from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family
 
 

@@ -13,7 +13,7 @@ from steelyard.client.calls import blocking_method as _method
 from steelyard.client.progress import progress_bar
 from steelyard.client.waiting import JobFollowing, Looking
 from steelyard.evaluations.wire import RecordGroup
-from steelyard.families.fine_tuning.wire import Job
+from steelyard.families.fine_tune_wire import Job
 
 
 class Jobs(Resource):

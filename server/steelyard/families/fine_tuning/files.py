@@ -14,7 +14,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from steelyard.datasets.store_owner import sweep_owned
-from steelyard.families.fine_tuning.store import live_artifacts, live_records
+from steelyard.families.fine_tune_store import live_artifacts, live_records
 from steelyard.families.tables import fine_tunes
 from steelyard.jobs.store import unfinished
 from steelyard.storage import State

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from steelyard.families.lineage import FineTune
+from steelyard.families.lineage.lineage import FineTune
 from steelyard.trainer.durable import write_struct
 from steelyard.trainer.task import ROWS, TASK, CardFacts, FineTuneTask, TaskBase, TaskRow
 

@@ -24,7 +24,7 @@ from steelyard.evaluations.measures.records import Supervision, UnmeasurableErro
 from steelyard.evaluations.measures.summary import evaluation_detail
 from steelyard.evaluations.prediction_columns import SCHEMA, effort_of, records_of
 from steelyard.evaluations.rows import RowRenderer, slices_of
-from steelyard.families.lineage import FamilyModel, FineTune, adapter_of
+from steelyard.families.lineage.lineage import FamilyModel, FineTune, adapter_of
 from steelyard.families.tuned import tuned_evaluation_key
 from steelyard.ids import new_id
 from steelyard.serving.registry import ModelRegistry

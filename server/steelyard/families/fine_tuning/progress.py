@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from steelyard.families.fine_tuning.wire import EventType, JobEvent, JobProgress
+from steelyard.families.fine_tune_wire import EventType, JobEvent, JobProgress
 from steelyard.trainer.task import Progress
 from steelyard.wire.decoding import decoder_of
 

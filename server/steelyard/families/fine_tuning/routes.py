@@ -11,8 +11,8 @@ from steelyard.errors import (
     NotFoundError,
 )
 from steelyard.evaluations.wire import JobRecordPage
+from steelyard.families.fine_tune_wire import Job, JobEvents, JobPage, JobRecordsQuery, JobsQuery
 from steelyard.families.fine_tuning.service import FineTuneJobs
-from steelyard.families.fine_tuning.wire import Job, JobEvents, JobPage, JobRecordsQuery, JobsQuery
 from steelyard.http.routing import Access, Route
 
 _TAGS = ("fine-tuning",)

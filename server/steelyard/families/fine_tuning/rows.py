@@ -30,17 +30,17 @@ from steelyard.datasets.version_service import DatasetAt, LabelledRow, read_side
 from steelyard.datasets.versions import Manifest
 from steelyard.datasets.wire import Side
 from steelyard.evaluations.measures.gate import NEEDED
-from steelyard.families.continuing import Changes, Growth
-from steelyard.families.fees import count_trained_tokens, default_steps, passes_of
+from steelyard.families.fine_tune_wire import JobLineage, JobSplit, ResolvedHyperparameters
 from steelyard.families.fine_tuning.counts import (
     EvaluationCounts,
     contexts_of,
     count_evaluation,
     judged_decisions,
 )
-from steelyard.families.fine_tuning.plan import Tokenizers, TuningBasis, TuningBounds, TuningPlan
 from steelyard.families.fine_tuning.tokens import RowTokens
-from steelyard.families.fine_tuning.wire import JobLineage, JobSplit, ResolvedHyperparameters
+from steelyard.families.lineage.continuing import Changes, Growth
+from steelyard.families.lineage.fees import count_trained_tokens, default_steps, passes_of
+from steelyard.families.lineage.plan import Tokenizers, TuningBasis, TuningBounds, TuningPlan
 from steelyard.families.wire import ContinueRows, Hyperparameters
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore

@@ -26,9 +26,8 @@ from steelyard.caller import Caller
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.version_service import DatasetAt
 from steelyard.evaluations.measures.gate import NEEDED
-from steelyard.families.continuing import trained_version
-from steelyard.families.draft import LineageChange
-from steelyard.families.fine_tunes import fail_job, finish_job, report_job, start_job, stop_job
+from steelyard.families.fine_tune_store import events_of, set_progress
+from steelyard.families.fine_tune_wire import EventType, JobError
 from steelyard.families.fine_tuning.asking import Asking
 from steelyard.families.fine_tuning.files import FineTuneFiles
 from steelyard.families.fine_tuning.folders import write_folder
@@ -41,9 +40,16 @@ from steelyard.families.fine_tuning.progress import (
     progress_to_wire,
 )
 from steelyard.families.fine_tuning.rows import TuningRows
-from steelyard.families.fine_tuning.store import events_of, set_progress
-from steelyard.families.fine_tuning.wire import EventType, JobError
-from steelyard.families.lineage import (
+from steelyard.families.lineage.continuing import trained_version
+from steelyard.families.lineage.draft import LineageChange
+from steelyard.families.lineage.fine_tunes import (
+    fail_job,
+    finish_job,
+    report_job,
+    start_job,
+    stop_job,
+)
+from steelyard.families.lineage.lineage import (
     Conditions,
     FineTune,
     Lineage,

@@ -26,10 +26,8 @@ from steelyard.evaluations.prediction_columns import records_of
 from steelyard.evaluations.service import to_wire as evaluation_to_wire
 from steelyard.evaluations.store import find_held_out
 from steelyard.evaluations.wire import JobRecordPage, RecordGroup
-from steelyard.families.draft import LineageChange
-from steelyard.families.fine_tunes import cancel_job, stop_job
-from steelyard.families.fine_tuning import store as rows
-from steelyard.families.fine_tuning.wire import (
+from steelyard.families import fine_tune_store as rows
+from steelyard.families.fine_tune_wire import (
     Job,
     JobEvents,
     JobPage,
@@ -37,7 +35,9 @@ from steelyard.families.fine_tuning.wire import (
     JobRecordsQuery,
     JobsQuery,
 )
-from steelyard.families.lineage import Conditions, Lineage
+from steelyard.families.lineage.draft import LineageChange
+from steelyard.families.lineage.fine_tunes import cancel_job, stop_job
+from steelyard.families.lineage.lineage import Conditions, Lineage
 from steelyard.families.lineage_store import Applied, LineageStore
 from steelyard.families.serializers import fine_tune_to_wire
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites

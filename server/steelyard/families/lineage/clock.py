@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from steelyard.families.draft import LineageChange, LineageDraft
-from steelyard.families.lineage import Conditions, Lineage, idle_at, model_idle_at
-from steelyard.families.moving import move_families
-from steelyard.families.switching import switch_idle_off
-from steelyard.families.warmth import renew_windows
+from steelyard.families.lineage.draft import LineageChange, LineageDraft
+from steelyard.families.lineage.lineage import Conditions, Lineage, idle_at, model_idle_at
+from steelyard.families.lineage.moving import move_families
+from steelyard.families.lineage.switching import switch_idle_off
+from steelyard.families.lineage.warmth import renew_windows
 
 
 def pass_time(lineage: Lineage, conditions: Conditions) -> LineageChange:

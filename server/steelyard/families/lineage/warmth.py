@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from msgspec import UNSET, to_builtins
 
 from steelyard import errors
-from steelyard.families.draft import LineageChange, LineageDraft
-from steelyard.families.lineage import HOUR_S, Conditions, Holders, Lineage, kept_warm
-from steelyard.families.references import (
+from steelyard.families.lineage.draft import LineageChange, LineageDraft
+from steelyard.families.lineage.lineage import HOUR_S, Conditions, Holders, Lineage, kept_warm
+from steelyard.families.lineage.references import (
     Guard,
     check_adapter,
     check_served,
@@ -23,7 +23,7 @@ from steelyard.families.references import (
     find_ready_model,
     parse_reference,
 )
-from steelyard.families.switching import list_holders
+from steelyard.families.lineage.switching import list_holders
 from steelyard.families.wire import KeptWarm
 from steelyard.ledger.max_price import check_price
 from steelyard.wire.violations import BODY

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from steelyard import errors
 from steelyard.evaluations.gate_wire import JudgedOn
-from steelyard.families.lineage import (
+from steelyard.families.lineage.lineage import (
     Conditions,
     FineTune,
     Lineage,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from steelyard.families.draft import LineageChange, LineageDraft
-from steelyard.families.lineage import (
+from steelyard.families.lineage.draft import LineageChange, LineageDraft
+from steelyard.families.lineage.lineage import (
     Conditions,
     FamilyModel,
     Lineage,
@@ -19,7 +19,7 @@ from steelyard.families.lineage import (
     kept_warm,
     latest_of,
 )
-from steelyard.families.warmth import lacks_room
+from steelyard.families.lineage.warmth import lacks_room
 from steelyard.families.wire import Move, MoveReason, WaitingFor
 
 _REASONS: dict[WaitingFor, MoveReason | None] = {

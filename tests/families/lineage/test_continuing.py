@@ -5,22 +5,22 @@ from __future__ import annotations
 import pytest
 
 from steelyard import errors
-from steelyard.families.continuing import (
+from steelyard.families.lineage.continuing import (
     check_continue,
     continue_state,
     continue_to_wire,
     trained_version,
 )
-from steelyard.families.deletion import delete_family
-from steelyard.families.fine_tunes import (
+from steelyard.families.lineage.deletion import delete_family
+from steelyard.families.lineage.fine_tunes import (
     cancel_job,
     continue_family,
     finish_job,
     start_family,
     start_job,
 )
-from steelyard.families.lineage import Lineage
-from steelyard.families.switching import switch_family
+from steelyard.families.lineage.lineage import Lineage
+from steelyard.families.lineage.switching import switch_family
 from steelyard.families.wire import ContinueRows
 from support.lineage_cases import (
     BASE,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.errors import PriceChangedError
-from steelyard.families.fees import (
+from steelyard.families.lineage.fees import (
     Fee,
     Tariff,
     charge_minutes,

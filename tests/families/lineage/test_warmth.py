@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from steelyard import errors
-from steelyard.families.clock import next_due, pass_time
-from steelyard.families.events import Hold, Settle
-from steelyard.families.fine_tunes import continue_family
-from steelyard.families.lineage import Conditions, Lineage
-from steelyard.families.moving import move_ready
+from steelyard.families.lineage.clock import next_due, pass_time
+from steelyard.families.lineage.events import Hold, Settle
+from steelyard.families.lineage.fine_tunes import continue_family
+from steelyard.families.lineage.lineage import Conditions, Lineage
+from steelyard.families.lineage.moving import move_ready
+from steelyard.families.lineage.switching import switch_family, switch_model
+from steelyard.families.lineage.warmth import keep_family_warm, keep_model_warm
 from steelyard.families.serializers import family_to_wire, model_to_wire
-from steelyard.families.switching import switch_family, switch_model
-from steelyard.families.warmth import keep_family_warm, keep_model_warm
 from support.lineage_cases import (
     BASE,
     DAY,

@@ -5,16 +5,22 @@ from __future__ import annotations
 import pytest
 
 from steelyard import errors
-from steelyard.families.deletion import delete_model
-from steelyard.families.events import CancelEvaluation, CancelJob, DropModel, LoadModel, Settle
-from steelyard.families.fine_tunes import continue_family, start_family, start_job
-from steelyard.families.lineage import Lineage, ModelUse, SelfMove, answering, latest_of
-from steelyard.families.moving import move_ready
-from steelyard.families.references import resolve_call
-from steelyard.families.rollback import plan_rollback, roll_back
+from steelyard.families.lineage.deletion import delete_model
+from steelyard.families.lineage.events import (
+    CancelEvaluation,
+    CancelJob,
+    DropModel,
+    LoadModel,
+    Settle,
+)
+from steelyard.families.lineage.fine_tunes import continue_family, start_family, start_job
+from steelyard.families.lineage.lineage import Lineage, ModelUse, SelfMove, answering, latest_of
+from steelyard.families.lineage.moving import move_ready
+from steelyard.families.lineage.references import resolve_call
+from steelyard.families.lineage.rollback import plan_rollback, roll_back
+from steelyard.families.lineage.switching import switch_family, switch_model
+from steelyard.families.lineage.warmth import keep_family_warm
 from steelyard.families.serializers import family_to_wire
-from steelyard.families.switching import switch_family, switch_model
-from steelyard.families.warmth import keep_family_warm
 from support.lineage_cases import (
     START,
     AllLoaded,

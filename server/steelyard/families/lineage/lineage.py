@@ -14,7 +14,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from steelyard.evaluations.gate_wire import Gate
-from steelyard.families.fine_tuning.wire import (
+from steelyard.families.fine_tune_wire import (
     JobError,
     JobLineage,
     JobSplit,

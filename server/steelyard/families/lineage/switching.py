@@ -17,8 +17,8 @@ from steelyard.errors import (
     LiveLimitError,
     ModelUnavailableError,
 )
-from steelyard.families.draft import LineageChange, LineageDraft
-from steelyard.families.lineage import (
+from steelyard.families.lineage.draft import LineageChange, LineageDraft
+from steelyard.families.lineage.lineage import (
     Conditions,
     FamilyModel,
     Holders,
@@ -28,7 +28,7 @@ from steelyard.families.lineage import (
     latest_of,
     model_idle_at,
 )
-from steelyard.families.references import (
+from steelyard.families.lineage.references import (
     Guard,
     check_adapter,
     check_served,

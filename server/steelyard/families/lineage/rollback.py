@@ -17,10 +17,10 @@ from steelyard.errors import (
     RollbackChangedError,
     VersionInUseError,
 )
-from steelyard.families.draft import LineageChange, LineageDraft
-from steelyard.families.events import CancelEvaluation, DropModel
-from steelyard.families.fine_tunes import request_cancel
-from steelyard.families.lineage import (
+from steelyard.families.lineage.draft import LineageChange, LineageDraft
+from steelyard.families.lineage.events import CancelEvaluation, DropModel
+from steelyard.families.lineage.fine_tunes import request_cancel
+from steelyard.families.lineage.lineage import (
     Conditions,
     FamilyModel,
     FineTune,
@@ -30,7 +30,7 @@ from steelyard.families.lineage import (
     latest_of,
     models_of,
 )
-from steelyard.families.references import (
+from steelyard.families.lineage.references import (
     Guard,
     check_served,
     find_family,

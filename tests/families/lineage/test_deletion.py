@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from steelyard import errors
-from steelyard.families.deletion import delete_family, delete_model
-from steelyard.families.events import DropModel
-from steelyard.families.fine_tunes import cancel_job, continue_family, start_family
-from steelyard.families.lineage import Lineage, ModelUse
-from steelyard.families.references import find_family, resolve_call
-from steelyard.families.rollback import roll_back
+from steelyard.families.lineage.deletion import delete_family, delete_model
+from steelyard.families.lineage.events import DropModel
+from steelyard.families.lineage.fine_tunes import cancel_job, continue_family, start_family
+from steelyard.families.lineage.lineage import Lineage, ModelUse
+from steelyard.families.lineage.references import find_family, resolve_call
+from steelyard.families.lineage.rollback import roll_back
+from steelyard.families.lineage.switching import switch_family, switch_model
 from steelyard.families.serializers import fine_tune_to_wire, model_to_wire
-from steelyard.families.switching import switch_family, switch_model
 from support.lineage_cases import (
     BASE,
     START,

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from steelyard.families.lineage import FineTune, Lineage, TunedFamily, models_of
+from steelyard.families.lineage.lineage import FineTune, Lineage, TunedFamily, models_of
 from steelyard.outbox.names import Event
 
 

@@ -9,8 +9,8 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from steelyard.decisions.tokens import TokenCounter
-from steelyard.families.continuing import Growth
-from steelyard.families.fine_tuning.wire import JobLineage, JobSplit, ResolvedHyperparameters
+from steelyard.families.fine_tune_wire import JobLineage, JobSplit, ResolvedHyperparameters
+from steelyard.families.lineage.continuing import Growth
 from steelyard.families.wire import ContinueRows
 from steelyard.wire.methods import Method
 

@@ -13,15 +13,14 @@ from msgspec import UNSET, Struct
 
 from steelyard import errors
 from steelyard.evaluations.gate_wire import Gate
-from steelyard.families.continuing import Growth, check_continue
-from steelyard.families.draft import LineageChange, LineageDraft
-from steelyard.families.events import CancelJob, QueueJob
-from steelyard.families.fine_tuning.plan import TuningPlan
-from steelyard.families.fine_tuning.wire import (
+from steelyard.families.fine_tune_wire import (
     EventType,
     JobError,
 )
-from steelyard.families.lineage import (
+from steelyard.families.lineage.continuing import Growth, check_continue
+from steelyard.families.lineage.draft import LineageChange, LineageDraft
+from steelyard.families.lineage.events import CancelJob, QueueJob
+from steelyard.families.lineage.lineage import (
     Conditions,
     FamilyModel,
     FineTune,
@@ -33,7 +32,8 @@ from steelyard.families.lineage import (
     base_under,
     parent_of,
 )
-from steelyard.families.references import (
+from steelyard.families.lineage.plan import TuningPlan
+from steelyard.families.lineage.references import (
     Guard,
     check_latest,
     check_name,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from steelyard.families.events import LoadModel, UnloadModel
-from steelyard.families.fine_tunes import continue_family, finish_job, start_job
-from steelyard.families.lineage import Lineage, SelfMove, answering
-from steelyard.families.moving import move_ready, waiting_move
+from steelyard.families.lineage.events import LoadModel, UnloadModel
+from steelyard.families.lineage.fine_tunes import continue_family, finish_job, start_job
+from steelyard.families.lineage.lineage import Lineage, SelfMove, answering
+from steelyard.families.lineage.moving import move_ready, waiting_move
+from steelyard.families.lineage.switching import switch_family, switch_model
+from steelyard.families.lineage.warmth import keep_family_warm, keep_model_warm
 from steelyard.families.serializers import family_to_wire
-from steelyard.families.switching import switch_family, switch_model
-from steelyard.families.warmth import keep_family_warm, keep_model_warm
 from steelyard.families.wire import Move
 from support.lineage_cases import (
     BASE,

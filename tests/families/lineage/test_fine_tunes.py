@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from steelyard import errors
-from steelyard.families.events import AddEvent, CancelJob, Hold, QueueJob, Settle
-from steelyard.families.fine_tunes import (
+from steelyard.families.fine_tune_wire import JobError
+from steelyard.families.lineage.events import AddEvent, CancelJob, Hold, QueueJob, Settle
+from steelyard.families.lineage.fine_tunes import (
     cancel_job,
     continue_family,
     fail_job,
@@ -16,9 +17,8 @@ from steelyard.families.fine_tunes import (
     start_job,
     stop_job,
 )
-from steelyard.families.fine_tuning.wire import JobError
-from steelyard.families.lineage import Lineage, next_base
-from steelyard.families.rollback import roll_back
+from steelyard.families.lineage.lineage import Lineage, next_base
+from steelyard.families.lineage.rollback import roll_back
 from support.lineage_cases import (
     BASE,
     OTHER_BASE,

@@ -13,10 +13,10 @@ from typing import Any
 from msgspec import structs
 
 from steelyard.errors import InsufficientCreditError
-from steelyard.families.events import AddEvent, Effect, Hold, LoadModel, Settle, UnloadModel
-from steelyard.families.fees import charge_minutes
-from steelyard.families.fine_tuning.wire import EventType, JobEvent
-from steelyard.families.lineage import (
+from steelyard.families.fine_tune_wire import EventType, JobEvent
+from steelyard.families.lineage.events import AddEvent, Effect, Hold, LoadModel, Settle, UnloadModel
+from steelyard.families.lineage.fees import charge_minutes
+from steelyard.families.lineage.lineage import (
     HOUR_S,
     Conditions,
     FamilyModel,

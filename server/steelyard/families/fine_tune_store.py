@@ -14,8 +14,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, func, select
 
 from steelyard.datasets.tables import datasets
-from steelyard.families.fine_tuning.wire import JobEvent
-from steelyard.families.lineage import FineTune
+from steelyard.families.fine_tune_wire import JobEvent
+from steelyard.families.lineage.lineage import FineTune
 from steelyard.families.tables import fine_tune_events, fine_tunes, tuned_models
 from steelyard.jobs import store as jobs
 from steelyard.jobs.store import PendingJob

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from steelyard.families.fine_tuning.wire import JobEvent
+from steelyard.families.fine_tune_wire import JobEvent
 
 
 class Hold(Struct, frozen=True, tag=True):

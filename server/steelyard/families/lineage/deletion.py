@@ -5,11 +5,11 @@ from __future__ import annotations
 from msgspec import UNSET, structs
 
 from steelyard import errors
-from steelyard.families.draft import LineageChange, LineageDraft
-from steelyard.families.events import DropModel
-from steelyard.families.lineage import Conditions, Lineage, active_job, answering, latest_of
-from steelyard.families.references import Guard, check_adapter, check_latest, find_model
-from steelyard.families.rollback import check_unused
+from steelyard.families.lineage.draft import LineageChange, LineageDraft
+from steelyard.families.lineage.events import DropModel
+from steelyard.families.lineage.lineage import Conditions, Lineage, active_job, answering, latest_of
+from steelyard.families.lineage.references import Guard, check_adapter, check_latest, find_model
+from steelyard.families.lineage.rollback import check_unused
 
 
 def delete_family(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from steelyard import errors
-from steelyard.families.clock import next_due, pass_time
-from steelyard.families.deletion import delete_family
-from steelyard.families.events import LoadModel, UnloadModel
-from steelyard.families.lineage import Lineage, answering, idle_at, model_idle_at
-from steelyard.families.references import record_use
-from steelyard.families.rollback import roll_back
-from steelyard.families.switching import NotLoadedError, switch_family, switch_model
+from steelyard.families.lineage.clock import next_due, pass_time
+from steelyard.families.lineage.deletion import delete_family
+from steelyard.families.lineage.events import LoadModel, UnloadModel
+from steelyard.families.lineage.lineage import Lineage, answering, idle_at, model_idle_at
+from steelyard.families.lineage.references import record_use
+from steelyard.families.lineage.rollback import roll_back
+from steelyard.families.lineage.switching import NotLoadedError, switch_family, switch_model
 from support.lineage_cases import DAY, START, AllLoaded, adapter, at, grow, join, start
 
 

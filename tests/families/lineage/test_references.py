@@ -5,10 +5,15 @@ from __future__ import annotations
 import pytest
 
 from steelyard import errors
-from steelyard.families.deletion import delete_family
-from steelyard.families.lineage import Lineage
-from steelyard.families.references import check_name, parse_reference, record_use, resolve_call
-from steelyard.families.switching import switch_family, switch_model
+from steelyard.families.lineage.deletion import delete_family
+from steelyard.families.lineage.lineage import Lineage
+from steelyard.families.lineage.references import (
+    check_name,
+    parse_reference,
+    record_use,
+    resolve_call,
+)
+from steelyard.families.lineage.switching import switch_family, switch_model
 from support.lineage_cases import START, adapter, at, grow, start
 
 

@@ -7,7 +7,7 @@ import re
 from msgspec import UNSET, UnsetType, structs
 
 from steelyard import errors
-from steelyard.families.lineage import FamilyModel, Lineage, TunedFamily, latest_of
+from steelyard.families.lineage.lineage import FamilyModel, Lineage, TunedFamily, latest_of
 from steelyard.families.wire import FAMILY_NAME
 from steelyard.wire.names import FOREIGN_PREFIX
 from steelyard.wire.violations import BODY, Path
