@@ -16,7 +16,7 @@ from steelyard.app.bootstrap import open_service
 from steelyard.app.services import ApiServices
 from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.errors import EngineUnavailableError
-from steelyard.families.base_models import describe_base
+from steelyard.models.base_models import describe_base
 from steelyard.scoring import assets
 from steelyard.scoring.assets import MANIFEST
 from steelyard.scoring.hashing import WordCounter

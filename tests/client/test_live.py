@@ -22,8 +22,8 @@ from steelyard.errors import (
     NotFoundError,
     PayloadTooLargeError,
 )
-from steelyard.families.models_wire import Model, ModelList, ModelReadiness
 from steelyard.ids import new_id
+from steelyard.models.wire import Model, ModelList, ModelReadiness
 from steelyard.serving.recipes_wire import RecipeList
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")

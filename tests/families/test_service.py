@@ -15,7 +15,6 @@ from steelyard.families import fine_tune_store as job_rows
 from steelyard.families.lineage.fees import Tariff
 from steelyard.families.lineage.lineage import HOUR_S, adapter_of
 from steelyard.families.lineage.rollback import roll_back
-from steelyard.families.models_wire import Model
 from steelyard.families.wire import (
     EstimateContinue,
     EstimateFamily,
@@ -23,6 +22,7 @@ from steelyard.families.wire import (
     FamilyList,
     Hyperparameters,
 )
+from steelyard.models.wire import Model
 from support.operating import LOCAL, START
 from support.stored_lineage import BASE, OTHER_BASE, artifact_of
 
@@ -91,7 +91,10 @@ class TestLife:
 
     def test_a_family_is_its_accounts_alone(self, kept, state):
         kept.grow()
-        for call in (kept.service.get(OTHER, "router"), kept.service.resolve(OTHER, "router@1")):
+        for call in (
+            kept.service.get(OTHER, "router"),
+            kept.family_models.resolve(OTHER, "router@1"),
+        ):
             with pytest.raises(errors.NotFoundError):
                 asyncio.run(call)
         assert asyncio.run(kept.service.page(OTHER)).data == []
@@ -165,8 +168,8 @@ class TestLife:
         kept.service.tick()
         second = kept.models()[1]
         assert kept.lineage().models[second].base == OTHER_BASE
-        assert asyncio.run(kept.service.base_of(LOCAL, "router")) == OTHER_BASE
-        assert asyncio.run(kept.service.base_of(LOCAL, "router@1")) == BASE
+        assert asyncio.run(kept.family_models.base_of(LOCAL, "router")) == OTHER_BASE
+        assert asyncio.run(kept.family_models.base_of(LOCAL, "router@1")) == BASE
         asked = []
         plan = kept.plans.plan
 
@@ -180,7 +183,7 @@ class TestLife:
             told = kept.service.estimate_continue(LOCAL, "router", EstimateContinue(base=base))
             assert asyncio.run(told).price_usd == "0"
         kept.post("roll_back", "router", to="router@1", discard=["router@2"])
-        assert asyncio.run(kept.service.base_of(LOCAL, "router")) == BASE
+        assert asyncio.run(kept.family_models.base_of(LOCAL, "router")) == BASE
         job = kept.job(kept.resume())
         assert (job.base, job.parent) == (BASE, kept.models()[0])
         assert asked == [(OTHER_BASE, False), (OTHER_BASE, False), (BASE, True), (BASE, False)]
@@ -354,7 +357,7 @@ class TestSwitching:
         kept.grow(n_models=2)
         kept.post("switch", "router", on=False)
         kept.post("roll_back", "router", to="router@1", discard=["router@2"])
-        first, second = asyncio.run(kept.service.models(LOCAL))
+        first, second = asyncio.run(kept.family_models.models(LOCAL))
         assert (first.id, first.status, first.lora) == ("router@1", "ready", kept.models()[0])
         assert (first.family, first.model_name, first.version) == (BASE, "router", 1)
         assert first.decision_price_nano == "3"
@@ -362,7 +365,7 @@ class TestSwitching:
         assert (second.status, second.parent) == ("discarded", first.lora)
         assert second.discarded_at == kept.clock.at
         assert len({first.evaluation_key, second.evaluation_key}) == 2
-        assert asyncio.run(kept.service.describe_model(LOCAL, "router@2")) == second
+        assert asyncio.run(kept.family_models.describe_model(LOCAL, "router@2")) == second
         for name, error in [
             ("router", errors.InvalidReferenceError),
             (kept.models()[0], errors.NotFoundError),
@@ -371,19 +374,19 @@ class TestSwitching:
             ("router@x", errors.InvalidReferenceError),
         ]:
             with pytest.raises(error):
-                asyncio.run(kept.service.describe_model(LOCAL, name))
+                asyncio.run(kept.family_models.describe_model(LOCAL, name))
 
     def test_readiness_loads_nothing(self, kept):
         kept.grow()
-        ready = asyncio.run(kept.service.readiness(LOCAL, "router"))
+        ready = asyncio.run(kept.family_models.readiness(LOCAL, "router"))
         assert (ready.model, ready.ready) == ("router", True)
         kept.engines.held.clear()
         n_loads = len(kept.engines.loads)
-        ready = asyncio.run(kept.service.readiness(LOCAL, "router"))
+        ready = asyncio.run(kept.family_models.readiness(LOCAL, "router"))
         assert (ready.ready, ready.reason) == (False, "model_not_ready")
         assert len(kept.engines.loads) == n_loads
         with pytest.raises(errors.ModelOffError):
-            asyncio.run(kept.service.readiness(LOCAL, "router@1"))
+            asyncio.run(kept.family_models.readiness(LOCAL, "router@1"))
 
 
 class TestRollback:
@@ -439,7 +442,10 @@ class TestDeletion:
         kept.grow()
         kept.post("switch", "router", on=False)
         kept.post("delete", "router", dataset_id="ds_1", latest=kept.models()[0])
-        for call in (kept.service.get(LOCAL, "router"), kept.service.resolve(LOCAL, "router")):
+        for call in (
+            kept.service.get(LOCAL, "router"),
+            kept.family_models.resolve(LOCAL, "router"),
+        ):
             with pytest.raises(errors.FamilyDeletedError):
                 asyncio.run(call)
         with pytest.raises(errors.FamilyExistsError):
@@ -464,7 +470,7 @@ class TestTime:
     def test_a_family_nobody_calls_switches_itself_off(self, kept):
         kept.grow()
         kept.clock.at += 6 * DAY
-        kept.service.note_use("local", "router")
+        kept.family_models.note_use("local", "router")
         kept.tick_after(6 * DAY)
         assert kept.resolve("router")
         kept.tick_after(2 * DAY)
@@ -476,7 +482,7 @@ class TestTime:
         kept.clock.at += 10
         before = kept.lineages.read_now("local").revision
         for _ in range(50):
-            kept.service.note_use("local", "router")
+            kept.family_models.note_use("local", "router")
             kept.clock.at += 0.01
         kept.tick_after(1)
         kept.state.write_now(lambda connection: None)
@@ -489,13 +495,13 @@ class TestTime:
     def test_a_use_that_came_in_time_counts_though_it_is_written_late(self, kept):
         kept.grow()
         kept.clock.at += 7 * DAY
-        kept.service.note_use("local", "router")
+        kept.family_models.note_use("local", "router")
         kept.state.write_now(lambda connection: None)
         kept.service.tick()
         assert kept.get().switched_on
 
     def test_a_use_of_what_is_gone_is_dropped(self, kept):
-        kept.service.note_use("local", "nothing")
+        kept.family_models.note_use("local", "nothing")
         kept.state.write_now(lambda connection: None)
         assert kept.lineage().families == {}
 

@@ -90,6 +90,7 @@ RULED = {
     "labeling",
     "ledger",
     "maps",
+    "models",
     "outbox",
     "people",
     "prompt_tuning",

@@ -271,13 +271,13 @@ class Lineages(RuleBasedStateMachine):
             wanted = self.reference.call(one)
         except RefusedError as error:
             with pytest.raises(SteelyardError) as caught:
-                asyncio.run(self.kept.service.resolve(LOCAL, name))
+                asyncio.run(self.kept.family_models.resolve(LOCAL, name))
             _check_code(caught.value, error)
             return
-        resolved = asyncio.run(self.kept.service.resolve(LOCAL, name))
+        resolved = asyncio.run(self.kept.family_models.resolve(LOCAL, name))
         assert resolved.model.ref == ref_of(wanted)
         self.reference.use(one)
-        self.kept.service.note_use("local", name)
+        self.kept.family_models.note_use("local", name)
         self.kept.state.write_now(lambda connection: None)
         self._wait(1.0)
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from steelyard.errors import EngineUnavailableError, NotFoundError
-from steelyard.families.base_models import describe_base, list_bases, readiness_of_base
+from steelyard.models.base_models import describe_base, list_bases, readiness_of_base
 from steelyard.scoring.protocol import EngineStatus
 from steelyard.serving.registry import HostedModel, ModelRegistry
 from support.factories import make_request_dict

@@ -35,12 +35,13 @@ from steelyard.families.lineage.lineage import (
 )
 from steelyard.families.lineage.plan import TuningPlan
 from steelyard.families.lineage_store import Applied, Command, LineageStore
-from steelyard.families.models_service import ResolvedModel
-from steelyard.families.models_wire import DeleteModelQuery
+from steelyard.families.lineage_writes import LineageWrites
 from steelyard.families.service import FamilyService
 from steelyard.families.tables import fine_tunes
 from steelyard.families.wire import ContinueRows, Family, LoadState
 from steelyard.jobs.store import PendingJob, set_of_run, set_runner
+from steelyard.models.service import FamilyModels, ResolvedModel
+from steelyard.models.wire import DeleteModelQuery
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.serving.registry import ModelRegistry
 from steelyard.storage import State
@@ -185,15 +186,9 @@ class Kept:
             wake=self._wake,
             now=self.clock,
         )
-        self.service = FamilyService(
-            state,
-            self.lineages,
-            KeyedWrites(state, now=self.clock),
-            self.plans,
-            bases,
-            tariff=tariff,
-            warm_wait_s=0.0,
-        )
+        writes = LineageWrites(self.lineages, KeyedWrites(state, now=self.clock), warm_wait_s=0.0)
+        self.service = FamilyService(self.lineages, writes, self.plans, bases, tariff=tariff)
+        self.family_models = FamilyModels(state, self.lineages, writes, bases)
 
     def _wake(self) -> None:
         self.wakes += 1
@@ -233,7 +228,8 @@ class Kept:
         """Call a route of the service that writes."""
         route = _WRITES[what]
         parts = re.findall(r"{(\w+)}", route)
-        services, path = {FamilyService: self.service}, dict(zip(parts, names, strict=True))
+        services: dict[type, Any] = {FamilyService: self.service, FamilyModels: self.family_models}
+        path = dict(zip(parts, names, strict=True))
         query = DeleteModelQuery(**body) if what == "delete_model" else None
         sent = None if query else body
         return send_now(route, services, sent, caller=caller, key=key, query=query, **path)
@@ -333,7 +329,7 @@ class Kept:
         return asyncio.run(self.service.get(LOCAL, name))
 
     def resolve(self, name: str) -> ResolvedModel:
-        return asyncio.run(self.service.resolve(LOCAL, name))
+        return asyncio.run(self.family_models.resolve(LOCAL, name))
 
     def evaluate(
         self, adapter: str, evaluation_id: str = "eval_1", *, status: str | None = None

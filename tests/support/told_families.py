@@ -10,9 +10,9 @@ import msgspec
 from steelyard.datasets.wire import Dataset
 from steelyard.evaluations.wire import Evaluation, JobRecord
 from steelyard.families.fine_tune_wire import FineTuneEstimate, Job, JobEvents
-from steelyard.families.models_wire import Model, ModelList
 from steelyard.families.wire import Family, FamilyList
 from steelyard.maps.wire import DatasetMap
+from steelyard.models.wire import Model, ModelList
 from support.family_data import family, job
 
 ESTIMATE = {

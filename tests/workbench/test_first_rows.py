@@ -10,8 +10,8 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 
 import steelyard
 from steelyard.client.model_choices import list_choices
-from steelyard.families.models_wire import ModelList
 from steelyard.families.wire import FamilyList
+from steelyard.models.wire import ModelList
 from steelyard_workbench.pages.playground import PlaygroundPage
 from steelyard_workbench.playground.saving import find_takers
 from steelyard_workbench.session import Session

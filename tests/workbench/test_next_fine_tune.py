@@ -12,7 +12,7 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 
 from steelyard.errors import TooManyRowsError
 from steelyard.families.fine_tune_wire import FineTuneEstimate
-from steelyard.families.models_wire import ModelList
+from steelyard.models.wire import ModelList
 from steelyard_workbench.components.confirmation import Confirmation
 from steelyard_workbench.families.next_fine_tune import NextFineTune
 from steelyard_workbench.pages.families import FamiliesPage

@@ -19,7 +19,6 @@ from steelyard.dialects.openai import routes as decisions
 from steelyard.dialects.systemone import routes as systemone
 from steelyard.discovery import routes as discovery
 from steelyard.evaluations import routes as evaluations
-from steelyard.families import model_routes as models
 from steelyard.families import routes as families
 from steelyard.families.fine_tuning import routes as fine_tuning
 from steelyard.http import routes as http_routes
@@ -35,6 +34,7 @@ from steelyard.http.transfers import RECEIVED_BYTES, SENT_BYTES, Transfers
 from steelyard.ids import new_id
 from steelyard.labeling import routes as labeling
 from steelyard.maps import routes as maps
+from steelyard.models import routes as models
 from steelyard.people import operator_routes as operator
 from steelyard.people import routes as people
 from steelyard.prompt_tuning import routes as prompt_tuning

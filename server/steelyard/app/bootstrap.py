@@ -60,12 +60,11 @@ from steelyard.evaluations.frontier import EvaluationFrontier
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.evaluations.service import EvaluationService
 from steelyard.families import fine_tune_store as fine_tune_rows
-from steelyard.families.calls import TunedCalls
-from steelyard.families.evaluated import EvaluatedFamilies
 from steelyard.families.fine_tuning.files import FineTuneFiles
 from steelyard.families.fine_tuning.service import FineTuneJobs
 from steelyard.families.lineage.fees import Tariff
 from steelyard.families.lineage_store import LineageStore
+from steelyard.families.lineage_writes import LineageWrites
 from steelyard.families.service import FamilyService
 from steelyard.families.store import dataset_of_family
 from steelyard.jobs.child import WorkerChild
@@ -77,6 +76,9 @@ from steelyard.labeling.service import LabelingJobs
 from steelyard.labeling.sources import LabelingSources
 from steelyard.labeling.teachers import Teachers
 from steelyard.maps import store as map_rows
+from steelyard.models.calls import TunedCalls
+from steelyard.models.evaluated import EvaluatedFamilies
+from steelyard.models.service import FamilyModels
 from steelyard.operations.service import LEASE_GRACE_S, OperationLog
 from steelyard.people.account_service import OwnAccount
 from steelyard.people.export_service import AccountExports
@@ -213,6 +215,7 @@ def open_service(
             operator=Operator(on.state, accounts, purchases, on.models),
             purchases=purchases,
             families=families.families,
+            family_models=families.models,
             exports=AccountExports(
                 on.state,
                 own=own_account,
@@ -222,7 +225,7 @@ def open_service(
                 purchases=purchases,
                 datasets=datasets,
                 rows=dataset_rows,
-                families=families.families,
+                models=families.models,
                 answers=answers,
                 retention_days=settings.retention_days,
             ),
@@ -333,6 +336,7 @@ class _Families:
 
     lineages: LineageStore
     families: FamilyService
+    models: FamilyModels
     fine_tunes: FineTuneJobs
     calls: TunedCalls
     evaluated: EvaluatedFamilies
@@ -345,15 +349,11 @@ def _tariff_of(settings: Settings) -> Tariff:
 def _open_families(on: Foundation, datasets: DatasetService, wake: Callable[[], None]) -> _Families:
     settings, tuned = on.settings, open_tuned(on)
     lineages = LineageStore(on.state, lambda: rules_of_lineages(on), engines=tuned, wake=wake)
+    writes = LineageWrites(lineages, on.writes, warm_wait_s=settings.warm_wait_s)
     families = FamilyService(
-        on.state,
-        lineages,
-        on.writes,
-        rows_to_tune_on(on),
-        on.models,
-        tariff=_tariff_of(settings),
-        warm_wait_s=settings.warm_wait_s,
+        lineages, writes, rows_to_tune_on(on), on.models, tariff=_tariff_of(settings)
     )
+    models = FamilyModels(on.state, lineages, writes, on.models)
     datasets.register_reader(families.reader_of)
     datasets.register_families(dataset_of_family)
     # Before the engines that it may ask for models.
@@ -364,10 +364,11 @@ def _open_families(on: Foundation, datasets: DatasetService, wake: Callable[[], 
         explain=on.state.explain,
     )
     on.closing.callback(ticker.close)
-    calls = TunedCalls(families, tuned, on.models, warm_wait_s=settings.warm_wait_s)
+    calls = TunedCalls(models, tuned, on.models, warm_wait_s=settings.warm_wait_s)
     return _Families(
         lineages,
         families,
+        models,
         FineTuneJobs(on.state, lineages, on.writes, on.frames("fine_tunes")),
         calls,
         EvaluatedFamilies(on.models, lineages, tuned, calls=calls),
@@ -500,7 +501,7 @@ def _open_discovery(on: Foundation, families: _Families, teachers: Teachers) -> 
         limits,
         tariff=_tariff_of(on.settings),
         hour_nano=on.settings.keep_warm_price,
-        models=[families.families.models],
+        models=[families.models.models],
         warnings=[full_queues(limits, families.fine_tunes.waiting)],
         teachers=teachers.available,
         training_available=True,

@@ -22,7 +22,6 @@ from steelyard.decision_log.archive.run import ArchiveRuns
 from steelyard.decision_log.tables import feedback
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.evaluations.run import EvaluationRuns
-from steelyard.families.evaluated import EvaluatedFamilies
 from steelyard.families.fine_tuning.bases import TrainerBases
 from steelyard.families.fine_tuning.held_out import HeldOutEvaluations
 from steelyard.families.fine_tuning.run import FineTuneRuns
@@ -30,6 +29,7 @@ from steelyard.families.lineage_store import LineageStore
 from steelyard.jobs.runtime import JobRuntime
 from steelyard.labeling.run import LabelingRuns
 from steelyard.maps.run import MapRuns
+from steelyard.models.evaluated import EvaluatedFamilies
 from steelyard.prompt_tuning.run import PromptTuningRuns
 from steelyard.prompt_tuning.writing import find_writer
 from steelyard.serving.base import ModelLoader, NamedModelLoader, further_sources

@@ -30,6 +30,7 @@ from steelyard.labeling.service import LabelingJobs
 from steelyard.labeling.sources import LabelingSources
 from steelyard.labeling.teachers import Teachers
 from steelyard.maps.service import DatasetMaps
+from steelyard.models.service import FamilyModels
 from steelyard.people.account_service import OwnAccount
 from steelyard.people.export_service import AccountExports
 from steelyard.people.key_service import Keys
@@ -101,6 +102,7 @@ class ApiServices:
     sessions: Sessions
     sign_ins: SignIns
     families: FamilyService
+    family_models: FamilyModels
     shadows: Shadows
     usage: UsageService
     webhooks: Webhooks

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from steelyard.client import Client
     from steelyard.errors import SteelyardError
     from steelyard.families.fine_tune_wire import FineTuneEstimate, Job
-    from steelyard.families.models_wire import Model
     from steelyard.families.wire import Family
+    from steelyard.models.wire import Model
     from steelyard.shadows.wire import ShadowReport
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])

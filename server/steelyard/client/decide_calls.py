@@ -23,7 +23,7 @@ from steelyard.decisions.wire import DecisionInput, EstimateResponse, ImageInput
 from steelyard.dialects.openai.wire import DecisionsResponse
 from steelyard.dialects.systemone.wire import QuestionInput, SystemOneResponse, TranslateResponse
 from steelyard.discovery.wire import Discovery
-from steelyard.families.models_wire import Model, ModelList, ModelReadiness
+from steelyard.models.wire import Model, ModelList, ModelReadiness
 from steelyard.serving.health_wire import Health, Readiness
 from steelyard.serving.recipes_wire import RecipeList
 from steelyard.wire.queries import ExportFormat

@@ -18,7 +18,6 @@ from steelyard.client.calls import (
 )
 from steelyard.errors import InvalidRequestError, Violation
 from steelyard.families.fine_tune_wire import FineTuneEstimate, Job
-from steelyard.families.models_wire import Model
 from steelyard.families.wire import (
     Continue,
     DeletedFamily,
@@ -27,6 +26,7 @@ from steelyard.families.wire import (
     FamilyList,
     Hyperparameters,
 )
+from steelyard.models.wire import Model
 from steelyard.shadows.wire import EndedShadow, Shadow, ShadowReport
 
 _PATH = "/v1/families"

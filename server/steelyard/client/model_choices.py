@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct
 
-from steelyard.families.models_wire import GONE, Model, ModelList
 from steelyard.families.wire import Family, FamilyList
+from steelyard.models.wire import GONE, Model, ModelList
 
 ChoiceKind = Literal["family", "base", "connected", "route", "number"]
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from steelyard.caller import Caller
 from steelyard.discovery.wire import Availability, Discovery, DiscoveryWarning, Pricing
-from steelyard.families.base_models import describe_base
 from steelyard.families.fine_tuning.service import Waiting
 from steelyard.families.lineage.fees import Tariff
-from steelyard.families.models_wire import Model
 from steelyard.labeling.wire import TeacherList
 from steelyard.ledger.money import to_usd
+from steelyard.models.base_models import describe_base
+from steelyard.models.wire import Model
 from steelyard.serving.recipes import recipes
 from steelyard.serving.recipes_wire import RecipeList
 from steelyard.serving.registry import HostedModel, ModelRegistry

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from steelyard.families.models_wire import Model
+from steelyard.models.wire import Model
 from steelyard.serving.recipes_wire import Recipe
 
 

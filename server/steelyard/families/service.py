@@ -53,7 +53,7 @@ from steelyard.families.lineage.rollback import roll_back
 from steelyard.families.lineage.switching import switch_family
 from steelyard.families.lineage.warmth import keep_family_warm
 from steelyard.families.lineage_store import Applied, Command, LineageStore
-from steelyard.families.models_service import FamilyModels
+from steelyard.families.lineage_writes import LineageWrites
 from steelyard.families.serializers import family_to_wire, fine_tune_to_wire
 from steelyard.families.wire import (
     Continue,
@@ -72,32 +72,31 @@ from steelyard.families.wire import (
 )
 from steelyard.ids import new_id
 from steelyard.ledger.money import to_usd
-from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
+from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.operations.write import Write
 from steelyard.serving.registry import ModelRegistry
-from steelyard.storage import State
 from steelyard.wire.violations import BODY
 
 #: Seconds that a family's page waits for the price of its next fine-tune.
 _PRICE_WAIT_S = 0.5
 
 
-class FamilyService(FamilyModels):
-    """Answers for the families of every account, and for their models."""
+class FamilyService:
+    """Answers for the families of every account."""
 
     def __init__(
         self,
-        state: State,
         lineages: LineageStore,
-        writes: KeyedWrites,
+        writes: LineageWrites,
         plans: TuningRows,
         bases: ModelRegistry,
         *,
         tariff: Tariff | None = None,
-        warm_wait_s: float = 10.0,
     ) -> None:
-        super().__init__(state, lineages, writes, bases, warm_wait_s=warm_wait_s)
+        self._lineages = lineages
+        self._writes = writes
         self._plans = plans
+        self._bases = bases
         self._tariff = tariff or Tariff()
 
     async def start(self, write: Write, request: StartFamily) -> Job:
@@ -241,11 +240,7 @@ class FamilyService(FamilyModels):
                 lineage, name, conditions, dataset_id=request.dataset_id, latest=request.latest
             )
 
-        return await self._write(write, command, lambda *_: DeletedFamily(id=name))
-
-    def note_use(self, account_id: str, name: str) -> None:
-        """Move the idle clock of a family or a number that was called; returns at once."""
-        self._lineages.note_use(account_id, name)
+        return await self._writes.once(write, command, lambda *_: DeletedFamily(id=name))
 
     def tick(self) -> None:
         """Do what is due on every account, blocking; see ``LineageStore.tick``."""
@@ -406,7 +401,7 @@ class FamilyService(FamilyModels):
             mark_dataset_used(connection, order.plan.dataset_id, applied.conditions.now)
             return fine_tune_to_wire(applied.lineage.jobs[order.id])
 
-        return await self._write(write, command, tell, window_s=SECONDS_A_DAY)
+        return await self._writes.once(write, command, tell, window_s=SECONDS_A_DAY)
 
     async def _change_family(self, write: Write, name: str, command: Command) -> Family:
         def tell(_: Connection, applied: Applied) -> Family:
@@ -414,7 +409,9 @@ class FamilyService(FamilyModels):
             return family_to_wire(applied.lineage, family, applied.conditions)
 
         # Given again, the command says what to do about a model that cannot be loaded.
-        return await self._loading(write.caller, lambda: self._write(write, command, tell))
+        return await self._writes.loading(
+            write.caller, lambda: self._writes.once(write, command, tell)
+        )
 
 
 def _basis_of(lineage: Lineage, family: TunedFamily, asked: str | None = None) -> TuningBasis:

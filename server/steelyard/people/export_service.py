@@ -24,7 +24,7 @@ from steelyard.datasets.wire import Dataset, DatasetsQuery
 from steelyard.decision_log.answers import StoredAnswers
 from steelyard.decision_log.store import ObservedDecision, Wanted
 from steelyard.errors import GoneError, NotFoundError
-from steelyard.families.service import FamilyService
+from steelyard.models.service import FamilyModels
 from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.people.account_service import OwnAccount
 from steelyard.people.member_service import Members
@@ -64,7 +64,7 @@ class AccountExports:
         purchases: PurchaseService,
         datasets: DatasetService,
         rows: DatasetRows,
-        families: FamilyService,
+        models: FamilyModels,
         answers: StoredAnswers,
         retention_days: float,
     ) -> None:
@@ -78,7 +78,7 @@ class AccountExports:
         self._purchases = purchases
         self._datasets = datasets
         self._rows = rows
-        self._families = families
+        self._models = models
 
     async def export(self, caller: Caller) -> Iterator[bytes]:
         """Return the pieces of an account's archive, which block while they are made."""
@@ -114,7 +114,7 @@ class AccountExports:
         )
         yield "ledger.csv", self._purchases.ledger_csv(caller)
         yield "decisions.jsonl", self._answers(caller)
-        for model in ask(self._families.models(caller)):
+        for model in ask(self._models.models(caller)):
             yield f"models/{_safe(model.id)}.json", [_json(model)]
         for is_archived in (False, True):
             yield from self._datasets_of(caller, ask, is_archived)

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from steelyard.errors import NoNewDataError, NoNewRowsError
-from steelyard.families.continuing import continue_state, continue_to_wire
-from steelyard.families.fine_tuning.plan import TuningBasis, TuningBounds
 from steelyard.families.fine_tuning.rows import TuningRows
-from steelyard.families.lineage import Lineage
+from steelyard.families.lineage.continuing import continue_state, continue_to_wire
+from steelyard.families.lineage.lineage import Lineage
+from steelyard.families.lineage.plan import TuningBasis, TuningBounds
 from steelyard.scoring.hashing import WordCounter
 from support.dataset_rows import OUTCOMES, make_rows
 from support.lineage_cases import at, grow

@@ -13,8 +13,8 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.families.fine_tune_wire import FineTuneEstimate, Job
-from steelyard.families.models_wire import Model
 from steelyard.families.wire import Family
+from steelyard.models.wire import Model
 from steelyard_workbench.components.numbers import is_free
 from steelyard_workbench.families.changes import adapter_of
 from steelyard_workbench.families.start_form import show_estimate

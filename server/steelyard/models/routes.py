@@ -7,8 +7,12 @@ import functools
 from msgspec import structs
 
 from steelyard import errors
-from steelyard.families.base_models import describe_base, list_bases, readiness_of_base
-from steelyard.families.models_wire import (
+from steelyard.families.wire import DeletedModel, KeepModelWarm, SwitchModel
+from steelyard.http.routing import REVIEWERS, Access, Call, Route
+from steelyard.ledger.max_price import priced
+from steelyard.models.base_models import describe_base, list_bases, readiness_of_base
+from steelyard.models.service import FamilyModels
+from steelyard.models.wire import (
     GONE,
     DeleteModelQuery,
     Model,
@@ -16,16 +20,12 @@ from steelyard.families.models_wire import (
     ModelName,
     ModelReadiness,
 )
-from steelyard.families.service import FamilyService
-from steelyard.families.wire import DeletedModel, KeepModelWarm, SwitchModel
-from steelyard.http.routing import REVIEWERS, Access, Call, Route
-from steelyard.ledger.max_price import priced
 from steelyard.serving.registry import ModelRegistry
 
 
 async def get_models(call: Call) -> ModelList:
     """Return every model."""
-    tuned = await call.service(FamilyService).models(call.caller)
+    tuned = await call.service(FamilyModels).models(call.caller)
     listed = list_bases(call.service(ModelRegistry))
     named = [
         ModelName(name=model.id, description=model.description, release_date=model.release_date)
@@ -41,7 +41,7 @@ async def get_model(call: Call) -> Model:
     hosted = call.service(ModelRegistry).find(name)
     if hosted is not None:
         return describe_base(hosted)
-    return await call.service(FamilyService).describe_model(call.caller, name)
+    return await call.service(FamilyModels).describe_model(call.caller, name)
 
 
 async def get_model_ready(call: Call) -> ModelReadiness:
@@ -50,14 +50,14 @@ async def get_model_ready(call: Call) -> ModelReadiness:
     hosted = call.service(ModelRegistry).find(name)
     if hosted is not None:
         return readiness_of_base(hosted)
-    return await call.service(FamilyService).readiness(call.caller, name)
+    return await call.service(FamilyModels).readiness(call.caller, name)
 
 
 async def delete_model(call: Call) -> DeletedModel:
     """Delete a model of a family."""
     query: DeleteModelQuery = call.query
-    families = call.service(FamilyService)
-    return await families.delete_model(call.write, call.path["model"], query.adapter)
+    models = call.service(FamilyModels)
+    return await models.delete_model(call.write, call.path["model"], query.adapter)
 
 
 _TAGS = ("models",)
@@ -130,7 +130,7 @@ ROUTES = (
     _route(
         method="POST",
         path="/v1/models/{model}/switch",
-        use=lambda call: call.service(FamilyService).switch_model(
+        use=lambda call: call.service(FamilyModels).switch_model(
             call.write, call.path["model"], call.body
         ),
         summary="Switch a model's own switch on, which loads and probes it first, or off.",
@@ -148,7 +148,7 @@ ROUTES = (
     _route(
         method="POST",
         path="/v1/models/{model}/keep-warm",
-        use=lambda call: call.service(FamilyService).keep_model_warm(
+        use=lambda call: call.service(FamilyModels).keep_model_warm(
             call.write, call.path["model"], call.body
         ),
         summary="Keep a model loaded between calls through its own switch, or stop.",

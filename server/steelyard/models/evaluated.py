@@ -10,12 +10,12 @@ from sqlalchemy import Connection
 
 from steelyard.caller import Caller
 from steelyard.evaluations.models import EvaluatedModel, no_model
-from steelyard.families.calls import TunedCalls
 from steelyard.families.lineage.lineage import FamilyModel
 from steelyard.families.lineage.references import require_ready
 from steelyard.families.lineage_store import LineageStore
 from steelyard.families.store import StoredLineage, find_tuned_model
 from steelyard.families.tuned import TunedModels, tuned_evaluation_key
+from steelyard.models.calls import TunedCalls
 from steelyard.serving.decide import unknown_model
 from steelyard.serving.registry import HostedModel, ModelRegistry
 

@@ -50,7 +50,7 @@ class Resolved(Protocol):
 
 
 class Names(Protocol):
-    """What names mean; ``steelyard.families.service.FamilyService`` is one."""
+    """What names mean; ``steelyard.models.service.FamilyModels`` is one."""
 
     async def resolve(self, caller: Caller, name: str) -> Resolved:
         """Return the model that answers calls to a name of the caller's, or refuse the call."""

@@ -6,7 +6,7 @@ import datetime as dt
 
 from msgspec import UNSET
 
-from steelyard.families.models_wire import Model, ModelList, ModelName, ModelReadiness
+from steelyard.models.wire import Model, ModelList, ModelName, ModelReadiness
 from steelyard.serving.registry import HostedModel, ModelRegistry
 from steelyard.wire.limits import MAX_DECISIONS
 

@@ -17,9 +17,9 @@ from msgspec import UNSET
 from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.decisions.validation import read_request
-from steelyard.families.calls import TunedCall, TunedCalls
 from steelyard.families.lineage.lineage import FamilyModel
 from steelyard.families.tuned import TunedModels
+from steelyard.models.calls import TunedCall, TunedCalls
 from steelyard.scoring.protocol import Scorer
 from steelyard.serving.decide import Prepared
 from steelyard.serving.fallback import Attempts, UnansweredError, candidates_of

@@ -11,16 +11,16 @@ from sqlalchemy import Connection
 from steelyard.datasets.store import DatasetRow, find_dataset
 from steelyard.families.fine_tune_wire import JobMetrics
 from steelyard.families.lineage.lineage import Conditions, FamilyModel, Lineage
-from steelyard.families.models_wire import (
+from steelyard.families.serializers import model_to_wire
+from steelyard.families.store import StoredLineage
+from steelyard.families.tuned import tuned_evaluation_key
+from steelyard.models.wire import (
     AvailabilityReason,
     EvaluatedDataset,
     EvaluationSet,
     Model,
     ModelReadiness,
 )
-from steelyard.families.serializers import model_to_wire
-from steelyard.families.store import StoredLineage
-from steelyard.families.tuned import tuned_evaluation_key
 from steelyard.serving.registry import HostedModel, ModelRegistry
 
 

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
-from msgspec import Struct
 from sqlalchemy import Connection
 
 from steelyard.caller import Caller
 from steelyard.errors import (
-    EngineUnavailableError,
     InvalidReferenceError,
     ModelUnavailableError,
-    ModelWarmingError,
     NotFoundError,
 )
-from steelyard.families.directory import TunedDirectory, datasets_of
 from steelyard.families.lineage.deletion import delete_model
 from steelyard.families.lineage.draft import LineageChange
 from steelyard.families.lineage.lineage import (
@@ -34,24 +29,18 @@ from steelyard.families.lineage.references import (
     parse_reference,
     resolve_call,
 )
-from steelyard.families.lineage.switching import NotLoadedError, switch_model
+from steelyard.families.lineage.switching import switch_model
 from steelyard.families.lineage.warmth import keep_model_warm
 from steelyard.families.lineage_store import Applied, Command, LineageStore
-from steelyard.families.models_wire import Model, ModelReadiness
+from steelyard.families.lineage_writes import LineageWrites
 from steelyard.families.store import StoredLineage
 from steelyard.families.wire import DeletedModel, KeepModelWarm, SwitchModel
-from steelyard.operations.idempotency import KeyedWrites
+from steelyard.models.directory import TunedDirectory, datasets_of
+from steelyard.models.wire import Model, ModelReadiness
 from steelyard.operations.write import Write
 from steelyard.serving.decide import unknown_model
 from steelyard.serving.registry import ModelRegistry
 from steelyard.storage import State
-
-#: How often a command is given again after a model was loaded for it.
-_MAX_LOADS = 3
-#: How long the answer of a write is kept for its key, in seconds, when nothing else is said.
-SECONDS_AN_HOUR = 3600.0
-
-Told = TypeVar("Told", bound=Struct)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,17 +59,14 @@ class FamilyModels:
         self,
         state: State,
         lineages: LineageStore,
-        writes: KeyedWrites,
+        writes: LineageWrites,
         bases: ModelRegistry,
-        *,
-        warm_wait_s: float,
     ) -> None:
         self._state = state
         self._lineages = lineages
         self._writes = writes
         self._bases = bases
         self._directory = TunedDirectory(bases)
-        self._warm_wait_s = warm_wait_s
 
     async def switch_model(self, write: Write, reference: str, request: SwitchModel) -> Model:
         """Switch a model's own switch on or off."""
@@ -119,7 +105,7 @@ class FamilyModels:
         def command(lineage: Lineage, conditions: Conditions) -> LineageChange:
             return delete_model(lineage, reference, conditions, adapter=adapter)
 
-        return await self._write(write, command, lambda *_: DeletedModel(id=reference))
+        return await self._writes.once(write, command, lambda *_: DeletedModel(id=reference))
 
     async def models(self, caller: Caller) -> list[Model]:
         """Return every tuned model of the account, also those that are gone, by family and number."""
@@ -173,53 +159,9 @@ class FamilyModels:
         family = find_family(lineage, name)
         return base_under(lineage, family, family.served or parent_of(lineage, family))
 
-    async def _loading(self, caller: Caller, give: Callable[[], Awaitable[Told]]) -> Told:
-        """Run a command, and again once the model that it needs has loaded."""
-        for _ in range(_MAX_LOADS):
-            try:
-                return await give()
-            except NotLoadedError as error:
-                await self._load(caller, error)
-        raise ModelWarmingError("The model is loaded and let go of again; try again in a moment.")
-
-    async def _load(self, caller: Caller, error: NotLoadedError) -> None:
-        stored = await self._lineages.read(caller.account_id)
-        model, artifact = (
-            stored.lineage.models.get(error.adapter),
-            stored.artifacts.get(error.adapter),
-        )
-        engines = self._lineages.engines
-        if engines is None or model is None or artifact is None:
-            raise error
-        try:
-            await engines.ensure(model, artifact, self._warm_wait_s)
-        except EngineUnavailableError:
-            if engines.states().get(error.adapter) != "failed":
-                raise
-
-    async def _write(
-        self,
-        write: Write,
-        command: Command,
-        tell: Callable[[Connection, Applied], Told],
-        *,
-        window_s: float = SECONDS_AN_HOUR,
-    ) -> Told:
-        written: list[Applied] = []
-        caller = write.caller
-
-        def work(connection: Connection) -> Told:
-            applied = self._lineages.apply_in(
-                connection, caller.account_id, command, key_id=caller.key_id
-            )
-            told = tell(connection, applied)
-            written[:] = [applied]
-            return told
-
-        told = await self._writes.once(write, work, window_s=window_s)
-        for applied in written:
-            self._lineages.follow(applied)
-        return told
+    def note_use(self, account_id: str, name: str) -> None:
+        """Move the idle clock of a family or a number that was called; returns at once."""
+        self._lineages.note_use(account_id, name)
 
     async def _change_model(self, write: Write, reference: str, command: Command) -> Model:
         def tell(connection: Connection, applied: Applied) -> Model:
@@ -228,7 +170,9 @@ class FamilyModels:
             datasets = datasets_of(connection, write.caller.account_id, stored.lineage, [model])
             return self._directory.tell(stored, model, applied.conditions, datasets)
 
-        return await self._loading(write.caller, lambda: self._write(write, command, tell))
+        return await self._writes.loading(
+            write.caller, lambda: self._writes.once(write, command, tell)
+        )
 
     async def _models_to_wire(
         self, caller: Caller, stored: StoredLineage, models: Sequence[FamilyModel]
