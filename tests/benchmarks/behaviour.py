@@ -14,9 +14,9 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from models import add_also, add_arguments, load_model, models_asked
 
 import steelyard
+from models import add_also, add_arguments, load_model, models_asked
 from steelyard.client import Client
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.training.behaviour.figures import Answer, Figure, answer_all, figures
@@ -82,8 +82,8 @@ def answerers(options: argparse.Namespace) -> dict[str, Callable[[RenderedReques
     for path in options.checkpoint:
         import torch
 
+        from steelyard.training.base.behaviours import answerer
         from steelyard.training.base.checkpoints import read_scorer
-        from steelyard.training.behaviour.in_training import answerer
 
         label = f"{path.parent.name}/{path.name}"
         found[label] = answerer(

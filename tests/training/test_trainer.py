@@ -16,6 +16,7 @@ import torch
 
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base import anchor as anchor_module
+from steelyard.training.base import behaviours
 from steelyard.training.base import model as model_module
 from steelyard.training.base.augment import plain_examples
 from steelyard.training.base.batches import make_batches, make_item
@@ -25,7 +26,6 @@ from steelyard.training.base.compare_starts import Judge
 from steelyard.training.base.mixture import Mixture, load_mixture, read_rows
 from steelyard.training.base.model import PackedScorer
 from steelyard.training.base.trainer import LOG, Recipe, Trainer
-from steelyard.training.behaviour import in_training
 from steelyard.training.behaviour.everyday import everyday_figures, everyday_requests
 from steelyard.training.behaviour.figures import figures
 from steelyard.training.behaviour.rows import make_rows, read_domains
@@ -194,12 +194,12 @@ def test_the_log_has_losses_against_tokens(make_trainer) -> None:
 
 def test_validations_ask_the_behaviour_suite(make_trainer, monkeypatch, tokenizer) -> None:
     few = make_rows(read_domains()[:2])
-    monkeypatch.setattr(in_training, "make_rows", lambda: few)
+    monkeypatch.setattr(behaviours, "make_rows", lambda: few)
     lines: list[dict[str, Any]] = []
     trainer = make_trainer(report=lines.append, tokens=2 * STEP, behaves=True)
     trainer.run()
     [found] = [line["behaviour"] for line in lines if "validation" in line]
-    again = in_training.behaviours(trainer.model, tokenizer, trainer.autocast)
+    again = behaviours.behaviours(trainer.model, tokenizer, trainer.autocast)
     assert found == pytest.approx(again, nan_ok=True)
     right = [np.eye(len(row.outcomes))[row.right] for row in few]
     assert set(found) == {one.name for one in figures(few, right)}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from steelyard.client import Client
-    from steelyard.serving.routed.declared import DeclaredRoute
+    from steelyard.serving.connected.declared_route import DeclaredRoute
     from steelyard.serving.routed.fitting import Bound
     from steelyard.serving.routed.report import RouteReport
     from steelyard.serving.routed.walking import Side
@@ -90,7 +90,7 @@ def fit(
     import datetime as dt
 
     from steelyard.serving.connected.declared import check_name, read_file, write_routes
-    from steelyard.serving.routed.declared import DeclaredRoute, RouteStep
+    from steelyard.serving.connected.declared_route import DeclaredRoute, RouteStep
     from steelyard.serving.routed.fitting import fit_thresholds
     from steelyard.serving.routed.report import report_on
 
@@ -190,7 +190,7 @@ def _prices(
     client: Client, names: Sequence[str], route: str, routes: Mapping[str, DeclaredRoute]
 ) -> dict[str, int]:
     """Return the price of an input token of each model, in nano-USD, in the order to ask."""
-    from steelyard.serving.routed.declared import MAX_STEPS
+    from steelyard.serving.connected.declared_route import MAX_STEPS
 
     asked = [name.strip() for name in names]
     if len(set(asked)) != len(asked) or not 2 <= len(asked) <= MAX_STEPS:

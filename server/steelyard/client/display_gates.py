@@ -10,8 +10,16 @@ from msgspec import UNSET
 
 from steelyard.client.display import table_html
 from steelyard.client.drawings import Interval, draw_intervals
-from steelyard.evaluations.gate_reasons import SHOWN_SLICES, measure_of, name_of, paired_change
-from steelyard.evaluations.gate_wire import BeforeAfter, Gate, GateGroup, GateSlice
+from steelyard.evaluations.gate_wire import (
+    SHOWN_SLICES,
+    BeforeAfter,
+    Gate,
+    GateGroup,
+    GateSlice,
+    measure_of,
+    name_of,
+    paired_change,
+)
 from steelyard.wire.shown import to_frame, to_html
 
 _AGAINST = {"parent": "the model it was trained from", "base": "the base model"}

@@ -12,8 +12,7 @@ from msgspec import UNSET
 
 from steelyard.client.display_gates import intervals_of
 from steelyard.client.drawings import Series, draw_cells, draw_intervals, draw_plane
-from steelyard.evaluations.gate_reasons import measure_of
-from steelyard.evaluations.gate_wire import Gate
+from steelyard.evaluations.gate_wire import Gate, measure_of
 from steelyard.evaluations.wire import (
     ConfusionMatrix,
     CostCurve,

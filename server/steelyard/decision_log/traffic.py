@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from steelyard.calibration.bins import N_BINS, FloatArray, bin_totals
 from steelyard.calibration.intervals import proportion_interval
 from steelyard.decision_log.wire import DecisionBucket, DecisionGroup, DecisionSummary, ServerErrors
-from steelyard.decisions.kinds import ABSTAIN
+from steelyard.decisions.wire import ABSTAIN
 from steelyard.wire.measures import Measure, ReliabilityRow
 
 #: The most groups of a summary; the smaller ones are counted.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 #: The outcomes of every binary decision, in the order of its probabilities.
 BINARY_NAMES = ("yes", "no")
-#: The action that sends a decision to a person; no outcome and no other action may have its name.
-ABSTAIN = "abstain"
 
 
 @dataclass(frozen=True, slots=True)

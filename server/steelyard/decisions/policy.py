@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any, overload
 
-from steelyard.decisions.kinds import ABSTAIN
-from steelyard.decisions.wire import MAX_ACTIONS
+from steelyard.decisions.wire import ABSTAIN, MAX_ACTIONS
 from steelyard.wire.violations import Path, Violations, show
 
 #: The older spelling's fields.

@@ -14,10 +14,10 @@ from functools import cached_property
 from typing import Any
 
 from steelyard.decisions.images import check_ids
-from steelyard.decisions.kinds import ABSTAIN, BINARY_NAMES, Decision, Outcomes
+from steelyard.decisions.kinds import BINARY_NAMES, Decision, Outcomes
 from steelyard.decisions.policy import POLICY_FIELDS, read_policy
 from steelyard.decisions.rendering import render_value
-from steelyard.decisions.wire import DecideRequest, Kind
+from steelyard.decisions.wire import ABSTAIN, DecideRequest, Kind
 from steelyard.wire.limits import MAX_DECISIONS, MAX_OUTCOMES, MIN_OUTCOMES
 from steelyard.wire.payloads import INLINE_BYTES, open_payload
 from steelyard.wire.violations import BODY, Path, Violations, show

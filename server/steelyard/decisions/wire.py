@@ -15,6 +15,9 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from steelyard.wire.limits import MAX_DECISIONS, MAX_PLAYGROUND_DECISIONS
 from steelyard.wire.shown import Shown
 
+#: The action that sends a decision to a person; no outcome and no other action may have its name.
+ABSTAIN = "abstain"
+
 Kind = Literal["single", "binary", "ordinal"]
 
 #: Every kind of decision.

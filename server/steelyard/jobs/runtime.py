@@ -20,6 +20,7 @@ from steelyard.errors import InternalError, SteelyardError
 from steelyard.jobs.store import PendingJob
 from steelyard.jobs.work import LostRunError, Run, Work
 from steelyard.storage import State
+from steelyard.tracing.attributes import Attributes
 
 _log = logging.getLogger(__name__)
 
@@ -233,7 +234,7 @@ class JobRuntime:
 
 
 def _step(work: Work, run: Run) -> bool:
-    told: tracing.Attributes = {
+    told: Attributes = {
         "steelyard.job.id": run.job.id,
         "steelyard.job.attempt": run.job.attempt,
     }

@@ -6,18 +6,17 @@ import threading
 from array import array
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.scoring.packing import lay_out_text
 from steelyard.scoring.passes import NO_DECISION, NO_POOL, WIDTH, no_past, pass_inputs
-from steelyard.scoring.rows import SUMMED, fill_rows, groups_of, windows_of
+from steelyard.scoring.rows import SUMMED, Tokens, fill_rows, groups_of, windows_of
 
 if TYPE_CHECKING:
     from steelyard.scoring.engine import PassEngine
-    from steelyard.scoring.lower import LowerLayers
 
 #: Vectors kept, 1.5 kB each, and the tokens of a text, at most, for its vector to be: a long one,
 #: four bytes a token, is asked once as a rule. With its two special tokens such a text's sum is made
@@ -26,6 +25,16 @@ MAX_VECTORS, MAX_KEPT_TOKENS = 65_536, SUMMED - 2
 #: Tokens of a pass: what they need then stays in the cache of a core. Passes of 4,096 take a third
 #: more time a token, and several times the memory.
 PASS_TOKENS = 512
+
+
+class LowerReader(Protocol):
+    """Reads tokens in the layers below the context, as ``steelyard.scoring.lower`` does."""
+
+    apart: int
+
+    def read(self, units: Sequence[Tokens]) -> list[Tokens]:
+        """Return blocks that listen to no other, with their states."""
+        ...
 
 
 class OutcomeVectors:
@@ -38,7 +47,7 @@ class OutcomeVectors:
         self,
         engine: PassEngine,
         max_vectors: int = MAX_VECTORS,
-        lower: LowerLayers | None = None,
+        lower: LowerReader | None = None,
     ) -> None:
         self._engine, self._lower = engine, lower
         self._past = no_past(lower.apart if lower else 0)

@@ -48,6 +48,7 @@ from steelyard.errors import (
 from steelyard.serving.decide import Prepared
 from steelyard.serving.registry import HostedModel, ModelRegistry, Scores
 from steelyard.serving.routed.hosting import ModelRoute
+from steelyard.tracing.attributes import Attributes
 
 #: The reason given for a model that was passed over without an attempt.
 RECENTLY_UNAVAILABLE = "recently_unavailable"
@@ -310,7 +311,7 @@ def _order(candidates: tuple[Answerer, ...]) -> list[Answerer]:
     return healthy or list(candidates)
 
 
-def _told(answer: DecideResponse) -> tracing.Attributes:
+def _told(answer: DecideResponse) -> Attributes:
     """Return what a trace says of an answer (OpenInference): nothing that was asked, no outcome."""
     decisions = list(answer.decisions.values())
     return {

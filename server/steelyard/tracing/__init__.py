@@ -8,11 +8,12 @@ of OpenTelemetry is imported, and a span is one check.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from steelyard.settings import InvalidSettingError, read_variable
+from steelyard.tracing.attributes import Attributes
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
@@ -27,8 +28,6 @@ _FLUSH_S = 3.0
 _OFF: AbstractContextManager[None] = nullcontext()
 #: What opens the spans of this process; ``None`` while traces are off, which costs one look.
 recorder: Spans | None = None
-
-Attributes = Mapping[str, str | int | float | Sequence[str] | Sequence[int] | Sequence[float]]
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, Statu
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from steelyard.settings import read_variable
-from steelyard.tracing import Attributes
+from steelyard.tracing.attributes import Attributes
 from steelyard.version import __version__
 
 #: Headers that carry a trace from one server to the next (W3C Trace Context).

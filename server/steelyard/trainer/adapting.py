@@ -39,8 +39,8 @@ from torch import Tensor, nn
 from steelyard.decisions.rendering import RenderedDecision
 from steelyard.scoring.assets import BaseFiles, read_base_files
 from steelyard.scoring.merging import LINEARS, Pair, base_hashes, check_base, read_adapter
-from steelyard.trainer.lora import OnStep
 from steelyard.trainer.merging import is_written, write_merged
+from steelyard.trainer.progress import OnStep
 from steelyard.trainer.rows import TuningRow
 from steelyard.trainer.units import (
     Unit,

@@ -5,12 +5,13 @@ What is here can be imported without torch; the loop is ``steelyard.trainer.adap
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import util
 from pathlib import Path
 from typing import Literal
 
 from steelyard.errors import TrainingUnavailableError
+from steelyard.trainer.progress import OnStep
 from steelyard.trainer.rows import TuningRow
 
 #: Rows of a step.
@@ -22,10 +23,6 @@ TUNING_LEARNING_RATE = 3e-3
 MAX_RANK = 16
 #: Packages that adapting needs, by the names they are imported under.
 NEEDED = ("torch", "peft", "onnx")
-
-#: Called after every step with its number from 1, the loss that it lowered (the mean over its rows,
-#: before the step) and its learning rate.
-OnStep = Callable[[int, float, float], None]
 
 
 def lacking_for_lora() -> str | None:

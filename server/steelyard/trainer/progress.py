@@ -16,6 +16,9 @@ from steelyard.trainer.task import ProgramPhase, Progress
 from steelyard.wire.decoding import decode
 from steelyard.wire.training import CurvePoint
 
+#: Called after every step with its number from 1, the loss that it lowered (the mean over its rows,
+#: before the step) and its learning rate.
+OnStep = Callable[[int, float, float], None]
 #: Seconds between two reports within a phase.
 _EVERY_S = 1.0
 #: The most points of a curve.

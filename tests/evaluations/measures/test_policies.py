@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steelyard.decisions.kinds import ABSTAIN as RESERVED
 from steelyard.decisions.policy import Policy, choose_action
+from steelyard.decisions.wire import ABSTAIN as RESERVED
 from steelyard.errors import InvalidRequestError
 from steelyard.evaluations.measures.policies import (
     ABSTAIN,

@@ -20,7 +20,7 @@ from steelyard.serving.connected.declared import (
     write_models,
     write_routes,
 )
-from steelyard.serving.routed.declared import DeclaredRoute, RouteStep
+from steelyard.serving.connected.declared_route import DeclaredRoute, RouteStep
 from steelyard.settings import InvalidSettingError, read_settings
 from support.dataset_rows import ROUTE, make_row_dict, make_rows
 from support.error_shape import assert_canonical_error

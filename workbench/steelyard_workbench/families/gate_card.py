@@ -12,8 +12,7 @@ from msgspec import UNSET, structs
 from panel.viewable import Viewable
 
 from steelyard.client.display_gates import GATE_COLUMNS, group_rows
-from steelyard.evaluations.gate_reasons import measure_of
-from steelyard.evaluations.gate_wire import Gate, GateGroup, GateSlice
+from steelyard.evaluations.gate_wire import Gate, GateGroup, GateSlice, measure_of
 from steelyard.evaluations.measures.gate import (
     BELOW_BASELINE,
     EARLIER_ALLOWANCE,

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from steelyard.durable import write_atomically
-from steelyard.serving.routed.declared import DeclaredRoute
+from steelyard.serving.connected.declared_route import DeclaredRoute
 from steelyard.settings import InvalidSettingError, read_variable
 from steelyard.wire.decoding import convert
 from steelyard.wire.names import FOREIGN_PREFIX

@@ -25,6 +25,7 @@ from steelyard.serving.connected.declared import (
     file_version,
     read_file,
 )
+from steelyard.serving.connected.declared_route import DeclaredRoute
 from steelyard.serving.connected.hub import HubEngine, HubWire
 from steelyard.serving.connected.queue import ConnectedQueue, Loop
 from steelyard.serving.connected.systemone import SystemOneWire
@@ -34,7 +35,6 @@ from steelyard.serving.judge.engine import JudgeEngine
 from steelyard.serving.judge.pool import JudgePool
 from steelyard.serving.judge.wire import GgufWire
 from steelyard.serving.registry import HostedModel
-from steelyard.serving.routed.declared import DeclaredRoute
 from steelyard.settings import InvalidSettingError, Settings, home_of
 
 if TYPE_CHECKING:

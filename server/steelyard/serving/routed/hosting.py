@@ -13,10 +13,10 @@ from steelyard.decisions.kinds import Decision
 from steelyard.decisions.tokens import count_input_tokens
 from steelyard.decisions.wire import DecideResponse, DecisionResult, RouteEntry
 from steelyard.scoring.protocol import ScoredDecision
+from steelyard.serving.connected.declared_route import DeclaredRoute
 from steelyard.serving.connected.hosting import ConnectedModels
 from steelyard.serving.decide import DecideLimits, DecideService, Prepared
 from steelyard.serving.registry import HostedModel
-from steelyard.serving.routed.declared import DeclaredRoute
 from steelyard.serving.routed.queue import HostedStep, RouteQueue
 
 

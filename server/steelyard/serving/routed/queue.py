@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
 
-from steelyard.decisions.kinds import ABSTAIN
 from steelyard.decisions.policy import choose_action
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
+from steelyard.decisions.wire import ABSTAIN
 from steelyard.errors import DeadlineExceededError, EngineUnavailableError
 from steelyard.scoring.batching import ScoreFuture
 from steelyard.scoring.protocol import ScoredDecision

@@ -7,7 +7,7 @@ from collections import Counter
 from msgspec import Struct
 
 from steelyard.errors import InvalidRequestError
-from steelyard.serving.routed.declared import DeclaredRoute
+from steelyard.serving.connected.declared_route import DeclaredRoute
 from steelyard.serving.routed.fitting import MIN_DECISIONS
 from steelyard.serving.routed.walking import Figures, Side, model_figures, route_figures
 

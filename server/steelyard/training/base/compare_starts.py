@@ -21,6 +21,7 @@ from steelyard.calibration.temperature import TemperatureTable, fit_temperature_
 from steelyard.decisions.rendering import RenderedRequest, render_context
 from steelyard.training.base.augment import plain_examples
 from steelyard.training.base.beginning import begin
+from steelyard.training.base.behaviours import answerer
 from steelyard.training.base.calibrate import CalibrationSet, calibration_set
 from steelyard.training.base.mixture import Row, load_mixture, read_rows
 from steelyard.training.base.options import FOLDER, NEW_FOLDER, mixture_option, status_option
@@ -28,7 +29,6 @@ from steelyard.training.base.start import STARTS
 from steelyard.training.base.trainer import PRECISIONS, Recipe, Trainer
 from steelyard.training.behaviour.everyday import everyday_figures
 from steelyard.training.behaviour.figures import Answer
-from steelyard.training.behaviour.in_training import answerer
 
 #: One line for each start and round: what its answers to unseen questions say of it.
 JUDGED = "judged.jsonl"

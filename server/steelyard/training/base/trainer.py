@@ -19,11 +19,11 @@ from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base.anchor import Anchor
 from steelyard.training.base.augment import augment, plain_examples
 from steelyard.training.base.batches import ROW_LENGTHS, Item, make_batches, make_item
+from steelyard.training.base.behaviours import behaviours
 from steelyard.training.base.checkpoints import CHECKPOINT
 from steelyard.training.base.mixture import Mixture, Row
 from steelyard.training.base.model import NEW_PARTS, PackedScorer, soft_cross_entropy
 from steelyard.training.base.teacher import Teacher
-from steelyard.training.behaviour.in_training import behaviours
 
 LOG = "log.jsonl"
 PRECISIONS = ("bfloat16", "float32")
