@@ -28,7 +28,7 @@ from workloads import make_context, make_payload
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from steelyard.app.bootstrap import open_service
-from steelyard.app.job_runtime import KEPT_BY
+from steelyard.app.rooms import names_of_decisions
 from steelyard.app.services import ApiServices
 from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.decision_log.archive.files import ArchiveFiles
@@ -115,7 +115,7 @@ def make_homes(homes: dict[str, Path], options: argparse.Namespace) -> dict[str,
     files = ArchiveFiles(open_store(homes[ARCHIVE] / "frames", "decision_log"))
     with closing(open_state(f"sqlite:///{copy}")) as state:
         Archiving(state, after_days=1, retention_days=_RETENTION_DAYS).tick()
-        runs = ArchiveRuns(state, files, KEPT_BY, lambda: None)
+        runs = ArchiveRuns(state, files, names_of_decisions(), lambda: None)
         while jobs := state.read_now(runs.pending):
             job = dataclasses.replace(jobs[0], runner=state.instance)
             state.write_now(lambda connection, job=job: runs.claim(connection, job))

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 from machine import describe_machine
-from models import load_model
 from quality_tables import text_table
 from speed import cpu_ms, recorded_passes
 from workloads import CONTEXTS, make_context, make_payload
 
+from models import load_model
 from steelyard.scoring.assets import read_base_files
 from steelyard.scoring.engine import FLOAT32, INT8, graph_weights
 from steelyard.serving.decide import DecideService

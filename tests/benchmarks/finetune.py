@@ -32,10 +32,10 @@ from finetune_methods import (
 )
 from heldout import LabelledRow, find_sources, read_rows
 from machine import describe_machine
-from models import add_arguments, load_model
 from quality_tables import text_table
 from threadpoolctl import threadpool_limits
 
+from models import add_arguments, load_model
 from steelyard.calibration.intervals import (
     basic_interval,
     mean_interval,

@@ -20,10 +20,10 @@ from pathlib import Path
 import numpy as np
 from heldout import find_sources, read_rows
 from machine import describe_machine
-from models import load_model
 from quality_tables import text_table
 from sklearn.metrics import roc_auc_score
 
+from models import load_model
 from steelyard.calibration.metrics import ece
 from steelyard.calibration.temperature import TemperatureTable, fit_temperature_table
 from steelyard.decisions.kinds import BINARY_NAMES

@@ -21,12 +21,12 @@ import numpy as np
 import onnx
 import onnxruntime
 from machine import describe_machine
-from models import load_model
 from onnx import TensorProto, helper, numpy_helper
 from quality_tables import text_table
 from speed import recorded_passes
 from workloads import CONTEXTS, make_context, make_payload
 
+from models import load_model
 from steelyard.scoring.assets import read_base_files
 from steelyard.scoring.engine import INT8, graph_weights
 from steelyard.serving.decide import DecideService

@@ -20,9 +20,9 @@ from biencoder import BiEncoder, find_weights, similarity_tops
 from estimates import Estimate, Sample, mean_figures
 from heldout import LabelledRow, distracted, find_sources, read_rows
 from machine import describe_machine
-from models import add_also, add_arguments, load_model, models_asked
 from quality_tables import engine_table, quality_table, reliability_text
 
+from models import add_also, add_arguments, load_model, models_asked
 from steelyard.calibration.intervals import N_RESAMPLES
 from steelyard.calibration.metrics import (
     decision_brier_scores,

@@ -23,10 +23,10 @@ import numpy as np
 import platformdirs
 from engines import Measured, Run, measure, record
 from machine import describe_machine
-from models import load_model
 from quality_tables import text_table
 from workloads import CONTEXTS
 
+from models import load_model
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.remote.triton_address import parse_address
 from steelyard.scoring.remote.triton_engine import TritonEngine

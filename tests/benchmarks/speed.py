@@ -18,10 +18,10 @@ from typing import Any
 import msgspec
 import numpy as np
 from machine import describe_machine, gemm_peak_gflops
-from models import add_arguments, load_model
 from quality_tables import text_table
 from workloads import CONTEXTS, OUTCOMES, QUESTIONS, make_context, make_payload
 
+from models import add_arguments, load_model
 from steelyard.serving.decide import DecideService
 
 #: Multiplications and additions that the encoder's matrices spend on one token.

@@ -17,10 +17,11 @@ import pytest
 from sqlalchemy import func, select
 
 from jobs.workers import wait_for
-from steelyard.app.job_runtime import KEPT_BY, open_worker
+from steelyard.accounts.store_owner import sweep_owned
+from steelyard.app.job_runtime import open_worker
+from steelyard.app.rooms import names_of_decisions
 from steelyard.app.stored_files import named_in
 from steelyard.caller import Caller
-from steelyard.datasets.store_owner import sweep_owned
 from steelyard.decision_log import answers, series
 from steelyard.decision_log.archive import files as archive_files
 from steelyard.decision_log.archive import run
@@ -161,7 +162,7 @@ def test_what_refers_to_decisions_is_what_keeps_them():
         for key in table.foreign_keys
         if key.column is decisions.c.id
     }
-    assert referring == set(KEPT_BY)
+    assert referring == set(names_of_decisions())
 
 
 def test_files_go_with_their_time_and_their_account(state: State, files: ArchiveFiles):

@@ -18,9 +18,10 @@ from faults.audit import audit
 from faults.processes import MODEL, open_account, serve_process
 from faults.traffic import clients, stop
 from steelyard.app import backup
-from steelyard.app.stored_files import NamedFile, find_files
+from steelyard.app.stored_files import find_files
 from steelyard.cli.main import main
 from steelyard.embedded import Embedded
+from steelyard.room import NamedFile
 from steelyard.settings import InvalidSettingError, read_settings
 from steelyard.storage import open_state
 from steelyard.storage.artifacts import ArtifactStore

@@ -15,8 +15,8 @@ import pytest
 
 from jobs.workers import is_gone, kill, start_job_worker, wait_for
 from steelyard import errors
+from steelyard.accounts.store_owner import sweep_owned
 from steelyard.app.job_runtime import open_worker
-from steelyard.datasets.store_owner import sweep_owned
 from steelyard.evaluations.queries_wire import EvaluationsQuery
 from steelyard.families import fine_tune_store as rows_of_jobs
 from steelyard.families.fine_tune_wire import JobRecordsQuery, JobsQuery

@@ -113,6 +113,7 @@ WORLDLY = {
     "jobs",
     "mcp",
     "operations",
+    "room",
     "scoring",
     "serving",
     "settings",
@@ -125,7 +126,7 @@ WORLDLY = {
     "waiting",
 }
 #: Names of the modules by which a room meets the world.
-AT_THE_EDGE = re.compile(r"(^|_)(routes|run|service|store|tables)$")
+AT_THE_EDGE = re.compile(r"(^|_)(room|routes|run|service|store|tables)$")
 
 
 def packages() -> set[str]:

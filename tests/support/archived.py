@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, insert, select, update
 
-from steelyard.app.job_runtime import KEPT_BY
+from steelyard.app.rooms import names_of_decisions
 from steelyard.caller import Caller
 from steelyard.decision_log.answers import StoredAnswers
 from steelyard.decision_log.archive.files import ArchiveFiles
@@ -184,7 +184,7 @@ def move_all(state: State, files: ArchiveFiles, after_write: Callable[[], object
     """Move every day that is due; something may look after each write of a run."""
     archiving = Archiving(state, after_days=1, retention_days=RETENTION_DAYS, now=lambda: NOW)
     archiving.tick()
-    runs = ArchiveRuns(state, files, KEPT_BY, lambda: None, now=lambda: NOW)
+    runs = ArchiveRuns(state, files, names_of_decisions(), lambda: None, now=lambda: NOW)
     while jobs := state.read_now(runs.pending):
         job = dataclasses.replace(jobs[0], runner=state.instance)
         state.write_now(functools.partial(runs.claim, job=job))

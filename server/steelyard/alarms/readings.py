@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from steelyard.alarms.tracking import ABSTAINED, GAP, LOSS, OUTCOME, P_TOP, RIGHT
 from steelyard.decision_log.traffic import is_right
-from steelyard.decisions.kinds import ABSTAIN
 from steelyard.decisions.wire import ABSTAIN
 from steelyard.wire.decoding import decoder_of
 

@@ -7,20 +7,9 @@ from typing import Any
 from sanic import Sanic
 from sanic.config import Config
 
-from steelyard.accounts import routes as account
-from steelyard.alarms import routes as alarms
 from steelyard.alarms.figures import AlarmFigures
+from steelyard.app.rooms import routes as routes_of_rooms
 from steelyard.app.services import ApiServices
-from steelyard.billing import routes as purchases
-from steelyard.datasets import routes as datasets
-from steelyard.decision_log import routes as decision_log
-from steelyard.decisions.lint import routes as lint
-from steelyard.dialects.openai import routes as decisions
-from steelyard.dialects.systemone import routes as systemone
-from steelyard.discovery import routes as discovery
-from steelyard.evaluations import routes as evaluations
-from steelyard.families import routes as families
-from steelyard.families.fine_tuning import routes as fine_tuning
 from steelyard.http import routes as http_routes
 from steelyard.http.access import TrustedProxies
 from steelyard.http.connection import QuietSignals
@@ -32,48 +21,14 @@ from steelyard.http.pipeline import Drain, begin, finish, pipe
 from steelyard.http.routing import Route
 from steelyard.http.transfers import RECEIVED_BYTES, SENT_BYTES, Transfers
 from steelyard.ids import new_id
-from steelyard.labeling import routes as labeling
-from steelyard.maps import routes as maps
-from steelyard.models import routes as models
-from steelyard.people import operator_routes as operator
-from steelyard.people import routes as people
-from steelyard.prompt_tuning import routes as prompt_tuning
-from steelyard.review import routes as drafts
-from steelyard.serving import routes as decide
+from steelyard.serving.routes import HEALTH_ROUTES
 from steelyard.serving.scorer_metrics import ScorerFigures
-from steelyard.shadows import routes as shadows
-from steelyard.views import routes as views
-from steelyard.webhooks import routes as webhooks
 
-#: Every route. None ends with a slash and none redirects.
+#: Every route: those of rooms, and what a server says of itself. None ends with a slash or redirects.
 ROUTES: tuple[Route, ...] = (
-    *decide.ROUTES,
-    *lint.ROUTES,
-    *decision_log.FEEDBACK_ROUTES,
-    *systemone.ROUTES,
-    *decisions.ROUTES,
-    *decision_log.ROUTES,
-    *discovery.ROUTES,
-    *models.ROUTES,
-    *datasets.ROUTES,
-    *evaluations.ROUTES,
-    *families.ROUTES,
-    *fine_tuning.ROUTES,
-    *datasets.ROW_ROUTES,
-    *drafts.ROUTES,
-    *labeling.ROUTES,
-    *maps.ROUTES,
-    *prompt_tuning.ROUTES,
-    *shadows.ROUTES,
-    *webhooks.ROUTES,
-    *alarms.ROUTES,
-    *views.ROUTES,
-    *account.ROUTES,
-    *purchases.ROUTES,
-    *people.ROUTES,
-    *operator.ROUTES,
+    *routes_of_rooms(),
     *http_routes.DOCUMENTS,
-    *decide.HEALTH_ROUTES,
+    *HEALTH_ROUTES,
     *http_routes.FIGURES,
 )
 

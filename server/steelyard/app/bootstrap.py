@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-
-from sqlalchemy import Connection
 
 from steelyard import tracing
 from steelyard.accounts.rate_limits import RequestLimits, TokenAllowance
@@ -19,6 +16,7 @@ from steelyard.alarms.distances import Distances
 from steelyard.alarms.references import References
 from steelyard.alarms.service import Alarms
 from steelyard.alarms.watching import LOOK_S, Watcher
+from steelyard.app import rooms
 from steelyard.app.counting import open_counting
 from steelyard.app.foundation import (
     Foundation,
@@ -38,29 +36,22 @@ from steelyard.billing.amounts import referral_nano_of
 from steelyard.billing.providers import open_provider
 from steelyard.billing.service import PurchaseService
 from steelyard.billing.topping_up import TopUps
-from steelyard.bulk import store as bulk_rows
 from steelyard.datasets.frames.scanning import load_definitions
 from steelyard.datasets.from_feedback import FeedbackRows
 from steelyard.datasets.row_service import DatasetRows
 from steelyard.datasets.service import DatasetService
-from steelyard.datasets.store_owner import sweep_owned
 from steelyard.datasets.version_service import DatasetAt
 from steelyard.decision_log.answers import StoredAnswers
-from steelyard.decision_log.archive import store as archive_rows
-from steelyard.decision_log.archive.service import Archiving
 from steelyard.decision_log.feedback import FeedbackService
 from steelyard.decision_log.service import DecisionLog
 from steelyard.decision_log.store import record_answer
 from steelyard.dialects.openai.service import OpenAIDecisionService
 from steelyard.dialects.systemone.service import SystemOneService
 from steelyard.discovery.service import DiscoveryService, PublishedLimits, full_queues
-from steelyard.evaluations import store as evaluation_rows
 from steelyard.evaluations.figures import EvaluationFigures
 from steelyard.evaluations.frontier import EvaluationFrontier
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.evaluations.service import EvaluationService
-from steelyard.families import fine_tune_store as fine_tune_rows
-from steelyard.families.fine_tuning.files import FineTuneFiles
 from steelyard.families.fine_tuning.service import FineTuneJobs
 from steelyard.families.lineage.fees import Tariff
 from steelyard.families.lineage_store import LineageStore
@@ -69,13 +60,11 @@ from steelyard.families.service import FamilyService
 from steelyard.families.store import dataset_of_family
 from steelyard.jobs.child import WorkerChild
 from steelyard.jobs.ticker import Ticker
-from steelyard.labeling import store as labeling_rows
 from steelyard.labeling.finalizing import LabelingFinalizer
 from steelyard.labeling.reviewed import LabelingReviews
 from steelyard.labeling.service import LabelingJobs
 from steelyard.labeling.sources import LabelingSources
 from steelyard.labeling.teachers import Teachers
-from steelyard.maps import store as map_rows
 from steelyard.models.calls import TunedCalls
 from steelyard.models.evaluated import EvaluatedFamilies
 from steelyard.models.service import FamilyModels
@@ -85,19 +74,19 @@ from steelyard.people.export_service import AccountExports
 from steelyard.people.operator_service import Operator
 from steelyard.people.session_service import Sessions, note
 from steelyard.people.usage_service import UsageService
-from steelyard.prompt_tuning import store as prompt_tuning_rows
 from steelyard.prompt_tuning.service import PromptTunings
+from steelyard.room import House
 from steelyard.serving.base import ModelLoader, NamedModelLoader
 from steelyard.serving.judge.declaring import declare_judge
 from steelyard.serving.service import DecisionService
 from steelyard.settings import Settings, home_of, read_settings
 from steelyard.shadows.service import Shadows
+from steelyard.storage.artifacts import ArtifactStore
 from steelyard.storage.damage import STATE, DamageNotes
 from steelyard.storage.frame_store import FrameStore
 from steelyard.views.service import Views
 from steelyard.webhooks.sender import WebhookSender
 from steelyard.webhooks.service import Webhooks
-from steelyard.webhooks.store import sweep_deliveries
 from steelyard.wire.hosts import host_names
 
 
@@ -266,29 +255,19 @@ def _open_sweeper(
     watcher: Watcher,
 ) -> None:
     """Remove what is over, and files that no job needs: the worker ends before it would."""
-    fine_tunes = FineTuneFiles(
-        on.state, on.artifacts(), on.frames("fine_tunes"), home_of(on.settings) / "fine_tunes"
+    services: dict[type, object] = {
+        ArtifactStore: on.artifacts(),
+        DatasetService: datasets,
+        Sessions: sessions,
+        Watcher: watcher,
+    }
+    house = House(on.settings, on.state, on.frames, services)
+    sweeper = Sweeper(
+        on.state,
+        operations,
+        retention_days=on.settings.retention_days,
+        further=[sweep(house) for room in rooms.ROOMS for sweep in room.sweeps],
     )
-    retention_days = on.settings.retention_days
-    archiving = Archiving(
-        on.state, after_days=on.settings.archive_after_days, retention_days=retention_days
-    )
-    sweeps: list[Callable[[], object]] = [
-        archiving.tick,
-        functools.partial(
-            sweep_owned, on.state, on.frames("decision_log"), archive_rows.live_files
-        ),
-        datasets.sweep,
-        sessions.sweep,
-        watcher.sweep,
-        functools.partial(evaluation_rows.sweep_predictions, on.state, on.frames("evaluations")),
-        fine_tunes.sweep,
-        functools.partial(labeling_rows.sweep_files, on.state, on.frames("labeling")),
-        functools.partial(map_rows.sweep_files, on.state, on.frames("maps")),
-        functools.partial(bulk_rows.sweep, on.state, on.frames("bulk"), time.time),
-        functools.partial(sweep_deliveries, on.state, time.time),
-    ]
-    sweeper = Sweeper(on.state, operations, retention_days=retention_days, further=sweeps)
     on.closing.callback(sweeper.close)
 
 
@@ -315,19 +294,12 @@ def _open_watcher(on: Foundation, datasets: DatasetService) -> Watcher:
 
 def _open_child(on: Foundation) -> WorkerChild:
     """Return the process that runs jobs; it starts where the settings leave jobs to this server."""
-    has_jobs = functools.partial(on.state.read_now, _has_jobs)
+    has_jobs = functools.partial(on.state.read_now, rooms.has_jobs)
     worker = WorkerChild(dataclasses.asdict(on.settings), has_jobs)
     if on.settings.jobs == "on":
         worker.start()
         on.closing.callback(worker.close)
     return worker
-
-
-def _has_jobs(connection: Connection) -> bool:
-    """Return whether there is a job that has not ended."""
-    files = (archive_rows, bulk_rows)
-    on_datasets = (evaluation_rows, fine_tune_rows, labeling_rows, map_rows, prompt_tuning_rows)
-    return any(room.has_unfinished(connection) for room in (*files, *on_datasets))
 
 
 @dataclass(frozen=True, slots=True)

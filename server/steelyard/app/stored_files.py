@@ -11,29 +11,14 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from steelyard.bulk import store as bulk
-from steelyard.datasets import store as datasets
-from steelyard.decision_log.archive import store as archive
+from steelyard.app.rooms import named_files
 from steelyard.errors import DataDamagedError
-from steelyard.evaluations import store as evaluations
-from steelyard.families import fine_tune_store as fine_tunes
-from steelyard.labeling import store as labeling
-from steelyard.maps import store as maps
+from steelyard.room import NamedFile
 from steelyard.storage.artifacts import files_of_artifact
 from steelyard.storage.frame_store import FrameStore
 
 #: Opens the store of a room's files.
 OpenFrames = Callable[[str], FrameStore]
-
-
-@dataclass(frozen=True, slots=True)
-class NamedFile:
-    """A file that the state names: the room whose store has it, its hash, and what needs it."""
-
-    room: str
-    sha256: str
-    needed_by: str
-    n_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +36,7 @@ Found = tuple[NamedFile, StoredFile | None, str | None]
 
 def named_in(connection: Connection) -> list[NamedFile]:
     """Return the files that a state names, each once; those that artifacts name are in the store."""
-    return list({(one.room, one.sha256): one for one in _named(connection)}.values())
+    return list({(one.room, one.sha256): one for one in named_files(connection)}.values())
 
 
 def find_files(
@@ -87,22 +72,3 @@ def find_files(
                     for sha256 in files_of_artifact(store, name)
                 ]
             yield one, StoredFile(store, name, f"{room}/{name}"), wrong
-
-
-def _named(connection: Connection) -> Iterator[NamedFile]:
-    for manifest in datasets.manifests(connection):
-        needed_by = f"version {manifest.version} of the dataset {manifest.dataset_id}"
-        sizes = {part.sha256: part.bytes for part in manifest.parts}
-        for sha256 in sorted(manifest.files()):
-            yield NamedFile("datasets", sha256, needed_by, sizes.get(sha256))
-    for room, needed_by, live in (
-        ("bulk", "rows that wait for an answer", bulk.live_files),
-        ("decision_log", "the log of decisions", archive.live_files),
-        ("evaluations", "an evaluation", evaluations.live_files),
-        ("fine_tunes", "the held-out rows of a fine-tune", fine_tunes.live_records),
-        ("labeling", "labeling", labeling.live_files),
-        ("maps", "a map", maps.live_files),
-        ("models", "a fine-tuned model", fine_tunes.live_artifacts),
-    ):
-        for sha256 in sorted(live(connection)):
-            yield NamedFile(room, sha256, needed_by)

@@ -12,8 +12,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, select, update
 
+from steelyard.accounts.store_owner import sweep_owned
 from steelyard.bulk.tables import bulk_partitions, bulk_runs
-from steelyard.datasets.store_owner import sweep_owned
 from steelyard.jobs.store import PendingJob
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore

@@ -15,6 +15,7 @@ import msgspec
 from sqlalchemy import Connection
 
 from steelyard import errors
+from steelyard.accounts.store_owner import sweep_owned
 from steelyard.caller import Caller
 from steelyard.datasets.access import require_dataset, require_version
 from steelyard.datasets.definitions import Definition, readiness_of
@@ -43,7 +44,6 @@ from steelyard.datasets.store import (
     set_dataset_archived,
     versions_of,
 )
-from steelyard.datasets.store_owner import sweep_owned
 from steelyard.datasets.version_service import DatasetAt, LabelledRow, read_side
 from steelyard.datasets.versions import Manifest
 from steelyard.datasets.wire import (

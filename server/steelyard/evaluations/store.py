@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, select, update
 
-from steelyard.datasets.store_owner import sweep_owned
+from steelyard.accounts.store_owner import sweep_owned
 from steelyard.datasets.tables import datasets
 from steelyard.evaluations import partitions
 from steelyard.evaluations.tables import evaluation_partitions, evaluation_parts, evaluations

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
-from steelyard.datasets.store_owner import sweep_owned
+from steelyard.accounts.store_owner import sweep_owned
 from steelyard.jobs import store as jobs
 from steelyard.jobs.store import PendingJob
 from steelyard.labeling.tables import labeling_jobs, labeling_parts, labeling_sources

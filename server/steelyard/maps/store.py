@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select, update
 
-from steelyard.datasets.store_owner import sweep_owned
+from steelyard.accounts.store_owner import sweep_owned
 from steelyard.jobs import store as jobs
 from steelyard.jobs.store import UNFINISHED, PendingJob
 from steelyard.maps.progress import decode_made

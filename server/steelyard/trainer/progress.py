@@ -11,7 +11,6 @@ from typing import IO
 import msgspec
 from msgspec import Struct
 
-from steelyard.families.fine_tuning.wire import CurvePoint
 from steelyard.trainer.task import ProgramPhase, Progress
 from steelyard.wire.decoding import decode
 from steelyard.wire.training import CurvePoint

@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Collection
 from pathlib import Path
 
-from steelyard.datasets.store_owner import sweep_owned
+from steelyard.accounts.store_owner import sweep_owned
 from steelyard.families.fine_tune_store import live_artifacts, live_records
 from steelyard.families.tables import fine_tunes
 from steelyard.jobs.store import unfinished

@@ -8,8 +8,8 @@ import msgspec
 
 from steelyard.serving.base import default_name
 from steelyard.serving.connected.declared import ConnectedModel, ModelsFile, read_file, write_file
+from steelyard.serving.connected.declared_route import DeclaredRoute, RouteStep
 from steelyard.serving.judge.gguf import read_header
-from steelyard.serving.routed.declared import DeclaredRoute, RouteStep
 from steelyard.settings import Settings, home_of
 
 #: The names of the judge of the setting ``judge``, and of the route that asks it where it is needed.

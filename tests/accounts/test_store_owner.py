@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.datasets.store_owner import owns
+from steelyard.accounts.store_owner import owns
 from steelyard.evaluations.store import sweep_predictions
 from steelyard.families.fine_tuning.files import FineTuneFiles
 from steelyard.operations.write import Write

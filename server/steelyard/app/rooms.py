@@ -1,0 +1,82 @@
+"""The rooms of the application, in the order in which documents show their routes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import Column, Connection
+
+from steelyard.accounts.room import ROOM as ACCOUNTS
+from steelyard.alarms.room import ROOM as ALARMS
+from steelyard.billing.room import ROOM as BILLING
+from steelyard.bulk.room import ROOM as BULK
+from steelyard.datasets.room import ROOM as DATASETS
+from steelyard.datasets.room import ROWS
+from steelyard.decision_log.room import FEEDBACK
+from steelyard.decision_log.room import ROOM as DECISION_LOG
+from steelyard.decisions.room import ROOM as DECISIONS
+from steelyard.dialects.room import ROOM as DIALECTS
+from steelyard.discovery.room import ROOM as DISCOVERY
+from steelyard.evaluations.room import ROOM as EVALUATIONS
+from steelyard.families.room import ROOM as FAMILIES
+from steelyard.http.routing import Route
+from steelyard.labeling.room import ROOM as LABELING
+from steelyard.maps.room import ROOM as MAPS
+from steelyard.models.room import ROOM as MODELS
+from steelyard.people.room import ROOM as PEOPLE
+from steelyard.prompt_tuning.room import ROOM as PROMPT_TUNING
+from steelyard.review.room import ROOM as REVIEW
+from steelyard.room import NamedFile, Room
+from steelyard.serving.room import ROOM as SERVING
+from steelyard.shadows.room import ROOM as SHADOWS
+from steelyard.views.room import ROOM as VIEWS
+from steelyard.webhooks.room import ROOM as WEBHOOKS
+
+ROOMS: tuple[Room, ...] = (
+    SERVING,
+    DECISIONS,
+    FEEDBACK,
+    DIALECTS,
+    DECISION_LOG,
+    DISCOVERY,
+    MODELS,
+    DATASETS,
+    EVALUATIONS,
+    BULK,
+    FAMILIES,
+    ROWS,
+    REVIEW,
+    LABELING,
+    MAPS,
+    PROMPT_TUNING,
+    SHADOWS,
+    WEBHOOKS,
+    ALARMS,
+    VIEWS,
+    ACCOUNTS,
+    BILLING,
+    PEOPLE,
+)
+
+
+def routes() -> tuple[Route, ...]:
+    """Return the routes of all rooms."""
+    return tuple(route for room in ROOMS for route in room.routes)
+
+
+def has_jobs(connection: Connection) -> bool:
+    """Return whether there is a job that has not ended, of any kind."""
+    return any(kind.has_unfinished(connection) for room in ROOMS for kind in room.jobs)
+
+
+def named_files(connection: Connection) -> Iterator[NamedFile]:
+    """Yield the files that a state names, room by room."""
+    for room in ROOMS:
+        for files in room.files:
+            yield from files(connection)
+
+
+def names_of_decisions() -> tuple[Column[Any], ...]:
+    """Return the columns that name stored decisions, which stay in the state for them."""
+    return tuple(column for room in ROOMS for column in room.decisions)

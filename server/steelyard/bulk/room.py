@@ -1,0 +1,37 @@
+"""The room of partitions of files that workers answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+from steelyard.bulk import store
+from steelyard.evaluations.models import EvaluatedModels
+from steelyard.jobs.work import Work
+from steelyard.room import House, JobKind, Room, files_of
+from steelyard.serving.registry import ModelRegistry
+
+
+def _open_runs(house: House) -> Work:
+    from steelyard.bulk.run import BulkRuns
+
+    return BulkRuns(
+        house.state,
+        house.frames("bulk"),
+        house.get(EvaluatedModels),
+        house.get(ModelRegistry).default.name,
+        deadline_s=house.settings.deadline_s,
+    )
+
+
+def _sweep(house: House) -> Callable[[], object]:
+    return partial(store.sweep, house.state, house.frames("bulk"), time.time)
+
+
+ROOM = Room(
+    name="bulk",
+    jobs=(JobKind(store.has_unfinished, _open_runs),),
+    files=(files_of("bulk", "rows that wait for an answer", store.live_files),),
+    sweeps=(_sweep,),
+)

@@ -1,0 +1,52 @@
+"""The room of stored decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from steelyard.accounts.store_owner import sweep_owned
+from steelyard.decision_log.archive import store
+from steelyard.decision_log.archive.files import ArchiveFiles
+from steelyard.decision_log.archive.service import Archiving
+from steelyard.decision_log.routes import FEEDBACK_ROUTES, ROUTES
+from steelyard.decision_log.tables import feedback
+from steelyard.jobs.work import Work
+from steelyard.room import House, JobKind, Room, files_of
+
+
+def _open_runs(house: House) -> Work:
+    from steelyard.decision_log.archive.run import ArchiveRuns
+
+    return ArchiveRuns(
+        house.state,
+        ArchiveFiles(house.frames("decision_log")),
+        kept_by=house.decisions,
+        sweep_files=_sweep(house),
+    )
+
+
+def _archive(house: House) -> Callable[[], object]:
+    return Archiving(
+        house.state,
+        after_days=house.settings.archive_after_days,
+        retention_days=house.settings.retention_days,
+    ).tick
+
+
+def _sweep(house: House) -> Callable[[], object]:
+    return partial(sweep_owned, house.state, house.frames("decision_log"), store.live_files)
+
+
+ROOM = Room(
+    name="decision_log",
+    nouns=("decisions",),
+    routes=ROUTES,
+    jobs=(JobKind(store.has_unfinished, _open_runs),),
+    files=(files_of("decision_log", "the log of decisions", store.live_files),),
+    sweeps=(_archive, _sweep),
+    decisions=(feedback.c.decision_id,),
+)
+
+#: What really happened; documents show it beside the decide call.
+FEEDBACK = Room(name="feedback", routes=FEEDBACK_ROUTES)

@@ -1,0 +1,12 @@
+"""The room of what a decision is; its one route is the linter's."""
+
+from __future__ import annotations
+
+from steelyard.decisions.lint.routes import ROUTES
+from steelyard.room import Room
+
+ROOM = Room(
+    name="decisions",
+    nouns=("lint",),
+    routes=ROUTES,
+)

@@ -1,0 +1,64 @@
+"""The room of families of tuned models, and of the fine-tunes that grow them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from steelyard.datasets.service import DatasetService
+from steelyard.families import fine_tune_store as store
+from steelyard.families.fine_tuning import routes as fine_tuning
+from steelyard.families.fine_tuning.files import FineTuneFiles
+from steelyard.families.fine_tuning.rows import TuningRows
+from steelyard.families.lineage_store import LineageStore
+from steelyard.families.routes import ROUTES
+from steelyard.jobs.work import Work
+from steelyard.room import House, JobKind, Room, files_of
+from steelyard.serving.base import further_sources
+from steelyard.serving.registry import ModelRegistry
+from steelyard.settings import home_of
+from steelyard.storage.artifacts import ArtifactStore
+
+_FOLDER = "fine_tunes"
+
+
+def _open_runs(house: House) -> Work:
+    from steelyard.families.fine_tuning.bases import TrainerBases
+    from steelyard.families.fine_tuning.held_out import HeldOutEvaluations
+    from steelyard.families.fine_tuning.run import FineTuneRuns
+
+    datasets, models = house.get(DatasetService), house.get(ModelRegistry)
+    return FineTuneRuns(
+        house.state,
+        house.get(LineageStore),
+        house.get(TuningRows),
+        datasets,
+        house.get(ArtifactStore),
+        house.frames(_FOLDER),
+        folder=home_of(house.settings) / _FOLDER,
+        bases=TrainerBases(models, further_sources(house.settings)),
+        find_base=models.find,
+        threads=house.settings.threads,
+        held_out=HeldOutEvaluations(house.frames("evaluations"), datasets, models),
+    )
+
+
+def _sweep(house: House) -> Callable[[], object]:
+    return FineTuneFiles(
+        house.state,
+        house.get(ArtifactStore),
+        house.frames(_FOLDER),
+        home_of(house.settings) / _FOLDER,
+    ).sweep
+
+
+ROOM = Room(
+    name="families",
+    nouns=("fine-tuning",),
+    routes=(*ROUTES, *fine_tuning.ROUTES),
+    jobs=(JobKind(store.has_unfinished, _open_runs),),
+    files=(
+        files_of(_FOLDER, "the held-out rows of a fine-tune", store.live_records),
+        files_of("models", "a fine-tuned model", store.live_artifacts),
+    ),
+    sweeps=(_sweep,),
+)
