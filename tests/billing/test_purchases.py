@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard import errors
-from steelyard.billing import states
+from steelyard.billing import referrals, states
 from steelyard.billing import store as rows
 from steelyard.billing.notices import Card
 from steelyard.billing.providers.manual import ManualProvider

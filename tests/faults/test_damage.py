@@ -21,7 +21,7 @@ import steelyard
 from steelyard.app.foundation import state_path_of
 from steelyard.cli.main import main
 from steelyard.errors import DataDamagedError
-from steelyard.families.ticker import Ticker
+from steelyard.jobs.ticker import Ticker
 from steelyard.settings import InvalidSettingError, read_settings
 from steelyard.storage import open_state
 from steelyard.storage.damage import DamageNotes, damage_of_database
