@@ -39,7 +39,7 @@ def data(server):
 #: figures with words.
 DARK = ("datasets", "playground", "live")
 #: Those of people are looked at in ``test_sign_in``, with somebody signed in.
-PAGES = [entry for entry in ENTRIES if entry.is_for is None]
+PAGES = [entry for entry in ENTRIES if not entry.needs_sign_in]
 
 
 @pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
