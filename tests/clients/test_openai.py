@@ -80,7 +80,7 @@ def test_invalid_request(client: openai.OpenAI):
     error = caught.value
     assert (error.code, error.type) == ("invalid_request", "invalid_request_error")
     assert error.param == "questions[0].choices"
-    assert "has 1 entries; give 2 to 255" in error.message
+    assert "has 1 entry; give 2 to 255" in error.message
 
 
 def test_unknown_model(client: openai.OpenAI):
