@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -112,6 +113,8 @@ def hosted(
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    """Run the loop until a thing of another thread is so."""
-    while not is_so():  # noqa: ASYNC110  a thread tells it, and no event of the loop
+    """Run the loop until a thing of another thread is so, for a minute at most."""
+    ends_at = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < ends_at
         await asyncio.sleep(0.001)

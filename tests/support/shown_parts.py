@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 
@@ -27,3 +28,30 @@ def named(shown: Any, label: str) -> list[Any]:
 def buttons(shown: Any) -> dict[str, Any]:
     """The buttons by their labels."""
     return {one.label: one for one in shown.select(lambda one: hasattr(one, "clicks"))}
+
+
+def opened(page_of: Callable[[Any], Any], session: Any) -> Any:
+    """A page of a session, opened: every part of it without a problem."""
+    page = page_of(session)
+    page.open()
+    assert [part.problem for part in page.parts] == [None] * len(page.parts)
+    return page
+
+
+def lines(page: Any, label: str) -> Any:
+    """The table of a page with a label."""
+    from steelyard_workbench.components.mark_table import MarkTable
+
+    [table] = [one for one in page.__panel__().select(MarkTable) if one.label == label]
+    return table
+
+
+def press(page: Any, label: str) -> None:
+    """Press the button of a page with a label."""
+    press_in(page.__panel__(), label)
+
+
+def press_in(shown: Any, label: str) -> None:
+    """Press the button of a part of a page with a label."""
+    [button] = [one for one in named(shown, label) if hasattr(one, "clicks")]
+    button.clicks += 1

@@ -63,7 +63,7 @@ class StandInDecisions:
         self.may_answer.set()
 
     def check_flood(self, caller: Caller) -> None:
-        """Let everybody go on."""
+        """Allow everybody to go on."""
 
     async def decide(self, write: Write, request: ValidRequest) -> DecideResponse:
         self.calls.append(write)

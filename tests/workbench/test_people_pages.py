@@ -29,7 +29,8 @@ from steelyard.people import mail_service
 from steelyard.storage import open_state
 from support.console import begin_session, code_of
 from support.held_calls import HeldCall, Instead, until_done
-from support.shown_parts import buttons, named, texts, texts_of
+from support.hosting import until
+from support.shown_parts import buttons, lines, named, opened, press, press_in, texts, texts_of
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
@@ -106,31 +107,9 @@ def look(server, state, account):
         client.close()
 
 
-def opened(page_of, session):
-    page = page_of(session)
-    page.open()
-    assert [part.problem for part in page.parts] == [None] * len(page.parts)
-    return page
-
-
 def account_page(session, section="profile"):
     session.param.update(page="account", view=section)
     return opened(AccountPage, session)
-
-
-def lines(page, label):
-    """The lines of a table, and the table."""
-    [found] = [one for one in page.__panel__().select(MarkTable) if one.label == label]
-    return found
-
-
-def press(page, label):
-    press_in(page.__panel__(), label)
-
-
-def press_in(shown, label):
-    [button] = [one for one in named(shown, label) if hasattr(one, "clicks")]
-    button.clicks += 1
 
 
 def letter_to(letters, email):
@@ -346,14 +325,6 @@ def test_other_sessions_are_ended_and_what_was_done_is_in_the_audit(look):
     audit = account_page(session, "audit")
     assert "sessions: ended" in texts_of(audit.__panel__())
     assert "Not for your role" in texts(account_page(look(LEO), "audit").__panel__())
-
-
-async def until(is_so):
-    """Wait for something that threads bring about."""
-    ends_at = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < ends_at
-        await asyncio.sleep(0.01)
 
 
 def test_what_is_sensitive_asks_for_a_code_and_is_then_done_once(look, letters):

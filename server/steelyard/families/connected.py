@@ -70,7 +70,7 @@ class HeadsQueue:
         return self._base.rest_s
 
     def end_rest(self) -> None:
-        """Let the next request try the base."""
+        """Allow the next request to try the base."""
         self._base.end_rest()
 
     def check_room(self, request: RenderedRequest, share: Share = _NOBODY) -> None:

@@ -69,7 +69,7 @@ class WatchedQueue(Queue, Protocol):
         ...
 
     def end_rest(self) -> None:
-        """Let the next request try, though the server is left alone."""
+        """Allow the next request to try, though the server is left alone."""
         ...
 
     def check_room(self, request: RenderedRequest, share: Share = ...) -> None:
@@ -298,7 +298,7 @@ class ModelRegistry:
                 model.warm_up()
 
     def end_rests(self) -> None:
-        """Let servers of connected models be tried that are left alone after failures."""
+        """Allow tries of connected models' servers that are left alone after failures."""
         for model in self._connected():
             model.queue.end_rest()
 

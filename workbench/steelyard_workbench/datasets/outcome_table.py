@@ -96,7 +96,7 @@ class OutcomeTable(Viewer):
         }  # fmt: skip
 
     def take_proposal(self) -> None:
-        """Say of every variant what it is the same as."""
+        """Set of every variant what it is the same as."""
         self._is_filling = True
         for value, first in self.proposed.items():
             self.same[value].value = first

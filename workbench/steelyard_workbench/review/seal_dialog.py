@@ -188,7 +188,7 @@ class SealDialog(Viewer):
 
 
 def _describe_growth(name: str, growth: Continue) -> Viewable:
-    """Say whether a family could continue on the next version, how the gate judges, what is missing."""
+    """Show whether a family could continue on the next version, how the gate judges, what is missing."""
     reasons = " ".join(growth.reasons)
     if growth.state in {"new_data", "retry"}:
         return verdict("good", f"{name} can continue on it.", reasons)

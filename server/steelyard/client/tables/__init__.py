@@ -6,14 +6,13 @@ from steelyard.client.tables.exported import (
     is_exported,
     read_exported,
 )
+from steelyard.client.tables.labels import Label, label_of
 from steelyard.client.tables.mapping import (
     Converted,
-    Label,
     Mapping,
     convert,
     guess_mapping,
     guess_split,
-    label_of,
 )
 from steelyard.client.tables.outcomes import (
     OutcomeEdit,

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections import Counter
 from collections.abc import Mapping as Dict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
+from steelyard.client.tables.cells import label_names, plain, text_of
+from steelyard.client.tables.labels import Label, known_label, label_of
 from steelyard.imports.splits import COLUMNS as SPLIT_COLUMNS
 from steelyard.imports.splits import Side, side_of
 from steelyard.imports.tables import Refused, Table
-from steelyard.wire.limits import MAX_DECISIONS, MAX_OUTCOMES
-
-#: What a column asks: one decision, or, of lists with several names, one of yes and no a name.
-Kind = Literal["single", "binary", "ordinal", "several"]
 
 #: Names of columns that are usually the text, and of those that are usually its label.
 _TEXTS = (
@@ -27,120 +24,10 @@ _TEXTS = (
 _LABELS = ("label", "labels", "category", "class", "intent", "target", "topic", "sentiment", "tag")
 #: Guessed labels: at most so many columns, of at most so many outcomes and so long names.
 _MOST_LABELS, _MOST_GUESSED, _LONGEST_NAME = 8, 100, 80
-_YES = frozenset({"yes", "y", "true", "t", "1"})
-_NO = frozenset({"no", "n", "false", "f", "0"})
-_LEVELS = range(3, 12)
-#: What programs write for no value.
-_NO_VALUES = frozenset({"nan", "null", "#n/a", "<na>"})
 #: Characters of a value that a dataset keeps beside a row, and of its name.
 _LONGEST_BESIDE, _LONGEST_NAME_BESIDE = 512, 64
-#: Characters of a cell that is looked at as a list.
-_LONGEST_LIST = 10_000
 #: Cells that are seldom labels: days and times.
 _DATE = re.compile(r"\d{4}[-/.]\d\d?[-/.]\d\d?([T ].*)?|\d\d?[-/.]\d\d?[-/.]\d{2,4}( .*)?")
-#: Whole numbers as a program wrote them that had blanks among them.
-_WHOLE = re.compile(r"-?\d{1,3}\.0")
-
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A column whose cells are the right outcomes of a decision, or of several.
-
-    Attributes
-    ----------
-    column : str
-        The column.
-    id, question : str
-        The decision's; of several the beginning of theirs, and their question, in which ``{}``
-        stands for the outcome.
-    kind : {"single", "binary", "ordinal", "several"}
-        The decision's; of several each is binary.
-    outcomes : tuple of str
-        The decision's, in order; for ``binary`` yes and no. Of several what each asks for.
-    definition : dict, optional
-        The decision whole, where a dataset has it already.
-    renamed : dict
-        Values of the column to the outcomes that they mean, where those are named otherwise.
-    descriptions : dict
-        Outcomes to what they mean.
-    """
-
-    column: str
-    id: str
-    question: str
-    kind: Kind
-    outcomes: tuple[str, ...]
-    definition: dict[str, Any] | None = None
-    renamed: dict[str, str] = field(default_factory=dict)
-    descriptions: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """The ids of its decisions."""
-        if self.kind != "several":
-            return (self.id,)
-        ids: list[str] = []
-        for outcome in self.outcomes:
-            made = base = f"{self.id[:32]}_{_id_of(outcome)}"[:60]
-            count = 1
-            while made in ids:
-                count += 1
-                made = f"{base}_{count}"
-            ids.append(made)
-        return tuple(ids)
-
-    def decisions(self) -> list[dict[str, Any]]:
-        """Return its decisions as they are sent."""
-        if self.definition is not None:
-            return [self.definition]
-        if self.kind == "several":
-            return [
-                {"id": id_, "kind": "binary", "question": self._question_of(outcome)}
-                for id_, outcome in zip(self.ids, self.outcomes, strict=True)
-            ]
-        sent: dict[str, Any] = {"id": self.id, "kind": self.kind, "question": self.question}
-        if self.kind != "binary":
-            sent["outcomes"] = list(self.outcomes)
-        if self.descriptions and self.kind == "single":
-            sent["outcomes"] = {name: self.descriptions.get(name) for name in self.outcomes}
-        if self.kind == "ordinal":
-            sent["rubric"] = [f"{_words(self.column)}: {level}" for level in self.outcomes]
-        return [sent]
-
-    def _question_of(self, outcome: str) -> str:
-        if "{}" in self.question:
-            return self.question.replace("{}", outcome)
-        return f"{self.question} {outcome}"
-
-    def targets(self, cell: Any) -> dict[str, Any] | None:
-        """Return the right outcomes that a cell names; ``None`` where one is no outcome."""
-        if isinstance(cell, dict):
-            shares = self._merge(cell) if self.renamed else cell
-            return {self.id: shares} if shares.keys() <= set(self.outcomes) else None
-        names = label_names(cell)
-        if self.kind == "several":
-            if not set(names) <= set(self.outcomes):
-                return None
-            pairs = zip(self.ids, self.outcomes, strict=True)
-            return {id_: "yes" if outcome in names else "no" for id_, outcome in pairs}
-        outcome = self._outcome(names[0]) if len(names) == 1 else None
-        return None if outcome is None else {self.id: outcome}
-
-    def _merge(self, shares: dict[str, Any]) -> dict[str, Any]:
-        """Return shares by outcome, with those of values that mean the same added up."""
-        merged: dict[str, Any] = {}
-        for value, share in shares.items():
-            name = self.renamed.get(value, value)
-            merged[name] = (merged.get(name) or 0) + (share or 0)
-        return merged
-
-    def _outcome(self, text: str) -> str | None:
-        if self.kind == "binary":
-            lowered = text.lower().removesuffix(".0")
-            return "yes" if lowered in _YES else "no" if lowered in _NO else None
-        whole = text.removesuffix(".0")
-        text, whole = self.renamed.get(text, text), self.renamed.get(whole, whole)
-        return next((one for one in (text, whole) if one in self.outcomes), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +122,7 @@ def guess_mapping(table: Table, known: Sequence[dict[str, Any]] = ()) -> Mapping
     by_id = {str(one["id"]): one for one in known}
     split = guess_split(table)
     labels = [
-        _known_label(by_id[name]) for name in table.columns if name in by_id and name != context
+        known_label(by_id[name]) for name in table.columns if name in by_id and name != context
     ]
     if not labels:
         guessed = [
@@ -259,45 +146,10 @@ def guess_split(table: Table) -> str | None:
     """Return the column that says of which split each row is, if one does."""
     for name in table.columns:
         if name.strip().lower() in SPLIT_COLUMNS:
-            splits = {text for cell in table.column(name) if (text := _text(cell))}
+            splits = {text for cell in table.column(name) if (text := text_of(cell))}
             if {side_of(split) for split in splits} == {"training", "evaluation"}:
                 return name
     return None
-
-
-def label_of(table: Table, column: str, question: str | None = None) -> Label:
-    """Return a column as the label of a decision whose outcomes are the column's values.
-
-    Raises
-    ------
-    ValueError
-        When its values cannot be outcomes.
-    """
-    values: set[str] = set()
-    is_several = False
-    for cell in table.column(column):
-        names = list(cell) if isinstance(cell, dict) else label_names(cell)
-        is_several = is_several or (len(names) > 1 and not isinstance(cell, dict))
-        values.update(names)
-    if all(map(_WHOLE.fullmatch, values)):
-        values = {value.removesuffix(".0") for value in values}
-    most = MAX_DECISIONS if is_several else MAX_OUTCOMES
-    if not 2 <= len(values) <= most:
-        raise ValueError(
-            f"The column {column!r} has {len(values)} different values; outcomes are 2 to "
-            f"{most}. Name another column as the label."
-        )
-    if is_several:
-        asked = question or f'Does the {_words(column)} "{{}}" fit?'
-        return Label(column, _id_of(column), asked, "several", tuple(sorted(values)))
-    lowered = {value.lower() for value in values}
-    kind: Kind = "single"
-    outcomes = tuple(sorted(values))
-    if lowered <= _YES | _NO and lowered & _YES and lowered & _NO:
-        kind, outcomes = "binary", ("yes", "no")
-    elif len(values) in _LEVELS and all(re.fullmatch(r"-?\d{1,3}", value) for value in values):
-        kind, outcomes = "ordinal", tuple(sorted(values, key=int))
-    return Label(column, _id_of(column), question or _question(column, kind), kind, outcomes)
 
 
 def convert(table: Table, mapping: Mapping) -> Converted:
@@ -391,7 +243,7 @@ def _row(
 
 def _beside(cell: Any) -> Any:
     """Return a cell as metadata has it: lists and objects as JSON; ``None`` for what is too long."""
-    value = _plain(cell)
+    value = plain(cell)
     if isinstance(value, dict | list):
         value = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
     return None if isinstance(value, str) and len(value) > _LONGEST_BESIDE else value
@@ -401,7 +253,7 @@ def _splits(table: Table, mapping: Mapping) -> tuple[list[str | None], list[str]
     """Return the split of each row, and its file where there are several; none where none is told."""
     files = [part.file for part in table.row_parts()] if len(table.parts) > 1 else []
     if mapping.split is not None:
-        return [_text(cell) or None for cell in table.column(mapping.split)], files
+        return [text_of(cell) or None for cell in table.column(mapping.split)], files
     if any(part.split is not None for part in table.parts):
         return [part.split for part in table.row_parts()], files
     return [], files
@@ -440,7 +292,7 @@ def _key(context: Any) -> str:
 
 def _is_cut(cell: Any) -> bool:
     try:
-        json.dumps(_plain(cell), ensure_ascii=False, default=str).encode()
+        json.dumps(plain(cell), ensure_ascii=False, default=str).encode()
     except UnicodeError:
         return True
     return False
@@ -458,7 +310,7 @@ def _targets(
         outcomes = label.targets(cell)
         if outcomes is None:
             return {}, (
-                f"{label.column} is {_text(cell)[:60]!r}, which is no outcome of {label.id}; "
+                f"{label.column} is {text_of(cell)[:60]!r}, which is no outcome of {label.id}; "
                 f"use one of {', '.join(label.outcomes[:8])}."
             )
         targets |= outcomes
@@ -470,14 +322,14 @@ def _targets(
 
 def _context(values: Sequence[Any], names: Sequence[str]) -> Any:
     if len(values) == 1:
-        value = _plain(values[0])
+        value = plain(values[0])
         if isinstance(value, dict | list):
             return value or None
         if isinstance(value, str):
             return value if value.strip() else None
-        return _text(value) or None
-    named = {name: _plain(value) for name, value in zip(names, values, strict=True)}
-    filled = {name: value for name, value in named.items() if _text(value)}
+        return text_of(value) or None
+    named = {name: plain(value) for name, value in zip(names, values, strict=True)}
+    filled = {name: value for name, value in named.items() if text_of(value)}
     return filled or None
 
 
@@ -524,78 +376,3 @@ def _guess_label(table: Table, column: str) -> Label | None:
         return label_of(table, column)
     except ValueError:
         return None  # lists of too many names
-
-
-def _known_label(decision: dict[str, Any]) -> Label:
-    outcomes = decision.get("outcomes") or ("yes", "no")
-    return Label(
-        str(decision["id"]),
-        str(decision["id"]),
-        str(decision["question"]),
-        decision.get("kind", "single"),
-        tuple(map(str, outcomes)),
-        decision,
-    )
-
-
-def _question(column: str, kind: Kind) -> str:
-    words = _words(column)
-    if kind == "binary":
-        return f"{words[:1].upper()}{words[1:]}?"
-    if kind == "ordinal":
-        return f"What is the {words}?"
-    return f"Which {words} fits?"
-
-
-def _words(column: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])|[_\-.]+", " ", column).strip().lower()
-
-
-def _id_of(column: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_-]+", "_", column).strip("_")[:64] or "label"
-
-
-def _plain(value: Any) -> Any:
-    """Return a cell as JSON has it."""
-    if value is None or isinstance(value, str | bool | int | dict | list):
-        return value
-    if isinstance(value, float):
-        return value if value == value and abs(value) != float("inf") else None  # noqa: PLR0124
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def label_names(cell: Any) -> list[str]:
-    """Return the names of outcomes in a cell: of a list each; none where there is no value."""
-    if isinstance(cell, str) and cell[:1] == "[" and (items := _listed(cell)) is not None:
-        cell = items
-    if isinstance(cell, list):
-        texts = (_text(item) for item in cell)
-        return [text for text in dict.fromkeys(texts) if text and text.lower() not in _NO_VALUES]
-    text = _text(cell)
-    return [] if not text or text.lower() in _NO_VALUES else [text]
-
-
-def _listed(cell: str) -> list[Any] | None:
-    """Return a list that a program wrote as text, in JSON or as Python shows it."""
-    if len(cell) > _LONGEST_LIST or not cell.endswith("]"):
-        return None
-    for read in (json.loads, ast.literal_eval):
-        try:
-            value = read(cell)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            continue
-        if isinstance(value, list) and all(isinstance(item, str | int | float) for item in value):
-            return value
-    return None
-
-
-def _text(cell: Any) -> str:
-    """Return a cell as an outcome's name; empty where there is no value."""
-    value = _plain(cell)
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return json.dumps(value) if isinstance(value, dict | list) else str(value).strip()

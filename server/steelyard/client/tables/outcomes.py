@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from steelyard.client.tables.mapping import Label, label_names
+from steelyard.client.tables.cells import label_names
+from steelyard.client.tables.labels import Label
 from steelyard.imports.tables import Table
 
 #: What people write where nothing fits.

@@ -80,7 +80,7 @@ class Breaker:
             await asyncio.sleep(min(left_s, _LOOK_S))
 
     def end_rest(self) -> None:
-        """Let the next request try at once."""
+        """Allow the next request to try at once."""
         if self._open_until is not None and not self._is_trying:
             self._open_until = self._clock()
 

@@ -121,7 +121,7 @@ class ConnectedQueue:
         return self.breaker.rest_s
 
     def end_rest(self) -> None:
-        """Let the next request try, though the server is left alone."""
+        """Allow the next request to try, though the server is left alone."""
         self._loop.call(self.breaker.end_rest)
 
     def check_room(self, request: RenderedRequest, share: Share = _NOBODY) -> None:  # noqa: ARG002

@@ -9,6 +9,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from steelyard.wire.decoding import convert
+
 
 class CatalogueEntry(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A model that can be downloaded."""
@@ -31,4 +33,4 @@ class CatalogueEntry(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 def read_catalogue() -> Mapping[str, CatalogueEntry]:
     """Return the models by name."""
     content = Path(__file__).with_name("catalogue.toml").read_bytes()
-    return msgspec.toml.decode(content, type=dict[str, CatalogueEntry])
+    return convert(msgspec.toml.decode(content), dict[str, CatalogueEntry])

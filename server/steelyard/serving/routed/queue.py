@@ -62,7 +62,7 @@ class RouteQueue:
         return max(step.model.queue.rest_s for step in self._steps)
 
     def end_rest(self) -> None:
-        """Let the next request try every model."""
+        """Allow the next request to try every model."""
         for step in self._steps:
             step.model.queue.end_rest()
 

@@ -1,0 +1,186 @@
+"""Columns whose cells are right outcomes, and the decisions that they label."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from steelyard.client.tables.cells import label_names
+from steelyard.imports.tables import Table
+from steelyard.wire.limits import MAX_DECISIONS, MAX_OUTCOMES
+
+#: What a column asks: one decision, or, of lists with several names, one of yes and no a name.
+Kind = Literal["single", "binary", "ordinal", "several"]
+
+_YES = frozenset({"yes", "y", "true", "t", "1"})
+_NO = frozenset({"no", "n", "false", "f", "0"})
+_LEVELS = range(3, 12)
+#: Whole numbers as a program wrote them that had blanks among them.
+_WHOLE = re.compile(r"-?\d{1,3}\.0")
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A column whose cells are the right outcomes of a decision, or of several.
+
+    Attributes
+    ----------
+    column : str
+        The column.
+    id, question : str
+        The decision's; of several the beginning of theirs, and their question, in which ``{}``
+        stands for the outcome.
+    kind : {"single", "binary", "ordinal", "several"}
+        The decision's; of several each is binary.
+    outcomes : tuple of str
+        The decision's, in order; for ``binary`` yes and no. Of several what each asks for.
+    definition : dict, optional
+        The decision whole, where a dataset has it already.
+    renamed : dict
+        Values of the column to the outcomes that they mean, where those are named otherwise.
+    descriptions : dict
+        Outcomes to what they mean.
+    """
+
+    column: str
+    id: str
+    question: str
+    kind: Kind
+    outcomes: tuple[str, ...]
+    definition: dict[str, Any] | None = None
+    renamed: dict[str, str] = field(default_factory=dict)
+    descriptions: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of its decisions."""
+        if self.kind != "several":
+            return (self.id,)
+        ids: list[str] = []
+        for outcome in self.outcomes:
+            made = base = f"{self.id[:32]}_{_id_of(outcome)}"[:60]
+            count = 1
+            while made in ids:
+                count += 1
+                made = f"{base}_{count}"
+            ids.append(made)
+        return tuple(ids)
+
+    def decisions(self) -> list[dict[str, Any]]:
+        """Return its decisions as they are sent."""
+        if self.definition is not None:
+            return [self.definition]
+        if self.kind == "several":
+            return [
+                {"id": id_, "kind": "binary", "question": self._question_of(outcome)}
+                for id_, outcome in zip(self.ids, self.outcomes, strict=True)
+            ]
+        sent: dict[str, Any] = {"id": self.id, "kind": self.kind, "question": self.question}
+        if self.kind != "binary":
+            sent["outcomes"] = list(self.outcomes)
+        if self.descriptions and self.kind == "single":
+            sent["outcomes"] = {name: self.descriptions.get(name) for name in self.outcomes}
+        if self.kind == "ordinal":
+            sent["rubric"] = [f"{_words(self.column)}: {level}" for level in self.outcomes]
+        return [sent]
+
+    def _question_of(self, outcome: str) -> str:
+        if "{}" in self.question:
+            return self.question.replace("{}", outcome)
+        return f"{self.question} {outcome}"
+
+    def targets(self, cell: Any) -> dict[str, Any] | None:
+        """Return the right outcomes that a cell names; ``None`` where one is no outcome."""
+        if isinstance(cell, dict):
+            shares = self._merge(cell) if self.renamed else cell
+            return {self.id: shares} if shares.keys() <= set(self.outcomes) else None
+        names = label_names(cell)
+        if self.kind == "several":
+            if not set(names) <= set(self.outcomes):
+                return None
+            pairs = zip(self.ids, self.outcomes, strict=True)
+            return {id_: "yes" if outcome in names else "no" for id_, outcome in pairs}
+        outcome = self._outcome(names[0]) if len(names) == 1 else None
+        return None if outcome is None else {self.id: outcome}
+
+    def _merge(self, shares: dict[str, Any]) -> dict[str, Any]:
+        """Return shares by outcome, with those of values that mean the same added up."""
+        merged: dict[str, Any] = {}
+        for value, share in shares.items():
+            name = self.renamed.get(value, value)
+            merged[name] = (merged.get(name) or 0) + (share or 0)
+        return merged
+
+    def _outcome(self, text: str) -> str | None:
+        if self.kind == "binary":
+            lowered = text.lower().removesuffix(".0")
+            return "yes" if lowered in _YES else "no" if lowered in _NO else None
+        whole = text.removesuffix(".0")
+        text, whole = self.renamed.get(text, text), self.renamed.get(whole, whole)
+        return next((one for one in (text, whole) if one in self.outcomes), None)
+
+
+def label_of(table: Table, column: str, question: str | None = None) -> Label:
+    """Return a column as the label of a decision whose outcomes are the column's values.
+
+    Raises
+    ------
+    ValueError
+        When its values cannot be outcomes.
+    """
+    values: set[str] = set()
+    is_several = False
+    for cell in table.column(column):
+        names = list(cell) if isinstance(cell, dict) else label_names(cell)
+        is_several = is_several or (len(names) > 1 and not isinstance(cell, dict))
+        values.update(names)
+    if all(map(_WHOLE.fullmatch, values)):
+        values = {value.removesuffix(".0") for value in values}
+    most = MAX_DECISIONS if is_several else MAX_OUTCOMES
+    if not 2 <= len(values) <= most:
+        raise ValueError(
+            f"The column {column!r} has {len(values)} different values; outcomes are 2 to "
+            f"{most}. Name another column as the label."
+        )
+    if is_several:
+        asked = question or f'Does the {_words(column)} "{{}}" fit?'
+        return Label(column, _id_of(column), asked, "several", tuple(sorted(values)))
+    lowered = {value.lower() for value in values}
+    kind: Kind = "single"
+    outcomes = tuple(sorted(values))
+    if lowered <= _YES | _NO and lowered & _YES and lowered & _NO:
+        kind, outcomes = "binary", ("yes", "no")
+    elif len(values) in _LEVELS and all(re.fullmatch(r"-?\d{1,3}", value) for value in values):
+        kind, outcomes = "ordinal", tuple(sorted(values, key=int))
+    return Label(column, _id_of(column), question or _question(column, kind), kind, outcomes)
+
+
+def known_label(decision: dict[str, Any]) -> Label:
+    """Return the label of a decision that a dataset has, in a column named by its id."""
+    outcomes = decision.get("outcomes") or ("yes", "no")
+    return Label(
+        str(decision["id"]),
+        str(decision["id"]),
+        str(decision["question"]),
+        decision.get("kind", "single"),
+        tuple(map(str, outcomes)),
+        decision,
+    )
+
+
+def _question(column: str, kind: Kind) -> str:
+    words = _words(column)
+    if kind == "binary":
+        return f"{words[:1].upper()}{words[1:]}?"
+    if kind == "ordinal":
+        return f"What is the {words}?"
+    return f"Which {words} fits?"
+
+
+def _words(column: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|[_\-.]+", " ", column).strip().lower()
+
+
+def _id_of(column: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", column).strip("_")[:64] or "label"
