@@ -198,7 +198,7 @@ def read_filter(value: object, path: Path = BODY) -> Filter:
     found.raise_if_any()
     _Check(found).visit(value, path, 1)
     found.raise_if_any()
-    return cast("Filter", convert(value, Filter))
+    return convert(value, cast("type[Filter]", Filter))
 
 
 def read_sort(value: object, path: Path = BODY) -> Sort:

@@ -10,7 +10,7 @@ each is built here, one at a time, and nothing else in this project decodes into
 from __future__ import annotations
 
 import threading
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -34,11 +34,7 @@ def decode(data: bytes | bytearray | str | msgspec.Raw, type_: type[T]) -> T:
     return decoder_of(type_).decode(data)
 
 
-@overload
-def convert(value: object, type_: type[T], *, strict: bool = True) -> T: ...
-@overload
-def convert(value: object, type_: Any, *, strict: bool = True) -> Any: ...
-def convert(value: object, type_: Any, *, strict: bool = True) -> Any:
+def convert(value: object, type_: type[T], *, strict: bool = True) -> T:
     """Return a decoded value in a type."""
     decoder_of(type_)
     return msgspec.convert(value, type_, strict=strict)
