@@ -19,6 +19,8 @@ from support.repository import ROOT
 FOLDER = ROOT / "datasets"
 TRIAGE, REPLIES = "support_triage.jsonl", "reply_action.jsonl"
 FILES = [TRIAGE, REPLIES]
+#: What lint says of contexts: shoppers write in their languages, and one passes on what another wrote.
+PURPOSELY_HARD = {TRIAGE: {"unread_language", "quoted_mail"}, REPLIES: set()}
 #: The smallest share of words that makes two contexts the same one told twice.
 NEARLY_EQUAL = 0.8
 
@@ -87,15 +89,15 @@ def test_a_decision_is_worded_alike_on_all_rows(name):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_lint_has_nothing_to_say(name):
+def test_lint_has_nothing_to_say_but_of_contexts_that_are_so_on_purpose(name):
     findings = {
-        (warning.decision, warning.rule)
+        warning.rule
         for row in rows_of(name)
         for warning in lint_request(
             {"context": row["context"], "decisions": row["decisions"]}
         ).warnings
     }
-    assert findings == set()
+    assert findings == PURPOSELY_HARD[name]
 
 
 def test_targets_are_distributions_over_the_outcomes_asked():
