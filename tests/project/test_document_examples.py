@@ -50,7 +50,7 @@ START = ["first-decision", "first-dataset", "first-family"]
 N_TICKETS = 300
 #: Of a page: what its Python prints must match, in order.
 PRINTED = {
-    "start/first-decision.md": r"team billing 0\.9\d\nrefund refund 0\.[89]\d\n",
+    "start/first-decision.md": r"team billing 0\.9\d\nrefund yes 0\.[89]\d\nurgency 1 0\.[56]\d\n",
     "start/first-family.md": r"triage@1 \{'team': '\w+'",
     "analysts/datasets.md": r"300 240 60\n3\n2 \[5, 3\]\n5\n[1-9]\d*\n[1-9]\d*\n\[",
     "analysts/review.md": r"True 2\n",
