@@ -227,7 +227,7 @@ def test_what_cannot_be_done_says_why_beside_its_button():
 
 def test_too_few_evaluation_decisions_tell_how_many_there_are():
     page, _ = open_router(**{"continue": growth("not_enough_evaluation_data")})
-    assert "12 new evaluation decisions of 20 needed" in "".join(
+    assert "12 evaluation decisions to judge by, 20 needed" in "".join(
         str(p.object) for p in page._box.select(lambda p: hasattr(p, "object"))
     )
 
