@@ -18,6 +18,9 @@ from steelyard.wire.violations import Violations, show
 
 #: The name of the first column.
 CONTEXT_COLUMN = "context"
+#: Characters of a cell. The limit of Python's reader is the whole process's, and others may raise it.
+_MAX_CELL = 131_072
+_TOO_LONG = f"A cell has over {_MAX_CELL} characters; send such rows as JSON Lines."
 #: What else separates the columns of files that are called CSV.
 _SEPARATORS = {";": "semicolons", "\t": "tabs"}
 #: Names that a message lists.
@@ -189,6 +192,8 @@ class _Lines:
             if self._bad is not None:
                 bad, self._bad = self._bad, None
                 self._note(bad.line, bad.message, bad.type)
+            elif any(len(cell) > _MAX_CELL for cell in cells):
+                self._note(start, _TOO_LONG, "invalid_csv")
             elif cells:
                 yield start, cells
 
@@ -230,8 +235,7 @@ def _listed(names: Collection[str]) -> str:
 def _explain(error: csv.Error) -> str:
     text = str(error)
     if "field limit" in text:
-        limit = csv.field_size_limit()
-        return f"A cell has over {limit} characters; send such rows as JSON Lines."
+        return _TOO_LONG
     if "unexpected end" in text:
         return "A quote is open at the end of the file; close it."
     return f"The line is not CSV: {text}. Double the quotes inside a quoted cell."
