@@ -138,7 +138,8 @@ def test_what_is_new_and_what_was_judged_on_is_counted_over_gaps(store):
     assert second.rows_before("training", first) == first.split.training - 4
     assert second.split.training - second.rows_before("training", first) == 1
     counts = count_evaluation(store, second, first, "sft")
-    assert (counts.new_rows, counts.earlier_rows) == (0, first.split.evaluation)
+    # A judged row whose label changed is to be judged anew.
+    assert (counts.new_rows, counts.earlier_rows) == (1, first.split.evaluation - 1)
     third = write_version(store, make_rows(20, 500), previous=second)
     assert third.rows_before("training", second) == second.split.training
     assert DatasetAt("ds", "n", third).evaluation_sha256 != DatasetAt("ds", "n", second).sha256
