@@ -268,6 +268,8 @@ def _show_steps(route: DeclaredRoute) -> None:
 
 
 def _measure(measure: Measure) -> str:
+    if measure.low is None or measure.high is None:
+        return f"{measure.value:.4g}"
     return f"{measure.value:.4g} ({measure.low:.4g} to {measure.high:.4g})"
 
 
