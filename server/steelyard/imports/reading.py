@@ -139,7 +139,7 @@ def _text(source: Source, options: Options) -> Table:
     if set(columns) >= _OURS:
         columns = tuple(map(unguard, columns))
         rows_ = ((line, [unguard(cell) for cell in cells]) for line, cells in rows_)
-    filled = ((line, [cell if cell.strip() else None for cell in cells]) for line, cells in rows_)
+    filled = ((line, [cell or None for cell in cells]) for line, cells in rows_)
     return Table(columns, TextRows(filled, len(columns)), opened.refused, opened.told, opened.notes)
 
 
