@@ -117,7 +117,7 @@ def test_a_decision_named_as_a_column_gets_another_name(store):
     rows = [make_row_dict(f"{n}", decisions=[decision], targets={"side": "left"}) for n in range(3)]
     version = write_version(store, rows)
     table = read_table(exported(store, version, "parquet"))
-    assert table.column("label_side") == ["left"] * 3
+    assert list(table.column("label_side")) == ["left"] * 3
     assert set(table.column("side")) <= {"training", "evaluation"}
 
 

@@ -124,7 +124,7 @@ def test_stored_decisions(server, answers, format_):
     )
     assert [one["id"] for one in records_of(table_of(told))] == [answers[1].id, answers[0].id]
     nothing = httpx.get(url, params={"format": format_, "until": 1}, timeout=30)
-    assert table_of(nothing).rows == []
+    assert list(table_of(nothing).rows) == []
 
 
 def test_the_datasets_library_loads_records_and_decisions(

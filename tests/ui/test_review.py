@@ -131,7 +131,7 @@ def test_a_model_suggests_and_the_surest_rows_are_accepted_with_an_audit(
     found = axe_sync.Axe().run(page).response["violations"]
     assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
     page.keyboard.press("t")
-    expect(page.get_by_text("in all: 1.000 (0.207 to 1.000, n = 1)")).to_be_visible()
+    expect(page.get_by_text("in all: 1.000 (0.025 to 1.000, n = 1)")).to_be_visible()
 
     # The engine of the tests is sure of little.
     page.get_by_role("textbox", name="As sure as").fill("0")

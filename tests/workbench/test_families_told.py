@@ -59,7 +59,7 @@ def test_every_switch_has_its_sentence_and_a_refused_one_its_reason():
     )
     shown = texts(page._box)
     for sentence in (
-        "On, calls to router are answered; off, they are refused",
+        "When off, requests to router are refused.",
         "Kept warm, its model stays loaded",
         "Its own switch answers calls to router@3 by its number",
         "Its own keep warm keeps it loaded for them",
