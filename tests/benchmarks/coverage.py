@@ -118,8 +118,8 @@ def figures(before: Records, after: Records, bootstrap: Bootstrap) -> dict[str, 
 def truth(world: World) -> dict[str, float]:
     """Return the figures of the whole world."""
     before, after = draw(world, _LARGE // world.per_context, np.random.default_rng(7))
-    told = figures(before, after, Bootstrap(n_resamples=2))
-    return {name: _value(figure) for name, figure in told.items()}
+    of_all = figures(before, after, Bootstrap(n_resamples=2))
+    return {name: _value(figure) for name, figure in of_all.items()}
 
 
 def _value(figure: object) -> float:
