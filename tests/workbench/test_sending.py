@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
+import panel_material_ui as pmui
 from bokeh.document import Document
 from panel.io import document as of_panel
 
@@ -61,3 +62,16 @@ def test_what_comes_while_the_browser_is_written_to_is_sent(monkeypatch):
         return socket.written
 
     assert asyncio.run(write()) == [["first"], ["second"]]
+
+
+def test_what_a_slow_browser_sends_back_does_not_take_the_place_of_what_is_newer(monkeypatch):
+    monkeypatch.setattr(of_panel, "_dispatch_msgs", of_panel._dispatch_msgs)
+    send_what_comes_meanwhile()
+    tabs = pmui.TabMenu(items=[{"label": "Excluded (2)"}])
+    shown = tabs.get_root().data
+    tabs.items = newer = [{"label": "Excluded (1)"}]
+    shown.items = older = [{"label": "Excluded (2)"}]
+    tabs._process_events({"items": older})
+    assert tabs.items == shown.items == newer
+    tabs._process_events({"active": 0, "items": older})
+    assert (tabs.active, tabs.items) == (0, newer)
