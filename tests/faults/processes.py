@@ -147,8 +147,10 @@ class ServeProcess:
     def _is_announced(self) -> bool:
         # The file of a killed server is still there until the next one replaces it.
         with suppress(FileNotFoundError):
-            return bool(json.loads((self.home / "serve.json").read_text())["pid"] == self.pid)
-        return False
+            if json.loads((self.home / "serve.json").read_text())["pid"] == self.pid:
+                return True
+        # Beside a server that runs on this home, it leaves the file to that one.
+        return b"stays that of the server on" in self.log.read_bytes()[self._logged_before :]
 
 
 class WorkerProcess(ServeProcess):
