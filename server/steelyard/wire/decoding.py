@@ -10,6 +10,8 @@ each is built here, one at a time, and nothing else in this project decodes into
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -38,3 +40,10 @@ def convert(value: object, type_: type[T], *, strict: bool = True) -> T:
     """Return a decoded value in a type."""
     decoder_of(type_)
     return msgspec.convert(value, type_, strict=strict)
+
+
+@cache
+def converter_to(type_: Any) -> Callable[[object], Any]:
+    """Return what ``convert`` does for a type, for values that are converted at every request."""
+    decoder_of(type_)
+    return partial(msgspec.convert, type=type_)

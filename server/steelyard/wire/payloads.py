@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import inspect
 
-from steelyard.wire.decoding import convert
+from steelyard.wire.decoding import convert, converter_to
 from steelyard.wire.json_values import check_json, decode_json
 from steelyard.wire.violations import BODY, Path, Violations, show
 
@@ -82,7 +82,7 @@ _NOUNS: dict[type[inspect.Type], str] = {
 def check_shape(value: object, struct: type[msgspec.Struct], found: Violations, path: Path) -> None:
     """Note everything in a value that a struct's shape does not allow."""
     try:
-        convert(value, struct)
+        converter_to(struct)(value)
     except (
         msgspec.MsgspecError,
         AttributeError,
