@@ -170,6 +170,90 @@ def test_numbers_that_no_row_has_are_refused(client, dataset_id, draft):
         assert_canonical_error(refused, 422, "invalid_request", path=place)
 
 
+def test_outcomes_are_named_described_and_merged(client, dataset_id, draft):
+    path = f"/v1/drafts/{draft['id']}"
+    edit = {"row": 0, "action": "relabel", "decision": "route", "outcome": "support"}
+    assert client.post(f"{path}/edits", json={"edits": [edit]}).is_success
+    changes = {
+        "support": {"same_as": "other"},
+        "other": {"name": "Other team", "description": "Not money"},
+    }
+    asked = {"decision": "route", "outcomes": changes, "reviewer": "ann"}
+    assert client.post(f"{path}/outcomes", json=asked).json()["revision"] == 2
+    listed = client.get(f"{path}/outcomes").json()
+    refund, route = listed["data"]
+    outcomes = {one["outcome"]: one for one in route["outcomes"]}
+    assert (route["decision"], outcomes["support"]["same_as"]) == ("route", "other")
+    # Rows are counted before merging: row 0 was billing.
+    assert {name: one["rows"] for name, one in outcomes.items()} == {
+        "billing": 6, "support": 8, "other": 6
+    }  # fmt: skip
+    assert outcomes["other"]["name"] == "Other team"
+    assert refund["fixed"].startswith("A yes/no decision")
+    # Rows show the draft's names, and are edited by them.
+    bulk = {"action": "relabel", "decision": "route", "outcome": "Other team", "expected": 1,
+            "text": "Invoice 3"}  # fmt: skip
+    assert client.post(f"{path}/bulk", json=bulk).json()["rows"][0]["state"] == "relabelled"
+    same = {"row": 1, "action": "relabel", "decision": "route", "outcome": "Other team"}
+    receipt = client.post(f"{path}/edits", json={"edits": [same]}).json()
+    assert receipt["rows"][0]["state"] == "accepted"
+    rows = client.post(f"{path}/rows", json={}).json()["data"]
+    assert list(rows[0]["decisions"][0]["outcomes"]) == ["billing", "Other team"]
+    assert [row["now"]["labels"]["route"] for row in rows[:4]] == [{"Other team": 1.0}] * 4
+    # Undone, the version's names are back with what was relabelled, and redone, the draft's.
+    for step, label in (("undo", "support"), ("redo", "Other team")):
+        assert client.post(f"{path}/{step}", json={"reviewer": "ann"}).is_success
+        row = client.post(f"{path}/rows", json={"limit": 1}).json()["data"][0]
+        assert row["now"]["labels"]["route"] == {label: 1.0}
+    assert client.post(f"{path}/seal", json={"as": "version"}).is_success
+    page = client.get(f"/v1/datasets/{dataset_id}/rows").json()["data"]
+    assert len(page) == N_ROWS
+    assert {json.dumps(row["decisions"][0]["outcomes"]) for row in page} == {
+        '{"billing": "Money already taken", "Other team": "Not money"}'
+    }
+    # The decision has one wording: rows of CSV can name it.
+    readiness = client.get(f"/v1/datasets/{dataset_id}").json()["prompt_tuning"]["decisions"]
+    assert readiness[0]["reason"] != "conflicting_decision"
+    csv = "context,route\nInvoice 99 is due.,Other team\n"
+    added = client.post(
+        f"/v1/datasets/{dataset_id}/versions", content=csv, headers={"Content-Type": "text/csv"}
+    )
+    assert added.is_success, added.text
+
+
+def test_a_seal_leaves_out_outcomes_without_rows(client, dataset_id, draft):
+    path = f"/v1/drafts/{draft['id']}"
+    bulk = {"action": "exclude", "expected": 7,
+            "filter": {"type": "expected", "decision": "route", "outcome": "support"}}  # fmt: skip
+    assert client.post(f"{path}/bulk", json=bulk).is_success
+    sealed = {"as": "dataset", "name": "two", "drop_outcomes": True}
+    made = client.post(f"{path}/seal", json=sealed).json()["sealed"]["dataset_id"]
+    row = client.get(f"/v1/datasets/{made}/rows", params={"limit": 1}).json()["data"][0]
+    assert list(row["decisions"][0]["outcomes"]) == ["billing", "other"]
+
+
+@pytest.mark.parametrize(
+    ("decision", "changes", "place", "message"),
+    [
+        ("route", {"biling": {"name": "Billing"}}, "biling", "not an outcome"),
+        ("route", {"billing": {"same_as": "biling"}}, "same_as", "not an outcome"),
+        ("route", {"billing": {"name": " "}}, "name", "blank"),
+        ("route", {"billing": {"same_as": "billing"}}, "same_as", "merged into this one"),
+        ("route", {"billing": {"same_as": "other"}, "support": {"same_as": "other"}}, "outcomes",
+         "keep two apart"),
+        ("route", {"billing": {"name": "abstain"}}, "outcomes", "abstain"),
+        ("refund", {"yes": {"name": "Yes"}}, "decision", "yes/no"),
+        ("team", {}, "decision", "no row of the version asks"),
+    ],
+)  # fmt: skip
+def test_outcomes_that_cannot_be_are_refused(client, draft, decision, changes, place, message):
+    asked = {"decision": decision, "outcomes": changes}
+    answer = client.post(f"/v1/drafts/{draft['id']}/outcomes", json=asked)
+    (violation,) = assert_canonical_error(answer, 422, "invalid_request")["details"]
+    assert violation["path"][-1] == place
+    assert message in violation["message"]
+
+
 def test_rows_with_rewards_are_relabelled_with_rewards(client):
     rows = make_rows(N_ROWS)
     for row in rows:

@@ -189,6 +189,7 @@ def open_service(
             draft_seals=reviews.seals,
             draft_assignments=reviews.assignments,
             blind_answers=reviews.answers,
+            draft_outcomes=reviews.outcomes,
             evaluations=evaluations,
             evaluation_figures=figures,
             evaluation_frontier=EvaluationFrontier(on.state, datasets, evaluated, figures),

@@ -11,6 +11,7 @@ from steelyard.http.routing import REVIEWERS
 from steelyard.people.member_store import members_of
 from steelyard.review.answering import BlindAnswers
 from steelyard.review.assigning import DraftAssignments
+from steelyard.review.outcome_service import DraftOutcomeService
 from steelyard.review.reviews import Reviews
 from steelyard.review.rows import DraftRows
 from steelyard.review.seal import DraftSeals
@@ -29,6 +30,7 @@ class OpenedReviews:
     seals: DraftSeals
     assignments: DraftAssignments
     answers: BlindAnswers
+    outcomes: DraftOutcomeService
 
 
 def open_reviews(on: Foundation, datasets: DatasetService) -> OpenedReviews:
@@ -47,4 +49,5 @@ def open_reviews(on: Foundation, datasets: DatasetService) -> OpenedReviews:
         DraftSeals(drafts, datasets, on.rows, on.writes, reviews, bounds=on.bounds),
         DraftAssignments(on.state, drafts, rows, on.writes, reviews, candidates=candidates),
         BlindAnswers(drafts, on.rows, on.writes, reviews),
+        DraftOutcomeService(drafts, on.rows, on.writes, reviews),
     )

@@ -44,6 +44,7 @@ from steelyard.people.usage_service import UsageService
 from steelyard.prompt_tuning.service import PromptTunings
 from steelyard.review.answering import BlindAnswers
 from steelyard.review.assigning import DraftAssignments
+from steelyard.review.outcome_service import DraftOutcomeService
 from steelyard.review.rows import DraftRows
 from steelyard.review.seal import DraftSeals
 from steelyard.review.service import DraftService
@@ -81,6 +82,7 @@ class ApiServices:
     draft_seals: DraftSeals
     draft_assignments: DraftAssignments
     blind_answers: BlindAnswers
+    draft_outcomes: DraftOutcomeService
     evaluations: EvaluationService
     evaluation_figures: EvaluationFigures
     evaluation_frontier: EvaluationFrontier

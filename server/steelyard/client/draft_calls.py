@@ -23,6 +23,7 @@ from steelyard.review.duties_wire import (
     DraftAgreement,
     MovedAssignment,
 )
+from steelyard.review.outcomes_wire import DraftOutcomes, OutcomeChange
 from steelyard.review.wire import (
     BulkAction,
     DeletedDraft,
@@ -170,6 +171,38 @@ def bulk(
         "reviewer": reviewer,
     }
     return write(f"{_path(draft_id)}/bulk", EditReceipt, fields, key=idempotency_key)
+
+
+def outcomes(draft_id: str) -> Call[DraftOutcomes]:
+    """Return the outcomes of a draft's decisions, with their rows: ``GET …/{draft}/outcomes``."""
+    return read(f"{_path(draft_id)}/outcomes", DraftOutcomes)
+
+
+def edit_outcomes(
+    draft_id: str,
+    decision: str,
+    outcomes: Mapping[str, Mapping[str, Any] | OutcomeChange],
+    reviewer: str | None = None,
+    *,
+    idempotency_key: str | None = None,
+) -> Call[EditReceipt]:
+    """Name, describe and merge the outcomes of a decision: ``POST …/{draft}/outcomes``.
+
+    This replaces what the draft said of the decision's outcomes before, as one entry of the log.
+
+    Parameters
+    ----------
+    decision : str
+        Id of the decision.
+    outcomes : mapping
+        Outcome, as the version names it, to what becomes of it: ``{"BILLING": {"same_as":
+        "billing"}, "billing": {"name": "Billing", "description": "Money already taken"}}``. Outcomes
+        that are left out stay; an empty mapping restores all of them.
+    reviewer : str, optional
+        Who edits.
+    """
+    fields = {"decision": decision, "outcomes": dict(outcomes), "reviewer": reviewer}
+    return write(f"{_path(draft_id)}/outcomes", EditReceipt, fields, key=idempotency_key)
 
 
 def undo(
@@ -389,6 +422,7 @@ def seal(
     name: str | None = None,
     *,
     revision: int | None = None,
+    drop_outcomes: bool = False,
     idempotency_key: str | None = None,
 ) -> Call[Draft]:
     """Make a draft a new dataset or the next version: ``POST /v1/drafts/{draft}/seal``.
@@ -401,8 +435,10 @@ def seal(
         Of a new dataset; the draft's when left out.
     revision : int, optional
         The draft's revision that was seen: a longer log refuses the call.
+    drop_outcomes : bool, default False
+        Leave out outcomes that no row has; two of a decision stay.
     """
-    fields = {"as": as_, "name": name, "revision": revision}
+    fields = {"as": as_, "name": name, "revision": revision, "drop_outcomes": drop_outcomes or None}
     return write(f"{_path(draft_id)}/seal", Draft, fields, key=idempotency_key)
 
 

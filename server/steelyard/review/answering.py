@@ -73,7 +73,11 @@ class BlindAnswers:
         require_open(draft.row)
         bodies, originals = await asyncio.to_thread(self._prepare, draft, request)
         await asyncio.to_thread(self._drafts.catch_up, draft)
-        said = Answer(outcomes=request.outcomes or {}, is_excluded=request.exclude)
+        outcomes = {
+            decision: originals.stored_name(request.row, decision, outcome)
+            for decision, outcome in (request.outcomes or {}).items()
+        }
+        said = Answer(outcomes=outcomes, is_excluded=request.exclude)
 
         def work(connection: Connection) -> AnswerReceipt:
             row = require_open(lock_draft(connection, caller.account_id, draft_id))
@@ -86,7 +90,7 @@ class BlindAnswers:
             made = numbered(number, self._now(), [(reviewer, "answer", places, said)])
             append_duties(connection, draft_id, made)
             duties.extend(made)
-            blind = blind_to_wire(duties, request.row, reviewer)
+            blind = blind_to_wire(duties, request.row, reviewer, originals.renamings)
             if blind is None:
                 raise RuntimeError("The row was labelled by two a moment ago.")
             if blind.status == "waiting":
@@ -148,7 +152,7 @@ class BlindAnswers:
                 found=found,
                 known=row.labels.get(decision),
             )
-            bodies += [] if body is None else [body]
+            bodies += [] if body is None else [originals.store(request.row, body)]
         found.raise_if_any()
         return bodies, originals
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -15,6 +15,7 @@ from steelyard.datasets.rows import read_task
 from steelyard.datasets.version_service import Labels, StoredExample, decode_example
 from steelyard.datasets.wire import Side
 from steelyard.review.log import EntryBody, merge_labels
+from steelyard.review.outcomes import OutcomeNames, Renamings, rename_decisions, rename_labels
 from steelyard.review.wire import Edit
 from steelyard.wire.methods import Method
 from steelyard.wire.violations import Path, Violations, show
@@ -31,17 +32,43 @@ class Originals:
 
     rows: Mapping[int, tuple[Side, StoredExample]]
     supervision: Supervision
+    #: What the draft calls outcomes, under which ``rows`` have theirs.
+    renamings: Renamings = field(default_factory=dict)
+    #: Outcomes of the decisions that are renamed, as the version has them, by row and decision.
+    stored_outcomes: Mapping[int, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, found: Sequence[StoredRow], method: Method) -> Originals:
-        """Read stored rows."""
+    def read(
+        cls, found: Sequence[StoredRow], method: Method, renamings: Renamings | None = None
+    ) -> Originals:
+        """Read stored rows, their outcomes under the names that a draft has for them."""
         rows = {row.index: (row.side, decode_example(row.json)) for row in found}
-        return cls(rows, SUPERVISION_OF[method])
+        if not renamings:
+            return cls(rows, SUPERVISION_OF[method])
+        stored = {
+            place: outcomes_of(msgspec.json.encode(row.decisions))
+            for place, (_, row) in rows.items()
+        }
+        renamed = {place: (side, _rename(row, renamings)) for place, (side, row) in rows.items()}
+        return cls(renamed, SUPERVISION_OF[method], renamings, stored)
 
     def labels_now(self, place: int, relabelled: Mapping[str, Mapping[str, float]]) -> Labels:
-        """Return a row's labels with what was relabelled."""
+        """Return a row's labels with what was relabelled, as the log has it."""
         found = self.rows.get(place)
-        return merge_labels({} if found is None else found[1].labels, relabelled)
+        labels = {} if found is None else found[1].labels
+        return merge_labels(labels, rename_labels(relabelled, self.renamings))
+
+    def stored_name(self, place: int, decision: str, outcome: str) -> str:
+        """Return the version's name of an outcome that a row asks for."""
+        names = self.renamings.get(decision)
+        outcomes = self.stored_outcomes.get(place, {}).get(decision, ())
+        return outcome if names is None else names.stored_name(outcome, outcomes) or outcome
+
+    def store(self, place: int, body: EntryBody) -> EntryBody:
+        """Return what an entry says of a row under the version's names, which the log has."""
+        names = self.renamings.get(body.decision or "")
+        outcomes = self.stored_outcomes.get(place, {}).get(body.decision or "", ())
+        return body if names is None else store_body(body, names, outcomes)
 
 
 def read_relabels(
@@ -64,25 +91,26 @@ def read_relabels(
             (*path, "decision"), f"is {show(edit.decision)}, which the row does not ask.", "unknown"
         )
         return None
-    field, value = _value_of(edit)
-    if (field == "rewards") != (originals.supervision == "rewards"):
+    name, value = _value_of(edit)
+    if (name == "rewards") != (originals.supervision == "rewards"):
         wanted = (
             "rewards, an object from every outcome to its reward"
             if originals.supervision == "rewards"
             else "outcome, or targets"
         )
-        found.add((*path, field), f"is not what the rows have; give {wanted}.", "refused")
+        found.add((*path, name), f"is not what the rows have; give {wanted}.", "refused")
         return None
-    return read_label(
+    body = read_label(
         originals.supervision,
         edit.decision,
         value,
         outcomes[edit.decision],
-        path=(*path, field),
+        path=(*path, name),
         found=found,
         known=row.labels.get(edit.decision),
         note=edit.note,
     )
+    return None if body is None else originals.store(edit.row, body)
 
 
 def read_label(
@@ -117,6 +145,21 @@ def outcomes_of(decisions: bytes) -> dict[str, tuple[str, ...]]:
     sent = {"decisions": msgspec.json.decode(decisions)}
     _, outcomes = read_task(sent, Violations())
     return {id_: names for id_, names in outcomes.items() if names is not None}
+
+
+def store_body(body: EntryBody, names: OutcomeNames, outcomes: tuple[str, ...]) -> EntryBody:
+    """Return an entry with labels under the version's names, of which a row has ``outcomes``."""
+    labels = None if body.labels is None else names.store_values(body.labels, outcomes)
+    return msgspec.structs.replace(body, labels=labels)
+
+
+def _rename(row: StoredExample, renamings: Renamings) -> StoredExample:
+    return msgspec.structs.replace(
+        row,
+        decisions=rename_decisions(row.decisions, renamings),
+        targets=None if row.targets is None else rename_labels(row.targets, renamings),
+        rewards=None if row.rewards is None else rename_labels(row.rewards, renamings),
+    )
 
 
 def _value_of(edit: Edit) -> tuple[str, Any]:

@@ -15,6 +15,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.review.outcomes import OutcomeNames
+from steelyard.review.outcomes_wire import OutcomeChange
 from steelyard.review.wire import EntryAction, RowState
 
 Places = NDArray[np.int64]
@@ -34,6 +36,7 @@ class EntryBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     outcome: str | None = None
     note: str | None = None
     same: bytes | None = None
+    outcomes: dict[str, OutcomeChange] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +134,7 @@ class Review:
         self._dead: set[int] = set()
         self._of_row: dict[int, list[Entry]] = {}
         self._of_many: list[Entry] = []
+        self._of_outcomes: list[Entry] = []
 
     def extend(self, entries: Iterable[Entry]) -> None:
         """Apply the next entries of the log."""
@@ -139,6 +143,19 @@ class Review:
                 raise ValueError(f"Entry {entry.number} does not follow {self.revision}.")
             self._apply(entry)
             self.revision = entry.number
+
+    def renamings(self) -> dict[str, OutcomeNames]:
+        """Return what the draft calls outcomes, by decision: what was said last and holds."""
+        said = {
+            entry.body.decision: entry.body.outcomes
+            for entry in self._of_outcomes
+            if entry.number not in self._dead
+        }
+        return {
+            decision: OutcomeNames(changes)
+            for decision, changes in said.items()
+            if decision and changes
+        }
 
     def fold(self, row: int, later: Sequence[Entry] = ()) -> RowFold:
         """Return one row as it stands, with its labels."""
@@ -214,7 +231,9 @@ class Review:
         rows = entry.rows()
         if entry.target is None:
             self._entries[entry.number] = entry
-            if entry.row is not None:
+            if entry.action == "outcomes":
+                self._of_outcomes.append(entry)
+            elif entry.row is not None:
                 self._of_row.setdefault(entry.row, []).append(entry)
             else:
                 self._of_many.append(entry)

@@ -69,7 +69,20 @@ def write_revision(
             raise errors.TooFewRowsError(
                 f"No {side} row would be left; include one of them, or make a new dataset."
             )
-    return made
+    return _forget_wordings(store, made) if n_replaced else made
+
+
+def _forget_wordings(store: FrameStore, manifest: Manifest) -> Manifest:
+    """Return a version without wordings that no row has, of decisions that are worded otherwise.
+
+    Rows of CSV name a decision by its id: one wording of it must be left for them.
+    """
+    definitions = load_definitions(store, manifest)
+    asked = {one.id for one in definitions if one.training + one.evaluation}
+    left = [one for one in definitions if one.training + one.evaluation or one.id not in asked]
+    if len(left) == len(definitions):
+        return manifest
+    return msgspec.structs.replace(manifest, definitions=store.put(msgspec.json.encode(left), JSON))
 
 
 def _without(store: FrameStore, previous: Manifest, excluded: Places, replaced: Places) -> Manifest:

@@ -18,6 +18,8 @@ from steelyard.review.duties_wire import (
     DraftAgreement,
     MovedAssignment,
 )
+from steelyard.review.outcome_service import DraftOutcomeService
+from steelyard.review.outcomes_wire import DraftOutcomes, EditOutcomes
 from steelyard.review.requests import (
     AnswerRow,
     AssignRows,
@@ -142,6 +144,27 @@ ROUTES = (
         ),
     ),
     _reviewed(
+        method="GET",
+        path="/v1/drafts/{draft}/outcomes",
+        use=lambda call: call.service(DraftOutcomeService).list_outcomes(
+            call.caller, call.path["draft"]
+        ),
+        summary="Return the outcomes of a draft's decisions: rows, names, and which are merged.",
+        response=DraftOutcomes,
+        errors=_FOUND,
+    ),
+    _route(
+        method="POST",
+        path="/v1/drafts/{draft}/outcomes",
+        use=lambda call: call.service(DraftOutcomeService).edit(
+            call.write, call.path["draft"], _signed(call)
+        ),
+        summary="Name, describe and merge the outcomes of a decision: one entry, one undo.",
+        request=EditOutcomes,
+        response=EditReceipt,
+        errors=_EDITED,
+    ),
+    _reviewed(
         method="POST",
         path="/v1/drafts/{draft}/undo",
         use=lambda call: call.service(DraftService).undo(
@@ -251,6 +274,7 @@ ROUTES = (
             errors.NoNewRowsError,
             errors.NoRowsError,
             errors.TooFewRowsError,
+            errors.SupervisionMismatchError,
         ),
     ),
 )

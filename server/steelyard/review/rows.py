@@ -31,7 +31,7 @@ from steelyard.operations.write import Write
 from steelyard.review import store as rows
 from steelyard.review.duties import Duties
 from steelyard.review.frames import tasks_of
-from steelyard.review.labels import Originals, outcomes_of, read_label
+from steelyard.review.labels import Originals, outcomes_of, read_label, store_body
 from steelyard.review.log import (
     EXCLUDED,
     RELABELLED,
@@ -43,6 +43,7 @@ from steelyard.review.log import (
     Review,
     pack_places,
 )
+from steelyard.review.outcomes import OutcomeNames, Renamings
 from steelyard.review.requests import BulkEdit, DraftRowsSearch
 from steelyard.review.reviews import Reviews
 from steelyard.review.serializers import (
@@ -145,7 +146,10 @@ class DraftRows:
             revision = review.revision
         with self._reviews.current_duties(draft.row.id, draft.n_places) as all_duties:
             duties = all_duties.among(places)
-        blind = {place: blind_to_wire(duties, place, search.reviewer) for place in places}
+        blind = {
+            place: blind_to_wire(duties, place, search.reviewer, originals.renamings)
+            for place in places
+        }
         return DraftRowPage(
             data=[
                 _draft_row(place, originals, now[place], suspects, blind[place]) for place in places
@@ -214,7 +218,6 @@ class DraftRows:
     def _prepare_bulk(
         self, caller: Caller, draft: OpenDraft, request: BulkEdit
     ) -> Callable[[Connection], EditReceipt]:
-        manifest = draft.at.manifest
         chosen = self.choose_of(draft, request.queue, request.where, request.reviewer)
         places = np.sort(chosen.places)
         if len(places) != request.expected:
@@ -229,7 +232,7 @@ class DraftRows:
                     errors.Violation((*BODY, "filter"), "No row matches; choose others.", "empty")
                 ]
             )
-        body, same = self._body_of(manifest, request, places)
+        body, same = self._body_of(draft, request, places)
         told = places[:MAX_TOLD].tolist()
         originals = self._drafts.originals(draft, told)
         draft_id = str(draft.row.id)
@@ -259,10 +262,10 @@ class DraftRows:
         return work
 
     def _body_of(
-        self, manifest: Manifest, request: BulkEdit, places: Places
+        self, draft: OpenDraft, request: BulkEdit, places: Places
     ) -> tuple[EntryBody, Places | None]:
         """Return what the entry says, and the rows whose label it leaves as it is."""
-        decision, outcome = request.decision, request.outcome
+        decision, outcome, manifest = request.decision, request.outcome, draft.at.manifest
         if request.action != "relabel" or decision is None or outcome is None:
             return EntryBody(), None
         if manifest.method == "reward":
@@ -281,17 +284,37 @@ class DraftRows:
                 "unknown",
             )
             found.raise_if_any()
+        names = self._drafts.renamings(draft).get(decision, OutcomeNames({}))
+        worded = [
+            outcomes_of(task.encode())[decision] for task in tasks_of(self._store, manifest, places)
+        ]
         body: EntryBody | None = None
-        for task in tasks_of(self._store, manifest, places):
-            outcomes = outcomes_of(task.encode())[decision]
+        for outcomes in worded:
+            renamed = tuple(dict.fromkeys(names.name_of(name) for name in outcomes))
             body = read_label(
-                "targets", decision, outcome, outcomes, path=(*BODY, "outcome"), found=found
+                "targets", decision, outcome, renamed, path=(*BODY, "outcome"), found=found
             )
         found.raise_if_any()
-        expecting = LabelFilter(decision=decision, outcome=outcome, op="ge", value=_WHOLE)
-        same = np.intersect1d(
-            places, self._orders.of(manifest, expecting, None), assume_unique=True
+        if body is not None:
+            shared = tuple(name for name in worded[0] if all(name in other for other in worded))
+            if names.stored_name(outcome, shared) is None:
+                message = "is worded apart in these rows; relabel them one wording at a time."
+                found.add((*BODY, "outcome"), message, "refused")
+                found.raise_if_any()
+            body = store_body(body, names, shared)
+        variants = {
+            name for outcomes in worded for name in outcomes if names.name_of(name) == outcome
+        }
+        expecting = [
+            LabelFilter(decision=decision, outcome=name, op="ge", value=_WHOLE)
+            for name in sorted(variants)
+        ]
+        same = np.unique(
+            np.concatenate(
+                [places[:0], *(self._orders.of(manifest, where, None) for where in expecting)]
+            )
         )
+        same = np.intersect1d(places, same, assume_unique=True)
         if body is None:
             raise RuntimeError("The rows ask nothing, though they were found by what they ask.")
         if len(places) == 1 and len(same) == 1:
@@ -418,7 +441,8 @@ def _draft_row(
         suspects = None
         now = msgspec.structs.replace(now, labels={}, relabelled=[])
     score = None if suspects is None else float(suspects.score[place])
-    expected = None if suspects is None else suspects.expected.get(place)
+    doubts = None if suspects is None else suspects.expected.get(place)
+    expected = None if doubts is None else _expected_now(doubts, now, originals.renamings)
     optional: dict[str, Any] = {
         name: UNSET if value is None else value
         for name, value in (
@@ -436,6 +460,17 @@ def _draft_row(
         decisions=row.decisions,
         now=now,
         suspect=None if score is None or np.isnan(score) else score,
-        expected=None if expected is None else _decode_expected(expected),
+        expected=expected or None,
         **optional,
     )
+
+
+def _expected_now(doubts: str, now: RowNow, renamings: Renamings) -> dict[str, ExpectedOutcome]:
+    """Return what models expect instead of the labels, but what merging made the label."""
+    expected: dict[str, ExpectedOutcome] = {}
+    for decision, doubt in _decode_expected(doubts).items():
+        names = renamings.get(decision)
+        outcome = doubt.outcome if names is None else names.name_of(doubt.outcome)
+        if names is None or now.labels.get(decision, {}).get(outcome, 0) < _WHOLE:
+            expected[decision] = msgspec.structs.replace(doubt, outcome=outcome)
+    return expected

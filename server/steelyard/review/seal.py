@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -20,6 +21,9 @@ from sqlalchemy import Connection
 from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.datasets.access import require_dataset
+from steelyard.datasets.filters import AsksFilter
+from steelyard.datasets.frames.pages import RowStore
+from steelyard.datasets.frames.scanning import load_definitions
 from steelyard.datasets.ingest import RowReader
 from steelyard.datasets.ingesting import MadeRows, RowBounds, read_sent
 from steelyard.datasets.labels import SUPERVISION_OF
@@ -27,12 +31,20 @@ from steelyard.datasets.rows import Row
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.store import VersionRow, advance_dataset, insert_version
 from steelyard.datasets.uploads import Upload
+from steelyard.datasets.version_service import decode_example
 from steelyard.datasets.versions import Manifest
 from steelyard.datasets.wire import SIDES, CreateDataset, Side
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.review.frames import iterate_side
 from steelyard.review.log import EXCLUDED, Places
+from steelyard.review.outcomes import (
+    OutcomeNames,
+    Renamings,
+    read_wording,
+    rename_decisions,
+    rename_labels,
+)
 from steelyard.review.reviews import Reviews
 from steelyard.review.revising import write_revision
 from steelyard.review.serializers import draft_to_wire, lock_draft, require_open
@@ -40,17 +52,26 @@ from steelyard.review.service import DraftService, OpenDraft
 from steelyard.review.store import seal_draft
 from steelyard.review.wire import Draft, SealAs, SealDraft, SealedDraft
 from steelyard.storage.frame_store import FrameStore
+from steelyard.wire.violations import BODY
 
 Labels = Mapping[str, Mapping[str, float]]
 
 
+@dataclass(slots=True, kw_only=True)
 class _Outcome:
-    """What a review decided: places of excluded rows, and the new labels of others by place."""
+    """What a review decided: excluded rows, new labels of others, and the names of outcomes."""
 
-    def __init__(self, excluded: Places, relabelled: dict[int, Labels], draft: Draft) -> None:
-        self.excluded = excluded
-        self.relabelled = relabelled
-        self.draft = draft
+    excluded: Places
+    relabelled: dict[int, Labels]
+    renamings: dict[str, OutcomeNames]
+    draft: Draft
+
+    def rewrite(self, place: int, line: bytes) -> bytes:
+        """Return a stored row as the review has it."""
+        labels = self.relabelled.get(place)
+        if labels is None and not self.renamings:
+            return line
+        return rewrite_row(line, labels or {}, self.renamings)
 
 
 class DraftSeals:
@@ -81,7 +102,7 @@ class DraftSeals:
         caller = write.caller
         draft = await self._drafts.find(caller, draft_id)
         require_open(draft.row)
-        outcome = await asyncio.to_thread(self._decide, draft)
+        outcome = await asyncio.to_thread(self._decide, draft, drop_outcomes=request.drop_outcomes)
         seen = outcome.draft.revision
         if request.revision is not None and request.revision != seen:
             raise errors.DraftChangedError(
@@ -110,7 +131,7 @@ class DraftSeals:
             raise _not_latest(latest.version, previous.version)
         return previous
 
-    def _decide(self, draft: OpenDraft) -> _Outcome:
+    def _decide(self, draft: OpenDraft, *, drop_outcomes: bool = False) -> _Outcome:
         with self._reviews.current(draft.row.id, draft.n_places) as review:
             excluded = np.flatnonzero(review.state == EXCLUDED)
             gone = set(excluded.tolist())
@@ -118,10 +139,45 @@ class DraftSeals:
             relabelled: dict[int, Labels] = {
                 place: fold.labels for place, fold in review.folds(places).items()
             }
-            told = msgspec.structs.replace(
-                draft_to_wire(draft.row, review), revision=review.revision
+            outcome = _Outcome(
+                excluded=excluded,
+                relabelled=relabelled,
+                renamings=review.renamings(),
+                draft=msgspec.structs.replace(
+                    draft_to_wire(draft.row, review), revision=review.revision
+                ),
             )
-        return _Outcome(excluded, relabelled, told)
+        if drop_outcomes:
+            self._drop_outcomes(draft.at.manifest, outcome)
+        return outcome
+
+    def _drop_outcomes(self, manifest: Manifest, outcome: _Outcome) -> None:
+        """Leave outcomes out of the decisions of which no row that stays has them."""
+        if manifest.method == "reward":
+            raise errors.SupervisionMismatchError(
+                "Every outcome of these rows has a reward, so none is without rows; seal the draft "
+                "without drop_outcomes.",
+                path=(*BODY, "drop_outcomes"),
+            )
+        gone, used = set(outcome.excluded.tolist()), dict[str, set[str]]()
+        for side in SIDES:
+            for places, lines in iterate_side(self._store, manifest, side):
+                for place, line in zip(places.tolist(), lines, strict=True):
+                    if place in gone:
+                        continue
+                    row = decode_example(outcome.rewrite(place, line))
+                    for decision, values in row.labels.items():
+                        used.setdefault(decision, set()).update(
+                            name for name, value in values.items() if value > 0
+                        )
+        worded: dict[str, list[dict[str, Any]]] = {}
+        for definition in load_definitions(self._store, manifest):
+            worded.setdefault(definition.id, []).append(read_wording(definition))
+        for decision, wordings in worded.items():
+            names = outcome.renamings.get(decision, OutcomeNames({}))
+            dropped = names.unused(wordings, used.get(decision, set()))
+            if dropped:
+                outcome.renamings[decision] = replace(names, dropped=dropped)
 
     async def _seal_dataset(
         self, write: Write, draft: OpenDraft, outcome: _Outcome, name: str
@@ -147,9 +203,8 @@ class DraftSeals:
                 for place, line in zip(places.tolist(), lines, strict=True):
                     if place in gone:
                         continue
-                    labels = outcome.relabelled.get(place)
                     file = file or upload.add_file(side)
-                    file.write((line if labels is None else relabel(line, labels)) + b"\n")
+                    file.write(outcome.rewrite(place, line) + b"\n")
 
     async def _seal_version(self, write: Write, draft: OpenDraft, outcome: _Outcome) -> Draft:
         caller = write.caller
@@ -181,9 +236,10 @@ class DraftSeals:
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 
     def _write_version(self, previous: Manifest, outcome: _Outcome) -> Manifest:
-        if len(outcome.excluded) == 0 and not outcome.relabelled:
+        replaced = self._replaced(previous, outcome)
+        if len(outcome.excluded) == 0 and len(replaced) == 0:
             raise errors.NoNewRowsError(
-                "The draft excludes and relabels no row, so the next version would be this one; "
+                "The draft excludes and changes no row, so the next version would be this one; "
                 "edit rows first, or seal it as a dataset."
             )
         try:
@@ -191,8 +247,8 @@ class DraftSeals:
                 self._store,
                 previous,
                 excluded=outcome.excluded,
-                replaced=np.array(sorted(outcome.relabelled), dtype=np.int64),
-                rows={side: self._new_rows(previous, side, outcome.relabelled) for side in SIDES},
+                replaced=replaced,
+                rows={side: self._new_rows(previous, side, outcome, replaced) for side in SIDES},
                 min_rows=self._bounds.min_rows,
             )
         except errors.TooFewRowsError as error:
@@ -200,15 +256,25 @@ class DraftSeals:
                 f"{error.message} A draft can be sealed as a dataset."
             ) from error
 
+    def _replaced(self, manifest: Manifest, outcome: _Outcome) -> Places:
+        """Return the rows that stay with other labels, or with other outcomes to choose from."""
+        places = [np.array(sorted(outcome.relabelled), dtype=np.int64)]
+        rows = RowStore(self._store)
+        places += [
+            rows.indexes(manifest, where=AsksFilter(decision=decision))
+            for decision in outcome.renamings
+        ]
+        replaced: Places = np.setdiff1d(np.concatenate(places), outcome.excluded)
+        return replaced
+
     def _new_rows(
-        self, manifest: Manifest, side: Side, relabelled: Mapping[int, Labels]
+        self, manifest: Manifest, side: Side, outcome: _Outcome, replaced: Places
     ) -> Iterator[Sequence[Row]]:
-        """Yield the rows of a side that have other labels now, in the order of the dataset."""
-        wanted = np.array(sorted(relabelled), dtype=np.int64)
-        for places, lines in iterate_side(self._store, manifest, side, wanted):
+        """Yield the rows of a side that are others now, in the order of the dataset."""
+        for places, lines in iterate_side(self._store, manifest, side, replaced):
             reader = RowReader(supervision=SUPERVISION_OF[manifest.method])
             changed = (
-                relabel(line, relabelled[place]) + b"\n"
+                outcome.rewrite(place, line) + b"\n"
                 for place, line in zip(places.tolist(), lines, strict=True)
             )
             yield from reader.read_ndjson(changed)
@@ -244,11 +310,12 @@ class DraftSeals:
         )
 
 
-def relabel(line: bytes, labels: Labels) -> bytes:
-    """Return a stored row with some of its labels others."""
+def rewrite_row(line: bytes, labels: Labels, renamings: Renamings) -> bytes:
+    """Return a stored row with some of its labels others, and under other names of outcomes."""
     row: dict[str, Any] = msgspec.json.decode(line)
     supervision = "targets" if "targets" in row else "rewards"
-    row[supervision] = {**row[supervision], **labels}
+    row[supervision] = rename_labels({**row[supervision], **labels}, renamings)
+    row["decisions"] = rename_decisions(row["decisions"], renamings)
     return msgspec.json.encode(row)
 
 

@@ -16,6 +16,7 @@ from steelyard.review import store as rows
 from steelyard.review.duties import Duties
 from steelyard.review.labels import Originals
 from steelyard.review.log import STATES, Entry, Review
+from steelyard.review.outcomes import Renamings
 from steelyard.review.wire import (
     BlindRow,
     BlindStatus,
@@ -145,7 +146,9 @@ def check_seen(
     )
 
 
-def blind_to_wire(duties: Duties, row: int, reviewer: str | None) -> BlindRow | None:
+def blind_to_wire(
+    duties: Duties, row: int, reviewer: str | None, renamings: Renamings
+) -> BlindRow | None:
     """Return a row that two label apart as one who asks may see it; ``None`` of any other row."""
     names = duties.reviewers_of(row)
     if len(names) < _TWO:
@@ -160,7 +163,10 @@ def blind_to_wire(duties: Duties, row: int, reviewer: str | None) -> BlindRow | 
         RowAnswer(
             reviewer=one.reviewer,
             at=one.at,
-            outcomes=one.answer.outcomes,
+            outcomes={
+                decision: renamings[decision].name_of(outcome) if decision in renamings else outcome
+                for decision, outcome in one.answer.outcomes.items()
+            },
             exclude=one.answer.is_excluded,
         )
         for one in given

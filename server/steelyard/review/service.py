@@ -32,6 +32,7 @@ from steelyard.review import store as rows
 from steelyard.review.duty_store import duties_after
 from steelyard.review.labels import Originals, read_relabels
 from steelyard.review.log import Entry, EntryBody, Places
+from steelyard.review.outcomes import Renamings
 from steelyard.review.reviews import Reviews
 from steelyard.review.serializers import (
     check_seen,
@@ -262,9 +263,19 @@ class DraftService:
         )
 
     def originals(self, draft: OpenDraft, places: Sequence[int]) -> Originals:
-        """Return rows as the version has them, by their places; it blocks."""
+        """Return rows as the version has them, under the draft's names of outcomes; it blocks."""
+        found = self._rows.rows_at(draft.at.manifest, list(dict.fromkeys(places)))
+        return Originals.read(found, draft.at.manifest.method, self.renamings(draft))
+
+    def stored(self, draft: OpenDraft, places: Sequence[int]) -> Originals:
+        """Return rows as ``originals`` does, under the version's names of outcomes."""
         found = self._rows.rows_at(draft.at.manifest, list(dict.fromkeys(places)))
         return Originals.read(found, draft.at.manifest.method)
+
+    def renamings(self, draft: OpenDraft) -> Renamings:
+        """Return what a draft calls outcomes, by decision; it blocks."""
+        with self._reviews.current(draft.row.id, draft.n_places) as review:
+            return review.renamings()
 
     def append(self, connection: Connection, draft_id: str, made: Sequence[Entry]) -> None:
         """Write new entries; what their reviewer undid before cannot be redone after."""

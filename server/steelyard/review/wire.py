@@ -21,7 +21,9 @@ EditAction = Literal["relabel", "exclude", "include", "accept", "skip", "note"]
 #: What can be done to many rows at once.
 BulkAction = Literal["relabel", "exclude", "include", "accept", "skip"]
 #: What an entry of the log did.
-EntryAction = Literal["relabel", "exclude", "include", "accept", "skip", "note", "undo", "redo"]
+EntryAction = Literal[
+    "relabel", "exclude", "include", "accept", "skip", "note", "outcomes", "undo", "redo"
+]
 #: How a row stands. Excluded goes before relabelled, and relabelled before the others.
 RowState = Literal["untouched", "accepted", "relabelled", "excluded", "skipped"]
 #: Which rows of a draft, each queue in its own order.
@@ -228,6 +230,9 @@ class SealDraft(
     revision: Annotated[
         _Count | None, Meta(description="Refuse with `draft_changed` when the log is longer.")
     ] = None
+    drop_outcomes: Annotated[
+        bool, Meta(description="Leave out outcomes that no row has; two of a decision stay.")
+    ] = False
 
 
 class RowNow(Struct, frozen=True, kw_only=True):

@@ -16,6 +16,8 @@ class AsyncDrafts(AsyncResource):
     delete = _method(calls.delete)
     edit = _method(calls.edit)
     bulk = _method(calls.bulk)
+    outcomes = _method(calls.outcomes)
+    edit_outcomes = _method(calls.edit_outcomes)
     undo = _method(calls.undo)
     redo = _method(calls.redo)
     history = _method(calls.history)

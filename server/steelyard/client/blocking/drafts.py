@@ -18,6 +18,8 @@ class Drafts(Resource):
     delete = _method(calls.delete)
     edit = _method(calls.edit)
     bulk = _method(calls.bulk)
+    outcomes = _method(calls.outcomes)
+    edit_outcomes = _method(calls.edit_outcomes)
     undo = _method(calls.undo)
     redo = _method(calls.redo)
     history = _method(calls.history)

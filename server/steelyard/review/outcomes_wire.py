@@ -1,0 +1,86 @@
+"""Outcomes of a draft's decisions on the wire: their names, what they mean, and which are merged."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from steelyard.decisions.wire import Kind, Name
+from steelyard.review.wire import Reviewer
+
+#: The most characters of an outcome's name and of its description here.
+MAX_OUTCOME_NAME, MAX_DESCRIPTION = 200, 2000
+#: As many as a decision may have.
+MAX_OUTCOME_CHANGES = 255
+
+
+class OutcomeChange(
+    Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
+):
+    """What becomes of one outcome."""
+
+    name: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=MAX_OUTCOME_NAME)] | None,
+        Meta(description="Its name from now on; a name that another outcome has merges the two."),
+    ] = None
+    description: Annotated[
+        Annotated[str, Meta(max_length=MAX_DESCRIPTION)] | None,
+        Meta(description="What it means; empty removes the description, null leaves it."),
+    ] = None
+    same_as: Annotated[
+        str | None,
+        Meta(
+            description="Another outcome of the version that means the same: rows of this one become "
+            "rows of that one, whose name and description count."
+        ),
+    ] = None
+
+
+class EditOutcomes(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The outcomes of one decision: this replaces what the draft said of them before."""
+
+    decision: Annotated[Name, Meta(description="Id of the decision.")]
+    outcomes: Annotated[
+        dict[str, OutcomeChange],
+        Meta(
+            max_length=MAX_OUTCOME_CHANGES,
+            description="Outcome, as the version names it, to what becomes of it. Outcomes that are "
+            "left out stay; an empty object restores all of them.",
+        ),
+    ]
+    reviewer: Reviewer = None
+
+
+class DraftOutcome(Struct, frozen=True, kw_only=True):
+    """One outcome of the version, and what becomes of it."""
+
+    outcome: Annotated[str, Meta(description="As the version names it.")]
+    name: Annotated[str, Meta(description="As the draft names it.")]
+    description: Annotated[
+        Any, Meta(description="As the draft has it: text in most decisions, else JSON; or null.")
+    ]
+    same_as: Annotated[str | None, Meta(description="The outcome that it is merged into.")]
+    rows: Annotated[
+        int, Meta(description="Rows of the draft that expect it, before merging; none excluded.")
+    ]
+
+
+class DecisionOutcomes(Struct, frozen=True, kw_only=True):
+    """The outcomes of one decision of a draft."""
+
+    decision: str
+    question: Any
+    kind: Kind
+    wordings: Annotated[int, Meta(description="In how many ways the version words the decision.")]
+    fixed: Annotated[
+        str | None, Meta(description="Why its outcomes cannot be changed; null if they can.")
+    ]
+    outcomes: list[DraftOutcome]
+
+
+class DraftOutcomes(Struct, frozen=True, kw_only=True):
+    """The outcomes of every decision of a draft; the decisions with the most rows come first."""
+
+    data: list[DecisionOutcomes]
+    revision: Annotated[int, Meta(description="Of the draft, which this shows.")]
