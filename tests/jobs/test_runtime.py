@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from contextlib import contextmanager
 
+import msgspec
 import pytest
 
 from jobs.workers import wait_for
@@ -16,6 +17,7 @@ from steelyard.jobs.runtime import JobRuntime
 from steelyard.jobs.store import PendingJob
 from steelyard.jobs.work import LostRunError, Run, Work
 from steelyard.storage import open_state
+from steelyard.storage.damage import ADVICE
 
 
 class CountedRun(Run):
@@ -152,7 +154,21 @@ def test_what_a_dead_process_left_is_taken_up_where_it_was(tmp_path):
         wait_for(lambda: "a" in second.done)
     assert second.done == {"a": "succeeded"}
     assert (second.calls["claim", "a"], second.calls["advance", "a"]) == (1, 2)
-    assert second.jobs["a"].attempt == 2
+    assert second.jobs["a"].attempt == 1  # the first ended in order: that is no death
+
+
+def test_deaths_soon_after_a_start_fail_no_job(tmp_path, monkeypatch):
+    """Five kills in a minute: the fourth process leaves alone what three died at, until it is older."""
+    with two_processes(tmp_path) as (mine, _):
+        work = Listed(job("a"))
+        begun = []
+        for _ in range(5):
+            begun += claims(mine, work)
+            work.listed = [dataclasses.replace(work.listed[0], runner="gone")]
+        assert begun == [("a", None), ("a", None), None, None, None]
+        monkeypatch.setattr(runtimes, "_UP_S", (0.0,) * 5)
+        assert claims(mine, work) == [("a", None)]
+        assert work.listed[0].attempt == 3
 
 
 def test_what_a_living_process_runs_is_left_to_it(tmp_path):
@@ -265,6 +281,10 @@ def test_a_failure_that_never_passes_ends_the_job(tmp_path, monkeypatch):
         (
             ZeroDivisionError("by zero"),
             "InternalError: The counted failed here, and the log says why.",
+        ),
+        (
+            msgspec.DecodeError("truncated"),
+            f"DataDamagedError: A row of the state's database cannot be read. {ADVICE}",
         ),
     ],
 )

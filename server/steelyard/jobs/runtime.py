@@ -2,7 +2,8 @@
 
 There is no queue beside the tables of the jobs. A job is claimed in one transaction that writes who
 runs it; processes write in turns, so no two claim the same. Whoever dies lets go of its lock on the
-state: then the next process claims the job, and goes on from what is durable of it.
+state: then the next process claims the job, and goes on from what is durable of it. Whoever ends in
+order names no runner any more, so that only deaths while a job ran are counted against it.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ _PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
 _PATIENCE_S = 30.0
 #: How often a job is begun without getting further before it has failed.
 _MAX_ATTEMPTS = 5
+#: Seconds for which a process must have run before it begins a job for the first, second, … time:
+#: where every process dies young, the machine is at fault and not the job.
+_UP_S = (0.0, 0.0, 5.0, 20.0, 60.0)
 _SWEEP_S = 3600.0
 #: Seconds that ``close`` waits for what runs.
 _CLOSE_S = 8.0
@@ -60,13 +64,14 @@ class JobRuntime:
         self._on_begin = on_begin
         self.work = {kind.name: kind for kind in work}
         self._run: Run | None = None
+        self._work: Work | None = None  # whose run it is
         self._stop_asked_at: float | None = None
         self._busy: threading.Thread | None = None
         self._claimed_at: dict[str, float] = {}
         self._changed = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="steelyard-jobs", daemon=True)
-        self._swept_at = self._had_jobs_at = time.monotonic()
+        self._began_at = self._swept_at = self._had_jobs_at = time.monotonic()
 
     @property
     def idle_s(self) -> float:
@@ -85,15 +90,26 @@ class JobRuntime:
         self._changed.set()
 
     def close(self) -> None:
-        """Stop: what runs is left to be taken up by another process."""
+        """Stop: what runs is left to be taken up by another process, which counts no death for it."""
         self._stopping.set()
         self._changed.set()
         self._thread.join()
-        run, busy = self._run, self._busy
+        run, busy, work = self._run, self._busy, self._work
         if run is not None:
             run.stop()
         if busy is not None:
             busy.join(_CLOSE_S)
+        if run is not None and work is not None:
+            try:
+                self._state.write_now(lambda connection: self._release(connection, work, run.job))
+            except SteelyardError as error:
+                _log.warning("A job could not be left in order: %s", error.message)
+
+    def _release(self, connection: Connection, work: Work, job: PendingJob) -> None:
+        mine = (job.key, job.generation, job.runner)
+        for pending in work.pending(connection):
+            if (pending.key, pending.generation, pending.runner) == mine:
+                work.claim(connection, dataclasses.replace(pending, runner=None))
 
     def sweep(self) -> None:
         """Remove what no job refers to."""
@@ -145,6 +161,7 @@ class JobRuntime:
             if job.status != "cancelling"
             and job.key not in taken
             and elsewhere.get(job.account_id, job.id) == job.id
+            and self._may_begin(job)
         ]
         if not waiting:
             return None
@@ -157,11 +174,18 @@ class JobRuntime:
         work, job = min(waiting, key=turn)
         # Noted first, so that one that cannot be claimed keeps no other account waiting.
         self._claimed_at[job.account_id] = time.monotonic()
-        attempt = job.attempt + (job.runner is not None)
+        attempt = _next_attempt(job)
         claimed = dataclasses.replace(job, runner=self._state.instance, attempt=attempt)
         if attempt <= _MAX_ATTEMPTS:
             work.claim(connection, claimed)
         return work, claimed
+
+    def _may_begin(self, job: PendingJob) -> bool:
+        """Whether this process has run for long enough to try a job whose runner died."""
+        attempt = _next_attempt(job)
+        if job.runner in {None, self._state.instance} or attempt > _MAX_ATTEMPTS:
+            return True
+        return time.monotonic() - self._began_at >= _UP_S[attempt - 1]
 
     def _begin(self, work: Work, job: PendingJob) -> None:
         if job.attempt > _MAX_ATTEMPTS:
@@ -172,6 +196,7 @@ class JobRuntime:
             work.fail(job, lost)
             return
         self._on_begin()
+        self._work = work
         run = self._run = work.open(job)
         self._stop_asked_at = None
         self._start(lambda: self._drive(work, run))
@@ -180,10 +205,12 @@ class JobRuntime:
         def do() -> None:
             try:
                 task()
-            except SteelyardError as error:
-                _log.warning("Could not end a job or sweep: %s", error.message)
-            except Exception:  # noqa: BLE001  the next look takes it up
-                _log.exception("Could not end a job or sweep.")
+            except Exception as error:  # noqa: BLE001  the next look takes it up
+                explained = self._state.explain(error)
+                if isinstance(explained, SteelyardError):
+                    _log.warning("Could not end a job or sweep: %s", explained.message)
+                else:
+                    _log.exception("Could not end a job or sweep.")
             finally:
                 self._run = self._busy = None
                 self._changed.set()
@@ -201,7 +228,7 @@ class JobRuntime:
         except Exception as error:  # noqa: BLE001  it is noted as the job's
             # What is to stop ends as stopped, whatever else came of it.
             if not run.stopping.is_set():
-                work.fail(run.job, _told(work, run.job, error))
+                work.fail(run.job, _told(work, run.job, self._state.explain(error)))
         finally:
             run.close()
 
@@ -231,6 +258,11 @@ class JobRuntime:
         if job.runner is None or job.runner == self._state.instance:
             return False
         return self._state.is_alive(connection, job.runner)
+
+
+def _next_attempt(job: PendingJob) -> int:
+    """Return which time a job is begun; a runner that is gone and still named died at it."""
+    return job.attempt + (job.runner is not None)
 
 
 def _step(work: Work, run: Run) -> bool:
