@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 
@@ -29,6 +30,22 @@ def started(monkeypatch):
 def test_nothing_is_started_before_there_is_work(tmp_path, started):
     with open_home(tmp_path, jobs="on") as services:
         make_dataset(services)
+    assert started == []
+
+
+def test_a_prepared_process_opens_nothing_before_it_is_started(tmp_path, started):
+    child = WorkerChild(dataclasses.asdict(settings_of(tmp_path, jobs="on")))
+    child.prepare()
+    pid = child.pid
+    child.close()
+    assert is_gone(pid)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_server_that_prepares_runs_jobs_in_that_process(tmp_path, started):
+    with open_home(tmp_path, prepares_jobs=True, jobs="on") as services:
+        (evaluation,) = submit(services, make_dataset(services).id).data
+        assert wait_until(services, evaluation.id).status == "succeeded"
     assert started == []
 
 

@@ -42,9 +42,9 @@ def settings_of(home: Path, **given: Any) -> Settings:
 
 
 @contextmanager
-def open_home(home: Path, **given: Any) -> Iterator[ApiServices]:
+def open_home(home: Path, *, prepares_jobs: bool = False, **given: Any) -> Iterator[ApiServices]:
     """The services of a server in a home."""
-    with open_service(settings_of(home, **given)) as services:
+    with open_service(settings_of(home, **given), prepares_jobs=prepares_jobs) as services:
         yield services
 
 

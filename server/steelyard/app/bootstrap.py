@@ -96,10 +96,18 @@ def open_service(
     *,
     load_model: ModelLoader | None = None,
     load_further: NamedModelLoader | None = None,
+    prepares_jobs: bool = False,
 ) -> Iterator[ApiServices]:
-    """Open the state, load every model, and return what an HTTP application answers with."""
+    """Open the state, load every model, and return what an HTTP application answers with.
+
+    Where jobs are prepared, the process that runs them gets ready meanwhile.
+    """
     settings = settings or read_settings()
     with ExitStack() as closing:
+        worker = WorkerChild(dataclasses.asdict(settings))
+        closing.callback(worker.close)
+        if prepares_jobs and settings.jobs == "on":
+            worker.prepare()
         closing.enter_context(tracing.exporting())
         declare_judge(settings)
         on = lay_foundation(settings, load_model, load_further, closing)
@@ -115,7 +123,7 @@ def open_service(
         people = open_people(on)
         watcher = _open_watcher(on, datasets)
         _open_sweeper(on, operations, datasets, people.sessions, watcher)
-        worker = _open_child(on)
+        _start_child(on, worker)
         families = _open_families(on, datasets, worker.wake)
         allowance = TokenAllowance(windows, settings.tokens_per_minute)
         decisions = DecisionService(
@@ -293,14 +301,11 @@ def _open_watcher(on: Foundation, datasets: DatasetService) -> Watcher:
     return watcher
 
 
-def _open_child(on: Foundation) -> WorkerChild:
-    """Return the process that runs jobs; it starts where the settings leave jobs to this server."""
-    has_jobs = functools.partial(on.state.read_now, rooms.has_jobs)
-    worker = WorkerChild(dataclasses.asdict(on.settings), has_jobs)
+def _start_child(on: Foundation, worker: WorkerChild) -> None:
+    """Let the process run jobs where the settings leave them to this server."""
     if on.settings.jobs == "on":
-        worker.start()
+        worker.start(functools.partial(on.state.read_now, rooms.has_jobs))
         on.closing.callback(worker.close)
-    return worker
 
 
 @dataclass(frozen=True, slots=True)

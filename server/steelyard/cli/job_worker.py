@@ -1,8 +1,9 @@
 """``steelyard worker``, and the process that ``steelyard serve`` starts for its jobs.
 
 ``python -m steelyard.cli.job_worker``: the first line of standard input has the settings as JSON,
-every further one says that there is work, and its end says that the server is gone. It ends by
-itself when there has been no job for a while.
+every further one says that there is work, and its end says that the server is gone. What it needs is
+imported before the first line, which comes once the server has opened its state. It ends by itself
+when there has been no job for a while.
 """
 
 from __future__ import annotations
@@ -91,13 +92,18 @@ def run(
 
 def main() -> int:
     """Run a server's jobs; return the exit status."""
+    os.nice(_NICENESS)
+    import steelyard.app.job_runtime  # noqa: F401
+
     lines = _lines()
+    first = next(lines, None)
+    if first is None:  # the server did not start
+        return 0
     try:
-        settings = read_settings(json.loads(next(lines, "{}")))
+        settings = read_settings(json.loads(first))
         with disk_failures(), _alone(settings) as is_alone:
             if not is_alone:
                 return 0
-            os.nice(_NICENESS)
             stopping = threading.Event()
 
             def listen(runtime: JobRuntime) -> None:

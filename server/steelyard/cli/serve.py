@@ -126,7 +126,7 @@ def _serve_here(
     from steelyard.http.server import run_server
 
     configure_logging(settings.log_level, settings.log_format)
-    with open_service(settings) as services:
+    with open_service(settings, prepares_jobs=True) as services:
         model = services.models.default
         run_server(
             create_app(services),

@@ -1,6 +1,7 @@
-"""The process that runs a server's jobs: started when there are some, gone when there are none.
+"""The process that runs a server's jobs: gone when there have been none for a while.
 
-It is a process of its own, since training and scoring in bulk would stall the server's event loop.
+It is started when there are some; a server's first one while the server starts too, so that the first
+job need not wait for it. It is a process of its own, since training and scoring in bulk would stall the server's event loop.
 It loads the same model from the same settings. Several processes of one server may each want it; a
 lock in the home lets one run.
 """
@@ -37,18 +38,17 @@ _STOP_S = 10.0
 class WorkerChild:
     """Keeps a process that runs jobs while there are any.
 
-    Thread-safe. Nothing starts before ``start``.
+    Thread-safe. Nothing starts before ``start``, or ``prepare``.
     """
 
-    def __init__(self, settings: Mapping[str, Any], has_work: Callable[[], bool]) -> None:
+    def __init__(self, settings: Mapping[str, Any]) -> None:
         self._settings = json.dumps(settings, default=str).encode() + b"\n"
-        self._has_work = has_work
         self._changed = threading.Event()
         self._stopping = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._began = 0.0
         self._pause_s = _FIRST_PAUSE_S
-        self._thread = threading.Thread(target=self._keep, name="steelyard-worker", daemon=True)
+        self._thread: threading.Thread | None = None
 
     @property
     def pid(self) -> int | None:
@@ -56,8 +56,16 @@ class WorkerChild:
         process = self._process
         return None if process is None or process.poll() is not None else process.pid
 
-    def start(self) -> None:
+    def prepare(self) -> None:
+        """Start a process that gets ready meanwhile, and opens nothing before ``start``."""
+        self._spawn()
+
+    def start(self, has_work: Callable[[], bool]) -> None:
         """Look for work, now and from time to time."""
+        self._send(self._settings)
+        self._thread = threading.Thread(
+            target=self._keep, args=(has_work,), name="steelyard-worker", daemon=True
+        )
         self._thread.start()
 
     def wake(self) -> None:
@@ -65,10 +73,10 @@ class WorkerChild:
         self._changed.set()
 
     def close(self) -> None:
-        """End the process; what it runs is taken up by the next."""
+        """End the process; what it runs is taken up by the next. Nothing the second time."""
         self._stopping.set()
         self._changed.set()
-        if self._thread.is_alive():
+        if self._thread is not None:
             self._thread.join()
         process = self._process
         if process is None:
@@ -84,13 +92,13 @@ class WorkerChild:
             process.kill()
             process.wait()
 
-    def _keep(self) -> None:
+    def _keep(self, has_work: Callable[[], bool]) -> None:
         while not self._stopping.is_set():
             self._changed.clear()
             try:
                 if self.pid is not None:
                     self._send(b"\n")
-                elif self._has_work():
+                elif has_work():
                     self._start()
             except SteelyardError as error:
                 _log.warning("The jobs could not be looked at: %s", error.message)
@@ -106,6 +114,10 @@ class WorkerChild:
             self._pause()
         if self._stopping.is_set():
             return
+        self._spawn()
+        self._send(self._settings)
+
+    def _spawn(self) -> None:
         self._began = time.monotonic()
         self._process = subprocess.Popen(  # noqa: S603  # our own module
             [sys.executable, "-m", MODULE],
@@ -114,7 +126,6 @@ class WorkerChild:
             start_new_session=True,
             env=child_environment(),
         )
-        self._send(self._settings)
 
     def _send(self, line: bytes) -> None:
         """Send the settings, or an empty line, at which the process looks for work at once."""
