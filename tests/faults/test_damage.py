@@ -303,6 +303,18 @@ def test_no_state_is_made_beside_the_files_of_another(home: Home, how: str) -> N
         pass
 
 
+def test_what_a_use_case_cannot_read_makes_the_server_unready(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def decode(*_: object) -> object:
+        return msgspec.json.decode(b"{")
+
+    monkeypatch.setattr("steelyard.datasets.service.DatasetService.get", decode)
+    with home.server() as server:
+        assert_damaged(get(f"{server.url}/v1/datasets/{home.dataset}"), "state's database")
+        assert get(f"{server.url}/v1/ready").status_code == 500
+
+
 def test_what_a_sweep_cannot_read_makes_the_server_unready(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -40,6 +40,7 @@ from steelyard.http.queries import read_query
 from steelyard.http.routing import Access, Call, Route, Services
 from steelyard.ids import new_id
 from steelyard.operations.write import Replay, Write, payload_sha256
+from steelyard.storage import State
 from steelyard.wire.json_values import decode_json
 from steelyard.wire.payloads import INLINE_BYTES
 from steelyard.wire.queries import NoQuery
@@ -111,7 +112,11 @@ async def _answer(request: Request, route: Route, call: Call) -> HTTPResponse | 
     else:
         assert route.use is not None  # noqa: S101  every route has one of the two
         call = await _read(request, route, call)
-        answer = await route.use(call)
+        try:
+            answer = await route.use(call)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            # What was sent has been read by now, so it is stored text that cannot be.
+            raise call.service(State).explain(error) from error
         if getattr(answer, "charge", None) is not None:  # else a quote, or a list: no decisions
             request.ctx.usage = getattr(answer, "usage", None)
     if answer is None or isinstance(answer, HTTPResponse):
