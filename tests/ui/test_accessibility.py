@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from steelyard_workbench.navigation import ENTRIES
+from steelyard_workbench.navigation import ENTRIES, SECTIONS
 from support.browsing import visit
 
 axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
@@ -51,9 +51,20 @@ def test_nothing_new_is_found(quiet_page, is_dark, is_split):
     visit(quiet_page, f"page={pages[-1].slug}{'&theme=dark' if is_dark else ''}")
     expect(quiet_page.locator(".mui-dark" if is_dark else ".mui-light").first).to_be_visible()
     menu = quiet_page.get_by_role("navigation", name="Pages").first
+    sections = {section.name: section.title for section in SECTIONS}
     found = {}
     for entry in pages:
-        menu.get_by_role("button", name=entry.title, exact=True).click()
+        if not entry.section:
+            quiet_page.get_by_role("button", name="Steelyard").click()
+        elif entry.needs_dataset:
+            quiet_page.keyboard.press("Control+k")
+            quiet_page.keyboard.type(entry.title)
+            quiet_page.get_by_role("option", name=f"page {entry.title}").click()
+        else:
+            menu.get_by_role("button", name=sections[entry.section], exact=True).click()
+            tab = quiet_page.get_by_role("tab", name=entry.title, exact=True)
+            if tab.count():
+                tab.click()
         heading = quiet_page.get_by_role("heading", level=1, name=entry.title, exact=True)
         expect(heading).to_be_visible()
         expect(quiet_page.locator(".MuiSkeleton-root")).to_have_count(0)

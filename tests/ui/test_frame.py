@@ -39,7 +39,7 @@ def test_a_page_and_a_row_are_found_by_keys_alone(quiet_page, server):
     expect(field).to_be_hidden()
     expect(quiet_page).to_have_url(re.compile(f"dataset={made.id}"))
     expect(quiet_page.get_by_text("1 to 1 of 1")).to_be_visible()
-    expect(quiet_page.get_by_role("button", name="Datasets /")).to_be_visible()
+    expect(quiet_page.get_by_role("button", name="All datasets")).to_be_visible()
     quiet_page.keyboard.press("Control+k")
     quiet_page.keyboard.type("liv")
     # Before anything is typed all pages are listed, and Enter takes the first.

@@ -180,7 +180,8 @@ def test_a_key_is_made_with_a_code_and_what_it_spends_leads_to_its_calls(
     page.reload()
     expect(page.get_by_role("button", name="robot", exact=True)).to_be_visible(timeout=SLOWLY)
     assert secret not in page.content()
-    page.get_by_role("button", name="Usage and billing", exact=True).click()
+    page.get_by_role("button", name="Watch", exact=True).click()
+    page.get_by_role("tab", name="Usage and billing").click()
     expect(page.get_by_text("for 1 calls and jobs")).to_be_visible(timeout=SLOWLY)
     expect(page.locator(".bk-Canvas, canvas").first).to_be_attached()
     assert axe_sync.Axe().run(page).response["violations"] == []
@@ -188,7 +189,8 @@ def test_a_key_is_made_with_a_code_and_what_it_spends_leads_to_its_calls(
     day = time.strftime("%Y-%m-%d", time.gmtime())
     page.get_by_role("button", name=day).click()
     expect(page.get_by_text(f"Only those made on {day} (UTC).")).to_be_visible(timeout=SLOWLY)
-    page.get_by_role("button", name="Operator", exact=True).click()
+    page.get_by_role("button", name="Settings", exact=True).click()
+    page.get_by_role("tab", name="Operator").click()
     expect(page.get_by_role("button", name="acme", exact=True)).to_be_visible(timeout=SLOWLY)
     assert axe_sync.Axe().run(page).response["violations"] == []
 

@@ -31,6 +31,7 @@ from steelyard_workbench.evaluations.listing import EvaluationLine
 from steelyard_workbench.evaluations.record_filter import RecordFilter, filter_from, query_of
 from steelyard_workbench.evaluations.what_if import share_of
 from steelyard_workbench.pages.evaluations import EvaluationsPage
+from steelyard_workbench.pages.frontier import FrontierPage
 from steelyard_workbench.session import Session
 
 GIVEN = {"base_models": "second=hashing", "dataset_min_rows": 1}
@@ -72,9 +73,9 @@ def scored(server):
     return ids
 
 
-def opened(server, **chosen):
+def opened(server, kind=EvaluationsPage, **chosen):
     """The page as somebody who follows a link sees it."""
-    page = EvaluationsPage(Session(server.client, page="evaluations", **chosen))
+    page = kind(Session(server.client, page=kind.slug, **chosen))
     page.open()
     return page
 
@@ -114,14 +115,13 @@ class TestList:
         asyncio.run(page.look())
         assert "succeeded" in texts(page.list.__panel__())
 
-    def test_opening_one_changes_the_address_and_the_way_back_is_there(self, server, scored):
+    def test_opening_one_changes_the_address_and_leaving_it_shows_the_list(self, server, scored):
         page = opened(server, dataset=scored["dataset"])
         page.session.evaluation = scored["targets"]
         assert page.opened is not None
-        [back] = named(page.__panel__(), "All evaluations")
-        back.clicks += 1
-        assert page.session.evaluation == ""
+        page.session.evaluation = ""
         assert page.opened is None
+        assert page.list is not None
 
     def test_a_key_that_may_not_disables_the_form_and_says_why(self, server, scored):
         page = opened(server, dataset=scored["fresh"])
@@ -219,7 +219,7 @@ class TestList:
 class TestFrontier:
     @pytest.fixture
     def panel(self, server, scored):
-        page = opened(server, dataset=scored["dataset"])
+        page = opened(server, FrontierPage, dataset=scored["dataset"])
         return page, page.frontier
 
     def test_a_mark_and_its_line_open_the_evaluation(self, scored, panel):
@@ -263,20 +263,24 @@ class TestFrontier:
         assert "The costs are not JSON" in texts(frontier.__panel__())
 
     def test_without_evaluations_it_waits_for_the_first_and_rewards_have_none(self, server, scored):
-        page = opened(server, dataset=scored["fresh"])
+        page = opened(server, FrontierPage, dataset=scored["fresh"])
         assert "Once a model was evaluated" in texts(page.frontier.__panel__())
         assert not page.frontier._controls.visible
-        assert opened(server, dataset=scored["rewards_dataset"]).frontier is None
+        page = opened(server, FrontierPage, dataset=scored["rewards_dataset"])
+        assert page.frontier is None
+        assert "has rewards and no labels" in texts(page.__panel__())
 
     def test_one_that_succeeds_appears(self, server):
         rows = server.client.datasets.create("later", evaluation=make_rows(2, start=150))
         page = opened(server, dataset=rows.id)
-        [one] = server.client.evaluations.create(rows.id, "hashing").data
+        [evaluation] = server.client.evaluations.create(rows.id, "hashing").data
         asyncio.run(page.list.part.refresh())
         with open_worker(settings_of(server.home, **GIVEN)):
-            server.client.evaluations.wait(one, timeout_s=60, progress=False)
+            server.client.evaluations.wait(evaluation, timeout_s=60, progress=False)
         asyncio.run(page.look())
-        assert [point.evaluation for point in page.frontier.part.data.data] == [one.id]
+        assert page.list.n_succeeded == 1
+        points = opened(server, FrontierPage, dataset=rows.id).frontier.part.data.data
+        assert [point.evaluation for point in points] == [evaluation.id]
 
 
 class TestLeaving:

@@ -11,8 +11,8 @@ from steelyard.errors import SteelyardError
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
-from steelyard_workbench.crumbs import Crumbs
 from steelyard_workbench.finding import Finding, find_pages
+from steelyard_workbench.frame.heading import Heading
 from steelyard_workbench.session import Session
 
 ASKED = {"id": "team", "question": "Who?", "outcomes": ["billing", "shipping"]}
@@ -92,12 +92,26 @@ def test_what_one_search_cannot_find_leaves_the_others(session, monkeypatch):
     assert find(Finding(session), "invoice") == [("dataset", "invoices of May")]
 
 
-def test_crumbs_name_what_is_open_and_go_back_to_all(session, dataset):
-    crumbs = Crumbs(session)
+def test_the_title_names_what_is_open_and_the_way_back_goes_to_all(session, dataset):
+    heading = Heading(session)
     session.open("datasets", dataset=dataset.id)
-    assert (crumbs._all.label, crumbs._name.object) == ("Datasets /", "invoices of May")
-    crumbs._on_all(None)
+    assert (heading.title.object, heading.up.label) == ("invoices of May", "All datasets")
+    labels = [item["label"] for item in heading.tabs.items]
+    assert labels == ["Rows", "Versions", "Map", "Review", "Labeling"]
+    heading.up.clicks += 1
     assert (session.page, session.dataset) == ("datasets", "")
-    assert (crumbs._all.label, crumbs._name.object) == ("Datasets", "")
+    assert (heading.title.object, heading.up.visible) == ("Datasets", False)
+    assert [item["label"] for item in heading.tabs.items] == ["Datasets", "Review", "Labeling"]
     session.open("families", family="router")
-    assert crumbs._name.object == "router"
+    assert heading.title.object == "router"
+
+
+def test_a_section_opens_where_it_was_left_and_then_at_all_of_its_things(session, dataset):
+    heading = Heading(session)
+    session.open("playground", dataset=dataset.id)
+    heading.open_section("data")
+    assert (session.page, session.dataset) == ("datasets", dataset.id)
+    heading.open_section("data")
+    assert (session.page, session.dataset) == ("datasets", "")
+    heading.open_section("watch")
+    assert session.page == "jobs"

@@ -32,9 +32,10 @@ from steelyard_workbench.components.page_history import PageHistory
 from steelyard_workbench.components.plain_markdown import draw_plain_markdown
 from steelyard_workbench.components.select_keys import SelectKeys
 from steelyard_workbench.components.skip_link import SkipLink
-from steelyard_workbench.crumbs import Crumbs
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.finding import Finding
+from steelyard_workbench.frame.heading import Heading
+from steelyard_workbench.frame.mark import FAVICON, MARK
 from steelyard_workbench.keys import (
     KEYS,
     PLACES,
@@ -42,7 +43,7 @@ from steelyard_workbench.keys import (
     is_character,
     watched_on,
 )
-from steelyard_workbench.navigation import Entry, entries_for, entry_of, make_page
+from steelyard_workbench.navigation import Section, entry_of, make_page, sections_for
 from steelyard_workbench.page import Page
 from steelyard_workbench.people.accounts import Accounts
 from steelyard_workbench.people.sign_in import SignIn
@@ -93,9 +94,9 @@ class App:
         self.page: Page | None = None
         self._pages: dict[str, Page] = {}
         self._disabled: list[Any] = []
-        self._entries = entries_for(None)
-        self._menu = pmui.MenuList(items=_items(self._entries), sizing_mode="stretch_width")
-        pn.bind(self._on_menu, self._menu, watch=True)
+        self._sections = sections_for(None)
+        self._menu = pmui.MenuList(items=_items(self._sections), sizing_mode="stretch_width")
+        self._menu.on_click(self._on_menu)
         self._lost = pmui.Alert(
             object=_LOST, severity="error", closeable=False, visible=False,
             sizing_mode="stretch_width",
@@ -107,7 +108,7 @@ class App:
         self._opening = Task(self._open_soon)
         self._poller = Poller(self.look, _LOOK_MS)
         self._finding = Finding(self.session)
-        self._crumbs = Crumbs(self.session)
+        self._heading = Heading(self.session)
         self._views = SavedViews(self.session)
         self._accounts = Accounts(self.session)
         self.session.confirm.on_confirmed = self._keep
@@ -133,6 +134,8 @@ class App:
         account_button = pmui.Button(label="Account", variant="outlined", visible=False, **_ON_BAR)
         account_button.on_click(lambda _: self._accounts.open())
         self._account_button = account_button
+        home_button = pmui.Button(label="Steelyard", icon=MARK, variant="text", **_ON_BAR)
+        home_button.on_click(lambda _: self.session.open("home"))
         find_button = pmui.Button(label="Find  Ctrl+K", variant="outlined", **_ON_BAR)
         find_button.on_click(lambda _: self._finding.open())
         views_button = pmui.Button(label="Views", variant="text", **_ON_BAR)
@@ -142,10 +145,11 @@ class App:
         keys_button = pmui.Button(label="Keys ?", variant="text", **_ON_BAR)
         keys_button.on_click(lambda _: self._help.open())
         shell = pmui.Page(
-            title="Steelyard",
+            meta_title="Steelyard",
+            favicon=FAVICON,
             header=[
                 pn.Row(
-                    self._crumbs, pn.layout.HSpacer(), account_button, find_button, views_button,
+                    home_button, pn.layout.HSpacer(), account_button, find_button, views_button,
                     keys_button, out_button,
                     sizing_mode="stretch_width", margin=0, align="center",
                 )
@@ -153,7 +157,7 @@ class App:
             sidebar=[self._menu],
             main=[
                 # First: what is drawn before it is heard by Panel's own rule.
-                HeardChanges(), self._lost, self._place, self._help, self._views, self._accounts,
+                HeardChanges(), self._lost, self._heading, self._place, self._help, self._views, self._accounts,
                 self.session.confirm, self._keys,
                 SelectKeys(), FrameRoles(), SkipLink(), self._finding.finder, self._browser,
                 # The history, and the window, of a notebook that draws the app are the notebook's.
@@ -184,7 +188,7 @@ class App:
         self._shell = shell
         if isinstance(self.session.client, VisitorClient):
             self.session.client.on_ended = self._on_ended
-            self._place[:] = [loading(6, "Who you are")]
+            self._show_alone(loading(6, "Who you are"))
             self._who.start()
         elif self.page is None or self.page.slug != self.session.page:
             self._go(self.session.page)
@@ -255,7 +259,7 @@ class App:
 
     def _on_menu(self, chosen: dict[str, str] | None) -> None:
         if chosen is not None:
-            self.session.page = chosen["slug"]
+            self._heading.open_section(chosen["name"])
             if self._is_narrow and self._shell is not None:
                 self._shell.sidebar_open = False
 
@@ -334,12 +338,17 @@ class App:
 
     def _on_who(self, who: CurrentSession) -> None:
         """Show the pages of somebody's role in the menu, and the account in the bar."""
-        self._entries = entries_for(who)
-        self._menu.items = _items(self._entries)
+        self._sections = sections_for(who)
+        self._menu.items = _items(self._sections)
         self._mark_in_menu()
         name = next((one.name for one in who.accounts if one.id == who.account_id), "none")
         self._account_button.label = f"Account: {name[:_SHOWN_ACCOUNT]}"
         self._account_button.visible = len(who.accounts) > 1
+
+    def _show_alone(self, content: Viewable) -> None:
+        """Show something that is not a page, without a title and tabs."""
+        self._heading.is_visible = False
+        self._place[:] = [content]
 
     def _show_no_part(self) -> None:
         """Show that the account of the address is none of whoever is signed in."""
@@ -347,18 +356,19 @@ class App:
 
         def go(_: object) -> None:
             self.session.account = ""
-            self._place[:] = [loading(6, "Your account")]
+            self._show_alone(loading(6, "Your account"))
             self._who.start()
 
         button.on_click(go)
-        self._place[:] = [
-            empty("**You have no part in the account of this address.** Ask an owner of it to "
-                  "invite you, or go to an account of yours.", button)
-        ]  # fmt: skip
+        text = (
+            "**You have no part in the account of this address.** Ask an owner of it to invite you, "
+            "or go to an account of yours."
+        )
+        self._show_alone(empty(text, button))
 
     def _tell_unknown(self, error: Exception) -> None:
         problem = problem_of(error, "Could not find out who you are.")
-        self._place[:] = [failed(problem, self._who.on_event)]
+        self._show_alone(failed(problem, self._who.on_event))
 
     async def _show_sign_in(self, why: str = "") -> None:
         client = self.session.client
@@ -367,16 +377,17 @@ class App:
         except SteelyardError:  # a code works all the same
             ways = None
         await until_shown()
-        self._place[:] = [SignIn(client, self._signed_in, why, ways)]
+        self._show_alone(SignIn(client, self._signed_in, why, ways))
 
     async def _signed_in(self, found: SignedInUser) -> None:
         """Go on where the same person was; for another nothing of the page before stays."""
         is_same = self.user is not None and self.user.id == found.user.id
         if not is_same:
-            self._place[:] = [loading(6, "Signing in")]
+            self._show_alone(loading(6, "Signing in"))
         self._keep(reloads=not is_same)
         if is_same and self.page is not None:
             self._take(await asyncio.to_thread(self.session.client.auth.session))
+            self._heading.is_visible = True
             self._place[:] = [self.page]
             self.page.reconnect()
 
@@ -384,7 +395,7 @@ class App:
         with suppress(NotSignedInError):
             await asyncio.to_thread(self.session.client.auth.sign_out)
         self.user = None
-        self._place[:] = [loading(6, "Signing out")]
+        self._show_alone(loading(6, "Signing out"))
         self._keep(reloads=True)
 
     def _tell_failure(self, error: Exception) -> None:
@@ -418,9 +429,12 @@ class App:
             home = pmui.Button(label="Go to Home", variant="contained")
             home.on_click(lambda _: self.session.param.update(page="home"))
             self.page = None
+            self._heading.is_visible = True
             self._place[:] = [empty(f"There is no page “{escape_markdown(slug[:40])}”.", home)]
             return
         self._mark_in_menu()
+        self._heading.is_visible = True
+        self._heading.refresh()
         if pn.state.curdoc is None or not pn.state.loaded:
             self._open(slug)
             return
@@ -430,10 +444,10 @@ class App:
         self._opening.start(slug)
 
     def _mark_in_menu(self) -> None:
-        """Mark the page that is open; one that is in nobody's menu is marked nowhere."""
-        slugs = [entry.slug for entry in self._entries]
-        here = self.session.page
-        self._menu.active = (slugs.index(here),) if here in slugs else None
+        """Mark the section of the page that is open; Home is in none."""
+        entry = entry_of(self.session.page)
+        here = [section.name == entry.section for section in self._sections] if entry else []
+        self._menu.active = (here.index(True),) if any(here) else None
 
     async def _open_soon(self, slug: str) -> None:
         await asyncio.sleep(_SENT_S)
@@ -444,11 +458,14 @@ class App:
             self._pages[slug] = make_page(slug, self.session)
         self.page = self._pages[slug]
         self._place[:] = [self.page]
+        self._heading.describe(self.page.summary)
         self.page.open()
 
 
-def _items(entries: Sequence[Entry]) -> list[dict[str, str]]:
-    return [{"label": one.title, "icon": one.icon, "slug": one.slug} for one in entries]
+def _items(sections: Sequence[Section]) -> list[dict[str, str]]:
+    return [
+        {"label": section.title, "icon": section.icon, "name": section.name} for section in sections
+    ]
 
 
 def _key_lists() -> Iterator[Viewable]:

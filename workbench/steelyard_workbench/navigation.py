@@ -1,4 +1,4 @@
-"""The pages, in the order of the menu; each is imported by whoever first needs it."""
+"""The pages, by section of the menu; each is imported when it is first needed."""
 
 from __future__ import annotations
 
@@ -16,29 +16,53 @@ from steelyard_workbench.states import empty
 
 
 @dataclass(frozen=True, slots=True)
+class Section:
+    """A word of the menu, which has one or more pages as tabs."""
+
+    name: str
+    title: str
+    icon: str
+
+
+#: The menu.
+SECTIONS: tuple[Section, ...] = (
+    Section("ask", "Ask", "question_answer"),
+    Section("data", "Data", "storage"),
+    Section("models", "Models", "hub"),
+    Section("watch", "Watch", "monitor_heart"),
+    Section("settings", "Settings", "settings"),
+)
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
-    """A page in the menu: its slug, its title, its icon's name, and where its class is.
+    """A page: its slug, its title, the section that it is a tab of, and where its class is.
 
     Parameters
     ----------
+    section : str
+        Name of the section; empty for Home, which the mark at the top opens.
     roles : frozenset of str
-        Whose menu it is in, of those who are signed in to an account.
+        The roles whose members see it, of those who are signed in to an account.
     needs_sign_in : bool, default False
         Whether it is in no menu of a browser in which nobody signs in.
     is_for_operators : bool, default False
-        Whether it is in the menu of operators, whatever their role, and of nobody else.
+        Whether operators see it, whatever their role, and nobody else does.
+    needs_dataset : bool, default False
+        Whether it is a tab only while a dataset is open.
     """
 
     slug: str
     title: str
-    icon: str
+    section: str
     place: str
     roles: frozenset[Role]
     needs_sign_in: bool = False
     is_for_operators: bool = False
+    needs_dataset: bool = False
 
     def is_for(self, who: CurrentSession | None) -> bool:
-        """Whether it is in somebody's menu."""
+        """Whether somebody sees it."""
         if who is None:
             return not self.needs_sign_in
         if self.is_for_operators:
@@ -48,43 +72,71 @@ class Entry:
 
 #: The page of whoever is signed in, also without an account.
 ACCOUNT = "account"
+#: The page that is both the list of datasets and the rows of one.
+DATASETS = "datasets"
 _WORKERS: frozenset[Role] = frozenset(("owner", "developer"))
 _REVIEWERS: frozenset[Role] = _WORKERS | {"reviewer"}
 _PAYERS: frozenset[Role] = _WORKERS | {"billing"}
 _EVERYBODY: frozenset[Role] = frozenset(ROLES)
 
-#: The one table of pages and roles.
+#: The one table of pages, sections and roles.
 ENTRIES: tuple[Entry, ...] = (
-    Entry("home", "Home", "home", "home:HomePage", _EVERYBODY),
-    Entry("datasets", "Datasets", "storage", "datasets:DatasetsPage", _REVIEWERS),
-    Entry("versions", "Versions", "call_split", "versions:VersionsPage", _REVIEWERS),
-    Entry("map", "Map", "scatter_plot", "map:MapPage", _REVIEWERS),
-    Entry("labeling", "Labeling", "label", "labeling:LabelingPage", _REVIEWERS),
-    Entry("review", "Review", "fact_check", "review:ReviewPage", _REVIEWERS),
-    Entry("tuning", "Prompt tuning", "edit_note", "tuning:TuningPage", _WORKERS),
-    Entry("families", "Families", "timeline", "families:FamiliesPage", _WORKERS),
-    Entry("jobs", "Jobs", "schedule", "jobs:JobsPage", _WORKERS),
+    Entry("home", "Home", "", "home:HomePage", _EVERYBODY),
+    Entry("playground", "Playground", "ask", "playground:PlaygroundPage", _WORKERS),
+    Entry("live", "Live", "ask", "live:LivePage", _WORKERS),
+    Entry(DATASETS, "Datasets", "data", "datasets:DatasetsPage", _REVIEWERS),
     Entry(
-        "evaluations", "Evaluations", "query_stats", "evaluations:EvaluationsPage", _WORKERS
+        "versions", "Versions", "data", "versions:VersionsPage", _REVIEWERS, needs_dataset=True
     ),
-    Entry("compare", "Compare", "compare_arrows", "compare:ComparePage", _WORKERS),
-    Entry("live", "Live", "monitor_heart", "live:LivePage", _WORKERS),
-    Entry("playground", "Playground", "play_arrow", "playground:PlaygroundPage", _WORKERS),
+    Entry("map", "Map", "data", "map:MapPage", _REVIEWERS, needs_dataset=True),
+    Entry("review", "Review", "data", "review:ReviewPage", _REVIEWERS),
+    Entry("labeling", "Labeling", "data", "labeling:LabelingPage", _REVIEWERS),
+    Entry("families", "Families", "models", "families:FamiliesPage", _WORKERS),
+    Entry("evaluations", "Evaluations", "models", "evaluations:EvaluationsPage", _WORKERS),
+    Entry("compare", "Compare", "models", "compare:ComparePage", _WORKERS),
+    Entry("frontier", "Frontier", "models", "frontier:FrontierPage", _WORKERS),
+    Entry("tuning", "Prompt tuning", "models", "tuning:TuningPage", _WORKERS),
+    Entry("jobs", "Jobs", "watch", "jobs:JobsPage", _WORKERS),
+    Entry("usage", "Usage and billing", "watch", "usage:UsagePage", _PAYERS, needs_sign_in=True),
     Entry("settings", "Settings", "settings", "settings:SettingsPage", _WORKERS),
-    Entry(ACCOUNT, "Account", "people", "account:AccountPage", _EVERYBODY, needs_sign_in=True),
     Entry(
-        "usage", "Usage and billing", "payments", "usage:UsagePage", _PAYERS, needs_sign_in=True
+        ACCOUNT, "Account", "settings", "account:AccountPage", _EVERYBODY, needs_sign_in=True
     ),
     Entry(
-        "operator", "Operator", "admin_panel_settings", "operator:OperatorPage", frozenset(),
+        "operator", "Operator", "settings", "operator:OperatorPage", frozenset(),
         needs_sign_in=True, is_for_operators=True,
     ),
 )  # fmt: skip
 
 
+def sections_for(who: CurrentSession | None) -> list[Section]:
+    """Return the menu of somebody: the sections that have a page for them."""
+    names = {entry.section for entry in entries_for(who)}
+    return [section for section in SECTIONS if section.name in names]
+
+
+def tabs_for(who: CurrentSession | None, slug: str, *, has_dataset: bool) -> list[Entry]:
+    """Return the tabs beside a page: the pages of its section that somebody sees."""
+    here = entry_of(slug)
+    if here is None or not here.section:
+        return []
+    return [
+        entry
+        for entry in entries_for(who)
+        if entry.section == here.section
+        if has_dataset or not entry.needs_dataset or entry.slug == slug
+    ]
+
+
 def entries_for(who: CurrentSession | None) -> list[Entry]:
-    """Return the pages in the menu of somebody, or of a browser in which nobody signs in."""
+    """Return the pages that somebody sees, or a browser in which nobody signs in."""
     return [entry for entry in ENTRIES if entry.is_for(who)]
+
+
+def first_page(who: CurrentSession | None, section: str) -> str:
+    """Return the slug of the first page of a section that somebody sees; Home where there is none."""
+    found = (entry.slug for entry in entries_for(who) if entry.section == section)
+    return next(found, "home")
 
 
 def entry_of(slug: str) -> Entry | None:

@@ -1,4 +1,4 @@
-"""What every page is: a heading, parts that load by themselves, and keys of its own."""
+"""What every page is: parts that load by themselves, and keys of its own."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import panel as pn
-import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.poller import Poller
 from steelyard_workbench.session import Session
 from steelyard_workbench.tasks import Scope
-from steelyard_workbench.theme import TITLE
 
 
 class Page(Viewer):
@@ -27,9 +25,9 @@ class Page(Viewer):
     Attributes
     ----------
     slug, title : str
-        Its place in the address, and its heading.
+        Its place in the address, and its title while nothing is open on it.
     summary : str
-        One sentence under the heading.
+        One sentence that is shown meanwhile.
     watched : sequence of str
         What of the session is taken in by ``on_session`` while the page is shown.
     look_ms : int
@@ -61,10 +59,7 @@ class Page(Viewer):
     def open(self) -> None:
         """Show the page; called each time that somebody goes to it."""
         self.begin_visit()
-        heading: list[Viewable] = [pmui.Typography(self.title, variant="h1", sx=_HEADING)]
-        if self.summary:
-            heading.append(pmui.Typography(self.summary, variant="body2"))
-        self._box[:] = [*heading, *self.build()]
+        self._box[:] = self.build()
         for part in list(self.parts):
             part.start()
         if self.watched and self._watcher is None:
@@ -97,7 +92,7 @@ class Page(Viewer):
         """Note that the server answers; called every few seconds, shown or not."""
 
     def build(self) -> list[Viewable]:
-        """Return what is under the heading; parts made with ``part`` load once it is shown."""
+        """Return what the page shows; parts made with ``part`` load once it is shown."""
         raise NotImplementedError
 
     def part(self, part: Loaded[Any]) -> Viewable:
@@ -122,6 +117,3 @@ class Page(Viewer):
         # hears of the rest all the same.
         if self.session.page == self.slug:
             self.on_session(*events)
-
-
-_HEADING = {"fontSize": TITLE, "fontWeight": 600}

@@ -189,8 +189,6 @@ class DatasetsPage(Page):
 
     def _build_one(self) -> list[Viewable]:
         self._chosen, _ = read_query(self.session.query)
-        back = pmui.Button(label="All datasets", variant="text")
-        back.on_click(lambda _: self.session.param.update(dataset="", version=0, query=""))
         self.bar = FilterBar(self._chosen, self._on_filter)
         self.rows = RowTable(
             self._row_page,
@@ -208,7 +206,6 @@ class DatasetsPage(Page):
         foot = Loaded("What can be done", fetched, self._show_foot, is_late=True)
         doubts = Loaded("The labels to check", self._doubts, show_doubts, n_lines=1, is_late=True)
         return [
-            back,
             side_by_side(
                 self.part(head),
                 section("What the labels expect", self.part(labels)),
@@ -236,7 +233,7 @@ class DatasetsPage(Page):
             on_deleted=lambda: self._on_deleted(dataset.name, visit),
         )
         return pn.Column(
-            section(dataset.name, show_facts(dataset)),
+            show_facts(dataset),
             pn.FlexBox(
                 versions,
                 *next_steps(self.session, dataset, dataset.version, "it"),

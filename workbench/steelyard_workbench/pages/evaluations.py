@@ -18,7 +18,6 @@ from steelyard.errors import DatasetDeletedError, NotFoundError, SteelyardError
 from steelyard.evaluations.wire import ENDED, Evaluation
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.escaping import escape_markdown
-from steelyard_workbench.evaluations.frontier import FrontierPanel
 from steelyard_workbench.evaluations.listing import (
     EvaluationLine,
     EvaluationList,
@@ -55,7 +54,6 @@ class EvaluationsPage(Page):
         super().__init__(session)
         self.list: EvaluationList | None = None
         self.form: StartForm | None = None
-        self.frontier: FrontierPanel | None = None
         self.over_time: OverTime | None = None
         self.opened: OpenedEvaluation | None = None
         self.waiting: EvaluationLine | None = None
@@ -76,10 +74,8 @@ class EvaluationsPage(Page):
         if self.list is not None:
             before = self.list.n_succeeded
             await self.list.look()
-            if self.list.n_succeeded != before:
-                for one in (self.frontier, self.over_time):
-                    if one is not None:
-                        await one.part.refresh(quietly=True)
+            if self.list.n_succeeded != before and self.over_time is not None:
+                await self.over_time.part.refresh(quietly=True)
         if self.waiting is not None:
             await self._look_at(self.waiting)
 
@@ -100,16 +96,11 @@ class EvaluationsPage(Page):
             part.start()
 
     def _content(self) -> list[Viewable]:
-        self.list, self.form, self.frontier, self.over_time = None, None, None, None
+        self.list, self.form, self.over_time = None, None, None
         self.opened, self.waiting = None, None
         self._look_at = Task(self._look_at_line, on_failure=leave_to_banner, scope=self.visit)
         if self.session.evaluation:
-            back = pmui.Button(label="All evaluations", variant="text")
-            back.on_click(lambda _: self.session.param.update(evaluation="", query="", view=""))
-            return [
-                back,
-                self.part(Loaded("The evaluation", self._fetch_opened, self._show_opened)),
-            ]
+            return [self.part(Loaded("The evaluation", self._fetch_opened, self._show_opened))]
         datasets = Loaded("The datasets", self._fetch_datasets, self._show_datasets)
         return [self.part(datasets)]
 
@@ -140,9 +131,6 @@ class EvaluationsPage(Page):
         self.list = EvaluationList(self.client, chosen, self._open_one, self.visit)
         self.form = StartForm(self.client, chosen, self.list.part.refresh)
         parts: list[Loaded[Any]] = [self.form.part, self.list.part]
-        if known[chosen].method == "sft":
-            self.frontier = FrontierPanel(self.client, chosen, self._open_one)
-            parts.append(self.frontier.part)
         self.over_time = OverTime(self.client, chosen, self._open_one)
         parts.append(self.over_time.part)
         for part in parts:
@@ -151,7 +139,6 @@ class EvaluationsPage(Page):
         return pn.Column(
             select,
             self.form,
-            *([] if self.frontier is None else [self.frontier]),
             self.over_time,
             heading("Evaluations of this dataset"),
             self.list,
@@ -200,7 +187,6 @@ class EvaluationsPage(Page):
         self.session.param.update(dataset=of.dataset_id, version=of.dataset_version, selected=[])
         await self.opened.refresh()
         return pn.Column(
-            heading(f"{name_of(found.evaluation)}: {found.dataset_name}"),
             self._comparing(found),
             self.opened,
             sizing_mode="stretch_width",

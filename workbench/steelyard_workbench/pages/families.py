@@ -64,7 +64,7 @@ class FamiliesPage(Page):
         if self.session.family:
             self.one = OneFamily(self.session)
             self.part(self.one.loaded)
-            return [heading(self.session.family), self.one]
+            return [self.one]
         self.one = None
         self.families = Loaded("The families", self.client.families.list, self.show_list)
         self.datasets = Loaded("The datasets", self._growable, self.show_start, n_lines=2)

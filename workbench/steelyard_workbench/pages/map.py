@@ -68,9 +68,7 @@ class MapPage(OnePartPage):
             self.shown = Loaded("The datasets", self._fetch_datasets, self._show_datasets)
             return [self.part(self.shown)]
         self.shown = Loaded("The map", self._fetch, self._show, n_lines=8)
-        back = pmui.Button(label="Map another dataset", variant="text")
-        back.on_click(lambda _: self.session.param.update(dataset="", version=0))
-        return [back, self.part(self.shown)]
+        return [self.part(self.shown)]
 
     def _fetch_datasets(self) -> list[Dataset]:
         return list(islice(self.client.datasets.iterate(), _MOST_DATASETS))
@@ -102,7 +100,7 @@ class MapPage(OnePartPage):
         return _Found(dataset, version, found, fetch_mapped(self.client, found))
 
     def _show(self, found: _Found) -> Viewable:
-        title = heading(f"{found.dataset.name}, version {found.version}")
+        title = heading(f"Version {found.version}")
         if found.mapped is not None:
             self.view = MapView(self.session, found.mapped, self.visit)
             self.view.recolour.start()

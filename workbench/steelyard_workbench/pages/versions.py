@@ -195,9 +195,7 @@ class VersionsPage(Page):
         )
 
     def _actions(self, dataset: Dataset, version: int) -> list[Viewable]:
-        back = pmui.Button(label="All rows of the dataset", variant="text")
-        back.on_click(lambda _: self.session.open("datasets"))
-        return [*next_steps(self.session, dataset, version, "this version"), back]
+        return next_steps(self.session, dataset, version, "this version")
 
     # What a version changed
 

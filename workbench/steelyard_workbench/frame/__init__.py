@@ -1,0 +1,1 @@
+"""The frame around every page: the mark, the menu, the title and the tabs."""

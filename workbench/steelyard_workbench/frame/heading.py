@@ -1,0 +1,195 @@
+"""The title of a page, which is the thing that is open on it, and the tabs of its section."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.errors import SteelyardError
+from steelyard_workbench.escaping import escape_markdown
+from steelyard_workbench.navigation import DATASETS, entry_of, first_page, tabs_for
+from steelyard_workbench.session import Session
+from steelyard_workbench.tasks import Task
+from steelyard_workbench.theme import TITLE
+
+#: Characters of a title.
+_MOST = 80
+_TITLE = {"fontSize": TITLE, "fontWeight": 600, "overflowWrap": "anywhere"}
+_TABS = {
+    "minHeight": "36px",
+    "borderBottom": "1px solid rgba(128,128,128,0.3)",
+    "& .MuiTab-root": {"minHeight": "36px", "minWidth": 0, "padding": "6px 12px"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Thing:
+    """What can be open on a page: its field of the session, its name, and the way to all of them.
+
+    Parameters
+    ----------
+    name : callable, optional
+        Returns the name of a thing by its id; without it the id is one.
+    all_title, all_page : str
+        The button above the title, and the page that it opens; empty for none.
+    """
+
+    field: str
+    name: Callable[[Client, str], str] | None = None
+    all_title: str = ""
+    all_page: str = ""
+
+
+def _dataset_name(client: Client, id_: str) -> str:
+    return client.datasets.get(id_).name
+
+
+def _evaluation_name(client: Client, id_: str) -> str:
+    evaluation = client.evaluations.get(id_)
+    name = evaluation.named or evaluation.model_label
+    try:
+        return f"{name} on {_dataset_name(client, evaluation.dataset_id)}"
+    except SteelyardError:  # deleted: its evaluations stay
+        return str(name)
+
+
+_DATASET = _Thing("dataset", _dataset_name, "All datasets", DATASETS)
+#: By page.
+_THINGS: dict[str, _Thing] = {
+    DATASETS: _DATASET,
+    "versions": _DATASET,
+    "map": _DATASET,
+    "review": _Thing(
+        "draft", lambda client, id_: _dataset_name(client, client.drafts.get(id_).dataset_id)
+    ),
+    "labeling": _Thing("labeling", lambda client, id_: client.labeling.get(id_).name),
+    "families": _Thing("family", None, "All families", "families"),
+    "evaluations": _Thing("evaluation", _evaluation_name, "All evaluations", "evaluations"),
+    "tuning": _Thing("tuning"),
+}
+
+
+class Heading(Viewer):
+    """The title and the tabs of the page that is open; both stand before the page has loaded."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._session = session
+        self._names: dict[tuple[str, str], str] = {}
+        self.up = pmui.Button(variant="text", size="small", margin=(0, 5), visible=False)
+        self.up.on_click(self._on_up)
+        self.title = pmui.Typography("", variant="h1", sx=_TITLE, margin=(4, 10))
+        self.tabs = pmui.TabMenu(
+            items=[], variant="scrollable", sx=_TABS, sizing_mode="stretch_width", margin=(0, 10)
+        )
+        self.tabs.on_click(self._on_tab)
+        self.summary = pmui.Typography("", variant="body2", visible=False)
+        self._box = pn.Column(
+            self.up, self.title, self.tabs, self.summary, sizing_mode="stretch_width"
+        )
+        self.show = Task(self._show)
+        fields = sorted({thing.field for thing in _THINGS.values()} | {"dataset"})
+        session.param.watch(self._on_session, ["page", "who", *fields])
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    @property
+    def is_visible(self) -> bool:
+        """Whether it is there; a sign-in, say, has a title of its own."""
+        return bool(self._box.visible)
+
+    @is_visible.setter
+    def is_visible(self, is_visible: bool) -> None:
+        self._box.visible = is_visible
+
+    def open_section(self, name: str) -> None:
+        """Open the first page of a section; in that section already, open the list of its things."""
+        session = self._session
+        here = entry_of(session.page)
+        thing = _THINGS.get(session.page)
+        if here is None or here.section != name:
+            session.open(first_page(session.who, name))
+        elif thing is not None and getattr(session, thing.field):
+            self._leave(thing)
+        else:
+            session.open(first_page(session.who, name), dataset="", version=0)
+
+    def describe(self, summary: str) -> None:
+        """Show a sentence about the page, as long as nothing is open on it."""
+        self.summary.object = summary
+        self.summary.visible = bool(summary) and not self._open_thing()
+
+    def refresh(self) -> None:
+        """Show the title and the tabs of what is open now."""
+        self.show.start()
+
+    def _on_session(self, *_: Any) -> None:
+        self.show.start()
+
+    def _on_up(self, _: object) -> None:
+        thing = _THINGS.get(self._session.page)
+        if thing is not None:
+            self._leave(thing)
+
+    def _leave(self, thing: _Thing) -> None:
+        nothing: dict[str, Any] = {thing.field: ""}
+        if thing.field == "dataset":
+            nothing["version"] = 0
+        self._session.open(thing.all_page or self._session.page, **nothing)
+
+    def _on_tab(self, item: dict[str, str] | None) -> None:
+        if item is not None and item["slug"] != self._session.page:
+            self._session.open(item["slug"])
+
+    def _open_thing(self) -> str:
+        """Return the id of what is open on the page; empty for none."""
+        thing = _THINGS.get(self._session.page)
+        return "" if thing is None else getattr(self._session, thing.field)
+
+    async def _show(self) -> None:
+        session = self._session
+        thing, id_ = _THINGS.get(session.page), self._open_thing()
+        if thing is None or not id_:
+            self._write("", None)
+            return
+        key = (session.page, id_)
+        self._write(self._names.get(key, "" if thing.name else id_), thing)
+        if thing.name is None:
+            return
+        try:
+            name = await asyncio.to_thread(thing.name, session.client, id_)
+        except SteelyardError:
+            name = id_  # the page itself says what is wrong
+        self._names[key] = name
+        self._write(name, thing)
+
+    def _write(self, name: str, thing: _Thing | None) -> None:
+        session = self._session
+        entry = entry_of(session.page)
+        title = name or ("Steelyard" if entry is None else entry.title)
+        cut = title if len(title) <= _MOST else f"{title[:_MOST]}…"
+        tabs = tabs_for(session.who, session.page, has_dataset=bool(session.dataset))
+        with pn.io.hold():
+            self.title.object = escape_markdown(cut)
+            self.summary.visible = bool(self.summary.object) and thing is None
+            self.up.visible = thing is not None and bool(thing.all_title)
+            if thing is not None and thing.all_title:
+                self.up.label = thing.all_title
+            items = [{"label": self._label(tab.slug, tab.title), "slug": tab.slug} for tab in tabs]
+            if self.tabs.items != items:
+                self.tabs.items = items
+            slugs = [tab.slug for tab in tabs]
+            self.tabs.active = slugs.index(session.page) if session.page in slugs else None
+            # A single tab leads nowhere.
+            self.tabs.visible = len(tabs) > 1
+
+    def _label(self, slug: str, title: str) -> str:
+        return "Rows" if slug == DATASETS and self._session.dataset else title
