@@ -1,40 +1,22 @@
 """What a room hands over to the application: one plain value, which ``steelyard.app`` walks.
 
 A room's value is ``ROOM`` in its ``room.py``. Nothing registers itself: ``steelyard.app.rooms`` lists the
-rooms, and router, documents, job worker, doctor, backup and sweeper read their values.
+rooms, and what a process opens, router, documents, layers, doctor, backup and sweeper read their values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any
 
-from sqlalchemy import Column, Connection
+from sqlalchemy import Column, Connection, Table
 
+from steelyard.errors import SteelyardError
+from steelyard.house import House
 from steelyard.http.routing import Route
 from steelyard.jobs.work import Work
-from steelyard.settings import Settings
-from steelyard.storage import State
-from steelyard.storage.frame_store import FrameStore
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class House:
-    """What jobs and sweeps are opened on: ``services`` by their classes, ``frames`` by a room's name."""
-
-    settings: Settings
-    state: State
-    frames: Callable[[str], FrameStore]
-    services: Mapping[type, Any]
-    #: Columns of all rooms that name stored decisions.
-    decisions: tuple[Column[Any], ...] = ()
-
-    def get(self, kind: type[T]) -> T:
-        """Return the service of a class."""
-        return cast("T", self.services[kind])
+from steelyard.outbox.names import Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +39,20 @@ class JobKind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """A room: ``nouns`` are first segments of its paths beside its name."""
+    """A room, which is named as its package; ``nouns`` are first segments of its paths beside that."""
 
     name: str
+    #: Packages that it stands on directly.
+    after: tuple[str, ...] = ()
     nouns: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+    errors: tuple[type[SteelyardError], ...] = ()
+    events: tuple[Event, ...] = ()
     routes: tuple[Route, ...] = ()
+    #: Returns services that jobs use too; in every process.
+    base: Callable[[House], Iterable[object]] | None = None
+    #: Returns the services behind its routes, in a process that answers requests.
+    open: Callable[[House], Iterable[object]] | None = None
     jobs: tuple[JobKind, ...] = ()
     #: Each returns what a state names of one folder of files.
     files: tuple[Callable[[Connection], Iterable[NamedFile]], ...] = ()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.accounts.store_owner import owns
+from steelyard.datasets.service import DatasetService
 from steelyard.evaluations.store import sweep_predictions
 from steelyard.families.fine_tuning.files import FineTuneFiles
 from steelyard.operations.write import Write
@@ -66,16 +67,16 @@ def test_jobs_sweep_their_own_files_alone(tmp_path, states):
 def test_a_server_with_another_state_leaves_the_datasets_whole(tmp_path):
     frames_url = str(tmp_path / "frames")
     with open_home(tmp_path / "one", frames_url=frames_url) as services:
-        services.datasets.sweep()
+        services.get(DatasetService).sweep()
         dataset_id = make_dataset(services, make_rows(6)).id
         digest = digest_of(services, dataset_id)
     long_ago = time.time() - 30 * 24 * 3600
     for file in (tmp_path / "frames" / "datasets").glob("*.*"):
         os.utime(file, (long_ago, long_ago))
     with open_home(tmp_path / "two", frames_url=frames_url) as services:
-        assert services.datasets.sweep() == []
+        assert services.get(DatasetService).sweep() == []
     with open_home(tmp_path / "one", frames_url=frames_url) as services:
         assert digest_of(services, dataset_id) == digest
-        asyncio.run(services.datasets.delete(Write(ME), dataset_id))
-        services.datasets.sweep()
-        assert services.datasets._store.names() == []
+        asyncio.run(services.get(DatasetService).delete(Write(ME), dataset_id))
+        services.get(DatasetService).sweep()
+        assert services.get(DatasetService)._store.names() == []

@@ -15,6 +15,8 @@ import steelyard
 from steelyard import errors
 from steelyard.alarms import references as module_of_references
 from steelyard.alarms.budget import WATCHES
+from steelyard.alarms.service import Alarms
+from steelyard.alarms.watching import Watcher
 from steelyard.alarms.wire import ChosenReference, PutAlarmRule
 from steelyard.app.job_runtime import open_worker
 from steelyard.cli.main import main
@@ -41,7 +43,7 @@ def drifted(server):
     found = answers(2_000, SHARES, at=start, seed=2)
     store(state, found)
     tell(state, found[:400], start)
-    watcher = server.services.alarm_watcher
+    watcher = server.services.get(Watcher)
     watcher.tick()
     watcher._now = lambda: time.time() + 60
     late = answers(600, DRIFTED, at=start + 2_100, seed=3)
@@ -135,14 +137,14 @@ def test_an_evaluation_is_what_a_model_is_held_against(tmp_path, monkeypatch):
             wait_until(services, evaluation.id)
         chosen = ChosenReference(evaluation_id=evaluation.id)
         rule = PutAlarmRule(model="hashing", reference=chosen)
-        asyncio.run(services.alarms.put_rule(Write(ME), rule))
+        asyncio.run(services.get(Alarms).put_rule(Write(ME), rule))
         asked = answers(60, SHARES, at=time.time() - 200, model="hashing", version=None)
         store(services.state, asked)
-        services.alarm_watcher.tick()
-        (watched,) = asyncio.run(services.alarms.rules(ME)).watched
+        services.get(Watcher).tick()
+        (watched,) = asyncio.run(services.get(Alarms).rules(ME)).watched
         assert watched.reference.evaluation_id == evaluation.id
         assert watched.reference.n == evaluation.decisions
-        references, key = services.alarm_watcher._references, (ME.account_id, "hashing", "")
+        references, key = services.get(Watcher)._references, (ME.account_id, "hashing", "")
         sample, _ = references.of_evaluation(key, evaluation.id)
         assert len(sample.texts) == 150
         assert references.texts_of(key, watched.reference) == sample.texts

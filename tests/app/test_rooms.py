@@ -11,16 +11,47 @@ from steelyard.app import rooms
 from steelyard.app.bootstrap import open_service
 from steelyard.app.job_runtime import open_worker
 from steelyard.app.stored_files import named_in
+from steelyard.datasets.service import DatasetService
+from steelyard.errors import error_classes, errors_of, requests
+from steelyard.house import House
 from steelyard.http.openapi import build_document
 from steelyard.http.routing import Access, Route
-from steelyard.room import House, JobKind, Room, files_of
+from steelyard.outbox.names import EVENTS
+from steelyard.room import JobKind, Room, files_of
 from steelyard.settings import read_settings
+from steelyard.storage.tables import metadata
+from support.repository import ROOT
 
 
 @pytest.mark.parametrize("room", rooms.ROOMS, ids=lambda room: room.name)
 def test_paths_begin_with_a_noun_of_their_room(room):
     nouns = {room.name, *room.nouns}
     assert {route.path.removeprefix("/v1/").split("/")[0] for route in room.routes} <= nouns
+
+
+#: What stands below the rooms, and so is of none of them.
+BELOW = {
+    *("accounts", "api_keys", "balances", "idempotency_keys", "key_months", "ledger_entries"),
+    *("oldest_version", "operations", "webhook_deliveries", "webhooks"),
+}
+
+
+def test_every_table_error_and_event_is_of_one_room():
+    tables = [table.name for room in rooms.ROOMS for table in room.tables]
+    assert sorted(tables) == sorted(metadata.tables.keys() - BELOW)
+    room_errors = [error for room in rooms.ROOMS for error in room.errors]
+    assert len(room_errors) == len(set(room_errors))
+    codes = {error.code for error in (*room_errors, *errors_of(requests))}
+    assert codes == error_classes().keys()
+    events = [event for room in rooms.ROOMS for event in room.events]
+    assert sorted([*events, "job.succeeded", "job.failed", "balance.low"]) == sorted(EVENTS)
+
+
+class Forester:
+    """The service of a made-up room."""
+
+    def __init__(self, house: House) -> None:
+        self.datasets = house.get(DatasetService)
 
 
 def test_a_made_up_room_is_found_wherever_rooms_are_walked(tmp_path, monkeypatch):
@@ -45,15 +76,26 @@ def test_a_made_up_room_is_found_wherever_rooms_are_walked(tmp_path, monkeypatch
     )
     trees = Room(
         name="trees",
+        after=("datasets",),
         routes=(route,),
+        base=lambda house: (house.get(DatasetService),),
+        open=lambda house: (Forester(house),),
         jobs=(JobKind(lambda connection: True, open_work),),
         files=(files_of("trees", "a tree", lambda connection: {"ab" * 32}),),
         sweeps=(open_sweep,),
     )
-    monkeypatch.setattr(rooms, "ROOMS", (*rooms.ROOMS, trees))
+    monkeypatch.setattr(rooms, "ROOMS", (trees, *rooms.ROOMS))
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    import layers
+
+    monkeypatch.setattr(layers, "ROOMS", rooms.ROOMS)
+    [layer] = [layer for layer in layers.layers() if "trees" in layer.split(" | ")]
+    assert layers.layers().index(layer) < layers.layers().index("datasets")
     settings = read_settings({"engine": "hashing", "home": tmp_path, "jobs": "off"}, environ={})
     with ExitStack() as closing:
-        state = closing.enter_context(open_service(settings)).state
+        services = closing.enter_context(open_service(settings))
+        state = services.state
+        assert services.get(Forester).datasets is services.get(DatasetService)
         runtime = closing.enter_context(open_worker(settings))
         assert runtime.work["felling"] is work
         assert state.read_now(rooms.has_jobs)

@@ -34,6 +34,7 @@ from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.decision_log.archive.files import ArchiveFiles
 from steelyard.decision_log.archive.run import ArchiveRuns
 from steelyard.decision_log.archive.service import Archiving
+from steelyard.decision_log.service import DecisionLog
 from steelyard.decision_log.tables import decisions
 from steelyard.decision_log.wire import DecisionLogQuery, DecisionSeriesQuery
 from steelyard.settings import read_settings
@@ -255,26 +256,26 @@ async def some_ids(services: ApiServices, n: int) -> list[tuple[str, float]]:
     found = []
     for _ in range(n):
         until = today - (1 + rng.random() * (_DAYS - 1)) * _DAY_S
-        page = await services.decision_log.page(_ME, DecisionLogQuery(until=until, limit=1))
+        page = await services.get(DecisionLog).page(_ME, DecisionLogQuery(until=until, limit=1))
         found += [(one.id, one.created_at) for one in page.data]
     return found
 
 
 _READS: dict[str, Callable[[ApiServices, str, float], Awaitable[object]]] = {
-    "a page of 50": lambda services, id_, _: services.decision_log.page(
+    "a page of 50": lambda services, id_, _: services.get(DecisionLog).page(
         _ME, DecisionLogQuery(cursor=id_, limit=50)
     ),
-    "a page of 200": lambda services, id_, _: services.decision_log.page(
+    "a page of 200": lambda services, id_, _: services.get(DecisionLog).page(
         _ME, DecisionLogQuery(cursor=id_, limit=200)
     ),
-    "50 of a rare model": lambda services, id_, _: services.decision_log.page(
+    "50 of a rare model": lambda services, id_, _: services.get(DecisionLog).page(
         _ME, DecisionLogQuery(cursor=id_, model="rare", limit=50)
     ),
-    "50 that are sure": lambda services, id_, _: services.decision_log.page(
+    "50 that are sure": lambda services, id_, _: services.get(DecisionLog).page(
         _ME, DecisionLogQuery(cursor=id_, p_from=0.9, limit=50)
     ),
-    "one answer": lambda services, id_, _: services.decision_log.get(_ME, id_),
-    "figures of an hour": lambda services, _, at: services.decision_log.series(
+    "one answer": lambda services, id_, _: services.get(DecisionLog).get(_ME, id_),
+    "figures of an hour": lambda services, _, at: services.get(DecisionLog).series(
         _ME, DecisionSeriesQuery(since=at - 3600, until=at, bucket_s=600)
     ),
 }

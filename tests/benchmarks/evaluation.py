@@ -25,10 +25,12 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from steelyard.app.services import ApiServices
+from steelyard.datasets.service import DatasetService
 from steelyard.decisions.rendering import RenderedRequest
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.evaluations.rows import RowRenderer
 from steelyard.evaluations.run import EvaluationRuns
+from steelyard.evaluations.service import EvaluationService
 from steelyard.scoring.batching import BATCH_CHARACTERS
 from steelyard.storage.frame_store import open_store
 from support.evaluated import ME, claim, make_dataset, open_home, submit
@@ -87,13 +89,13 @@ def evaluation_seconds(services: ApiServices, home: Path, dataset_id: str, model
     (evaluation,) = submit(services, dataset_id, [model]).data
     store = open_store(home / "frames" / "evaluations")
     models = EvaluatedModels(services.models)
-    runs = EvaluationRuns(services.state, store, services.datasets, models)
+    runs = EvaluationRuns(services.state, store, services.get(DatasetService), models)
     started = time.perf_counter()
     run = claim(services.state, runs, evaluation.id)
     while run.advance():
         pass
     seconds = time.perf_counter() - started
-    ended = asyncio.run(services.evaluations.get(ME, evaluation.id))
+    ended = asyncio.run(services.get(EvaluationService).get(ME, evaluation.id))
     assert ended.status == "succeeded", ended
     return seconds
 
@@ -112,11 +114,11 @@ def main() -> None:
             with open_home(home, engine=given.engine) as services:
                 model = services.models.default
                 dataset = make_dataset(services, rows)
-                at = asyncio.run(services.datasets.dataset_at(ME, dataset.id))
+                at = asyncio.run(services.get(DatasetService).dataset_at(ME, dataset.id))
                 renderer = RowRenderer(model.decide)
                 requests = [
                     renderer.render(row, place).request
-                    for place, row in enumerate(services.datasets.evaluation_rows(at))
+                    for place, row in enumerate(services.get(DatasetService).evaluation_rows(at))
                 ]
                 bare_seconds(services, requests[:256])  # warm
                 half = bare_seconds(services, requests[::2])

@@ -31,6 +31,7 @@ from machine import describe_machine
 from quality_tables import text_table
 
 from steelyard.app.services import ApiServices
+from steelyard.datasets.service import DatasetService
 from steelyard.datasets.uploads import Upload
 from steelyard.datasets.wire import Dataset
 from steelyard.settings import child_environment
@@ -131,7 +132,7 @@ def _store(services: ApiServices, source: Path) -> Dataset:
             file = upload.add_file("evaluation")
             for chunk in chunks(source):
                 file.write(chunk)
-            return (await upload_rows(services.datasets, upload)).body
+            return (await upload_rows(services.get(DatasetService), upload)).body
 
     return msgspec.json.decode(asyncio.run(create()), type=Dataset)
 

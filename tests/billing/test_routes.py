@@ -10,6 +10,7 @@ from decimal import Decimal
 import httpx
 import pytest
 
+from steelyard.billing.service import PurchaseService
 from steelyard.client import Client, ClientOptions
 from support.console import begin_session, cookie_of
 from support.error_shape import assert_canonical_error
@@ -37,7 +38,7 @@ def paid(server, http):
     assert made["purchase"]["state"] == "pending"
     assert http.get("/v1/billing").json()["pending_usd"] == "25.5"
     assert http.get("/v1/billing").json()["available_usd"] == "0"
-    server.services.purchases.confirm(made["purchase"]["id"])
+    server.services.get(PurchaseService).confirm(made["purchase"]["id"])
     return made["purchase"]["id"]
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.datasets import service as datasets_module
+from steelyard.datasets.service import DatasetService
 from steelyard.datasets.store import live_files
 from steelyard.errors import SteelyardError
 from steelyard.operations.write import Write
@@ -66,14 +67,14 @@ def test_kill_9_while_files_are_swept(tmp_path, monkeypatch, n_kills):
         with open_home(tmp_path) as services:
             for dataset_id, digest in digests.items():
                 assert digest_of(services, dataset_id) == digest
-            services.datasets.sweep()
-            store = services.datasets._store
+            services.get(DatasetService).sweep()
+            store = services.get(DatasetService)._store
             live = services.state.read_now(live_files)
             assert {name.partition(".")[0] for name in store.names()} <= set(live)
             assert all(store.damage_of(name) is None for name in store.names())
             # Few are kept for the next round: each is looked at after every kill.
             for dataset_id in list(digests)[:-3]:
-                asyncio.run(services.datasets.delete(Write(ME), dataset_id))
+                asyncio.run(services.get(DatasetService).delete(Write(ME), dataset_id))
                 del digests[dataset_id]
                 deleted.append(dataset_id)
             for dataset_id in deleted[-5:]:

@@ -9,6 +9,7 @@ import json
 import httpx
 import pytest
 
+from steelyard.datasets.service import DatasetService
 from steelyard.datasets.store import set_dataset_archived
 from support.dataset_rows import make_row_dict, make_rows, to_ndjson
 from support.error_shape import assert_canonical_error
@@ -41,7 +42,7 @@ def files_of(**parts):
 
 
 def stored_files(server):
-    return server.services.datasets._store.names()
+    return server.services.get(DatasetService)._store.names()
 
 
 class TestCreate:
@@ -435,9 +436,9 @@ class TestCatalogue:
         assert made["id"] not in {one["id"] for one in client.get(PATH).json()["data"]}
 
     def test_a_dataset_that_is_read_is_not_deleted(self, client, create, server, monkeypatch):
-        monkeypatch.setattr(server.services.datasets, "_readers", [])
+        monkeypatch.setattr(server.services.get(DatasetService), "_readers", [])
         busy, free = create(), create()
-        server.services.datasets.register_reader(
+        server.services.get(DatasetService).register_reader(
             lambda _, dataset_id: "the evaluation ev_1" if dataset_id == busy["id"] else None
         )
         response = client.delete(f"{PATH}/{busy['id']}")

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from steelyard.datasets.row_service import DatasetRows
 from support.dataset_rows import make_row_dict, make_rows, to_ndjson
 from support.error_shape import assert_canonical_error
 
@@ -219,7 +220,7 @@ class TestLikeness:
             counts = np.array([[text.lower().count(x) for x in letters] for text in texts], "f4")
             return counts / np.maximum(np.linalg.norm(counts, axis=1, keepdims=True), 1e-9)
 
-        monkeypatch.setattr(server.services.dataset_rows, "_embed", embed)
+        monkeypatch.setattr(server.services.get(DatasetRows), "_embed", embed)
         return read
 
     def test_rows_like_a_row_and_like_a_context(self, client, dataset, embedded):
@@ -248,7 +249,7 @@ class TestLikeness:
             assert_canonical_error(response, 422, "invalid_request", path=["body", "row"])
 
     def test_an_engine_without_vectors(self, server, client, dataset, monkeypatch):
-        monkeypatch.setattr(server.services.dataset_rows, "_embed", None)
+        monkeypatch.setattr(server.services.get(DatasetRows), "_embed", None)
         response = client.post(f"{dataset}/rows/similar", json={"row": 1})
         assert_canonical_error(
             response, 503, "engine_unavailable", message="vectors", retryable=True

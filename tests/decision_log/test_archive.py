@@ -29,6 +29,7 @@ from steelyard.decision_log.archive.files import ArchiveFiles
 from steelyard.decision_log.archive.service import Archiving
 from steelyard.decision_log.archive.store import has_unfinished, live_files
 from steelyard.decision_log.feedback import FeedbackService
+from steelyard.decision_log.service import DecisionLog
 from steelyard.decision_log.store import insert_decision
 from steelyard.decision_log.tables import decision_files, decisions
 from steelyard.decision_log.wire import DecisionLogQuery, DecisionSeriesQuery, FeedbackRequest
@@ -243,15 +244,17 @@ def test_a_server_and_its_worker_move_days_that_are_over(tmp_path: Path):
     with open_home(tmp_path, **given) as services, open_worker(settings_of(tmp_path, **given)):
         wait_for(lambda: len(ids_in_state(services.state)) <= 3)
         wait_for(lambda: not services.state.read_now(has_unfinished))
-        page = asyncio.run(services.decision_log.page(ME, DecisionLogQuery(limit=4)))
+        page = asyncio.run(services.get(DecisionLog).page(ME, DecisionLogQuery(limit=4)))
         rest = asyncio.run(
-            services.decision_log.page(ME, DecisionLogQuery(cursor=page.next_cursor))
+            services.get(DecisionLog).page(ME, DecisionLogQuery(cursor=page.next_cursor))
         )
         listed = [one.id for one in (*page.data, *rest.data)]
         assert listed == [one.id for one in reversed(made)]
         report = FeedbackRequest(decision_id="dec_1", outcomes={"team": "billing"})
-        asyncio.run(services.feedback.record(Write(ME), report))
-        assert asyncio.run(services.decision_log.get(ME, "dec_1")).feedback == {"team": "billing"}
+        asyncio.run(services.get(FeedbackService).record(Write(ME), report))
+        assert asyncio.run(services.get(DecisionLog).get(ME, "dec_1")).feedback == {
+            "team": "billing"
+        }
         named = services.state.read_now(named_in)
         assert {one.room for one in named} == {"decision_log"}
         assert len(named) >= 7

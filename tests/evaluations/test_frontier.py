@@ -9,8 +9,11 @@ import pytest
 from sqlalchemy import update
 
 from steelyard import errors
+from steelyard.datasets.service import DatasetService
 from steelyard.datasets.uploads import Upload
 from steelyard.evaluations import frontier
+from steelyard.evaluations.figures import EvaluationFigures
+from steelyard.evaluations.frontier import EvaluationFrontier
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.evaluations.queries_wire import FrontierQuery, PolicyTrial
 from steelyard.evaluations.run import EvaluationRuns
@@ -49,7 +52,7 @@ def scored(services):
 def add_rows(services, dataset_id, rows):
     async def add():
         with Upload("json", {}, body=json.dumps({"evaluation": rows}).encode()) as upload:
-            await upload_rows(services.datasets, upload, dataset_id, caller=ME)
+            await upload_rows(services.get(DatasetService), upload, dataset_id, caller=ME)
 
     asyncio.run(add())
 
@@ -59,8 +62,8 @@ def score(services, dataset_id, models=("hashing", "second")):
     found = [one.id for one in submit(services, dataset_id, models).data]
     runs = EvaluationRuns(
         services.state,
-        services.evaluation_figures._store,
-        services.datasets,
+        services.get(EvaluationFigures)._store,
+        services.get(DatasetService),
         EvaluatedModels(services.models),
     )
     for evaluation_id in found:
@@ -72,7 +75,7 @@ def score(services, dataset_id, models=("hashing", "second")):
 
 def frontier_of(services, dataset_id, **given):
     query = FrontierQuery(dataset=dataset_id, **given)
-    return asyncio.run(services.evaluation_frontier.find(ME, query))
+    return asyncio.run(services.get(EvaluationFrontier).find(ME, query))
 
 
 def test_each_model_stands_by_its_evaluation_of_the_newest_version(services, scored):
@@ -106,7 +109,7 @@ def test_prices_are_of_a_thousand_decisions_and_the_cheapest_is_not_dominated(se
     dear, cheap = found["hashing"], found["second"]
     assert not cheap.dominated
     assert dear.dominated == (cheap.estimate.value >= dear.estimate.value)
-    detail = services.evaluation_figures.detail(ME, second[0])
+    detail = services.get(EvaluationFigures).detail(ME, second[0])
     tokens = json.loads(bytes(asyncio.run(detail)))["input_tokens"]
     assert float(dear.price_usd_per_1000) == pytest.approx(1000 * tokens * 200e-9 / 30)
     assert float(cheap.price_usd_per_1000) * 2 == pytest.approx(float(dear.price_usd_per_1000))
@@ -140,7 +143,7 @@ def test_expected_cost_is_that_of_the_policy(services, scored, given, costs):
     ).data
     trial = PolicyTrial(decision_id="refund", action_costs=costs)
     for one in found:
-        tried = asyncio.run(services.evaluation_figures.try_policy(ME, one.evaluation, trial))
+        tried = asyncio.run(services.get(EvaluationFigures).try_policy(ME, one.evaluation, trial))
         assert one.estimate == tried.cost
     assert len(found) == 2
 

@@ -9,9 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from steelyard import errors
+from steelyard.datasets.service import DatasetService
+from steelyard.evaluations.figures import EvaluationFigures
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.evaluations.queries_wire import ExportRecordsQuery, RecordsQuery
 from steelyard.evaluations.run import EvaluationRuns
+from steelyard.evaluations.service import EvaluationService
 from steelyard.jobs.runtime import JobRuntime
 from steelyard.jobs.work import LostRunError
 from steelyard.storage import open_state
@@ -30,8 +33,8 @@ class Process:
 
     def __init__(self, services, state):
         self.state, self.services = state, services
-        store, models = services.evaluation_figures._store, EvaluatedModels(services.models)
-        self.runs = EvaluationRuns(state, store, services.datasets, models, commit_s=0.0)
+        store, models = services.get(EvaluationFigures)._store, EvaluatedModels(services.models)
+        self.runs = EvaluationRuns(state, store, services.get(DatasetService), models, commit_s=0.0)
         self.runtime = JobRuntime(state, [self.runs])
 
     def take(self):
@@ -50,7 +53,7 @@ class Process:
 @pytest.fixture
 def split(services, tmp_path):
     """An evaluation of 25 rows in partitions of ten, and two processes."""
-    services.evaluations._partition_rows = 10
+    services.get(EvaluationService)._partition_rows = 10
     (evaluation,) = submit(services, make_dataset(services, make_rows(25)).id).data
     other = open_state(f"sqlite:///{tmp_path / 'state.sqlite'}")
     yield evaluation.id, Process(services, services.state), Process(services, other)
@@ -79,16 +82,16 @@ def test_partitions_have_the_figures_of_the_whole(services, split):
     assert not measuring.advance()
     ended = get(services, evaluation_id)
     assert (ended.status, ended.completed_rows, ended.metrics.n) == ("succeeded", 25, 50)
-    services.evaluations._partition_rows = 25
+    services.get(EvaluationService)._partition_rows = 25
     whole = submit(services, make_dataset(services, make_rows(25)).id).data[0]
     Process(services, services.state).work()
     details = [
-        asyncio.run(services.evaluation_figures.detail(ME, one))
+        asyncio.run(services.get(EvaluationFigures).detail(ME, one))
         for one in (evaluation_id, whole.id)
     ]
     assert details[0] == details[1]
     pages = [
-        asyncio.run(services.evaluation_figures.records(ME, one, RecordsQuery(limit=100))).data
+        asyncio.run(services.get(EvaluationFigures).records(ME, one, RecordsQuery(limit=100))).data
         for one in (evaluation_id, whole.id)
     ]
     assert pages[0] == pages[1]
@@ -99,7 +102,7 @@ def test_of_more_than_are_held_in_memory_a_sample_is_shown_and_all_are_exported(
 ):
     evaluation_id, here, _ = split
     here.work()
-    figures = services.evaluation_figures
+    figures = services.get(EvaluationFigures)
 
     def exported(**query):
         asked = ExportRecordsQuery(format="parquet", **query)

@@ -16,9 +16,11 @@ from steelyard import errors
 from steelyard.accounts import store as account_rows
 from steelyard.app.job_runtime import open_worker
 from steelyard.caller import Caller
+from steelyard.datasets.service import DatasetService
 from steelyard.datasets.store import erase_dataset, set_dataset_archived
 from steelyard.datasets.uploads import Upload
 from steelyard.evaluations import store as evaluation_rows
+from steelyard.evaluations.figures import EvaluationFigures
 from steelyard.evaluations.models import EvaluatedModel, EvaluatedModels
 from steelyard.evaluations.queries_wire import (
     ComparisonQuery,
@@ -27,6 +29,7 @@ from steelyard.evaluations.queries_wire import (
     RecordsQuery,
 )
 from steelyard.evaluations.run import EvaluationRuns
+from steelyard.evaluations.service import EvaluationService
 from steelyard.families.lineage.lineage import FamilyModel
 from steelyard.families.tables import tuned_models
 from steelyard.jobs.runtime import JobRuntime
@@ -66,7 +69,7 @@ def ask(services, payload, *, caller=ME, key=None):
 
 def listed(services, dataset_id, **given):
     query = EvaluationsQuery(dataset_id=dataset_id, **given)
-    return asyncio.run(services.evaluations.page(ME, query))
+    return asyncio.run(services.get(EvaluationService).page(ME, query))
 
 
 def archive(services, dataset_id):
@@ -79,8 +82,11 @@ def erase(services, dataset_id):
 
 def runs_of(services, models=None, **given):
     """What scores evaluations in this process."""
-    store, models = services.evaluation_figures._store, models or EvaluatedModels(services.models)
-    return EvaluationRuns(services.state, store, services.datasets, models, **given)
+    store, models = (
+        services.get(EvaluationFigures)._store,
+        models or EvaluatedModels(services.models),
+    )
+    return EvaluationRuns(services.state, store, services.get(DatasetService), models, **given)
 
 
 def score(services, evaluation_id):
@@ -130,7 +136,7 @@ def test_a_model_that_went_between_its_name_and_the_queue_is_refused(
             job_id=model.job_id,
         )  # fmt: skip
 
-    monkeypatch.setattr(services.evaluations._models, "find", find)
+    monkeypatch.setattr(services.get(EvaluationService)._models, "find", find)
     payload = {"dataset_id": make_dataset(services).id, "models": ["router@2"]}
     if error is None:
         assert json.loads(ask(services, payload).body)["queued"] == 1
@@ -185,7 +191,9 @@ def test_another_account_sees_nothing(services):
     with pytest.raises(errors.NotFoundError):
         get(services, evaluation.id, caller=OTHER)
     with pytest.raises(errors.NotFoundError):
-        asyncio.run(services.evaluations.page(OTHER, EvaluationsQuery(dataset_id=dataset.id)))
+        asyncio.run(
+            services.get(EvaluationService).page(OTHER, EvaluationsQuery(dataset_id=dataset.id))
+        )
 
 
 def test_an_archived_dataset_takes_no_evaluation(services):
@@ -206,7 +214,7 @@ def test_none_is_queued_on_a_dataset_that_leaves_meanwhile(services, monkeypatch
         leave(services, dataset.id)
         return 80
 
-    monkeypatch.setattr(services.evaluations, "_count_decisions", leaving)
+    monkeypatch.setattr(services.get(EvaluationService), "_count_decisions", leaving)
     with pytest.raises(error):
         submit(services, dataset.id)
     assert listed(services, dataset.id).data == []
@@ -234,7 +242,7 @@ def test_one_that_was_accepted_is_scored_though_its_dataset_is_archived(services
 def test_a_dataset_without_evaluation_rows_is_refused(services):
     body = json.dumps({"name": "t", "training": make_rows(5)}).encode()
     with Upload("json", {}, body=body) as upload:
-        create = upload_rows(services.datasets, upload, caller=ME)
+        create = upload_rows(services.get(DatasetService), upload, caller=ME)
         dataset_id = json.loads(asyncio.run(create).body)["id"]
     with pytest.raises(errors.TooFewRowsError):
         submit(services, dataset_id)
@@ -291,7 +299,7 @@ def test_a_dataset_is_used_when_an_evaluation_of_it_is_queued(services):
     dataset = make_dataset(services, make_rows(5))
 
     def used_at():
-        return asyncio.run(services.datasets.get(ME, dataset.id)).used_at
+        return asyncio.run(services.get(DatasetService).get(ME, dataset.id)).used_at
 
     assert used_at() is None
     (evaluation,) = submit(services, dataset.id).data
@@ -314,15 +322,15 @@ def test_a_dataset_that_is_evaluated_cannot_be_deleted(services):
     dataset = make_dataset(services)
     (evaluation,) = submit(services, dataset.id).data
     with pytest.raises(errors.VersionInUseError):
-        asyncio.run(services.datasets.delete(Write(ME), dataset.id))
+        asyncio.run(services.get(DatasetService).delete(Write(ME), dataset.id))
     act(services, "cancel", evaluation.id)
-    asyncio.run(services.datasets.delete(Write(ME), dataset.id))
+    asyncio.run(services.get(DatasetService).delete(Write(ME), dataset.id))
 
 
 def test_figures_wait_for_success(services):
     (evaluation,) = submit(services, make_dataset(services).id).data
     with pytest.raises(errors.EvaluationNotReadyError):
-        asyncio.run(services.evaluation_figures.detail(ME, evaluation.id))
+        asyncio.run(services.get(EvaluationFigures).detail(ME, evaluation.id))
 
 
 def test_predictions_are_those_of_decide(tmp_path):
@@ -334,7 +342,7 @@ def test_predictions_are_those_of_decide(tmp_path):
             ended = wait_until(services, evaluation.id)
         assert ended.status == "succeeded"
         assert ended.metrics.n == 24
-        records = services.evaluation_figures.records
+        records = services.get(EvaluationFigures).records
         page = asyncio.run(records(ME, evaluation.id, RecordsQuery(limit=500)))
         assert page.total == 24
         model = services.models.default
@@ -381,16 +389,16 @@ def test_only_what_is_referred_to_is_kept(tmp_path):
         (evaluation,) = submit(services, make_dataset(services).id).data
         with open_worker(settings_of(tmp_path)):
             wait_until(services, evaluation.id)
-        store = services.evaluation_figures._store
+        store = services.get(EvaluationFigures)._store
         assert len(store.names()) >= 3
         store.sweep(services.state.read_now(evaluation_rows.live_files), older_than_s=0)
         assert len(store.names()) == 2
         runs_of(services).sweep()
-        assert asyncio.run(services.evaluation_figures.detail(ME, evaluation.id))
+        assert asyncio.run(services.get(EvaluationFigures).detail(ME, evaluation.id))
 
 
 def test_what_was_scored_of_rows_goes_with_their_dataset(services):
-    figures = services.evaluation_figures
+    figures = services.get(EvaluationFigures)
 
     def swept():
         live = services.state.read_now(evaluation_rows.live_files)
@@ -414,7 +422,7 @@ def test_what_was_scored_of_rows_goes_with_their_dataset(services):
     runs.fail(run.job, errors.QueueFullError("Its predictions stay."))
     assert get(services, failed.id).error.code == errors.QueueFullError.code
     assert len(swept()) > len(needed) + 2
-    asyncio.run(services.datasets.delete(Write(ME), dataset.id))
+    asyncio.run(services.get(DatasetService).delete(Write(ME), dataset.id))
     assert swept() == needed
     costs = CostTrial(decision_id="refund", false_positive=1, false_negative=1)
     for asked in (

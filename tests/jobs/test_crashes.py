@@ -12,8 +12,11 @@ import pytest
 
 from jobs.workers import kill, running_worker, start_job_worker, start_worker, wait_for
 from steelyard.app.services import ApiServices
+from steelyard.datasets.service import DatasetService
 from steelyard.evaluations import predictions
 from steelyard.evaluations import store as rows
+from steelyard.evaluations.figures import EvaluationFigures
+from steelyard.evaluations.service import EvaluationService
 from support.dataset_rows import make_rows
 from support.evaluated import (
     ME,
@@ -31,7 +34,7 @@ N_ROWS = 160
 def kept_contexts(services: ApiServices, evaluation_id: str, names: dict[str, str]) -> set[str]:
     """Contexts of the rows whose predictions the state names."""
     parts = services.state.read_now(lambda c: rows.parts_of(c, evaluation_id))
-    store = services.evaluation_figures._store
+    store = services.get(EvaluationFigures)._store
     hashes = predictions.read_table(store, parts, ["context_sha256"])["context_sha256"]
     return {names[sha256] for sha256 in hashes.to_pylist()}
 
@@ -48,8 +51,8 @@ def crash_and_resume(home: Path, file: Path, rng: random.Random, n_kills: int):
     with open_home(home) as services:
         dataset = make_dataset(services, make_rows(N_ROWS))
         (evaluation,) = submit(services, dataset.id).data
-        at = asyncio.run(services.datasets.dataset_at(ME, dataset.id))
-        rows_of = services.datasets.evaluation_rows
+        at = asyncio.run(services.get(DatasetService).dataset_at(ME, dataset.id))
+        rows_of = services.get(DatasetService).evaluation_rows
         names = {row.context_sha256: row.context for row in rows_of(at)}
         for _ in range(n_kills):
             worker = start_worker(home, file, pause_s=0.01)
@@ -96,7 +99,7 @@ def results(services: ApiServices, evaluation_id: str) -> tuple[str, str]:
 
 def begun(services: ApiServices, partition_rows: int) -> str:
     """An evaluation of rows in partitions, which nobody scores yet."""
-    services.evaluations._partition_rows = partition_rows
+    services.get(EvaluationService)._partition_rows = partition_rows
     (evaluation,) = submit(services, make_dataset(services, make_rows(N_ROWS)).id).data
     return evaluation.id
 
@@ -110,8 +113,13 @@ def test_two_workers_share_an_evaluation_and_one_that_is_killed_loses_nothing(tm
         running_worker(home, files[1], pause_s=0.04, commit_s=0.3),
     ):
         shared = begun(services, 20)
-        at = asyncio.run(services.datasets.dataset_at(ME, get(services, shared).dataset_id))
-        names = {row.context_sha256: row.context for row in services.datasets.evaluation_rows(at)}
+        at = asyncio.run(
+            services.get(DatasetService).dataset_at(ME, get(services, shared).dataset_id)
+        )
+        names = {
+            row.context_sha256: row.context
+            for row in services.get(DatasetService).evaluation_rows(at)
+        }
         wait_for(lambda: all(len(scored_contexts(file)) > 15 for file in files))
         kill(killed)
         kept = kept_contexts(services, shared, names)
@@ -133,7 +141,7 @@ def test_on_postgresql_a_killed_evaluation_resumes_too(tmp_path, postgres):
     expected = unbroken_metrics(tmp_path / "whole", tmp_path / "whole.txt", make_rows(N_ROWS))
     given = {"state_url": postgres.new_database()}
     with open_home(tmp_path / "home", **given) as services:
-        services.evaluations._partition_rows = 50
+        services.get(EvaluationService)._partition_rows = 50
         (evaluation,) = submit(services, make_dataset(services, make_rows(N_ROWS)).id).data
         killed = start_job_worker(tmp_path / "home", **given)
         wait_until(services, evaluation.id, lambda e: e.status != "queued")

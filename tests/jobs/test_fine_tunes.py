@@ -17,10 +17,15 @@ from jobs.workers import is_gone, kill, start_job_worker, wait_for
 from steelyard import errors
 from steelyard.accounts.store_owner import sweep_owned
 from steelyard.app.job_runtime import open_worker
+from steelyard.datasets.service import DatasetService
+from steelyard.evaluations.figures import EvaluationFigures
 from steelyard.evaluations.queries_wire import EvaluationsQuery
+from steelyard.evaluations.service import EvaluationService
 from steelyard.families import fine_tune_store as rows_of_jobs
 from steelyard.families.fine_tune_wire import JobRecordsQuery, JobsQuery
 from steelyard.families.fine_tuning.run import FineTuneRun, FineTuneRuns
+from steelyard.families.fine_tuning.service import FineTuneJobs
+from steelyard.families.service import FamilyService
 from steelyard.jobs.runtime import JobRuntime
 from steelyard.jobs.work import LostRunError
 from steelyard.operations.write import Write
@@ -69,11 +74,11 @@ def check_charged_once(services, job):
 
 def records_page(services, job_id, group="adapted", offset=0, limit=15):
     query = JobRecordsQuery(group=group, offset=offset, limit=limit)
-    return asyncio.run(services.fine_tunes.records(ME, job_id, query))
+    return asyncio.run(services.get(FineTuneJobs).records(ME, job_id, query))
 
 
 def models_of(services, family="router"):
-    return asyncio.run(services.families.get(ME, family)).models
+    return asyncio.run(services.get(FamilyService).get(ME, family)).models
 
 
 def test_a_fine_tune_joins_and_tells_how_it_went(tmp_path, monkeypatch):
@@ -82,13 +87,13 @@ def test_a_fine_tune_joins_and_tells_how_it_went(tmp_path, monkeypatch):
         dataset = make_tuning_dataset(services)
         job = start(services, dataset.id)
         assert (job.status, job.charge, job.progress) == ("queued", "reserved", None)
-        used_at = asyncio.run(services.datasets.get(ME, dataset.id)).used_at
+        used_at = asyncio.run(services.get(DatasetService).get(ME, dataset.id)).used_at
         with working(tmp_path, **PAID):
             running = wait_for_job(services, job.id, lambda job: job.progress is not None)
             assert running.status == "running"
             assert running.progress.steps == 10
             with pytest.raises(errors.VersionInUseError):
-                asyncio.run(services.datasets.delete(Write(ME), dataset.id))
+                asyncio.run(services.get(DatasetService).delete(Write(ME), dataset.id))
             ended = wait_for_job(services, job.id)
         assert (ended.status, ended.outcome, ended.error) == ("succeeded", "joined", None)
         assert ended.output_model == f"ft-{job.id}"
@@ -103,7 +108,7 @@ def test_a_fine_tune_joins_and_tells_how_it_went(tmp_path, monkeypatch):
         assert (model.ref, model.adapter) == ("router@1", ended.output_model)
         assert len(starts(tmp_path)) == 1
         assert not (tmp_path / "fine_tunes" / job.id).exists()
-        assert asyncio.run(services.datasets.get(ME, dataset.id)).used_at == used_at
+        assert asyncio.run(services.get(DatasetService).get(ME, dataset.id)).used_at == used_at
         check_charged_once(services, ended)
 
 
@@ -120,10 +125,12 @@ def test_its_own_held_out_rows_are_an_evaluation(tmp_path, monkeypatch):
         assert (evaluation.evaluation_rows, evaluation.decisions) == (20, 40)
         assert evaluation.metrics.n == 40
         listed = asyncio.run(
-            services.evaluations.page(ME, EvaluationsQuery(dataset_id=dataset.id, limit=10))
+            services.get(EvaluationService).page(
+                ME, EvaluationsQuery(dataset_id=dataset.id, limit=10)
+            )
         )
         assert [one.id for one in listed.data] == [evaluation.id]
-        detail = asyncio.run(services.evaluation_figures.detail(ME, evaluation.id))
+        detail = asyncio.run(services.get(EvaluationFigures).detail(ME, evaluation.id))
         assert b"context length" in bytes(detail)
 
 
@@ -148,11 +155,11 @@ def test_records_are_paged_by_group(tmp_path, monkeypatch):
         )
         with pytest.raises(errors.InvalidRequestError, match="adapted, base"):
             page("parent")
-        asyncio.run(services.datasets.delete(Write(ME), dataset.id))
+        asyncio.run(services.get(DatasetService).delete(Write(ME), dataset.id))
         with pytest.raises(errors.DatasetDeletedError):
             page()
         assert get_job(services, job.id).rows_deleted
-        listed = asyncio.run(services.fine_tunes.page(ME, JobsQuery(limit=10)))
+        listed = asyncio.run(services.get(FineTuneJobs).page(ME, JobsQuery(limit=10)))
         assert [one.rows_deleted for one in listed.data] == [True]
 
 
@@ -312,7 +319,7 @@ def test_a_killed_trainer_is_started_again_where_it_was(tmp_path, monkeypatch):
         assert all(types.count(once) == 1 for once in ("started", "trained", "scoring", "joined"))
         told = [
             int(event.message.split()[0])
-            for event in asyncio.run(services.fine_tunes.events(ME, job.id)).data
+            for event in asyncio.run(services.get(FineTuneJobs).events(ME, job.id)).data
             if event.type == "step"
         ]
         assert told == sorted(set(told))
@@ -356,7 +363,7 @@ def test_what_could_not_be_written_is_told_once_all_the_same(tmp_path, monkeypat
                 with suppress(errors.StorageUnavailableError):
                     is_done = not run.advance()
             assert get_job(services, job.id).outcome == "joined"
-            events = asyncio.run(services.fine_tunes.events(ME, job.id)).data
+            events = asyncio.run(services.get(FineTuneJobs).events(ME, job.id)).data
             told.append([(event.type, event.message) for event in events[1:-2]])
         assert unsteady.n_asked > len(told[0])
     assert told[1] == told[0]
@@ -406,7 +413,7 @@ def test_a_server_sweeps_what_jobs_left_beside_a_worker_that_works(tmp_path, mon
         ended = [start(services, gone, "a"), start(services, kept, "b")]
         for job in ended:
             wait_for_job(services, job.id)
-        asyncio.run(services.datasets.delete(Write(ME), gone))
+        asyncio.run(services.get(DatasetService).delete(Write(ME), gone))
         ask_stand_in(tmp_path, pause_s=0.5)
         under_way = start(services, kept, "c")
         wait_for_job(services, under_way.id, lambda job: job.progress is not None)
@@ -469,11 +476,11 @@ def runs_of(services, home):
     """What runs fine-tunes, without a job runtime."""
     return FineTuneRuns(
         services.state,
-        services.families._lineages,
-        services.families._plans,
-        services.datasets,
+        services.get(FamilyService)._lineages,
+        services.get(FamilyService)._plans,
+        services.get(DatasetService),
         ArtifactStore(home / "frames" / "models", home / "models"),
-        services.fine_tunes._records,
+        services.get(FineTuneJobs)._records,
         folder=home / "fine_tunes",
         bases=lambda name: TaskBase(name=name, engine="hashing", double="hashing"),
     )
@@ -488,7 +495,7 @@ def test_jobs_are_paged_by_status_and_dataset(tmp_path, monkeypatch):
 
         def page(**given):
             given = {"limit": 10, "cursor": None, **given}
-            return asyncio.run(services.fine_tunes.page(ME, JobsQuery(**given)))
+            return asyncio.run(services.get(FineTuneJobs).page(ME, JobsQuery(**given)))
 
         assert [job.id for job in page().data] == jobs[::-1]
         assert [job.id for job in page(status=["queued"]).data] == jobs[1:]

@@ -14,6 +14,7 @@ from jobs.workers import kill, start_job_worker
 from steelyard.app.foundation import open_frames
 from steelyard.app.job_runtime import open_worker
 from steelyard.cli.main import main
+from steelyard.datasets.service import DatasetService
 from steelyard.errors import ModelUnavailableError
 from steelyard.jobs.work import LostRunError
 from steelyard.maps import progress as progress_of_maps
@@ -68,7 +69,7 @@ def runs_of(services):
     return MapRuns(
         services.state,
         open_frames(services.settings, "maps"),
-        services.datasets,
+        services.get(DatasetService),
         open_frames(services.settings, "datasets"),
         services.models,
     )

@@ -15,6 +15,7 @@ from steelyard.http.access_table import WHO, YES, Who, answer, console_routes, p
 from steelyard.http.routing import Access, Route
 from steelyard.ids import new_id
 from steelyard.people import limits
+from steelyard.people.member_service import Members
 from support.console import begin_session, cookie_of
 from support.live_server import live_server
 from support.repository import ROOT
@@ -67,7 +68,7 @@ class World:
             role=role,
         )
         if who == "operator":
-            self.server.services.members.make_operator(f"{name}@example.org")
+            self.server.services.get(Members).make_operator(f"{name}@example.org")
         headers = cookie_of(token)
         if who == "elsewhere":
             headers["X-Steelyard-Account"] = self.acme

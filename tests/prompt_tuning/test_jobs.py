@@ -8,6 +8,7 @@ import pytest
 
 from jobs.workers import kill, start_job_worker
 from steelyard.app.job_runtime import open_worker
+from steelyard.datasets.service import DatasetService
 from steelyard.errors import ImagesNotSupportedError
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.ledger.money import from_usd
@@ -54,7 +55,9 @@ def run(services, job):
 
 
 def runs_of(services):
-    return PromptTuningRuns(services.state, services.datasets, EvaluatedModels(services.models))
+    return PromptTuningRuns(
+        services.state, services.get(DatasetService), EvaluatedModels(services.models)
+    )
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,9 @@ import pytest
 
 from steelyard.app.job_runtime import open_worker
 from steelyard.errors import EngineUnavailableError
+from steelyard.families.service import FamilyService
 from steelyard.families.tuned import TunedModels
+from steelyard.serving.service import DecisionService
 from support.error_shape import assert_canonical_error
 from support.evaluated import settings_of
 from support.live_server import LiveServer, live_server
@@ -108,7 +110,7 @@ def session_client(running_server: LiveServer) -> Iterator[httpx.Client]:
 @pytest.fixture
 def engines(server: LiveServer) -> Iterator[TunedModels]:
     """What loads tuned models in the server; nothing of them is left as a test made it."""
-    engines = server.services.decisions._tuned._models
+    engines = server.services.get(DecisionService)._tuned._models
     yield engines
     forget(engines)
 
@@ -134,7 +136,7 @@ def uses(server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names whose use is noted."""
     noted: list[str] = []
     monkeypatch.setattr(
-        server.services.families._lineages,
+        server.services.get(FamilyService)._lineages,
         "note_use",
         lambda account_id, name: noted.append(name),
     )
@@ -163,7 +165,7 @@ def cold(
     server: LiveServer, engines: TunedModels, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Blocked]:
     """No model is loaded, and none can be; calls wait for a moment."""
-    monkeypatch.setattr(server.services.decisions._tuned, "_warm_wait_s", 0.05)
+    monkeypatch.setattr(server.services.get(DecisionService)._tuned, "_warm_wait_s", 0.05)
     blocked = Blocked(engines, monkeypatch)
     yield blocked
     blocked.may_load.set()

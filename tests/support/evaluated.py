@@ -16,9 +16,11 @@ import msgspec
 from steelyard.app.bootstrap import open_service
 from steelyard.app.services import ApiServices
 from steelyard.caller import LOCAL_ACCOUNT, Caller
+from steelyard.datasets.service import DatasetService
 from steelyard.datasets.uploads import Upload
 from steelyard.datasets.wire import Dataset
 from steelyard.decisions.rendering import RenderedRequest
+from steelyard.evaluations.service import EvaluationService
 from steelyard.evaluations.wire import Evaluation, EvaluationSubmission
 from steelyard.jobs.work import Run, Work
 from steelyard.operations.write import Write
@@ -57,7 +59,7 @@ def make_dataset(
 
     async def create() -> bytes:
         with Upload("json", {}, body=body) as upload:
-            reply = await upload_rows(services.datasets, upload, caller=caller)
+            reply = await upload_rows(services.get(DatasetService), upload, caller=caller)
         return reply.body
 
     return msgspec.json.decode(asyncio.run(create()), type=Dataset)
@@ -79,12 +81,12 @@ def submit(
 
 def get(services: ApiServices, evaluation_id: str, *, caller: Caller = ME) -> Evaluation:
     """An evaluation as it is now."""
-    return asyncio.run(services.evaluations.get(caller, evaluation_id))
+    return asyncio.run(services.get(EvaluationService).get(caller, evaluation_id))
 
 
 def act(services: ApiServices, name: str, evaluation_id: str) -> Evaluation:
     """Cancel or retry an evaluation."""
-    method = getattr(services.evaluations, name)
+    method = getattr(services.get(EvaluationService), name)
     return asyncio.run(method(Write(ME), evaluation_id))
 
 

@@ -12,9 +12,11 @@ from typing import Any
 import msgspec
 
 from steelyard.app.services import ApiServices
+from steelyard.datasets.service import DatasetService
 from steelyard.datasets.uploads import Upload
 from steelyard.datasets.wire import Dataset
 from steelyard.families.fine_tune_wire import Job
+from steelyard.families.fine_tuning.service import FineTuneJobs
 from steelyard.operations.write import Write
 from support.calling import send_now, upload_rows
 from support.dataset_rows import make_rows
@@ -42,7 +44,9 @@ def grow(services: ApiServices, dataset_id: str, rows: list[dict[str, Any]], eva
 def _send(services: ApiServices, body: dict[str, Any], dataset_id: str | None = None) -> Dataset:
     async def send() -> bytes:
         with Upload("json", {}, body=json.dumps(body).encode()) as upload:
-            return (await upload_rows(services.datasets, upload, dataset_id, caller=ME)).body
+            return (
+                await upload_rows(services.get(DatasetService), upload, dataset_id, caller=ME)
+            ).body
 
     return msgspec.json.decode(asyncio.run(send()), type=Dataset)
 
@@ -63,17 +67,17 @@ def continue_(services: ApiServices, family: str = "router", **fields: Any) -> J
 
 def get_job(services: ApiServices, job_id: str) -> Job:
     """A fine-tune as it is now."""
-    return asyncio.run(services.fine_tunes.get(ME, job_id))
+    return asyncio.run(services.get(FineTuneJobs).get(ME, job_id))
 
 
 def cancel_job(services: ApiServices, job_id: str) -> Job:
     """Cancel a fine-tune."""
-    return asyncio.run(services.fine_tunes.cancel(Write(ME), job_id))
+    return asyncio.run(services.get(FineTuneJobs).cancel(Write(ME), job_id))
 
 
 def event_types(services: ApiServices, job_id: str) -> list[str]:
     """What happened to a fine-tune."""
-    events = asyncio.run(services.fine_tunes.events(ME, job_id)).data
+    events = asyncio.run(services.get(FineTuneJobs).events(ME, job_id)).data
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     return [event.type for event in events]
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from steelyard.app.sweep import Sweeper
 from steelyard.datasets import service as datasets_module
+from steelyard.datasets.service import DatasetService
 from steelyard.operations.write import Write
 from support.evaluated import ME, make_dataset, open_home
 from support.swept_datasets import LEAST_KEPT, digest_of, rows_from
@@ -42,9 +43,9 @@ def main(home: Path, first: int) -> None:
             if len(kept) > LEAST_KEPT:
                 gone = kept.pop(0)
                 tell("deleting", gone)
-                asyncio.run(services.datasets.delete(Write(ME), gone))
+                asyncio.run(services.get(DatasetService).delete(Write(ME), gone))
                 tell("deleted", gone)
-            services.datasets.sweep()
+            services.get(DatasetService).sweep()
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import hashlib
 from typing import Any
 
 from steelyard.app.services import ApiServices
+from steelyard.datasets.service import DatasetService
 from support.dataset_rows import make_rows
 from support.evaluated import ME
 
@@ -22,8 +23,8 @@ def rows_from(number: int) -> list[dict[str, Any]]:
 
 def digest_of(services: ApiServices, dataset_id: str) -> str:
     """SHA-256 of all that the rows of a dataset say."""
-    at = asyncio.run(services.datasets.dataset_at(ME, dataset_id))
+    at = asyncio.run(services.get(DatasetService).dataset_at(ME, dataset_id))
     told = hashlib.sha256()
-    for row in services.datasets.evaluation_rows(at):
+    for row in services.get(DatasetService).evaluation_rows(at):
         told.update(repr(row).encode())
     return told.hexdigest()

@@ -13,6 +13,7 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 from msgspec import structs
 
 import steelyard
+from steelyard.alarms.watching import Watcher
 from steelyard.errors import KeyScopeError
 from steelyard.wire.measures import Measure
 from steelyard_workbench.attention import alarm_needs
@@ -33,7 +34,7 @@ def client():
         services, start = server.services, time.time() - 3_000
         store(services.state, answers(1_500, SHARES, at=start))
         store(services.state, answers(900, DRIFTED, at=start + 2_000, seed=1))
-        services.alarm_watcher.tick()
+        services.get(Watcher).tick()
         yield client
 
 

@@ -4,10 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from steelyard.alarms import tables
+from steelyard.alarms.distances import Distances
+from steelyard.alarms.references import References
 from steelyard.alarms.routes import ROUTES
+from steelyard.alarms.service import Alarms
 from steelyard.alarms.tables import alarm_feedback
-from steelyard.alarms.watching import Watcher
-from steelyard.room import House, Room
+from steelyard.alarms.watching import LOOK_S, Watcher
+from steelyard.datasets.service import DatasetService
+from steelyard.house import House
+from steelyard.room import Room
+from steelyard.serving.registry import ModelRegistry
+
+
+def _open(house: House) -> tuple[object, ...]:
+    model = house.get(ModelRegistry).default
+    watcher = Watcher(
+        house.state,
+        References(house.state, house.frames("evaluations"), house.get(DatasetService)),
+        has_accounts=house.has_accounts,
+        distances=model.embed and Distances(model.embed, model.evaluation_key),
+    )
+    house.tick(
+        watcher.tick,
+        name="steelyard-alarms",
+        failure="Could not look for drift",
+        interval_s=LOOK_S,
+    )
+    house.closing.callback(watcher.stop)
+    return watcher, Alarms(house.state, house.writes)
 
 
 def _sweep(house: House) -> Callable[[], object]:
@@ -16,7 +41,20 @@ def _sweep(house: House) -> Callable[[], object]:
 
 ROOM = Room(
     name="alarms",
+    after=("people",),
+    tables=(
+        tables.alarm_rules,
+        tables.alarm_looks,
+        tables.alarm_watches,
+        tables.alarm_feedback,
+        tables.alarms,
+    ),
+    events=(
+        "alarm.raised",
+        "alarm.cleared",
+    ),
     routes=ROUTES,
+    open=_open,
     sweeps=(_sweep,),
     decisions=(alarm_feedback.c.decision_id,),
 )

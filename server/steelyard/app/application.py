@@ -8,6 +8,7 @@ from sanic import Sanic
 from sanic.config import Config
 
 from steelyard.alarms.figures import AlarmFigures
+from steelyard.alarms.watching import Watcher
 from steelyard.app.rooms import routes as routes_of_rooms
 from steelyard.app.services import ApiServices
 from steelyard.http import routes as http_routes
@@ -73,7 +74,7 @@ def create_app(services: ApiServices) -> Sanic[Any, Any]:
     app.ctx.sent = Transfers(SENT_BYTES)
     app.ctx.metrics = Metrics()
     app.ctx.metrics.watch(ScorerFigures(services.models, app.ctx.metrics.registry).read)
-    app.ctx.metrics.watch(AlarmFigures(services.alarm_watcher, app.ctx.metrics.registry).read)
+    app.ctx.metrics.watch(AlarmFigures(services.get(Watcher), app.ctx.metrics.registry).read)
     for route in ROUTES:
         path = route.path.replace("{", "<").replace("}", ":str>")
         app.add_route(

@@ -1,27 +1,16 @@
-"""What the rooms of a server and of its job worker are built on, and what both build of them."""
+"""What the rooms of a server and of its job worker are opened on."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import make_url
 
-from steelyard.datasets.ingesting import RowBounds
-from steelyard.datasets.service import DatasetService
-from steelyard.decision_log.archive.files import ArchiveFiles
-from steelyard.decisions.tokens import TokenCounter
-from steelyard.families.fine_tuning.rows import TuningRows
-from steelyard.families.lineage.lineage import LineageRules
-from steelyard.families.tuned import TunedModels
+from steelyard.app.rooms import names_of_decisions
+from steelyard.house import House
 from steelyard.ledger.prices import Prices
-from steelyard.operations.idempotency import KeyedWrites
-from steelyard.scoring.protocol import Scorer
-from steelyard.scoring.remote.engine_host import RemoteHost
 from steelyard.serving.base import (
     ModelLoader,
     NamedModelLoader,
@@ -32,56 +21,22 @@ from steelyard.serving.base import (
     open_models,
     parse_base_models,
 )
-from steelyard.serving.registry import Base, ModelRegistry
+from steelyard.serving.registry import Engines
 from steelyard.settings import InvalidSettingError, Settings, frames_url_of, home_of
-from steelyard.storage import State, open_state
-from steelyard.storage.artifacts import ArtifactStore
+from steelyard.storage import open_state
 from steelyard.storage.damage import DamageNotes, damage_of_database, is_empty_database
 from steelyard.storage.frame_store import FrameStore, open_store
 from steelyard.storage.home import state_url_of
 
 
-@dataclass(frozen=True, slots=True)
-class Foundation:
-    """The state, the base models and the rows of datasets; ``closing`` ends what is opened."""
-
-    settings: Settings
-    state: State
-    host: RemoteHost | None
-    models: ModelRegistry
-    bases: Mapping[str, Base]
-    rows: FrameStore
-    closing: ExitStack
-
-    @property
-    def writes(self) -> KeyedWrites:
-        """Writes once for each idempotency key."""
-        return KeyedWrites(self.state)
-
-    @property
-    def bounds(self) -> RowBounds:
-        """How many rows a dataset has."""
-        return RowBounds(self.settings.dataset_min_rows, self.settings.dataset_rows)
-
-    def frames(self, name: str) -> FrameStore:
-        """Return the store of a room's files."""
-        return open_frames(self.settings, name)
-
-    def archive(self) -> ArchiveFiles:
-        """Return the files of stored decisions that have left the state."""
-        return ArchiveFiles(self.frames("decision_log"))
-
-    def artifacts(self) -> ArtifactStore:
-        """Return the files of tuned models."""
-        return ArtifactStore(self.frames("models"), home_of(self.settings) / "models")
-
-
-def lay_foundation(
+def open_house(
     settings: Settings,
     load_model: ModelLoader | None,
     load_further: NamedModelLoader | None,
     closing: ExitStack,
-) -> Foundation:
+    *,
+    answers: bool = True,
+) -> House:
     """Open the state and load every base model."""
     _check_state_is_there(settings)
     state = open_state(state_url_of(settings), DamageNotes(home_of(settings)))
@@ -98,9 +53,16 @@ def lay_foundation(
         closing,
         host,
     )
-    return Foundation(
-        settings, state, host, models, bases, open_frames(settings, "datasets"), closing
+    house = House(
+        settings=settings,
+        state=state,
+        frames=functools.partial(open_frames, settings),
+        closing=closing,
+        answers=answers,
+        decisions=names_of_decisions(),
     )
+    house.add(settings, state, models, Engines(bases, host))
+    return house
 
 
 def _check_state_is_there(settings: Settings) -> None:
@@ -139,49 +101,3 @@ def database_damage(settings: Settings, *, deep: bool = False) -> str | None:
     """Return what is wrong with the file of the state; ``None`` also where it has none."""
     path = state_path_of(settings)
     return None if path is None else damage_of_database(path, deep=deep)
-
-
-def open_datasets(on: Foundation) -> DatasetService:
-    """Return the datasets of every account."""
-    return DatasetService(on.state, on.rows, on.writes, bounds=on.bounds)
-
-
-def open_tuned(on: Foundation) -> TunedModels:
-    """Return what loads tuned models in this process."""
-    settings = on.settings
-    tuned = TunedModels(
-        on.artifacts(),
-        on.bases,
-        functools.partial(_load_tuned, host=on.host),
-        find_base=on.models.find,
-        max_loaded=settings.loaded_models,
-        max_queue=settings.max_queue,
-        threads=settings.threads or None,
-        close_s=settings.shutdown_s,
-    )
-    on.closing.callback(tuned.close)
-    return tuned
-
-
-def rules_of_lineages(on: Foundation) -> LineageRules:
-    """Return what holds for every account's models."""
-    return LineageRules.of(on.settings, on.models.names)
-
-
-def rows_to_tune_on(on: Foundation) -> TuningRows:
-    """Return what reads the rows of fine-tunes."""
-
-    def tokenizer_of(base: str) -> tuple[TokenCounter, int]:
-        hosted = on.models.get(base)
-        return hosted.decide.tokenizer, hosted.max_input_tokens
-
-    return TuningRows(on.state, on.rows, tokenizer_of)
-
-
-def _load_tuned(
-    folder: Path, base: Any, *, threads: int | None, adapter: str, host: RemoteHost | None
-) -> Scorer:
-    # Imported by the first tuned model: what heads need is slow to import.
-    from steelyard.scoring.tuned import load_tuned  # noqa: PLC0415
-
-    return load_tuned(folder, base, threads=threads, host=host, hosted_name=adapter)

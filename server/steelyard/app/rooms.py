@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from typing import Any
 
 from sqlalchemy import Column, Connection
@@ -20,6 +21,7 @@ from steelyard.dialects.room import ROOM as DIALECTS
 from steelyard.discovery.room import ROOM as DISCOVERY
 from steelyard.evaluations.room import ROOM as EVALUATIONS
 from steelyard.families.room import ROOM as FAMILIES
+from steelyard.house import House
 from steelyard.http.routing import Route
 from steelyard.labeling.room import ROOM as LABELING
 from steelyard.maps.room import ROOM as MAPS
@@ -58,6 +60,22 @@ ROOMS: tuple[Room, ...] = (
     BILLING,
     PEOPLE,
 )
+
+
+def in_order() -> list[Room]:
+    """Return the rooms, each after those that it stands on."""
+    by_name = {room.name: room for room in ROOMS}
+    order = TopologicalSorter({room.name: room.after for room in ROOMS}).static_order()
+    return [by_name[name] for name in order if name in by_name]
+
+
+def open_all(house: House) -> None:
+    """Open the services of all rooms; in a process that answers no requests, those of jobs alone."""
+    for room in in_order():
+        if room.base is not None:
+            house.add(*room.base(house))
+        if room.open is not None and house.answers:
+            house.add(*room.open(house))
 
 
 def routes() -> tuple[Route, ...]:

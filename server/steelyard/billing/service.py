@@ -95,6 +95,10 @@ class PurchaseService:
         self._now = now
         self._note = note
 
+    def register_note(self, note: Note) -> None:
+        """Register what notes who did something with an account's money."""
+        self._note = note
+
     async def billing(self, caller: Caller) -> Billing:
         """Return an account's money."""
         account_id = self._reading(caller)

@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from steelyard.bulk import store
+from steelyard.bulk import store, tables
 from steelyard.evaluations.models import EvaluatedModels
+from steelyard.house import House
 from steelyard.jobs.work import Work
-from steelyard.room import House, JobKind, Room, files_of
+from steelyard.room import JobKind, Room, files_of
 from steelyard.serving.registry import ModelRegistry
 
 
@@ -31,6 +32,11 @@ def _sweep(house: House) -> Callable[[], object]:
 
 ROOM = Room(
     name="bulk",
+    after=("evaluations",),
+    tables=(
+        tables.bulk_runs,
+        tables.bulk_partitions,
+    ),
     jobs=(JobKind(store.has_unfinished, _open_runs),),
     files=(files_of("bulk", "rows that wait for an answer", store.live_files),),
     sweeps=(_sweep,),

@@ -6,10 +6,41 @@ from collections.abc import Callable, Iterator
 
 from sqlalchemy import Connection
 
+from steelyard.datasets import tables
+from steelyard.datasets.from_feedback import FeedbackRows
+from steelyard.datasets.ingesting import RowBounds
 from steelyard.datasets.routes import ROUTES, ROW_ROUTES
+from steelyard.datasets.row_service import DatasetRows
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.store import manifests
-from steelyard.room import House, NamedFile, Room
+from steelyard.decision_log.answers import StoredAnswers
+from steelyard.errors import datasets as errors
+from steelyard.errors import errors_of
+from steelyard.house import House
+from steelyard.room import NamedFile, Room
+from steelyard.serving.registry import ModelRegistry
+
+
+def _open_base(house: House) -> tuple[object, ...]:
+    bounds = RowBounds(house.settings.dataset_min_rows, house.settings.dataset_rows)
+    return bounds, DatasetService(
+        house.state, house.frames("datasets"), house.writes, bounds=bounds
+    )
+
+
+def _open(house: House) -> tuple[object, ...]:
+    datasets, model = house.get(DatasetService), house.get(ModelRegistry).default
+    store = house.frames("datasets")
+    rows = DatasetRows(datasets, store, embed=model.embed, scorer=model.evaluation_key)
+    house.close_at_end(rows)
+    return rows, FeedbackRows(
+        house.state,
+        datasets,
+        store,
+        house.writes,
+        retention_days=house.settings.retention_days,
+        answers=house.get(StoredAnswers),
+    )
 
 
 def _files(connection: Connection) -> Iterator[NamedFile]:
@@ -26,7 +57,15 @@ def _sweep(house: House) -> Callable[[], object]:
 
 ROOM = Room(
     name="datasets",
+    after=("decision_log",),
+    tables=(
+        tables.datasets,
+        tables.dataset_versions,
+    ),
+    errors=errors_of(errors),
     routes=ROUTES,
+    base=_open_base,
+    open=_open,
     files=(_files,),
     sweeps=(_sweep,),
 )

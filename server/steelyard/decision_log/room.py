@@ -6,13 +6,34 @@ from collections.abc import Callable
 from functools import partial
 
 from steelyard.accounts.store_owner import sweep_owned
+from steelyard.decision_log import tables
+from steelyard.decision_log.answers import StoredAnswers
 from steelyard.decision_log.archive import store
 from steelyard.decision_log.archive.files import ArchiveFiles
 from steelyard.decision_log.archive.service import Archiving
+from steelyard.decision_log.feedback import FeedbackService
 from steelyard.decision_log.routes import FEEDBACK_ROUTES, ROUTES
+from steelyard.decision_log.service import DecisionLog
+from steelyard.decision_log.store import record_answer
 from steelyard.decision_log.tables import feedback
+from steelyard.house import House
 from steelyard.jobs.work import Work
-from steelyard.room import House, JobKind, Room, files_of
+from steelyard.room import JobKind, Room, files_of
+from steelyard.serving.service import DecisionService
+
+
+def _open(house: House) -> tuple[object, ...]:
+    retention_days = house.settings.retention_days
+    answers = StoredAnswers(ArchiveFiles(house.frames("decision_log")))
+    log = DecisionLog(house.state, retention_days=retention_days, answers=answers)
+    house.get(DecisionService).register_record(record_answer)
+    return (
+        answers,
+        log,
+        FeedbackService(
+            house.writes, retention_days=retention_days, find_archived=log.find_archived
+        ),
+    )
 
 
 def _open_runs(house: House) -> Work:
@@ -40,8 +61,16 @@ def _sweep(house: House) -> Callable[[], object]:
 
 ROOM = Room(
     name="decision_log",
+    after=("exports", "serving"),
     nouns=("decisions",),
+    tables=(
+        tables.decisions,
+        tables.feedback,
+        tables.decision_files,
+        tables.decision_archivings,
+    ),
     routes=ROUTES,
+    open=_open,
     jobs=(JobKind(store.has_unfinished, _open_runs),),
     files=(files_of("decision_log", "the log of decisions", store.live_files),),
     sweeps=(_archive, _sweep),

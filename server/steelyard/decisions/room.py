@@ -7,6 +7,7 @@ from steelyard.room import Room
 
 ROOM = Room(
     name="decisions",
+    after=("http",),
     nouns=("lint",),
     routes=ROUTES,
 )

@@ -3,10 +3,36 @@
 from __future__ import annotations
 
 from steelyard.discovery.routes import ROUTES
+from steelyard.discovery.service import DiscoveryService, PublishedLimits, full_queues
+from steelyard.families.fine_tuning.service import FineTuneJobs
+from steelyard.families.lineage.fees import Tariff
+from steelyard.house import House
+from steelyard.labeling.teachers import Teachers
+from steelyard.models.service import FamilyModels
 from steelyard.room import Room
+from steelyard.serving.registry import ModelRegistry
+
+
+def _open(house: House) -> tuple[object, ...]:
+    limits = PublishedLimits.of(house.settings)
+    return (
+        DiscoveryService(
+            house.get(ModelRegistry),
+            limits,
+            tariff=Tariff.of(house.settings),
+            hour_nano=house.settings.keep_warm_price,
+            models=[house.get(FamilyModels).models],
+            warnings=[full_queues(limits, house.get(FineTuneJobs).waiting)],
+            teachers=house.get(Teachers).available,
+            training_available=True,
+        ),
+    )
+
 
 ROOM = Room(
     name="discovery",
+    after=("labeling", "models"),
     nouns=("capabilities", "onehot", "recipes"),
     routes=ROUTES,
+    open=_open,
 )

@@ -147,6 +147,7 @@ from steelyard.errors.base import Operation as Operation
 from steelyard.errors.base import PathStep as PathStep
 from steelyard.errors.base import SteelyardError as SteelyardError
 from steelyard.errors.base import Violation as Violation
+from steelyard.errors.base import errors_of as errors_of
 from steelyard.errors.datasets import *  # noqa: F403
 from steelyard.errors.evaluations import *  # noqa: F403
 from steelyard.errors.families import *  # noqa: F403

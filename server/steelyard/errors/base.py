@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, ClassVar, Literal
 
 #: One step towards a place in a request: a field's name, or an index from 0.
@@ -108,3 +109,14 @@ class SteelyardError(Exception):
                 "details": self.details,
             }
         }
+
+
+def errors_of(module: ModuleType) -> tuple[type[SteelyardError], ...]:
+    """Return the errors that a module of ``steelyard.errors`` has."""
+    return tuple(
+        cls
+        for cls in vars(module).values()
+        if isinstance(cls, type)
+        and issubclass(cls, SteelyardError)
+        and cls.__module__ == module.__name__
+    )

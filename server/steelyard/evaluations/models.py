@@ -63,6 +63,10 @@ class EvaluatedModels:
         self._registry = registry
         self._tuned = tuned
 
+    def register_tuned(self, tuned: ModelResolver) -> None:
+        """Register what finds tuned models, which stand above evaluations."""
+        self._tuned = tuned
+
     async def find(self, caller: Caller, name: str) -> EvaluatedModel:
         """Return the model that a call to a name would be answered by."""
         hosted = self._registry.find(name)

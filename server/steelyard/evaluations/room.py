@@ -6,11 +6,32 @@ from collections.abc import Callable
 from functools import partial
 
 from steelyard.datasets.service import DatasetService
-from steelyard.evaluations import store
+from steelyard.errors import errors_of
+from steelyard.errors import evaluations as errors
+from steelyard.evaluations import store, tables
+from steelyard.evaluations.figures import EvaluationFigures
+from steelyard.evaluations.frontier import EvaluationFrontier
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.evaluations.routes import ROUTES
+from steelyard.evaluations.service import EvaluationService
+from steelyard.house import House
 from steelyard.jobs.work import Work
-from steelyard.room import House, JobKind, Room, files_of
+from steelyard.room import JobKind, Room, files_of
+from steelyard.serving.registry import ModelRegistry
+
+
+def _open_base(house: House) -> tuple[object, ...]:
+    return (EvaluatedModels(house.get(ModelRegistry)),)
+
+
+def _open(house: House) -> tuple[object, ...]:
+    datasets, models = house.get(DatasetService), house.get(EvaluatedModels)
+    evaluations = EvaluationService(house, datasets, models)
+    datasets.register_reader(evaluations.reader_of)
+    figures = EvaluationFigures(
+        evaluations, house.frames("evaluations"), datasets=datasets, rows=house.frames("datasets")
+    )
+    return evaluations, figures, EvaluationFrontier(house.state, datasets, models, figures)
 
 
 def _open_runs(house: House) -> Work:
@@ -30,7 +51,17 @@ def _sweep(house: House) -> Callable[[], object]:
 
 ROOM = Room(
     name="evaluations",
+    after=("datasets",),
+    tables=(
+        tables.evaluations,
+        tables.evaluation_parts,
+        tables.evaluation_partitions,
+    ),
+    errors=errors_of(errors),
+    events=("evaluation.succeeded",),
     routes=ROUTES,
+    base=_open_base,
+    open=_open,
     jobs=(JobKind(store.has_unfinished, _open_runs),),
     files=(files_of("evaluations", "an evaluation", store.live_files),),
     sweeps=(_sweep,),

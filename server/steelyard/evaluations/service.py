@@ -6,8 +6,7 @@ An evaluation is queued by a row of the state; the job runtime finds it there.
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import UNSET
@@ -16,6 +15,7 @@ from sqlalchemy import Connection, Row
 from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.datasets.access import require_dataset, unknown_dataset
+from steelyard.datasets.frames.scanning import load_definitions
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.store import find_dataset, mark_dataset_used
 from steelyard.datasets.version_service import DatasetAt
@@ -30,11 +30,10 @@ from steelyard.evaluations.wire import (
     EvaluationPage,
     EvaluationSubmission,
 )
+from steelyard.house import House
 from steelyard.ids import new_id
 from steelyard.jobs.store import UNFINISHED
-from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
-from steelyard.storage import State
 from steelyard.storage.pages import RowPage
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.violations import BODY, Violations, show
@@ -51,28 +50,22 @@ class EvaluationService:
 
     def __init__(
         self,
-        state: State,
-        writes: KeyedWrites,
+        house: House,
         datasets: DatasetService,
         models: EvaluatedModels,
         *,
-        count_decisions: Callable[[DatasetAt], int],
-        max_queue: int,
-        max_queue_per_account: int,
         partition_rows: int = partitions.PARTITION_ROWS,
-        wake: Callable[[], None] = lambda: None,
-        now: Callable[[], float] = time.time,
     ) -> None:
-        self._state = state
-        self._writes = writes
+        self._state = house.state
+        self._writes = house.writes
         self._datasets = datasets
         self._models = models
-        self._count_decisions = count_decisions
-        self._max_queue = max_queue
-        self._max_queue_per_account = max_queue_per_account
+        self._dataset_files = house.frames("datasets")
+        self._max_queue = house.settings.job_queue
+        self._max_queue_per_account = house.settings.job_queue_per_account
         self._partition_rows = partition_rows
-        self._wake = wake
-        self._now = now
+        self._wake = house.wake
+        self._now = house.now
 
     async def create(self, write: Write, request: CreateEvaluation) -> EvaluationSubmission:
         """Ask for models to be scored on a dataset's evaluation rows."""
@@ -85,7 +78,8 @@ class EvaluationService:
                 "The dataset has no evaluation rows; add rows, and some are put aside for "
                 "evaluation."
             )
-        n_decisions = await asyncio.to_thread(self._count_decisions, at)
+        definitions = await asyncio.to_thread(load_definitions, self._dataset_files, at.manifest)
+        n_decisions = sum(definition.evaluation for definition in definitions)
         queued: list[EvaluatedModel] = []
 
         def work(connection: Connection) -> EvaluationSubmission:

@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from steelyard.datasets.service import DatasetService
+from steelyard.errors import errors_of
+from steelyard.errors import families as errors
 from steelyard.families import fine_tune_store as store
+from steelyard.families import tables
 from steelyard.families.fine_tuning import routes as fine_tuning
 from steelyard.families.fine_tuning.files import FineTuneFiles
 from steelyard.families.fine_tuning.rows import TuningRows
 from steelyard.families.lineage_store import LineageStore
+from steelyard.families.opening import FOLDER, open_base, open_families
 from steelyard.families.routes import ROUTES
+from steelyard.house import House
 from steelyard.jobs.work import Work
-from steelyard.room import House, JobKind, Room, files_of
+from steelyard.room import JobKind, Room, files_of
 from steelyard.serving.base import further_sources
 from steelyard.serving.registry import ModelRegistry
 from steelyard.settings import home_of
 from steelyard.storage.artifacts import ArtifactStore
-
-_FOLDER = "fine_tunes"
 
 
 def _open_runs(house: House) -> Work:
@@ -33,8 +36,8 @@ def _open_runs(house: House) -> Work:
         house.get(TuningRows),
         datasets,
         house.get(ArtifactStore),
-        house.frames(_FOLDER),
-        folder=home_of(house.settings) / _FOLDER,
+        house.frames(FOLDER),
+        folder=home_of(house.settings) / FOLDER,
         bases=TrainerBases(models, further_sources(house.settings)),
         find_base=models.find,
         threads=house.settings.threads,
@@ -46,18 +49,37 @@ def _sweep(house: House) -> Callable[[], object]:
     return FineTuneFiles(
         house.state,
         house.get(ArtifactStore),
-        house.frames(_FOLDER),
-        home_of(house.settings) / _FOLDER,
+        house.frames(FOLDER),
+        home_of(house.settings) / FOLDER,
     ).sweep
 
 
 ROOM = Room(
     name="families",
+    after=("prompt_tuning", "review", "trainer"),
     nouns=("fine-tuning",),
+    tables=(
+        tables.account_lines,
+        tables.families,
+        tables.tuned_models,
+        tables.fine_tunes,
+        tables.fine_tune_events,
+        tables.keep_warm_windows,
+    ),
+    errors=errors_of(errors),
+    events=(
+        "gate.passed",
+        "gate.failed",
+        "family.moved",
+        "family.switched_off",
+        "family.rolled_back",
+    ),
     routes=(*ROUTES, *fine_tuning.ROUTES),
+    base=open_base,
+    open=open_families,
     jobs=(JobKind(store.has_unfinished, _open_runs),),
     files=(
-        files_of(_FOLDER, "the held-out rows of a fine-tune", store.live_records),
+        files_of(FOLDER, "the held-out rows of a fine-tune", store.live_records),
         files_of("models", "a fine-tuned model", store.live_artifacts),
     ),
     sweeps=(_sweep,),

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import hashlib
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -25,15 +24,13 @@ from steelyard.datasets.wire import (
     InputReceipt,
     LabelingLineage,
 )
+from steelyard.house import House
 from steelyard.labeling import store as rows
 from steelyard.labeling.service import read_results, require_job, require_ready, teachers_of
 from steelyard.labeling.sources import require_source
 from steelyard.labeling.wire import PROMPT_VERSION, FinalizeJob, LabelingResult
 from steelyard.ledger.max_price import priced
-from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
-from steelyard.storage import State
-from steelyard.storage.frame_store import FrameStore
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.violations import BODY, Violations
 
@@ -59,15 +56,11 @@ class LabelingFinalizer:
 
     def __init__(
         self,
-        state: State,
-        store: FrameStore,
-        writes: KeyedWrites,
+        house: House,
         datasets: DatasetService,
-        *,
-        now: Callable[[], float] = time.time,
     ) -> None:
-        self._state, self._store, self._writes = state, store, writes
-        self._datasets, self._now = datasets, now
+        self._state, self._store, self._writes = house.state, house.frames("labeling"), house.writes
+        self._datasets, self._now = datasets, house.now
 
     async def finalize(self, write: Write, job_id: str, request: FinalizeJob) -> Struct:
         """Make a dataset of the rows that were accepted."""

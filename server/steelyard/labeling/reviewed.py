@@ -15,6 +15,7 @@ from steelyard.caller import Caller
 from steelyard.datasets.rows import hash_context
 from steelyard.datasets.version_service import decode_example
 from steelyard.datasets.wire import SIDES
+from steelyard.house import House
 from steelyard.labeling.service import read_results, require_job, require_ready
 from steelyard.labeling.sources import require_source
 from steelyard.labeling.wire import LabelingResult, ReviewedTeacher, ReviewedTeachers
@@ -23,8 +24,6 @@ from steelyard.review.log import ACCEPTED, RELABELLED
 from steelyard.review.reviews import Reviews
 from steelyard.review.service import DraftService, OpenDraft
 from steelyard.review.wire import DraftsQuery
-from steelyard.storage import State
-from steelyard.storage.frame_store import FrameStore
 
 #: What people settled on: a row's context and a decision, to the outcome.
 Settled = Mapping[tuple[bytes, str], str]
@@ -35,14 +34,12 @@ class LabelingReviews:
 
     def __init__(
         self,
-        state: State,
-        store: FrameStore,
+        house: House,
         drafts: DraftService,
         reviews: Reviews,
-        rows: FrameStore,
     ) -> None:
-        self._state, self._store = state, store
-        self._drafts, self._reviews, self._rows = drafts, reviews, rows
+        self._state, self._store = house.state, house.frames("labeling")
+        self._drafts, self._reviews, self._rows = drafts, reviews, house.frames("datasets")
 
     async def find(self, caller: Caller, job_id: str) -> ReviewedTeachers:
         """Return each teacher's agreement with the rows that people accepted or relabelled."""

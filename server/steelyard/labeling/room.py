@@ -5,11 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from steelyard.datasets.service import DatasetService
+from steelyard.errors import errors_of
+from steelyard.errors import labeling as errors
 from steelyard.evaluations.models import EvaluatedModels
+from steelyard.families.lineage_store import LineageStore
+from steelyard.house import House
 from steelyard.jobs.work import Work
-from steelyard.labeling import store
+from steelyard.labeling import store, tables
+from steelyard.labeling.finalizing import LabelingFinalizer
+from steelyard.labeling.reviewed import LabelingReviews
 from steelyard.labeling.routes import ROUTES
-from steelyard.room import House, JobKind, Room, files_of
+from steelyard.labeling.service import LabelingJobs
+from steelyard.labeling.sources import LabelingSources
+from steelyard.labeling.teachers import Teachers
+from steelyard.review.reviews import Reviews
+from steelyard.review.service import DraftService
+from steelyard.room import JobKind, Room, files_of
+from steelyard.serving.registry import ModelRegistry
+
+
+def _open(house: House) -> tuple[object, ...]:
+    registry = house.get(ModelRegistry)
+    counter = registry.default.decide.tokenizer
+    teachers = Teachers(registry, house.get(LineageStore), house.get(EvaluatedModels))
+    return (
+        LabelingSources(house, counter),
+        teachers,
+        LabelingJobs(house, teachers, counter),
+        LabelingFinalizer(house, house.get(DatasetService)),
+        LabelingReviews(house, house.get(DraftService), house.get(Reviews)),
+    )
 
 
 def _open_runs(house: House) -> Work:
@@ -24,7 +50,16 @@ def _sweep(house: House) -> Callable[[], object]:
 
 ROOM = Room(
     name="labeling",
+    after=("families",),
+    tables=(
+        tables.labeling_sources,
+        tables.labeling_jobs,
+        tables.labeling_parts,
+    ),
+    errors=errors_of(errors),
+    events=("labeling.review_ready",),
     routes=ROUTES,
+    open=_open,
     jobs=(JobKind(store.has_unfinished, _open_runs),),
     files=(files_of("labeling", "labeling", store.live_files),),
     sweeps=(_sweep,),

@@ -6,8 +6,6 @@ A job is queued by a row of the state, with its price held; the job runtime find
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -17,6 +15,7 @@ from sqlalchemy import Connection, Row
 from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.decisions.tokens import TokenCounter
+from steelyard.house import House
 from steelyard.ids import new_id
 from steelyard.jobs.failures import Failure
 from steelyard.jobs.store import UNFINISHED, status_once_stopped
@@ -42,9 +41,8 @@ from steelyard.ledger.max_price import check_price
 from steelyard.ledger.money import to_usd
 from steelyard.operations import held_jobs
 from steelyard.operations.holds import require_credit
-from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
+from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.operations.write import Write
-from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.violations import BODY, Violations, show
@@ -62,23 +60,16 @@ class LabelingJobs:
 
     def __init__(
         self,
-        state: State,
-        store: FrameStore,
-        writes: KeyedWrites,
+        house: House,
         teachers: Teachers,
         counter: TokenCounter,
-        *,
-        accounts_enabled: bool,
-        max_queue: int,
-        max_queue_per_account: int,
-        wake: Callable[[], None] = lambda: None,
-        now: Callable[[], float] = time.time,
     ) -> None:
-        self._state, self._store, self._writes = state, store, writes
+        self._state, self._store, self._writes = house.state, house.frames("labeling"), house.writes
         self._teachers, self._counter = teachers, counter
-        self._accounts_enabled = accounts_enabled
-        self._max_queue, self._max_queue_per_account = max_queue, max_queue_per_account
-        self._wake, self._now = wake, now
+        self._accounts_enabled = house.has_accounts
+        self._max_queue = house.settings.job_queue
+        self._max_queue_per_account = house.settings.job_queue_per_account
+        self._wake, self._now = house.wake, house.now
 
     async def create(self, write: Write, request: CreateLabelingJob) -> LabelingJob:
         """Ask teachers to label a source; the price is held with it, in one transaction."""

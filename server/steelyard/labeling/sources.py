@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +15,7 @@ from steelyard.datasets.parsing import parse
 from steelyard.datasets.uploads import UploadedFile
 from steelyard.datasets.wire import InputReceipt
 from steelyard.decisions.tokens import TokenCounter
+from steelyard.house import House
 from steelyard.ids import new_id
 from steelyard.labeling import files
 from steelyard.labeling import store as rows
@@ -32,10 +31,8 @@ from steelyard.labeling.wire import (
     SourceRowPage,
     UploadQuery,
 )
-from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
+from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.operations.write import Write, payload_sha256
-from steelyard.storage import State
-from steelyard.storage.frame_store import FrameStore
 from steelyard.waiting import PASSES
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.violations import Violations, show
@@ -48,16 +45,11 @@ class LabelingSources:
 
     def __init__(
         self,
-        state: State,
-        store: FrameStore,
-        writes: KeyedWrites,
+        house: House,
         counter: TokenCounter,
-        *,
-        wake: Callable[[], None] = lambda: None,
-        now: Callable[[], float] = time.time,
     ) -> None:
-        self._state, self._store, self._writes = state, store, writes
-        self._counter, self._wake, self._now = counter, wake, now
+        self._state, self._store, self._writes = house.state, house.frames("labeling"), house.writes
+        self._counter, self._wake, self._now = counter, house.wake, house.now
 
     async def upload(self, write: Write, query: UploadQuery, file: UploadedFile) -> LabelingSource:
         """Keep queries; their file is durable before the state names it."""

@@ -6,11 +6,23 @@ from collections.abc import Callable
 from functools import partial
 
 from steelyard.datasets.service import DatasetService
+from steelyard.errors import errors_of
+from steelyard.errors import maps as errors
+from steelyard.evaluations.service import EvaluationService
+from steelyard.house import House
 from steelyard.jobs.work import Work
-from steelyard.maps import store
+from steelyard.maps import store, tables
 from steelyard.maps.routes import ROUTES
-from steelyard.room import House, JobKind, Room, files_of
+from steelyard.maps.service import DatasetMaps
+from steelyard.room import JobKind, Room, files_of
 from steelyard.serving.registry import ModelRegistry
+
+
+def _open(house: House) -> tuple[object, ...]:
+    datasets = house.get(DatasetService)
+    maps = DatasetMaps(house, datasets, house.get(EvaluationService), house.get(ModelRegistry))
+    datasets.register_reader(maps.reader_of, store.erase_maps)
+    return (maps,)
 
 
 def _open_runs(house: House) -> Work:
@@ -31,7 +43,11 @@ def _sweep(house: House) -> Callable[[], object]:
 
 ROOM = Room(
     name="maps",
+    after=("evaluations",),
+    tables=(tables.dataset_maps,),
+    errors=errors_of(errors),
     routes=ROUTES,
+    open=_open,
     jobs=(JobKind(store.has_unfinished, _open_runs),),
     files=(files_of("maps", "a map", store.live_files),),
     sweeps=(_sweep,),

@@ -7,8 +7,6 @@ model's vectors for ever, so that who asks again gets it.
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable
 from typing import Any, cast
 
 import msgspec
@@ -27,6 +25,7 @@ from steelyard.datasets.store import mark_dataset_used
 from steelyard.datasets.versions import Manifest
 from steelyard.evaluations import predictions
 from steelyard.evaluations.service import EvaluationService
+from steelyard.house import House
 from steelyard.ids import new_id
 from steelyard.jobs.failures import Failure
 from steelyard.jobs.store import UNFINISHED, status_once_stopped
@@ -46,11 +45,8 @@ from steelyard.maps.wire import (
     MapValuesQuery,
 )
 from steelyard.operations import held_jobs
-from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.serving.registry import ModelRegistry
-from steelyard.storage import State
-from steelyard.storage.frame_store import FrameStore
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.violations import show
 
@@ -63,26 +59,19 @@ class DatasetMaps:
 
     def __init__(
         self,
-        state: State,
-        store: FrameStore,
-        writes: KeyedWrites,
+        house: House,
         datasets: DatasetService,
         evaluations: EvaluationService,
         models: ModelRegistry,
-        *,
-        dataset_files: FrameStore,
-        prediction_files: FrameStore,
-        max_queue: int,
-        max_queue_per_account: int,
-        wake: Callable[[], None] = lambda: None,
-        now: Callable[[], float] = time.time,
     ) -> None:
-        self._state, self._store, self._writes = state, store, writes
+        self._state, self._writes = house.state, house.writes
+        self._store, self._prediction_files = house.frames("maps"), house.frames("evaluations")
         self._datasets, self._evaluations, self._models = datasets, evaluations, models
-        self._dataset_files, self._prediction_files = dataset_files, prediction_files
-        self._rows = RowStore(dataset_files)
-        self._max_queue, self._max_queue_per_account = max_queue, max_queue_per_account
-        self._wake, self._now = wake, now
+        self._dataset_files = house.frames("datasets")
+        self._rows = RowStore(self._dataset_files)
+        self._max_queue = house.settings.job_queue
+        self._max_queue_per_account = house.settings.job_queue_per_account
+        self._wake, self._now = house.wake, house.now
 
     async def create(self, write: Write, request: CreateMap) -> DatasetMap:
         """Ask for the map of a version; one that is there, or on its way, is returned as it is."""

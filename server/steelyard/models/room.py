@@ -2,10 +2,44 @@
 
 from __future__ import annotations
 
+from steelyard.evaluations.models import EvaluatedModels
+from steelyard.families.lineage_store import LineageStore
+from steelyard.families.lineage_writes import LineageWrites
+from steelyard.families.tuned import TunedModels
+from steelyard.house import House
+from steelyard.models.calls import TunedCalls
+from steelyard.models.evaluated import EvaluatedFamilies
 from steelyard.models.routes import ROUTES
+from steelyard.models.service import FamilyModels
 from steelyard.room import Room
+from steelyard.serving.registry import ModelRegistry
+from steelyard.serving.service import DecisionService
+
+
+def _open_base(house: House) -> tuple[object, ...]:
+    registry, tuned = house.get(ModelRegistry), house.get(TunedModels)
+    house.get(EvaluatedModels).register_tuned(
+        EvaluatedFamilies(registry, house.get(LineageStore), tuned)
+    )
+    return ()
+
+
+def _open(house: House) -> tuple[object, ...]:
+    registry, tuned = house.get(ModelRegistry), house.get(TunedModels)
+    lineages = house.get(LineageStore)
+    models = FamilyModels(house.state, lineages, house.get(LineageWrites), registry)
+    calls = TunedCalls(models, tuned, registry, warm_wait_s=house.settings.warm_wait_s)
+    house.get(DecisionService).register_tuned(calls)
+    house.get(EvaluatedModels).register_tuned(
+        EvaluatedFamilies(registry, lineages, tuned, calls=calls)
+    )
+    return (models,)
+
 
 ROOM = Room(
     name="models",
+    after=("families",),
     routes=ROUTES,
+    base=_open_base,
+    open=_open,
 )

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from steelyard.people import operator_routes
+from steelyard.errors import errors_of
+from steelyard.errors import people as errors
+from steelyard.house import House
+from steelyard.people import operator_routes, tables
+from steelyard.people.opening import open_people
 from steelyard.people.routes import ROUTES
 from steelyard.people.session_service import Sessions
-from steelyard.room import House, Room
+from steelyard.room import Room
 
 
 def _sweep(house: House) -> Callable[[], object]:
@@ -16,7 +20,19 @@ def _sweep(house: House) -> Callable[[], object]:
 
 ROOM = Room(
     name="people",
+    after=("billing", "models"),
     nouns=("account", "auth", "operator"),
+    tables=(
+        tables.users,
+        tables.memberships,
+        tables.sign_in_challenges,
+        tables.sessions,
+        tables.passkeys,
+        tables.letters,
+        tables.audit_entries,
+    ),
+    errors=errors_of(errors),
     routes=(*ROUTES, *operator_routes.ROUTES),
+    open=open_people,
     sweeps=(_sweep,),
 )

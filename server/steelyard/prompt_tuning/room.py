@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from steelyard.datasets.service import DatasetService
+from steelyard.errors import errors_of
+from steelyard.errors import prompt_tuning as errors
 from steelyard.evaluations.models import EvaluatedModels
+from steelyard.house import House
 from steelyard.jobs.work import Work
-from steelyard.prompt_tuning import store
+from steelyard.prompt_tuning import store, tables
 from steelyard.prompt_tuning.routes import ROUTES
-from steelyard.room import House, JobKind, Room
+from steelyard.prompt_tuning.service import PromptTunings
+from steelyard.room import JobKind, Room
+from steelyard.serving.registry import ModelRegistry
 from steelyard.settings import home_of
+
+
+def _open(house: House) -> tuple[object, ...]:
+    datasets, models = house.get(DatasetService), house.get(EvaluatedModels)
+    tunings = PromptTunings(house, datasets, models, house.get(ModelRegistry).default)
+    datasets.register_reader(tunings.reader_of)
+    datasets.register_doubts(tunings.doubts_on)
+    return (tunings,)
 
 
 def _open_runs(house: House) -> Work:
@@ -25,7 +38,11 @@ def _open_runs(house: House) -> Work:
 
 ROOM = Room(
     name="prompt_tuning",
+    after=("evaluations",),
     nouns=("prompt-tuning",),
+    tables=(tables.prompt_tunings,),
+    errors=errors_of(errors),
     routes=ROUTES,
+    open=_open,
     jobs=(JobKind(store.has_unfinished, _open_runs),),
 )

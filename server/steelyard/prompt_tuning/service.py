@@ -6,8 +6,7 @@ A job is queued by a row of the state, with its price held; the job runtime find
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -28,8 +27,9 @@ from steelyard.datasets.service import DatasetService
 from steelyard.datasets.store import mark_dataset_used
 from steelyard.datasets.version_service import DatasetAt
 from steelyard.datasets.wire import DecisionReadiness, ReadinessReason
-from steelyard.decisions.tokens import TokenCounter, count_input_tokens
+from steelyard.decisions.tokens import count_input_tokens
 from steelyard.evaluations.models import EvaluatedModel, EvaluatedModels
+from steelyard.house import House
 from steelyard.ids import new_id
 from steelyard.jobs.failures import Failure
 from steelyard.jobs.store import UNFINISHED, status_once_stopped
@@ -37,7 +37,7 @@ from steelyard.ledger.max_price import check_price
 from steelyard.ledger.money import to_usd
 from steelyard.operations import held_jobs
 from steelyard.operations.holds import require_credit
-from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
+from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.operations.write import Write
 from steelyard.prompt_tuning import store as rows
 from steelyard.prompt_tuning.reading import read_decision, rows_asking
@@ -52,7 +52,7 @@ from steelyard.prompt_tuning.wire import (
     PromptTuningQuery,
     TuningResult,
 )
-from steelyard.storage import State
+from steelyard.serving.registry import HostedModel
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.violations import BODY, Violations, show
 
@@ -95,24 +95,18 @@ class PromptTunings:
 
     def __init__(
         self,
-        state: State,
-        writes: KeyedWrites,
+        house: House,
         datasets: DatasetService,
         models: EvaluatedModels,
-        counter: TokenCounter,
-        *,
-        default_model: str,
-        accounts_enabled: bool,
-        max_queue: int,
-        max_queue_per_account: int,
-        wake: Callable[[], None] = lambda: None,
-        now: Callable[[], float] = time.time,
+        default: HostedModel,
     ) -> None:
-        self._state, self._writes, self._datasets = state, writes, datasets
-        self._models, self._counter, self._default_model = models, counter, default_model
-        self._accounts_enabled = accounts_enabled
-        self._max_queue, self._max_queue_per_account = max_queue, max_queue_per_account
-        self._wake, self._now = wake, now
+        self._state, self._writes, self._datasets = house.state, house.writes, datasets
+        self._models, self._counter = models, default.decide.tokenizer
+        self._default_model = default.name
+        self._accounts_enabled = house.has_accounts
+        self._max_queue = house.settings.job_queue
+        self._max_queue_per_account = house.settings.job_queue_per_account
+        self._wake, self._now = house.wake, house.now
 
     async def create(self, write: Write, request: CreatePromptTuning) -> PromptTuningJob:
         """Ask for a decision's wording to be tuned; the price is held, in one transaction."""

@@ -56,7 +56,7 @@ class DraftAssignments:
         writes: KeyedWrites,
         reviews: Reviews,
         *,
-        candidates: Candidates,
+        candidates: Candidates = lambda _connection, _account_id: (),
         now: Callable[[], float] = time.time,
     ) -> None:
         self._state = state
@@ -64,6 +64,10 @@ class DraftAssignments:
         self._writes, self._reviews = writes, reviews
         self._candidates = candidates
         self._now = now
+
+    def register_candidates(self, candidates: Candidates) -> None:
+        """Register what finds who may label in an account."""
+        self._candidates = candidates
 
     async def assign(self, write: Write, draft_id: str, request: AssignRows) -> Assignment:
         """Split undecided rows of a queue evenly among reviewers."""

@@ -2,11 +2,55 @@
 
 from __future__ import annotations
 
+from steelyard.datasets.ingesting import RowBounds
+from steelyard.datasets.service import DatasetService
+from steelyard.errors import errors_of
+from steelyard.errors import review as errors
+from steelyard.house import House
+from steelyard.review import tables
+from steelyard.review.answering import BlindAnswers
+from steelyard.review.assigning import DraftAssignments
+from steelyard.review.outcome_service import DraftOutcomeService
+from steelyard.review.reviews import Reviews
 from steelyard.review.routes import ROUTES
+from steelyard.review.rows import DraftRows
+from steelyard.review.seal import DraftSeals
+from steelyard.review.service import DraftService
+from steelyard.review.store import erase_logs
+from steelyard.review.suspects import SuspectSearch
 from steelyard.room import Room
+from steelyard.serving.registry import ModelRegistry
+
+
+def _open(house: House) -> tuple[object, ...]:
+    datasets, model = house.get(DatasetService), house.get(ModelRegistry).default
+    store, writes, reviews = house.frames("datasets"), house.writes, Reviews(house.state)
+    drafts = DraftService(house.state, datasets, store, writes, reviews)
+    datasets.register_reader(drafts.reader_of, erase_logs)
+    suspects = SuspectSearch(store, embed=model.embed, scorer=model.evaluation_key)
+    house.close_at_end(suspects)
+    rows = DraftRows(drafts, store, reviews, suspects, writes)
+    return (
+        reviews,
+        drafts,
+        rows,
+        DraftSeals(drafts, datasets, store, writes, reviews, bounds=house.get(RowBounds)),
+        DraftAssignments(house.state, drafts, rows, writes, reviews),
+        BlindAnswers(drafts, store, writes, reviews),
+        DraftOutcomeService(drafts, store, writes, reviews),
+    )
+
 
 ROOM = Room(
     name="review",
+    after=("datasets",),
     nouns=("drafts",),
+    tables=(
+        tables.drafts,
+        tables.draft_entries,
+        tables.draft_duties,
+    ),
+    errors=errors_of(errors),
     routes=ROUTES,
+    open=_open,
 )

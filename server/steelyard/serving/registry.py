@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.decisions.rendering import RenderedRequest
+from steelyard.decisions.tokens import TokenCounter
 from steelyard.decisions.wire import DecideResponse
 from steelyard.errors import (
     DeadlineExceededError,
@@ -29,6 +30,7 @@ from steelyard.errors import (
     ModelWarmingError,
 )
 from steelyard.scoring.protocol import EngineStatus, ScoredDecision, Scorer
+from steelyard.scoring.remote.engine_host import RemoteHost
 from steelyard.scoring.shares import Share
 from steelyard.serving.decide import DecideService, Prepared, Queue, unknown_model, wait_for_scores
 
@@ -254,6 +256,14 @@ class Base:
     scorer: Scorer
 
 
+@dataclass(frozen=True, slots=True)
+class Engines:
+    """The engines of base models by the models' names, and the host that they run on beside."""
+
+    bases: Mapping[str, Base]
+    host: RemoteHost | None
+
+
 class ModelRegistry:
     """The base models of a server, by name."""
 
@@ -301,6 +311,11 @@ class ModelRegistry:
         """Allow tries of connected models' servers that are left alone after failures."""
         for model in self._connected():
             model.queue.end_rest()
+
+    def tokenizer_of(self, name: str) -> tuple[TokenCounter, int]:
+        """Return a base model's tokenizer, and the most input tokens of a request to it."""
+        hosted = self.get(name)
+        return hosted.decide.tokenizer, hosted.max_input_tokens
 
     def find(self, name: str | None) -> HostedModel | None:
         """Return the model of a name, the default without one; ``None`` when there is no such."""

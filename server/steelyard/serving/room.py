@@ -2,11 +2,34 @@
 
 from __future__ import annotations
 
+from steelyard.accounts.rate_limits import TokenAllowance
+from steelyard.errors import errors_of
+from steelyard.errors import serving as errors
+from steelyard.house import House
+from steelyard.operations.service import OperationLog
 from steelyard.room import Room
+from steelyard.serving.registry import ModelRegistry
 from steelyard.serving.routes import ROUTES
+from steelyard.serving.service import DecisionService
+
+
+def _open(house: House) -> tuple[object, ...]:
+    return (
+        DecisionService(
+            house.get(ModelRegistry),
+            house.get(OperationLog),
+            house.get(TokenAllowance),
+            deadline_s=house.settings.deadline_s,
+            stores_by_default=house.settings.store == "on",
+        ),
+    )
+
 
 ROOM = Room(
     name="serving",
+    after=("accounts", "scoring"),
     nouns=("decide", "playground"),
+    errors=errors_of(errors),
     routes=ROUTES,
+    open=_open,
 )

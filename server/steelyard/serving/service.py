@@ -132,7 +132,7 @@ class DecisionService:
         *,
         deadline_s: float,
         stores_by_default: bool,
-        record: RecordAnswer,
+        record: RecordAnswer | None = None,
         tuned: Resolver | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
@@ -146,6 +146,14 @@ class DecisionService:
         self._now = now
         self._running: set[asyncio.Task[Struct]] = set()
         self._floods = Floods()
+
+    def register_tuned(self, tuned: Resolver) -> None:
+        """Register what finds tuned models, which stand above what answers."""
+        self._tuned = tuned
+
+    def register_record(self, record: RecordAnswer) -> None:
+        """Register what stores answers."""
+        self._record = record
 
     def check_flood(self, caller: Caller) -> None:
         """Refuse a caller, before anything is read, whose last request found no room yet."""
@@ -292,7 +300,7 @@ class DecisionService:
             await self._release(accepted, fault, is_terminal=True)
             raise fault from error
         account_id, also = run.write.caller.account_id, None
-        if answer.stored:
+        if answer.stored and self._record is not None:
             also = self._record(run.write.caller, self._now(), run.prepared.request, answer)
         await self._operations.settle(accepted, amount_nano=amount_nano, body=body, also=also)
         self._note_use(account_id, run.asked, model)

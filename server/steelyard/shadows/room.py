@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
+from steelyard.evaluations.models import EvaluatedModels
+from steelyard.families.lineage_store import LineageStore
+from steelyard.house import House
 from steelyard.room import Room
+from steelyard.serving.registry import ModelRegistry
+from steelyard.shadows import tables
 from steelyard.shadows.routes import ROUTES
+from steelyard.shadows.service import Shadows
 from steelyard.shadows.tables import shadow_answers
+
+
+def _open(house: House) -> tuple[object, ...]:
+    shadows = Shadows(
+        house.state,
+        house.writes,
+        house.get(ModelRegistry),
+        house.get(EvaluatedModels),
+        house.get(LineageStore),
+    )
+    house.tick(shadows.tick, name="steelyard-shadows", failure="Could not score with shadows")
+    return (shadows,)
+
 
 ROOM = Room(
     name="shadows",
+    after=("families",),
     nouns=("families",),
+    tables=(
+        tables.shadows,
+        tables.shadow_answers,
+    ),
     routes=ROUTES,
+    open=_open,
     decisions=(shadow_answers.c.decision_id,),
 )

@@ -8,6 +8,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from steelyard.families.wire import MAX_STEPS, MIN_STEPS
+from steelyard.settings import Settings
 
 Body = TypeVar("Body", bound=Struct)
 
@@ -21,6 +22,11 @@ class Tariff(Struct, frozen=True, kw_only=True):
 
     token_nano: int = 0
     minimum_nano: int = 0
+
+    @classmethod
+    def of(cls, settings: Settings) -> Tariff:
+        """Return the tariff that settings make."""
+        return cls(token_nano=settings.fine_tune_price, minimum_nano=settings.fine_tune_minimum)
 
 
 class Fee(Struct, frozen=True, kw_only=True):

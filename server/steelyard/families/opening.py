@@ -1,0 +1,87 @@
+"""What answers for families, and what loads their models."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from steelyard.datasets.service import DatasetService
+from steelyard.families.fine_tuning.rows import TuningRows
+from steelyard.families.fine_tuning.service import FineTuneJobs
+from steelyard.families.lineage.fees import Tariff
+from steelyard.families.lineage.lineage import LineageRules
+from steelyard.families.lineage_store import LineageStore
+from steelyard.families.lineage_writes import LineageWrites
+from steelyard.families.service import FamilyService
+from steelyard.families.store import dataset_of_family
+from steelyard.families.tuned import TunedModels
+from steelyard.house import House
+from steelyard.scoring.protocol import Scorer
+from steelyard.scoring.remote.engine_host import RemoteHost
+from steelyard.serving.registry import Engines, ModelRegistry
+from steelyard.settings import home_of
+from steelyard.storage.artifacts import ArtifactStore
+
+#: The store of fine-tunes' files, and the folder of those that run.
+FOLDER = "fine_tunes"
+
+
+def _load_tuned(
+    folder: Path, base: Any, *, threads: int | None, adapter: str, host: RemoteHost | None
+) -> Scorer:
+    # Imported by the first tuned model: what heads need is slow to import.
+    from steelyard.scoring.tuned import load_tuned  # noqa: PLC0415
+
+    return load_tuned(folder, base, threads=threads, host=host, hosted_name=adapter)
+
+
+def open_base(house: House) -> tuple[object, ...]:
+    """Return the lineages and the tuned models, for calls and for jobs."""
+    settings, engines = house.settings, house.get(Engines)
+    artifacts = ArtifactStore(house.frames("models"), home_of(settings) / "models")
+    registry = house.get(ModelRegistry)
+    tuned = TunedModels(
+        artifacts,
+        engines.bases,
+        partial(_load_tuned, host=engines.host),
+        find_base=registry.find,
+        max_loaded=settings.loaded_models,
+        max_queue=settings.max_queue,
+        threads=settings.threads or None,
+        close_s=settings.shutdown_s,
+    )
+    house.close_at_end(tuned)
+    lineages = LineageStore(
+        house.state,
+        lambda: LineageRules.of(settings, registry.names),
+        engines=tuned if house.answers else None,
+        wake=house.wake,
+    )
+    return (
+        artifacts,
+        tuned,
+        lineages,
+        TuningRows(house.state, house.frames("datasets"), registry.tokenizer_of),
+    )
+
+
+def open_families(house: House) -> tuple[object, ...]:
+    """Return what answers for families and for their fine-tunes."""
+    settings, datasets = house.settings, house.get(DatasetService)
+    lineages = house.get(LineageStore)
+    writes = LineageWrites(lineages, house.writes, warm_wait_s=settings.warm_wait_s)
+    families = FamilyService(
+        lineages,
+        writes,
+        house.get(TuningRows),
+        house.get(ModelRegistry),
+        tariff=Tariff.of(settings),
+    )
+    datasets.register_reader(families.reader_of)
+    datasets.register_families(dataset_of_family)
+    house.tick(
+        families.tick, name="steelyard-lineage", failure="Could not update the lineage of models"
+    )
+    fine_tunes = FineTuneJobs(house.state, lineages, house.writes, house.frames(FOLDER))
+    return writes, families, fine_tunes

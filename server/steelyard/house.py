@@ -1,0 +1,78 @@
+"""What rooms are opened on: a state with its settings and files, and what other rooms opened before."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar, cast
+
+from sqlalchemy import Column
+
+from steelyard.jobs.ticker import Ticker
+from steelyard.operations.idempotency import KeyedWrites
+from steelyard.settings import Settings
+from steelyard.storage import State
+from steelyard.storage.frame_store import FrameStore
+
+T = TypeVar("T")
+
+
+class Closable(Protocol):
+    """What is closed when its process ends."""
+
+    def close(self) -> None:
+        """Stop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class House:
+    """What a process of this server has; ``services`` are those of all rooms by their classes."""
+
+    settings: Settings
+    state: State
+    #: Returns the store of a room's files.
+    frames: Callable[[str], FrameStore]
+    #: Ends what rooms open, the last first.
+    closing: ExitStack
+    services: dict[type, Any] = field(default_factory=dict)
+    #: Whether requests are answered in this process; in others jobs run.
+    answers: bool = True
+    #: Looks for jobs at once.
+    wake: Callable[[], None] = lambda: None
+    now: Callable[[], float] = time.time
+    #: Columns of all rooms that name stored decisions.
+    decisions: tuple[Column[Any], ...] = ()
+
+    def add(self, *services: object) -> None:
+        """Add services, which rooms find by their classes."""
+        self.services.update({type(service): service for service in services})
+
+    def get(self, kind: type[T]) -> T:
+        """Return the service of a class."""
+        return cast("T", self.services[kind])
+
+    @property
+    def writes(self) -> KeyedWrites:
+        """Writes that are done once for each idempotency key."""
+        return KeyedWrites(self.state, now=self.now)
+
+    @property
+    def has_accounts(self) -> bool:
+        """Whether this server has accounts, with keys and credit."""
+        return self.settings.accounts == "on"
+
+    def close_at_end(self, *opened: Closable) -> None:
+        """Close what was opened when this process ends."""
+        for one in opened:
+            self.closing.callback(one.close)
+
+    def tick(
+        self, tick: Callable[[], None], *, name: str, failure: str, interval_s: float = 1.0
+    ) -> None:
+        """Call something at once and after every interval, until this process ends."""
+        explain = self.state.explain
+        self.close_at_end(
+            Ticker(tick, name=name, failure=failure, explain=explain, interval_s=interval_s)
+        )
