@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import click
 
+from steelyard.app.rooms import ROOMS
 from steelyard.cli.main import main
 from steelyard.client import Client, ClientOptions
 from steelyard.decisions.lint.registry import RULES
@@ -42,15 +43,17 @@ def settings_table() -> str:
 
 def errors_table() -> str:
     """Return every error by status."""
+    rooms = {error: room.name for room in ROOMS for error in room.errors}
     classes = sorted(error_classes().items(), key=lambda entry: entry[1].status)
     return table(
-        ("status", "code", "retry", "what it means", "class of `steelyard.errors`"),
+        ("status", "code", "retry", "what it means", "room", "class of `steelyard.errors`"),
         (
             (
                 str(cls.status),
                 f"`{code}`",
                 "yes" if cls.retryable else "",
                 _first_line(cls),
+                rooms.get(cls, ""),
                 f"`{cls.__name__}`",
             )
             for code, cls in classes

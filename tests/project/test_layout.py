@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -71,115 +70,19 @@ def test_every_package_has_an_init_with_a_docstring():
         assert init.read_text(encoding="utf-8").startswith('"""'), init
 
 
-#: Rooms whose rules the contract names one by one; the other rooms and modules meet the world.
-RULED = {
-    "alarms",
-    "batch",
-    "billing",
-    "bulk",
-    "calibration",
-    "caller",
-    "datasets",
-    "decision_log",
-    "decisions",
-    "dialects",
-    "discovery",
-    "errors",
-    "evaluations",
-    "exports",
-    "families",
-    "ids",
-    "imports",
-    "labeling",
-    "ledger",
-    "maps",
-    "models",
-    "outbox",
-    "people",
-    "prompt_tuning",
-    "review",
-    "shadows",
-    "views",
-    "webhooks",
-    "wire",
-}
-WORLDLY = {
-    "accounts",
-    "app",
-    "cli",
-    "client",
-    "durable",
-    "embedded",
-    "http",
-    "jobs",
-    "mcp",
-    "memory",
-    "operations",
-    "room",
-    "scoring",
-    "serving",
-    "settings",
-    "storage",
-    "tracing",
-    "trainer",
-    "training",
-    "triton",
-    "version",
-    "waiting",
-}
-#: Names of the modules by which a room meets the world.
-AT_THE_EDGE = re.compile(r"(^|_)(room|routes|run|service|store|tables)$")
-
-
 def packages() -> set[str]:
     present = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__", "__main__"}
     return present | {init.parent.name for init in PACKAGE.glob("*/__init__.py")}
 
 
-def contract(contract_id: str):
-    contracts = read_pyproject()["tool"]["importlinter"]["contracts"]
-    return next(contract for contract in contracts if contract["id"] == contract_id)
+def test_contracts_and_the_table_of_packages_are_what_rooms_say(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    import layers
 
-
-def is_within(module: str, names) -> bool:
-    return any(module == name or module.startswith(f"{name}.") for name in names)
-
-
-def imported_by(path) -> set[str]:
-    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-    named = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    return named | {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
-
-
-def test_every_room_has_rules_or_is_known_to_have_none():
-    assert packages() == RULED | WORLDLY
-    assert not RULED & WORLDLY
-    assert {name.split(".")[1] for name in contract("pure")["source_modules"]} == RULED
-
-
-def test_no_module_that_could_be_held_pure_is_forgotten():
-    pure = contract("pure")
-    forgotten = [
-        module
-        for path in python_files(PACKAGE)
-        for module in [".".join(("steelyard", *path.relative_to(PACKAGE).with_suffix("").parts))]
-        if module.split(".")[1] in RULED
-        and path.stem != "__init__"
-        and not AT_THE_EDGE.search(path.stem)
-        and not is_within(module, pure["source_modules"])
-        and not any(is_within(name, pure["forbidden_modules"]) for name in imported_by(path))
-    ]
-    assert forgotten == [], "name them in the contract 'pure' of pyproject.toml"
-
-
-def test_layers_name_every_package():
-    layers = contract("layers")
-    named = {
-        name.strip(" ()").removeprefix("steelyard.")
-        for line in layers["layers"]
-        for name in line.split("|")
-    }
-    assert packages() <= named
+    assert layers.PROJECT.read_text(encoding="utf-8") == layers.project_text(), "run: scripts/fix"
+    assert layers.PAGE.read_text(encoding="utf-8") == layers.page_text(), "run: scripts/fix"
+    named = {name for layer in layers.layers() for name in layer.split(" | ")}
+    assert packages() == named
 
 
 #: The two clients are methods of one object, each in the module of its noun. What serves beside judges
