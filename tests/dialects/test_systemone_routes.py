@@ -61,6 +61,23 @@ def test_the_same_probabilities_as_decide(client: httpx.Client, ask):
     assert answers["urgency"]["probabilities"] == native["urgency"]["probabilities"]
 
 
+def test_what_is_not_theirs_begins_with_x_unless_it_is_asked_for(ask):
+    ours = {"id", "charge", "timing_ms", "fallback"}
+    theirs = {"model", "answers", "usage"}
+    assert ask().json().keys() == theirs | {f"x_{name}" for name in ours}
+    assert ask(model="hashing").json().keys() == theirs | ours
+    assert ask(headers={"Idempotency-Key": "k"}).json().keys() == theirs | ours
+
+
+def test_a_refusal_says_it_in_their_words_too(ask):
+    [found] = ask(questions={"one": {"type": "score", "criteria": 3}}).json()["detail"]
+    assert found["loc"] == ["body", "questions", "one", "criteria"]
+    assert found.keys() == {"loc", "msg", "type"}
+    detail = ask(model="kettei-core").json()["detail"]
+    assert detail.keys() == {"error_type", "message"}
+    assert detail["error_type"] == "not_found"
+
+
 def test_one_label_needs_no_engine(server: LiveServer, ask):
     response = ask(questions={"only": {"type": "score", "criteria": [None]}})
     assert response.json()["answers"]["only"] == {
@@ -83,7 +100,7 @@ def test_a_key_replays_the_answer(server: LiveServer, ask):
 
 
 def test_feedback_on_an_answer(client: httpx.Client, ask):
-    id_ = ask().json()["id"]
+    id_ = ask(model="hashing").json()["id"]
     outcomes = {"refund": "yes", "team": {"abstain": 0.5, "other": 0.5}, "urgency": "1"}
     response = client.post("/v1/feedback", json={"decision_id": id_, "outcomes": outcomes})
     assert response.json() == {"decision_id": id_, "recorded": ["refund", "team", "urgency"]}

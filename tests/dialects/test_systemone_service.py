@@ -41,10 +41,10 @@ def test_answer_has_every_question_in_order():
     assert answer["answers"]["only"]["confidence"] == 1
     assert answer["usage"]["output_tokens"] == 3
     assert answer["model"] == "hashing"
-    assert answer["fallback"] is None
-    assert answer["id"].startswith("dec_")
-    assert answer["charge"]["currency"] == "USD"
-    assert set(answer["timing_ms"]) == {"queue", "render", "score", "total"}
+    assert answer["x_fallback"] is None
+    assert answer["x_id"].startswith("dec_")
+    assert answer["x_charge"]["currency"] == "USD"
+    assert set(answer["x_timing_ms"]) == {"queue", "render", "score", "total"}
 
 
 def test_only_open_questions_are_scored_and_counted():
@@ -107,6 +107,6 @@ def test_estimate_and_translation_run_nothing():
 
 
 def test_warnings_are_told_where_there_are_any():
-    assert "warnings" not in ask(make()[0])
+    assert "x_warnings" not in ask(make()[0])
     answer = ask(make()[0], state={"body": "<p>It came <b>late</b>.</p>"})
-    assert [warning["code"] for warning in answer["warnings"]] == ["markup"]
+    assert [warning["code"] for warning in answer["x_warnings"]] == ["markup"]

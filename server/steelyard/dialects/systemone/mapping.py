@@ -27,13 +27,18 @@ from steelyard.decisions.wire import Kind
 from steelyard.dialects.systemone.wire import (
     Answer,
     ChoiceAnswer,
+    FieldError,
     NoulAnswer,
     QuestionType,
+    Refusal,
     ScoreAnswer,
+    SystemOneErrorBody,
     SystemOneRequest,
     TranslateResponse,
 )
-from steelyard.errors import ImagesNotSupportedError, InvalidRequestError, Violation
+from steelyard.errors import ImagesNotSupportedError, InvalidRequestError, SteelyardError, Violation
+from steelyard.wire.decoding import convert
+from steelyard.wire.errors import ErrorInfo
 from steelyard.wire.limits import MAX_DECISIONS, MAX_OUTCOMES
 from steelyard.wire.names import FOREIGN_PREFIX
 from steelyard.wire.payloads import open_payload
@@ -175,6 +180,28 @@ def translate_systemone(payload: bytes | bytearray | Mapping[str, Any]) -> Trans
     for question in read.questions:
         notes += _notes(question)
     return TranslateResponse(request=request, notes=notes)
+
+
+def error_body(error: SteelyardError, request_id: str | None) -> SystemOneErrorBody:
+    """Return the body of a failed call, with TypeSafe's ``detail`` beside it.
+
+    >>> from steelyard.errors import RateLimitedError
+    >>> error_body(RateLimitedError("Wait a second."), "req_1").detail
+    Refusal(error_type='rate_limited', message='Wait a second.')
+    """
+    fields = [
+        FieldError(loc=entry["path"], msg=entry["message"], type=entry.get("type") or error.code)
+        for entry in error.details or ()
+        if "path" in entry
+    ]
+    return SystemOneErrorBody(
+        error=convert(error.body(request_id)["error"], ErrorInfo),
+        detail=fields or Refusal(error_type=_error_type(error), message=error.message),
+    )
+
+
+def _error_type(error: SteelyardError) -> str:
+    return "authentication_error" if error.status in (401, 403) else error.code
 
 
 def _read_questions(value: Any, found: Violations) -> list[Question]:

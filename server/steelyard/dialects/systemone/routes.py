@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from steelyard.decisions.wire import EstimateResponse
-from steelyard.dialects.systemone.mapping import read_systemone, translate_systemone
+from steelyard.dialects.systemone.mapping import (
+    error_body,
+    read_systemone,
+    translate_systemone,
+)
 from steelyard.dialects.systemone.service import SystemOneService
 from steelyard.dialects.systemone.wire import SystemOneRequest, SystemOneResponse, TranslateResponse
 from steelyard.errors import (
@@ -37,6 +41,7 @@ ROUTES = (
         response=SystemOneResponse,
         check=check_flood,
         errors=PAID_ERRORS,
+        error_body=error_body,
         is_inference=True,
     ),
     Route(

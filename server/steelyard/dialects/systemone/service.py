@@ -6,10 +6,11 @@ Scoring, charging and replays are those of every decision (``steelyard.serving.s
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 from msgspec import Struct
 
-from steelyard.caller import Caller
+from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.decisions.validation import ValidRequest
 from steelyard.decisions.wire import DecideResponse, EstimateResponse
 from steelyard.dialects.systemone.mapping import Questionnaire
@@ -28,7 +29,9 @@ class SystemOneService:
 
     async def answer(self, write: Write, read: Questionnaire) -> Struct:
         """Answer a request, as ``DecisionService.decide`` does."""
-        respond = functools.partial(_respond, read)
+        is_paid = write.caller.account_id != LOCAL_ACCOUNT
+        asks_for_ours = is_paid or write.key is not None or not read.is_foreign_model
+        respond = functools.partial(_respond, read, "" if asks_for_ours else "x_")
         return await self._decisions.decide(write, self._request(read), respond)
 
     async def estimate(self, caller: Caller, read: Questionnaire) -> EstimateResponse:
@@ -40,19 +43,22 @@ class SystemOneService:
         return read.decide_request(read.model if is_ours or not read.is_foreign_model else None)
 
 
-def _respond(read: Questionnaire, answer: DecideResponse) -> SystemOneResponse:
+def _respond(read: Questionnaire, prefix: str, answer: DecideResponse) -> SystemOneResponse:
     probabilities = {
         name: list(result.probabilities.values()) for name, result in answer.decisions.items()
     }
+    ours: dict[str, Any] = {
+        "id": answer.id,
+        "charge": answer.charge,
+        "timing_ms": answer.timing_ms,
+        "fallback": answer.fallback,
+        "warnings": answer.warnings,
+    }
     return SystemOneResponse(
-        id=answer.id,
         model=answer.model,
         answers=read.answers(probabilities),
         usage=SystemOneUsage(
             input_tokens=answer.usage.input_tokens, output_tokens=len(read.questions)
         ),
-        charge=answer.charge,
-        timing_ms=answer.timing_ms,
-        fallback=answer.fallback,
-        warnings=answer.warnings,
+        **{prefix + name: value for name, value in ours.items()},
     )

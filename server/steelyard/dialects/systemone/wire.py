@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from steelyard.decisions.wire import AnswerWarning, Charge, FallbackReport, Name
+from steelyard.wire.errors import ErrorBody
 from steelyard.wire.limits import MAX_DECISIONS
 
 #: What may describe or ask: text, or any JSON object or array.
@@ -94,16 +95,46 @@ class SystemOneUsage(Struct, frozen=True, kw_only=True):
 
 
 class SystemOneResponse(Struct, frozen=True, kw_only=True):
-    """The answer to a SystemOne request; ``timing_ms`` is in milliseconds by stage."""
+    """The answer to a SystemOne request; ``timing_ms`` is in milliseconds by stage.
 
-    id: str
+    What is not TypeSafe's begins with ``x_`` where neither an account, an ``Idempotency-Key`` nor one
+    of this server's models shows a caller of ours.
+    """
+
     model: str
     answers: dict[str, Answer]
     usage: SystemOneUsage
-    charge: Charge
-    timing_ms: dict[str, float]
-    fallback: FallbackReport | None = None
+    id: str | UnsetType = UNSET
+    charge: Charge | UnsetType = UNSET
+    timing_ms: dict[str, float] | UnsetType = UNSET
+    fallback: FallbackReport | UnsetType | None = UNSET
     warnings: list[AnswerWarning] | UnsetType = UNSET
+    x_id: str | UnsetType = UNSET
+    x_charge: Charge | UnsetType = UNSET
+    x_timing_ms: dict[str, float] | UnsetType = UNSET
+    x_fallback: FallbackReport | UnsetType | None = UNSET
+    x_warnings: list[AnswerWarning] | UnsetType = UNSET
+
+
+class FieldError(Struct, frozen=True, kw_only=True):
+    """One failed field, as TypeSafe says it; ``loc`` leads to it from ``body``."""
+
+    loc: list[str | int]
+    msg: str
+    type: str
+
+
+class Refusal(Struct, frozen=True, kw_only=True):
+    """A refusal of anything but a field, as TypeSafe says it."""
+
+    error_type: str
+    message: str
+
+
+class SystemOneErrorBody(ErrorBody, frozen=True, kw_only=True):
+    """The body of every failed call, and the same as TypeSafe says it."""
+
+    detail: list[FieldError] | Refusal
 
 
 class TranslateResponse(Struct, frozen=True, kw_only=True):
