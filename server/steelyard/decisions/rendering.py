@@ -104,6 +104,9 @@ def read_outcomes(outcomes: Sequence[str]) -> tuple[str, ...]:
     ('get Quote: a price', 'HTTP Error', 'file a claim', 'New York')
     >>> read_outcomes(["B) refund", "A) exchange"]), read_outcomes(["A. Milne", "E. White"])
     (('refund', 'exchange'), ('A. Milne', 'E. White'))
+    >>> lettered = [f"{letter}) ticket" for letter in string.ascii_uppercase]
+    >>> read_outcomes([*lettered, "none"])[::26]
+    ('A) ticket', 'none')
     """
     return tuple(map(_read_name, _without_list(outcomes)))
 
@@ -117,6 +120,9 @@ def _without_list(outcomes: Sequence[str]) -> Sequence[str]:
     listed = [_LISTED.match(outcome) for outcome in outcomes]
     marks = {one[1].upper() for one in listed if one is not None}
     size = len(outcomes)
-    if marks in (set(string.ascii_uppercase[:size]), {str(i + 1) for i in range(size)}):
+    if len(marks) == size and marks in (
+        set(string.ascii_uppercase[:size]),
+        {str(i + 1) for i in range(size)},
+    ):
         return [text[one.end() :] for text, one in zip(outcomes, listed, strict=True) if one]
     return outcomes
