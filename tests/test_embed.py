@@ -18,6 +18,7 @@ import pytest
 from sanic_routing import router
 
 import steelyard
+from steelyard.app.deployment import _Default
 from steelyard.client import ServerUnreachableError
 from steelyard.errors import InvalidApiKeyError, MissingApiKeyError, NotFoundError
 from steelyard.settings import InvalidSettingError
@@ -73,6 +74,16 @@ def test_the_answer_is_that_of_deciding_in_process():
         answer = server.client.decide("Paid twice.", DECISIONS)
     alone = steelyard.decide("Paid twice.", DECISIONS)
     assert answer.decisions["refund"].probabilities == alone["decisions"]["refund"]["probabilities"]
+
+
+def test_a_further_base_model_answers_in_process(monkeypatch):
+    monkeypatch.setattr("steelyard.app.deployment._default", _Default())
+    monkeypatch.setenv("STEELYARD_ENGINE", "hashing")
+    monkeypatch.setenv("STEELYARD_BASE_MODELS", "double=hashing")
+    for name in ("double", "hashing"):
+        assert steelyard.decide("Paid twice.", DECISIONS, model=name)["model"] == name
+    with pytest.raises(steelyard.errors.NotFoundError, match="no model named 'other'"):
+        steelyard.decide("Paid twice.", DECISIONS, model="other")
 
 
 def test_two_at_once_do_not_see_each_other():

@@ -87,7 +87,7 @@ def decide(
         request["temperature"] = temperature
     if model is not None:
         request["model"] = model
-    return default_deployment().answers.answer_dict(request)
+    return default_deployment(model).answers.answer_dict(request)
 
 
 def decide_frame(

@@ -54,7 +54,7 @@ def deployment():
 @pytest.fixture(autouse=True)
 def here(deployment, monkeypatch):
     """The model of this process is the test double, and parts are of four rows."""
-    monkeypatch.setattr("steelyard.app.deployment.default_deployment", lambda: deployment)
+    monkeypatch.setattr("steelyard.app.deployment.default_deployment", lambda *_: deployment)
     monkeypatch.setattr(scoring, "PART_ROWS", 4)
 
 

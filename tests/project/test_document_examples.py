@@ -182,7 +182,7 @@ def desk(tmp_path_factory) -> Iterator[Desk]:
                 "steelyard.datasets.service.new_id", lambda kind: f"{kind}_{next(numbers):026}"
             )
             # The one of the process is kept for good, and other tests need it with other settings.
-            patch.setattr("steelyard.app.deployment.default_deployment", lambda: deployment)
+            patch.setattr("steelyard.app.deployment.default_deployment", lambda *_: deployment)
             patch.setenv("STEELYARD_URL", server.url)
             yield Desk(folder, server.url)
 

@@ -6,6 +6,7 @@ Nothing is kept in a database here, and no web framework is loaded; a server is 
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections.abc import Iterator
@@ -13,7 +14,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from steelyard.scoring.batching import Batcher
-from steelyard.serving.base import LoadedModel, ModelLoader, load_named_model, reads_cleaned
+from steelyard.serving.base import (
+    LoadedModel,
+    ModelLoader,
+    further_sources,
+    load_further_model,
+    load_named_model,
+    reads_cleaned,
+)
 from steelyard.serving.decide import AnswerService, DecideService
 from steelyard.settings import Settings, read_settings
 
@@ -58,29 +66,38 @@ class _Default:
 
     def forget(self) -> None:
         self._lock = threading.Lock()
-        self._deployment: Deployment | None = None
+        self._by_name: dict[str | None, Deployment] = {}
 
-    def get(self) -> Deployment:
+    def get(self, model: str | None) -> Deployment:
         with self._lock:
-            if self._deployment is None:
-                self._deployment, _ = _build(read_settings(), load_named_model)
-            return self._deployment
+            settings = read_settings()
+            sources = {} if model is None else further_sources(settings)
+            # Of another name the default says that nothing has it.
+            name = model if model in sources else None
+            if name not in self._by_name:
+                load: ModelLoader = load_named_model
+                if name is not None:
+                    load = functools.partial(load_further_model, name, sources[name])
+                self._by_name[name], _ = _build(settings, load, name)
+            return self._by_name[name]
 
 
 _default = _Default()
 os.register_at_fork(after_in_child=_default.forget)
 
 
-def default_deployment() -> Deployment:
-    """Return this process's deployment, built from the environment at the first call."""
-    return _default.get()
+def default_deployment(model: str | None = None) -> Deployment:
+    """Return this process's deployment of a base model, built from the environment at the first call."""
+    return _default.get(model)
 
 
-def _build(settings: Settings, load_model: ModelLoader) -> tuple[Deployment, Batcher]:
+def _build(
+    settings: Settings, load_model: ModelLoader, name: str | None = None
+) -> tuple[Deployment, Batcher]:
     model = load_model(settings.engine, settings.threads or None)
     batcher = Batcher(model.scorer, max_queue=settings.max_queue)
     decide = DecideService(
-        model_name=model.scorer.name,
+        model_name=name or model.scorer.name,
         temperatures=model.temperatures,
         tokenizer=model.tokenizer,
         warns=reads_cleaned(model.scorer),

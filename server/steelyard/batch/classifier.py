@@ -136,7 +136,7 @@ class SteelyardClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.model is not None:
             asked["model"] = self.model
         rows: list[list[float]] = []
-        answers = by_this_process(default_deployment().answers, asked)(texts, [])
+        answers = by_this_process(default_deployment(self.model).answers, asked)(texts, [])
         for place, answered in enumerate(answers):
             if isinstance(answered, SteelyardError):
                 told = f"Text {place} cannot be used: {answered.message}"

@@ -73,7 +73,7 @@ class Questions:
             return by_this_process(self.load(), self.asked)
         from steelyard.app.deployment import default_deployment  # noqa: PLC0415
 
-        return by_this_process(default_deployment().answers, self.asked)
+        return by_this_process(default_deployment(self.model).answers, self.asked)
 
 
 class Elsewhere(Protocol):
