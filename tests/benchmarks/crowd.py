@@ -157,10 +157,10 @@ async def _measure(
             await asyncio.sleep(1.0 if others else 0.0)
             await repeat(port, quiet, seen, seconds, _PAUSE_S)
         alone = rows.get(_ROWS[0], {}).get("p95_ms", seen.quantile(0.95))
-        total = beside.statuses.total()
+        refused = sum(n for status, n in beside.statuses.items() if status >= 400)
         rows[name] = _figures(seen) | {
             "times_alone": seen.quantile(0.95) / alone,
-            "others_refused": 1 - beside.statuses[200] / total if total else 0.0,
+            "others_refused": refused / max(beside.statuses.total(), 1),
         }
     for number in n_clients:
         seen = Seen()
