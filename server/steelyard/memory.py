@@ -1,10 +1,12 @@
-"""Memory that was freed, given back to the system."""
+"""Memory that was freed, given back to the system; and when Python looks for cycles in it."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import sys
+from collections.abc import Iterator
 
 #: Of glibc's malloc.h; blocks from so many bytes are mapped alone.
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
@@ -30,3 +32,15 @@ def keep_memory_whole() -> None:
         c_library = ctypes.CDLL(None)
         c_library.mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
         c_library.mallopt(_M_ARENA_MAX, _HEAPS)
+
+
+@contextlib.contextmanager
+def without_collections() -> Iterator[None]:
+    """Look for no cycles: every thread would wait while the objects of a long text are looked at."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 
 import pytest
@@ -23,6 +24,18 @@ from support.operating import LOCAL, Clock
 
 ROUTE = "POST /v1/feedback"
 DAY = 86_400.0
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+)
+
+
+@given(JSON_VALUES)
+def test_a_payload_is_hashed_in_pieces_as_in_one(value: object) -> None:
+    whole = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    assert payload_sha256(value) == hashlib.sha256(whole.encode()).hexdigest()
 
 
 class Writes:

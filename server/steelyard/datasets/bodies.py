@@ -46,10 +46,18 @@ class RowsRequest:
 
 
 def read_body(
-    payload: bytes | Mapping[str, Any], shape: type[CreateDataset | AddRows]
+    payload: bytes | Mapping[str, Any],
+    shape: type[CreateDataset | AddRows],
+    value: Any = None,
 ) -> RowsRequest:
-    """Read the body of a create or an add-rows request."""
-    value = decode_json(payload) if isinstance(payload, bytes) else dict(payload)
+    """Read the body of a create or an add-rows request.
+
+    ``value`` is its JSON where that is decoded already; the rows go from it.
+    """
+    if not isinstance(payload, bytes):
+        value = dict(payload)
+    elif value is None:
+        value = decode_json(payload)
     parts: dict[str, list[Any]] = {}
     if isinstance(value, dict):
         parts = {name: value[name] for name in PARTS if isinstance(value.get(name), list)}

@@ -30,6 +30,7 @@ from steelyard.datasets.wire import (
     LabelingLineage,
     Side,
 )
+from steelyard.memory import without_collections
 from steelyard.operations.write import Write, payload_sha256
 from steelyard.storage.frame_store import FrameStore
 from steelyard.waiting import PASSES
@@ -93,14 +94,17 @@ class SentRows:
 def read_sent(upload: Upload, shape: type[CreateDataset | AddRows], **scope: str) -> SentRows:
     """Read everything of a request but its rows."""
     if upload.form == "json":
-        request = read_body(upload.body, shape)
-        sent: dict[str, Any] = {**scope, "body": decode_json(upload.body)}
+        with without_collections():
+            value = decode_json(upload.body)
+            digest = payload_sha256({**scope, "body": value})
+            request = read_body(upload.body, shape, value)
+            del value
         body_sha256 = hashlib.sha256(upload.body).hexdigest()
         receipt = InputReceipt(format="json", sha256=body_sha256, bytes=len(upload.body))
-        return SentRows(request, upload, payload_sha256(sent), receipt)
+        return SentRows(request, upload, digest, receipt)
     request = read_form(upload.fields, upload.files, shape)
     files = {name: upload.files[name].sha256 for name in PARTS if name in upload.files}
-    sent = {**scope, "fields": dict(upload.fields), "files": files}
+    sent: dict[str, Any] = {**scope, "fields": dict(upload.fields), "files": files}
     return SentRows(request, upload, payload_sha256(sent), _receipt_of(upload))
 
 

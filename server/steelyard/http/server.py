@@ -9,6 +9,7 @@ import asyncio
 import gc
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,7 +20,7 @@ from sanic import Sanic
 from steelyard.http.connection import Connection
 from steelyard.http.metrics import Metrics
 from steelyard.http.pipeline import Drain
-from steelyard.memory import keep_memory_whole
+from steelyard.memory import keep_memory_whole, without_collections
 
 #: Connections that wait to be accepted.
 _BACKLOG = 1024
@@ -30,6 +31,9 @@ _POLL_S = 0.02
 _COLLECTED_OBJECTS = 10_000
 #: Held by whoever has collections turned off.
 _routes_lock = threading.Lock()
+#: Seconds after which a thread lets another one run: a decision changes threads a dozen times, and
+#: beside one that reads an upload it waited a dozen times for the interpreter's own 5 ms.
+_SWITCH_S = 0.0005
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -89,14 +93,8 @@ async def _make_routes(server: Any) -> None:
     for all threads (python/cpython issue 106905), so that a thread which prints a traceback just
     then would end the start with a SystemError. Only a collection of cycles lets one in.
     """
-    with _routes_lock:
-        was_enabled = gc.isenabled()
-        gc.disable()
-        try:
-            await server.startup()
-        finally:
-            if was_enabled:
-                gc.enable()
+    with _routes_lock, without_collections():
+        await server.startup()
 
 
 async def _leave(app: Sanic[Any, Any], stop: Stop) -> None:
@@ -158,6 +156,7 @@ def run_server(
                 loop.remove_signal_handler(number)
 
     keep_memory_whole()
+    sys.setswitchinterval(_SWITCH_S)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(main())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,7 +48,31 @@ class Replay(Exception):  # noqa: N818  an answer, and no error
 
 def payload_sha256(value: Any) -> str:
     """Return the hash of a decoded payload, the same however its JSON was spelled."""
-    text = json.dumps(
-        value, default=msgspec.to_builtins, sort_keys=True, separators=(",", ":"), ensure_ascii=True
-    )
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+    hasher = hashlib.sha256()
+    for piece in _pieces(value, _LEVELS):
+        hasher.update(piece.encode("ascii"))
+    return hasher.hexdigest()
+
+
+#: Levels of a payload that are written one by one: a body in its scope, its fields, their rows. The
+#: interpreter's other threads would wait for the whole of a long one.
+_LEVELS = 3
+_encode = json.JSONEncoder(
+    default=msgspec.to_builtins, sort_keys=True, separators=(",", ":"), ensure_ascii=True
+).encode
+
+
+def _pieces(value: Any, levels: int) -> Iterator[str]:
+    """Yield JSON without blanks and with its keys sorted, in pieces."""
+    if levels and type(value) is list and value:
+        for number, item in enumerate(value):
+            yield "," if number else "["
+            yield from _pieces(item, levels - 1)
+        yield "]"
+    elif levels and type(value) is dict and value and all(type(key) is str for key in value):
+        for number, key in enumerate(sorted(value)):
+            yield f"{',' if number else '{'}{_encode(key)}:"
+            yield from _pieces(value[key], levels - 1)
+        yield "}"
+    else:
+        yield _encode(value)
