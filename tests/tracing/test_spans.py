@@ -116,8 +116,11 @@ def test_a_request_a_remote_model_and_a_job_are_told_without_a_word_of_them(trac
     assert places.count(("GET /v1/datasets/{dataset}", None)) == 1
 
     answered = next(span for span in own if span.name == "decide")
-    assert answered.attributes["openinference.span.kind"] == "LLM"
-    assert answered.attributes["llm.model_name"] == "hashing"
+    assert answered.attributes["openinference.span.kind"] == "DECISION"
+    assert answered.attributes["gen_ai.operation.name"] == "decision"
+    assert answered.attributes["decision.request.model_name"] == "hashing"
+    assert answered.attributes["decision.model_name"] == "hashing"
+    assert answered.attributes["decision.token_count.input"] > 0
     assert answered.attributes["steelyard.decision.kinds"] == ("single", "binary")
     assert answered.attributes["steelyard.decision.outcomes"] == (2, 2)
     statuses = [span.attributes.get("http.response.status_code") for span in own]

@@ -193,13 +193,22 @@ class Attempts:
         try:
             if tracing.recorder is None:
                 return await self._try()
-            with tracing.span("decide", {"openinference.span.kind": "LLM"}) as span:
+            with tracing.span("decide", self._traced()) as span:
                 answer, model = await self._try()
                 if span is not None:
                     span.set_attributes(_told(answer))
                 return answer, model
         finally:
             self._task = None
+
+    def _traced(self) -> Attributes:
+        """Return what a trace says before there is an answer."""
+        return {
+            "openinference.span.kind": "DECISION",
+            "gen_ai.operation.name": "decision",
+            "decision.system": "steelyard",
+            "decision.request.model_name": self._candidates[0].name,
+        }
 
     async def _try(self) -> tuple[DecideResponse, Answerer]:
         asked = self._candidates[0]
@@ -315,8 +324,11 @@ def _told(answer: DecideResponse) -> Attributes:
     """Return what a trace says of an answer (OpenInference): nothing that was asked, no outcome."""
     decisions = list(answer.decisions.values())
     return {
-        "llm.model_name": answer.model,
-        "llm.token_count.prompt": answer.usage.prompt_tokens,
+        "decision.model_name": answer.model,
+        "decision.response.model_name": answer.model,
+        "decision.token_count.input": answer.usage.prompt_tokens,
+        "gen_ai.response.model": answer.model,
+        "gen_ai.usage.input_tokens": answer.usage.prompt_tokens,
         "steelyard.decision.kinds": [one.kind for one in decisions],
         "steelyard.decision.outcomes": [len(one.probabilities) for one in decisions],
         "steelyard.decision.p_top": [one.p_top for one in decisions],
