@@ -11,6 +11,7 @@ from msgspec import UNSET
 from steelyard.client.model_choices import ModelChoice
 from steelyard.errors import DraftConflictError, NothingToUndoError
 from steelyard.review.duties_wire import AnswerReceipt, DraftAgreement
+from steelyard.review.outcomes_wire import DecisionOutcomes, DraftOutcome, DraftOutcomes
 from steelyard.review.wire import (
     BlindRow,
     Draft,
@@ -97,6 +98,7 @@ class FakeDrafts:
         self.receipts: dict[str, EditReceipt] = {}
         self.calls: list[tuple[Any, ...]] = []
         self.sealed: SealedDraft | None = None
+        self.changes: dict[str, Any] = {}
         self.n = 0
 
     def get(self, draft_id: str) -> Draft:
@@ -214,6 +216,38 @@ class FakeDrafts:
         self._apply(dict.fromkeys(found, edit), reviewer)
         return self._receipt(found)
 
+    def outcomes(self, draft_id: str) -> DraftOutcomes:
+        """The outcomes of the decision ``team``, and a made-up one without rows."""
+        tops = [
+            max(row.now.labels["team"].items(), key=lambda item: item[1])[0]
+            for row in self.held.values()
+        ]
+        names = [*TEAM["outcomes"], "Billings"]
+        listed = [
+            DraftOutcome(
+                outcome=name, name=self.changes.get(root, {}).get("name", root), rows=tops.count(name),
+                description=change.get("description"), same_as=change.get("same_as"),
+            )
+            for name in names
+            for change in [self.changes.get(name, {})]
+            for root in [change.get("same_as", name)]
+        ]  # fmt: skip
+        decision = DecisionOutcomes(
+            decision="team", question="Which team?", kind="single", wordings=1, fixed=None,
+            outcomes=listed,
+        )  # fmt: skip
+        return DraftOutcomes(data=[decision], revision=self.n)
+
+    def edit_outcomes(
+        self, draft_id: str, decision: str, outcomes: dict[str, Any], reviewer: str | None,
+        *, idempotency_key: str,
+    ) -> EditReceipt:  # fmt: skip
+        self._fail()
+        self.n += 1
+        self.calls.append(("outcomes", decision, outcomes))
+        self.changes = outcomes
+        return self._receipt([])
+
     def undo(
         self, draft_id: str, reviewer: str | None, *, first: int | None = None,
         last: int | None = None, idempotency_key: str,
@@ -232,9 +266,11 @@ class FakeDrafts:
         chosen = own[:1] if last is None else [n for n in own if (first or last) <= n <= last]
         return self._step(chosen, 2, self.undone.discard)
 
-    def seal(self, draft_id: str, as_: str, name: str | None, *, revision: int) -> Draft:
+    def seal(
+        self, draft_id: str, as_: str, name: str | None, *, revision: int, drop_outcomes: bool
+    ) -> Draft:
         self._fail()
-        self.calls.append(("seal", as_, name, revision))
+        self.calls.append(("seal", as_, name, revision, drop_outcomes))
         self.sealed = SealedDraft(dataset_id="ds_1", version=2, sealed_as=as_, sealed_at=0.0)
         return self.get(draft_id)
 

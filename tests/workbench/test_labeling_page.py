@@ -8,6 +8,7 @@ import pytest
 
 import steelyard
 from steelyard.app.job_runtime import open_worker
+from support.dataset_rows import make_rows
 from support.held_calls import HeldCall, until_done
 from support.shown_parts import buttons, named, texts
 from support.teaching import SHARED, is_even, queries, taught_server
@@ -82,7 +83,46 @@ def test_without_any_it_says_how_to_begin(tmp_path):
         taught_server(tmp_path, {}) as (server, _),
         steelyard.connect(server.url) as client,
     ):
-        assert "steelyard labeling upload" in texts(opened(client).__panel__())
+        assert "steelyard up --judge" in texts(opened(client).__panel__())
+
+
+def test_rows_of_a_file_and_of_a_dataset_are_labelled_from_the_form(client):
+    client.datasets.create("tickets", make_rows(8))
+    form = opened(client).form
+    asyncio.run(form.begin())
+    assert "Choose a file with the rows." in texts(form.said)
+    form.take("mails.csv", b"text,id\nInvoice 1 was paid twice.,1\nInvoice 2 is due.,2\n")
+    asyncio.run(form.begin())
+    assert "Write the question" in texts(form.said)
+    form.question.value = "Is the number even?"
+    asyncio.run(form.begin())
+    job = next(iter(client.labeling.list()))
+    assert (job.name, job.rows, job.teacher_models) == ("mails", 2, ["even", "sure"])
+    form.source.value = "Rows of a dataset"
+    assert form.dataset.visible
+    form.n_rows.value = 5
+    asyncio.run(form.begin())
+    job = next(iter(client.labeling.list()))
+    assert (job.name, job.rows) == ("tickets", 5)
+    form.source.value = "Unsure answers of Live"
+    asyncio.run(form.begin())
+    assert "Live has no unsure answer" in texts(form.said)
+
+
+def test_a_price_is_shown_before_it_is_held(tmp_path):
+    with (
+        taught_server(tmp_path, {"even": is_even}, price_in="1") as (server, _),
+        steelyard.connect(server.url) as client,
+    ):
+        form = opened(client).form
+        form.take("rows.jsonl", queries(3, is_open=False))
+        asyncio.run(form.begin())
+        assert "Labeling 3 rows costs" in texts(form.said)
+        assert not list(client.labeling.list())
+        asyncio.run(form.begin())
+        [job] = client.labeling.list()
+        assert job.charge == "reserved"
+        assert len(list(client.labeling.sources())) == 1
 
 
 def test_rows_are_accepted_and_become_a_dataset(client, ready):

@@ -449,13 +449,37 @@ def test_a_review_begins_at_the_row_of_the_address() -> None:
     assert (desk.rows.current.row, desk._session.row) == (0, -1)
 
 
+def test_outcomes_are_merged_by_one_press_and_those_without_rows_left_out() -> None:
+    desk, client = make_desk([make_row(0), make_row(1, label="shipping")])
+    desk.outcomes.turn()
+    table = desk.outcomes.tables["team"]
+    assert table.merge.label == "Merge 1 variant: 3 outcomes stay"
+    assert desk.outcomes.save.disabled
+    table.take_proposal()
+    table.names["technical"].value = "Technical help"
+    assert not desk.outcomes.save.disabled
+    desk.outcomes.send()
+    changes = {"Billings": {"same_as": "billing"}, "technical": {"name": "Technical help"}}
+    assert ("outcomes", "team", changes) in client.drafts.calls
+    assert desk.told == "Saved: team has 3 outcomes."
+    # What was saved is shown, and nothing is left to save.
+    assert desk.outcomes.tables["team"].same["Billings"].value == "billing"
+    assert desk.outcomes.save.disabled
+    desk.seal.ask()
+    assert desk.seal.drop.label == "Leave out outcomes that no row has: Technical help"
+    assert "outcomes get another name or are merged" in texts(desk.seal)
+    desk.seal.drop.value = True
+    asyncio.run(desk.seal.seal())
+    assert ("seal", "version", None, 1, True) in client.drafts.calls
+
+
 def test_a_draft_is_sealed_and_then_takes_no_more_edits() -> None:
     desk, client = make_desk()
     press(desk, "choose 2")
     desk.seal.ask()
     assert "rows get another label" in texts(desk.seal)
     asyncio.run(desk.seal.seal())
-    assert ("seal", "version", None, 1) in client.drafts.calls
+    assert ("seal", "version", None, 1, False) in client.drafts.calls
     assert not desk.seal.is_open
     assert "it became version 2" in texts(desk)
     press(desk, "accept")
@@ -472,7 +496,7 @@ def test_a_refused_seal_says_why_and_offers_a_dataset() -> None:
     assert "A new dataset may do instead." in texts(desk.seal)
     desk.seal.choose("dataset", "clean tickets")
     asyncio.run(desk.seal.seal())
-    assert ("seal", "dataset", "clean tickets", 0) in client.drafts.calls
+    assert ("seal", "dataset", "clean tickets", 0, False) in client.drafts.calls
 
 
 def test_nothing_is_sealed_while_edits_wait() -> None:

@@ -16,6 +16,7 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 from steelyard_workbench.pages.tuning import TuningPage
 from steelyard_workbench.session import Session
 from steelyard_workbench.tuning.changes import changed_words
+from steelyard_workbench.tuning.result import keyword_parts
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +87,12 @@ def test_what_was_proved_is_shown_and_becomes_a_dataset(client, improved):
     assert "evaluation rows the log loss went from" in shown
     assert "<ins" in shown
     assert "Rows of each outcome that are right" in shown
-    made = asyncio.run(_press(page, "Make a dataset with this wording"))
+    # Keywords are there to be taken, and nothing that the page proposes.
+    is_listed = bool(keyword_parts(improved.result))
+    label = f"Make a dataset with {'these keywords anyway' if is_listed else 'this wording'}"
+    [button] = named(page.__panel__(), label)
+    assert button.variant == ("text" if is_listed else "contained")
+    made = asyncio.run(_press(page, label))
     assert "Made a dataset of 105 rows." in made
     named(page.__panel__(), "Open it")[0].clicks += 1
     dataset = client.datasets.get(page.session.dataset)

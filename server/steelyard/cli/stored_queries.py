@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import time
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,40 +26,13 @@ def read_window(context: click.Context, option: click.Parameter, value: str | No
 
 
 def unsure_queries(
-    client: Client,
-    *,
-    window_s: float,
-    unsure: float,
-    model: str | None = None,
-    decision: str | None = None,
-    limit: int = MAX_QUERIES,
+    client: Client, *, limit: int = MAX_QUERIES, **given: Any
 ) -> list[dict[str, Any]]:
-    """Return what was asked where no feedback came and a top probability was at most so high.
-
-    The newest first; each context with its decisions once.
-    """
+    """Return stored answers as ``client.stored_queries`` does, with a bar."""
+    from steelyard.client import stored_queries
     from steelyard.client.progress import progress_bar
 
-    found: dict[str, dict[str, Any]] = {}
-    cursor = None
     with progress_bar("Reading stored answers", is_shown=True) as show:
-        while len(found) < limit:
-            page = client.decision_log(
-                since=time.time() - window_s,
-                p_to=unsure,
-                has_feedback=False,
-                model=model,
-                decision=decision,
-                cursor=cursor,
-            )
-            for one in page.data:
-                asked = client.stored_decision(one.id).request
-                query = {"context": asked["context"], "decisions": asked["decisions"]}
-                found.setdefault(json.dumps(query), {**query, "metadata": {"decision": one.id}})
-                show(len(found), limit, "unsure")
-                if len(found) == limit:
-                    break
-            cursor = page.next_cursor
-            if not page.has_more or cursor is None:
-                break
-    return list(found.values())
+        return stored_queries.unsure_queries(
+            client, limit=limit, on_query=lambda n: show(n, limit, "unsure"), **given
+        )

@@ -210,15 +210,7 @@ def check_changes(
     if reason is not None:
         found.add((*BODY, "decision"), f"cannot be changed. {reason}", "refused")
         return {}
-    known = {name for decision in decisions for name in outcome_names(decision)}
-    for outcome, change in changes.items():
-        if outcome not in known:
-            found.add((*path, outcome), "is not an outcome of the decision.", "unknown")
-        elif change.same_as is not None and change.same_as not in known:
-            message = f"is {show(change.same_as)}, which is not an outcome of the decision."
-            found.add((*path, outcome, "same_as"), message, "unknown")
-        elif change.name is not None and not change.name.strip():
-            found.add((*path, outcome, "name"), "is blank; name the outcome.", "blank")
+    _check_fields(changes, decisions, found)
     if found:
         return {}
     names = OutcomeNames(changes)
@@ -236,19 +228,47 @@ def check_changes(
         return {}
     for decision in decisions:
         _check_decision(names, decision, found, has_rewards=has_rewards)
-    return {
-        outcome: change
-        for outcome, change in changes.items()
-        if change.same_as is not None
-        or change.description is not None
-        or change.name not in (None, outcome)
-    }
+    return _real_changes(changes, OutcomeNames({}).descriptions(decisions))
+
+
+def _real_changes(
+    changes: Mapping[str, OutcomeChange], described: Mapping[str, Any]
+) -> dict[str, OutcomeChange]:
+    """Return changes without names and descriptions that the version has already."""
+    real: dict[str, OutcomeChange] = {}
+    for outcome, change in changes.items():
+        name = None if change.name == outcome else change.name
+        is_known = (change.description or None) == described.get(outcome)
+        description = None if is_known else change.description
+        if (name, description, change.same_as) != (None, None, None):
+            real[outcome] = OutcomeChange(
+                name=name, description=description, same_as=change.same_as
+            )
+    return real
 
 
 def outcome_names(decision: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of a stored decision's outcomes, in order."""
     _, outcomes = read_task({"decisions": [decision]}, Violations())
     return outcomes[decision["id"]] or ()
+
+
+def _check_fields(
+    changes: Mapping[str, OutcomeChange],
+    decisions: Sequence[Mapping[str, Any]],
+    found: Violations,
+) -> None:
+    """Note outcomes that the decision does not have, and names that are blank."""
+    path = (*BODY, "outcomes")
+    known = {name for decision in decisions for name in outcome_names(decision)}
+    for outcome, change in changes.items():
+        if outcome not in known:
+            found.add((*path, outcome), "is not an outcome of the decision.", "unknown")
+        elif change.same_as is not None and change.same_as not in known:
+            message = f"is {show(change.same_as)}, which is not an outcome of the decision."
+            found.add((*path, outcome, "same_as"), message, "unknown")
+        elif change.name is not None and not change.name.strip():
+            found.add((*path, outcome, "name"), "is blank; name the outcome.", "blank")
 
 
 def _check_decision(

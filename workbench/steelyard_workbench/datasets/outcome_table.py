@@ -1,4 +1,4 @@
-"""The outcomes of a column of a table: rows, names, what each means, and which mean the same."""
+"""Outcomes of a column or of a decision: rows, names, what each means, and which mean the same."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_SHOWN = 60
 
 
 class OutcomeTable(Viewer):
-    """Edits outcomes before they are imported.
+    """Edits outcomes: names, what they mean, and which are the same.
 
     Parameters
     ----------
@@ -23,24 +23,43 @@ class OutcomeTable(Viewer):
         Values of the column to their rows, the most first.
     on_change : callable
         Called when a person changed something.
+    edits : mapping, optional
+        What was said of values before.
+    is_open : bool, default False
+        Whether the fields are shown at first.
     """
 
     def __init__(
-        self, column: str, counts: Mapping[str, int], on_change: Callable[[], None]
+        self,
+        column: str,
+        counts: Mapping[str, int],
+        on_change: Callable[[], None],
+        *,
+        edits: Mapping[str, OutcomeEdit] | None = None,
+        is_open: bool = False,
     ) -> None:
         super().__init__()
         self._counts, self._on_change = counts, on_change
         self._is_filling = False
         shown = list(counts)[:MOST_SHOWN]
+        said = {value: OutcomeEdit(value) for value in shown} | dict(edits or {})
         self.names = {
             value: pmui.TextInput(
-                label=f"Name of {value}", value=value, max_length=100, width=200, size="small"
+                label=f"Name of {value}",
+                value=said[value].name,
+                max_length=100,
+                width=200,
+                size="small",
             )
             for value in shown
         }
         self.descriptions = {
             value: pmui.TextInput(
-                label=f"What {value} means", value="", max_length=500, width=300, size="small"
+                label=f"What {value} means",
+                value=said[value].description,
+                max_length=500,
+                width=300,
+                size="small",
             )
             for value in shown
         }
@@ -48,7 +67,7 @@ class OutcomeTable(Viewer):
             value: pmui.Select(
                 label=f"{value} is the same as",
                 options={"—": "", **{other: other for other in shown if other != value}},
-                value="",
+                value=said[value].same_as if said[value].same_as in shown else "",
                 width=220,
                 size="small",
             )
@@ -75,6 +94,7 @@ class OutcomeTable(Viewer):
                 f"{rest:,} further values stay as they are.", variant="body2", visible=rest > 0
             ),
             title=f"Outcomes of {column}: {len(counts):,}",
+            collapsed=not is_open,
             sizing_mode="stretch_width",
         )
         self._offer = pn.Row(self.merge, visible=bool(self.proposed))

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from itertools import islice
 
 import panel as pn
 import panel_material_ui as pmui
 from msgspec import UNSET
-from panel.viewable import Viewable
+from panel.viewable import Viewable, Viewer
 
-from steelyard.labeling.wire import UNFINISHED_LABELING, LabelingJob, LabelingResult
+from steelyard.datasets.wire import Dataset
+from steelyard.labeling.wire import UNFINISHED_LABELING, LabelingJob, LabelingResult, TeacherList
 from steelyard_workbench.components.facts import facts, heading
 from steelyard_workbench.components.numbers import ago
+from steelyard_workbench.labeling.form import LabelingForm
 from steelyard_workbench.labeling.queue import LabelQueue, show_agreement
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.one_part_page import OnePartPage
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty
 
-_MOST_JOBS = 100
-_HOW = (
-    "No rows were labelled yet. Upload queries with `steelyard labeling upload`, and start with "
-    "`steelyard labeling start`."
-)
+_MOST = 100
+_NONE = "No rows were labelled yet."
+#: Roles that start jobs; where nobody signs in, everybody does.
+_STARTING = (None, "owner", "developer")
 
+_Listed = tuple[list[LabelingJob], list[Dataset], TeacherList | None]
 _Opened = tuple[LabelingJob, list[LabelingResult]]
 
 
@@ -41,19 +42,20 @@ class LabelingPage(OnePartPage):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.queue: LabelQueue | None = None
+        self.form: LabelingForm | None = None
 
     async def look(self) -> None:
         """Bring what is running up to date."""
         part = self.shown
         if part is None or part.state != "shown" or part.data is None:
             return
-        held = part.data[:1] if self.session.labeling else part.data
-        if any(job.status in UNFINISHED_LABELING for job in held):
+        jobs = part.data[:1] if self.session.labeling else part.data[0]
+        if any(job.status in UNFINISHED_LABELING for job in jobs):
             await part.refresh(quietly=True)
 
     def content(self) -> list[Viewable]:
         """Return the list, or what was chosen of it."""
-        self.queue = None
+        self.queue = self.form = None
         if not self.session.labeling:
             self.shown = Loaded("The labeling jobs", self._fetch, self._show)
             return [self.part(self.shown)]
@@ -62,13 +64,28 @@ class LabelingPage(OnePartPage):
         back.on_click(lambda _: self.session.param.update(labeling=""))
         return [back, self.part(self.shown)]
 
-    def _fetch(self) -> list[LabelingJob]:
-        return list(islice(self.client.labeling.list(), _MOST_JOBS))
+    def _fetch(self) -> _Listed:
+        jobs = list(islice(self.client.labeling.list(), _MOST))
+        if self.session.role not in _STARTING:
+            return jobs, [], None
+        datasets = list(islice(self.client.datasets.iterate(), _MOST))
+        return jobs, datasets, self.client.labeling.teachers()
 
-    def _show(self, jobs: Sequence[LabelingJob]) -> Viewable:
-        if not jobs:
-            return empty(_HOW)
-        return pn.Column(*(self._line(job) for job in jobs), sizing_mode="stretch_width")
+    def _show(self, listed: _Listed) -> Viewable:
+        jobs, datasets, teachers = listed
+        shown: list[Viewable | Viewer] = []
+        if teachers is not None:
+            # What somebody is filling in stays while the jobs below it are looked at again.
+            self.form = self.form or LabelingForm(
+                self.client,
+                datasets,
+                teachers,
+                lambda job: self.session.param.update(labeling=job.id),
+                self.visit,
+            )
+            shown.append(self.form)
+        shown += [self._line(job) for job in jobs] if jobs else [empty(_NONE)]
+        return pn.Column(*shown, sizing_mode="stretch_width")
 
     def _line(self, job: LabelingJob) -> Viewable:
         open_ = pmui.Button(label=job.name, variant="text", width=300)

@@ -223,6 +223,7 @@ class PlaygroundPage(Page):
             await together.ask(request)
             answers = [one.answer for one in together.answers.values() if one.answer is not None]
             if answers:
+                self._answer[:] = [together, *self._offer_feedback(request, answers)]
                 self._answer.append(self._offer_row(request, answers))
             return
         self._answer[:] = [loading(3, "The answer")]
@@ -234,9 +235,16 @@ class PlaygroundPage(Page):
             images=request.get("images"),
             store=request["store"],
         )
-        self.kept = WasItRight(self.client, answer, self.visit) if request["store"] else None
-        kept = [] if self.kept is None else [self.kept]
-        self._answer[:] = [show_answer(answer), *kept, self._offer_row(request, [answer])]
+        feedback = self._offer_feedback(request, [answer])
+        self._answer[:] = [show_answer(answer), *feedback, self._offer_row(request, [answer])]
+
+    def _offer_feedback(
+        self, request: Mapping[str, Any], answers: Sequence[DecideAnswer]
+    ) -> list[Viewer]:
+        """Return what asks whether answers that are kept were right; nothing for others."""
+        kept = WasItRight(self.client, answers, self.visit) if request["store"] else None
+        self.kept = kept
+        return [] if kept is None else [kept]
 
     def _offer_row(self, request: Mapping[str, Any], answers: list[DecideAnswer]) -> Viewable:
         """Return the fields that save what was asked as a row; what a row said is right stays so."""

@@ -22,7 +22,7 @@ from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty, verdict
 from steelyard_workbench.tasks import Write
 from steelyard_workbench.tuning.form import StartForm
-from steelyard_workbench.tuning.result import show_result
+from steelyard_workbench.tuning.result import keyword_parts, show_result
 from steelyard_workbench.tuning.rewording import reworded_dataset
 
 _MOST = 100
@@ -137,7 +137,12 @@ class TuningPage(OnePartPage):
                 open_,
             ]
 
-        button = pmui.Button(label="Make a dataset with this wording", variant="contained")
+        # A list of keywords is there to be taken, and nothing that this page proposes.
+        is_listed = job.result is not None and bool(keyword_parts(job.result))
+        button = pmui.Button(
+            label=f"Make a dataset with {'these keywords anyway' if is_listed else 'this wording'}",
+            variant="text" if is_listed else "contained",
+        )
         button.on_click(Write(make, "Not made:", place, scope=self.visit).on_event)
         return button
 

@@ -1,8 +1,9 @@
-"""An answer that was kept: whether it was right, sent as feedback."""
+"""Answers that were kept: whether they were right, sent as feedback."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import panel as pn
 import panel_material_ui as pmui
@@ -17,11 +18,17 @@ _NOT_SAID = "—"
 
 
 class WasItRight(Viewer):
-    """Asks which outcome was right of each decision of an answer; nothing is chosen beforehand."""
+    """Asks which outcome was right of each decision; nothing is chosen beforehand.
 
-    def __init__(self, client: Client, answer: DecideAnswer, scope: Scope) -> None:
+    Parameters
+    ----------
+    answers : sequence of DecideAnswer
+        Of one question, each by another model: what was right is feedback on all of them.
+    """
+
+    def __init__(self, client: Client, answers: Sequence[DecideAnswer], scope: Scope) -> None:
         super().__init__()
-        self._client, self._id = client, answer.id
+        self._client, self._ids = client, [answer.id for answer in answers]
         self.right = {
             name: pmui.Select(
                 label=f"Right for {name}",
@@ -30,7 +37,7 @@ class WasItRight(Viewer):
                 width=200,
                 size="small",
             )
-            for name, result in answer.decisions.items()
+            for name, result in answers[0].decisions.items()
         }
         self._said = pn.Column(sizing_mode="stretch_width")
         self.send = Write(self._send, "Not sent:", self._said, refused="Send", scope=scope)
@@ -53,6 +60,7 @@ class WasItRight(Viewer):
         if not outcomes:
             self._said[:] = [empty("Choose which outcome was right of one decision at least.")]
             return
-        await asyncio.to_thread(self._client.feedback, self._id, outcomes)
+        for decision_id in self._ids:
+            await asyncio.to_thread(self._client.feedback, decision_id, outcomes)
         told = "; ".join(f"{name} is {outcome}" for name, outcome in outcomes.items())
         self._said[:] = [verdict("good", "Feedback sent.", told)]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
@@ -16,7 +18,9 @@ from steelyard.client.answers import DecideAnswer
 from steelyard.datasets.rows import read_task
 from steelyard.datasets.wire import Dataset
 from steelyard.errors import SteelyardError
+from steelyard.wire.decoding import decoder_of
 from steelyard.wire.violations import Violations
+from steelyard_workbench.components.tab_memory import TabMemory
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty, verdict
@@ -118,10 +122,15 @@ class SaveRow(Viewer):
         button = pmui.Button(label="Save as a row", variant="outlined", size="small")
         button.on_click(self.save.on_event)
         pn.bind(self._fit, self.dataset, watch=True)
+        self._memory = TabMemory(
+            key=f"waiting rows {session.account}", text=_write(session.waiting_rows)
+        )
+        pn.bind(self._remember, self._memory.param.text, watch=True)
         self._fields = pn.Column(
             pmui.Typography("Keep it as a row of a dataset: say what is right.", variant="body2"),
             pn.FlexBox(*self.right.values()),
             pn.FlexBox(self.dataset, self.new_name, self.side, button, align_items="center"),
+            self._memory,
             self._said,
             sizing_mode="stretch_width",
         )
@@ -141,6 +150,19 @@ class SaveRow(Viewer):
             value=chosen if chosen in self._takers else "",
         )
         return self._fields
+
+    def _remember(self, text: str) -> None:
+        """Take the rows that waited before the page was loaded again."""
+        if text and not self._session.waiting_rows:
+            with contextlib.suppress(msgspec.MsgspecError):  # of another version: forgotten
+                self._session.waiting_rows = _decode_waiting(text)
+            names = ", ".join(self._session.waiting_rows)
+            self._said[:] = [verdict("running", "Rows wait.", f"They are kept for {names}.")]
+
+    def _wait(self, waiting: dict[str, list[Any]]) -> None:
+        """Note which rows wait, in this session and in the tab."""
+        self._session.waiting_rows = waiting
+        self._memory.text = _write(waiting)
 
     def _fit(self, chosen: str) -> None:
         self.new_name.visible = not chosen
@@ -179,10 +201,10 @@ class SaveRow(Viewer):
         limits = await asyncio.to_thread(client.capabilities)
         least = limits.limits["dataset_min_rows"]
         if len(rows) < least:
-            self._session.waiting_rows = {**waiting, name: rows}
+            self._wait({**waiting, name: rows})
             told = (
                 f"{len(rows)} of the {least} rows that a dataset needs. Ask another question and "
-                f"save it under the same name: both are kept then. Until then this page has it."
+                f"save it under the same name: both are kept then. Until then this tab has it."
             )
             self._said[:] = [verdict("running", f"It waits for {name}.", told)]
             return
@@ -193,7 +215,7 @@ class SaveRow(Viewer):
         made = await asyncio.to_thread(
             client.datasets.create, name, **{side: sent for side, sent in given.items() if sent}
         )
-        self._session.waiting_rows = {key: held for key, held in waiting.items() if key != name}
+        self._wait({key: held for key, held in waiting.items() if key != name})
         self._session.dataset = made.id
         self._tell_saved(made.id, f"{name} has {made.rows} rows.")
         self.part.start()
@@ -203,6 +225,13 @@ class SaveRow(Viewer):
         go.on_click(lambda _: self._session.open("datasets", dataset=dataset_id, version=0))
         if not self.save.scope.say_if_ended(f"Saved: {text}"):
             self._said[:] = [verdict("good", f"Saved: {text}"), go]
+
+
+_decode_waiting = decoder_of(dict[str, list[dict[str, Any]]]).decode
+
+
+def _write(waiting: Mapping[str, Any]) -> str:
+    return msgspec.json.encode(waiting).decode() if waiting else ""
 
 
 def _label(one: Taker, among: Sequence[Taker]) -> str:

@@ -19,11 +19,12 @@ from steelyard_workbench.review.bulk_view import BulkView
 from steelyard_workbench.review.deciding import Deciding
 from steelyard_workbench.review.desk_head import DeskHead
 from steelyard_workbench.review.desk_keys import DeskKeys
-from steelyard_workbench.review.edits import EditQueue
+from steelyard_workbench.review.edits import EditQueue, Unsent
 from steelyard_workbench.review.filter_bar import FilterBar
 from steelyard_workbench.review.no_rows import show_no_row
 from steelyard_workbench.review.note_dialog import NoteDialog
 from steelyard_workbench.review.notices import Notices
+from steelyard_workbench.review.outcomes_panel import Changes, OutcomesPanel
 from steelyard_workbench.review.queue_reader import QueueReader
 from steelyard_workbench.review.queue_tabs import QUEUES, QueueTabs
 from steelyard_workbench.review.reviewers import Reviewers
@@ -39,6 +40,8 @@ from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty, failed, loading
 from steelyard_workbench.tasks import Task
 
+#: Roles that change outcomes and seal; where nobody signs in, everybody does.
+_SEALING = (None, "owner", "developer")
 _HIDDEN = "Audit: what the model suggests is hidden until you decide."
 
 
@@ -127,13 +130,16 @@ class Desk(Viewer):
             n_waiting=lambda: self.steps.n_unsettled,
             on_sealed=self._on_sealed,
         )
+        self.outcomes = OutcomesPanel(client, draft.id, self._edit_outcomes)
+        may_seal = self._session.role in _SEALING
         self._head = DeskHead(
             draft,
             self._session.reviewer,
             is_signed_in=self._session.is_signed_in,
             on_reviewer=self._on_reviewer,
             on_turn=self.turn_view,
-            on_seal=self.seal.ask,
+            on_outcomes=self.outcomes.turn if may_seal else None,
+            on_seal=self.seal.ask if may_seal else None,
             on_leave=on_leave,
         )
         self._middle = pn.Column(sizing_mode="stretch_width")
@@ -141,6 +147,7 @@ class Desk(Viewer):
         self._box = pn.Column(
             self._head,
             self._notices,
+            self.outcomes,
             self._tabs,
             self.bar,
             self._live,
@@ -355,6 +362,8 @@ class Desk(Viewer):
     def sent(self) -> None:
         """Note that nothing waits any more."""
         self.beside.edited()
+        if self.outcomes.is_open:
+            self.outcomes.part.refresh.start(quietly=True)
 
     def waiting(self) -> None:
         """Note that what waits has changed."""
@@ -366,6 +375,7 @@ class Desk(Viewer):
         self.suggesting.forbid()
         self.reviewers.forbid()
         self.bulk.forbid()
+        self.outcomes.forbid()
         self._head.forbid()
 
     def tell(self, text: str) -> None:
@@ -432,6 +442,14 @@ class Desk(Viewer):
         self.steps.forget()
         if self._reader.queue in ("mine", "assigned"):
             self.reload()
+
+    def _edit_outcomes(self, decision: str, changes: Changes, sentence: str) -> None:
+        """Send what becomes of the outcomes of a decision, and show them as they are then."""
+        if self.steps.forbidden:
+            return
+        given = {"decision": decision, "outcomes": changes}
+        self.steps.push(Unsent("outcomes", sentence, given=given))
+        self.tell(f"Saved: {sentence}.")
 
     def _on_sealed(self, draft: Draft) -> None:
         self.draft = draft

@@ -21,6 +21,8 @@ class DeskHead(Viewer):
         Whether the name is that of whoever is signed in, and stays.
     on_reviewer : callable
         Called with another name, empty for none.
+    on_outcomes, on_seal : callable, optional
+        Left out where somebody's role does not allow it: then nothing offers it.
     """
 
     def __init__(
@@ -31,7 +33,8 @@ class DeskHead(Viewer):
         is_signed_in: bool = False,
         on_reviewer: Callable[[str], None],
         on_turn: Callable[[], None],
-        on_seal: Callable[[], None],
+        on_outcomes: Callable[[], None] | None = None,
+        on_seal: Callable[[], None] | None,
         on_leave: Callable[[], None],
     ) -> None:
         super().__init__()
@@ -48,15 +51,21 @@ class DeskHead(Viewer):
         pn.bind(self._on_name, name, watch=True)
         self._toggle = pmui.Button(label="", variant="outlined", size="small")
         self._toggle.on_click(lambda _: on_turn())
-        self._seal = pmui.Button(label="Seal…", variant="contained", size="small")
-        self._seal.on_click(lambda _: on_seal())
+        outcomes = pmui.Button(
+            label="Outcomes", variant="outlined", size="small", visible=on_outcomes is not None
+        )
+        outcomes.on_click(lambda _: on_outcomes and on_outcomes())
+        self._seal = pmui.Button(
+            label="Seal…", variant="contained", size="small", visible=on_seal is not None
+        )
+        self._seal.on_click(lambda _: on_seal and on_seal())
         leave = pmui.Button(label="Other drafts", variant="text", size="small")
         leave.on_click(lambda _: on_leave())
         name_shown = escape_markdown(draft.name)
         title = f"**{name_shown}** · version {draft.dataset_version} · {draft.rows:,} rows"
         self._box = pn.FlexBox(
             pmui.Typography(title, variant="body1"),
-            name, self._toggle, self._seal, leave,
+            name, self._toggle, outcomes, self._seal, leave,
             align_items="center",
         )  # fmt: skip
 

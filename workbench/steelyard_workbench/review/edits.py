@@ -30,7 +30,7 @@ class Unsent:
 
     Parameters
     ----------
-    kind : {"edit", "bulk", "answer", "undo", "redo"}
+    kind : {"edit", "bulk", "answer", "outcomes", "undo", "redo"}
     label : str
         What it does, as ``row 12: team is deny``.
     """
@@ -130,7 +130,7 @@ class EditQueue:
     def take_back(self) -> Unsent | None:
         """Take the last edit back, if the server cannot have it."""
         last = self.unsent[-1] if self.unsent else None
-        if last is not None and not last.is_tried and last.kind in ("edit", "bulk"):
+        if last is not None and not last.is_tried and last.kind in ("edit", "bulk", "outcomes"):
             entry = self.unsent.pop()
             self._note_waiting()
             return entry
@@ -186,6 +186,10 @@ class EditQueue:
             return drafts.edit(draft_id, edits, self.reviewer, idempotency_key=entry.key)
         if entry.kind == "answer":
             return drafts.answer(
+                draft_id, **entry.given, reviewer=self.reviewer, idempotency_key=entry.key
+            )
+        if entry.kind == "outcomes":
+            return drafts.edit_outcomes(
                 draft_id, **entry.given, reviewer=self.reviewer, idempotency_key=entry.key
             )
         if entry.kind == "bulk":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from steelyard.client import Client
 from steelyard.errors import SteelyardError
 from steelyard.families.wire import Continue
 from steelyard.review.duties_wire import DraftAgreement
+from steelyard.review.outcomes_wire import DraftOutcomes
 from steelyard.review.wire import Draft, SealAs
 from steelyard_workbench.components.drawn_dialog import DrawnDialog
 from steelyard_workbench.components.facts import table
@@ -32,6 +34,8 @@ _STATES = {
     "skipped": "rows were skipped, and stay as they are",
     "untouched": "rows were not looked at, and stay as they are",
 }
+#: Outcomes without rows whose names are shown.
+_MOST_NAMES = 8
 _UNSETTLED = (
     "What is on its way, or was edited by somebody else too, would not be in it. Seal once all is "
     "sent and settled."
@@ -45,6 +49,29 @@ class Changes:
     draft: Draft
     agreement: DraftAgreement
     growths: Mapping[str, Continue]
+    outcomes: DraftOutcomes
+
+    @property
+    def n_renamed(self) -> int:
+        """Outcomes that get another name, or are merged into another."""
+        return sum(
+            one.name != one.outcome or one.same_as is not None
+            for decision in self.outcomes.data
+            for one in decision.outcomes
+        )
+
+    @property
+    def unused(self) -> list[str]:
+        """Outcomes that no row has, of decisions of which two others are left."""
+        unused: list[str] = []
+        for decision in self.outcomes.data:
+            rows: Counter[str] = Counter()
+            for one in decision.outcomes:
+                rows[one.name] += one.rows
+            empty_names = [name for name, count in rows.items() if not count]
+            if decision.fixed is None and len(rows) - len(empty_names) > 1:
+                unused += empty_names
+        return unused
 
 
 class SealDialog(Viewer):
@@ -66,6 +93,7 @@ class SealDialog(Viewer):
         )  # fmt: skip
         self._name = pmui.TextInput(label="Name of the new dataset", sizing_mode="stretch_width")
         self._name.visible = False
+        self.drop = pmui.Checkbox(label="", value=False, visible=False)
         self._said = pn.Column(sizing_mode="stretch_width")
         self._seal = pmui.Button(label="Seal", variant="contained")
         self.seal = Write(self._send, on_failure=self._show_failure)
@@ -78,6 +106,7 @@ class SealDialog(Viewer):
             self._draft.__panel__(),
             self._as,
             self._name,
+            self.drop,
             self._said,
             pn.Row(self._seal, cancel),
             width=520,
@@ -94,6 +123,7 @@ class SealDialog(Viewer):
     def ask(self) -> None:
         """Show what the draft changes, and ask."""
         self._dialog.open()
+        self.drop.param.update(value=False, visible=False)
         self._said[:] = []
         self.fit_waiting()
         if not self._seal.disabled:
@@ -134,6 +164,7 @@ class SealDialog(Viewer):
             as_,
             (str(self._name.value_input or "").strip() or None) if as_ == "dataset" else None,
             revision=None if shown is None else shown.draft.revision,
+            drop_outcomes=bool(self.drop.value),
         )
         self.close()
         self._on_sealed(sealed)
@@ -157,7 +188,12 @@ class SealDialog(Viewer):
     def _fetch(self) -> Changes:
         drafts = self._client.drafts
         draft = drafts.get(self._draft_id)
-        return Changes(draft, drafts.agreement(self._draft_id), self._fetch_growths(draft))
+        return Changes(
+            draft,
+            drafts.agreement(self._draft_id),
+            self._fetch_growths(draft),
+            drafts.outcomes(self._draft_id),
+        )
 
     def _fetch_growths(self, draft: Draft) -> dict[str, Continue]:
         """Return what continuing each family of the dataset would do once the draft was sealed."""
@@ -172,6 +208,15 @@ class SealDialog(Viewer):
         draft, found = changes.draft, changes.agreement
         rows = [(f"{draft.states.get(state, 0):,}", meaning) for state, meaning in _STATES.items()]
         rows.append((f"{draft.noted:,}", "rows have a note"))
+        if changes.n_renamed:
+            rows.append((f"{changes.n_renamed:,}", "outcomes get another name or are merged"))
+        if changes.unused:
+            names = ", ".join(changes.unused[:_MOST_NAMES])
+            rest = len(changes.unused) - _MOST_NAMES
+            more = f" and {rest:,} more" if rest > 0 else ""
+            self.drop.param.update(
+                label=f"Leave out outcomes that no row has: {names}{more}", visible=True
+            )
         if found.blind > found.answered:
             n_waiting = found.blind - found.answered
             rows.append((f"{n_waiting:,}", "rows wait for two reviewers, and keep their label"))

@@ -186,8 +186,9 @@ class Steps:
         for now in receipt.rows:
             if now.row not in waiting:
                 self.reader.rows.tell(now)
-        is_wide = entry.kind == "bulk" or (entry.kind in ("undo", "redo") and not entry.after)
-        if self._shown.show_table(is_new=entry.kind == "bulk"):
+        is_whole = entry.kind in ("bulk", "outcomes")
+        is_wide = is_whole or (entry.kind in ("undo", "redo") and not entry.after)
+        if self._shown.show_table(is_new=is_whole):
             pass
         elif is_wide:
             self._shown.reload()

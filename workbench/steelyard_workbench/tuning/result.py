@@ -33,7 +33,7 @@ def show_result(result: TuningResult) -> Viewable:
     status, word = _WORDS[result.verdict]
     text = escape_markdown(verdict_text(result))
     shown: list[Viewable] = [verdict(status, word, text)]
-    keywords = [change.part for change in result.changes if is_keyword_list(change.after)]
+    keywords = keyword_parts(result)
     if keywords:
         told = (
             f"{', '.join(map(escape_markdown, keywords))}: a person would not write this, and on other "
@@ -50,6 +50,11 @@ def show_result(result: TuningResult) -> Viewable:
         text = json.dumps(result.tuned, indent=1, ensure_ascii=False)
         shown += [heading("The decision to use"), CopyText(text, "tuned decision")]
     return pn.Column(*shown, sizing_mode="stretch_width")
+
+
+def keyword_parts(result: TuningResult) -> list[str]:
+    """Return which parts of a tuned wording are lists of keywords."""
+    return [change.part for change in result.changes if is_keyword_list(change.after)]
 
 
 def is_keyword_list(text: str) -> bool:

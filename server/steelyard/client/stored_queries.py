@@ -1,0 +1,53 @@
+"""Stored answers that a model was unsure of, as queries to be labelled."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from steelyard.client import Client
+
+#: The most queries of a source.
+MAX_QUERIES = 10_000
+
+
+def unsure_queries(
+    client: Client,
+    *,
+    window_s: float,
+    unsure: float,
+    model: str | None = None,
+    decision: str | None = None,
+    limit: int = MAX_QUERIES,
+    on_query: Callable[[int], None] = lambda _: None,
+) -> list[dict[str, Any]]:
+    """Return what was asked where no feedback came and a top probability was at most so high.
+
+    The newest first; each context with its decisions once. ``on_query`` is called with how many
+    there are by now.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    cursor = None
+    while len(found) < limit:
+        page = client.decision_log(
+            since=time.time() - window_s,
+            p_to=unsure,
+            has_feedback=False,
+            model=model,
+            decision=decision,
+            cursor=cursor,
+        )
+        for one in page.data:
+            asked = client.stored_decision(one.id).request
+            query = {"context": asked["context"], "decisions": asked["decisions"]}
+            found.setdefault(json.dumps(query), {**query, "metadata": {"decision": one.id}})
+            on_query(len(found))
+            if len(found) == limit:
+                break
+        cursor = page.next_cursor
+        if not page.has_more or cursor is None:
+            break
+    return list(found.values())

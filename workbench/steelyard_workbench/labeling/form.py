@@ -1,0 +1,248 @@
+"""What starts a labeling job: the rows, what is asked of them, the teachers, and the price."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from msgspec import UNSET
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.client.stored_queries import unsure_queries
+from steelyard.client.tables import ENDINGS, are_rows, guess_mapping, read_table
+from steelyard.datasets.wire import Dataset
+from steelyard.errors import PriceChangedError
+from steelyard.labeling.wire import LabelingJob, TeacherList
+from steelyard_workbench.components.facts import heading
+from steelyard_workbench.components.file_chooser import FileChooser
+from steelyard_workbench.escaping import escape_markdown
+from steelyard_workbench.states import empty, verdict
+from steelyard_workbench.tasks import Scope, Write
+
+_FILE, _DATASET, _LIVE = "A file", "Rows of a dataset", "Unsure answers of Live"
+_OWN = ""
+_WEEK_S = 7 * 86_400.0
+#: An answer whose top probability is at most this is unsure.
+_UNSURE = 0.6
+_WHAT = (
+    "Teachers, which are models that you connected, each label every row. You see the price first, "
+    "accept the rows that are right, and make a dataset of them."
+)
+_NO_TEACHERS = (
+    "No model labels rows here yet. Connect one as a teacher: "
+    "`steelyard model add NAME --teacher …`, or start with `steelyard up --judge FILE.gguf`."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Uploaded:
+    """Rows that were sent, and what was chosen then: the same choice sends no rows again."""
+
+    choice: tuple[Any, ...]
+    source_id: str
+    rows: int
+
+
+class LabelingForm(Viewer):
+    """The form; a price that is not nothing is shown first, and held on the next press.
+
+    Parameters
+    ----------
+    open_job : callable
+        Called with the job that was started.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        datasets: Sequence[Dataset],
+        teachers: TeacherList,
+        open_job: Callable[[LabelingJob], None],
+        scope: Scope | None = None,
+    ) -> None:
+        self._client, self._teachers, self._open_job = client, teachers, open_job
+        self._data, self._filename = b"", ""
+        self._agreed = "0"
+        self._uploaded: _Uploaded | None = None
+        names = {f"{one.name} ({one.rows:,} rows)": one.id for one in datasets}
+        sources = [_FILE, *([_DATASET] if datasets else []), _LIVE]
+        self.source = pmui.RadioButtonGroup(label="Rows from", options=sources, value=_FILE)
+        self.file = FileChooser(
+            lambda: self._say_of_file("The file is empty."),
+            label="Choose a file",
+            accept=",".join(ENDINGS),
+            variant="outlined",
+        )
+        self._file_text = pmui.Typography("", variant="body2")
+        self.dataset = pmui.Select(label="Dataset", options=names, width=330)
+        if names:
+            self.dataset.value = next(iter(names.values()))
+        self.n_rows = pmui.IntInput(label="At most rows", value=500, start=1, end=10_000, width=140)
+        self.asked = pmui.Select(
+            label="Ask", options={"Another question": _OWN, **{f"As in {name}": id_ for name, id_ in names.items()}},
+            value=_OWN, width=330,
+        )  # fmt: skip
+        self.question = pmui.TextInput(label="Question", max_length=1_000, width=420)
+        self.outcomes = pmui.TextInput(label="Outcomes, with commas", max_length=4_000, width=420)
+        self.teachers = pmui.MultiChoice(
+            label="Teachers",
+            options={one.name: one.id for one in teachers.data},
+            value=list(teachers.defaults.get("default", []))[:8],
+            width=420,
+        )
+        self.start = pmui.Button(label="Show the price and start", variant="contained")
+        self.said = pn.Column(sizing_mode="stretch_width")
+        super().__init__()
+        self.begin = Write(self._begin, "Not started:", self.said, scope=scope)
+        self.start.on_click(self.begin.on_event)
+        self._of_file = pn.Column(
+            pn.FlexBox(self.file, self._file_text, align_items="center"), self.asked
+        )
+        self._own = pn.FlexBox(self.question, self.outcomes)
+        self.file.param.watch(self._take, "value")
+        for field in (self.source, self.asked):
+            pn.bind(self._fit, field, watch=True)
+        self._fit()
+
+    def __panel__(self) -> Viewable:
+        if not self._teachers.available or not self._teachers.data:
+            reason = self._teachers.reason
+            return empty(_NO_TEACHERS if reason is UNSET else f"{reason} {_NO_TEACHERS}")
+        return pmui.Paper(
+            pn.Column(
+                heading("Label rows"),
+                pmui.Typography(_WHAT, variant="body2"),
+                self.source,
+                self._of_file,
+                self._own,
+                pn.FlexBox(self.dataset, self.n_rows),
+                self.teachers,
+                self.start,
+                self.said,
+                sizing_mode="stretch_width",
+            ),
+            sizing_mode="stretch_width",
+            elevation=1,
+        )
+
+    def take(self, filename: str, data: bytes) -> None:
+        """Label the rows of a file."""
+        self._filename, self._data = filename, data
+        self._say_of_file(f"{filename}, {len(data):,} bytes")
+
+    def _take(self, *_: Any) -> None:
+        if self.file.value:
+            self.take(str(self.file.filename), bytes(self.file.value))
+
+    def _say_of_file(self, text: str) -> None:
+        self._file_text.object = escape_markdown(text)
+
+    def _fit(self, *_: Any) -> None:
+        """Show the fields of the chosen source."""
+        source = self.source.value
+        self._of_file.visible = source == _FILE
+        self._own.visible = source == _FILE and self.asked.value == _OWN
+        self.dataset.visible = source == _DATASET
+        self.n_rows.visible = source != _FILE
+
+    async def _begin(self) -> None:
+        self.said[:] = []
+        try:
+            decisions = await asyncio.to_thread(self._decisions)
+            source = await asyncio.to_thread(self._upload)
+        except ValueError as error:
+            self.said[:] = [verdict("unsure", "Not started.", escape_markdown(str(error)))]
+            return
+        try:
+            job = await asyncio.to_thread(
+                self._client.labeling.create,
+                source.source_id,
+                teacher_models=list(self.teachers.value),
+                decisions=decisions,
+                max_price_usd=self._agreed,
+            )
+        except PriceChangedError as error:
+            self._agreed = str((error.details or [{}])[0].get("price_usd"))
+            sentence = f"Labeling {source.rows:,} rows costs {self._agreed} USD."
+            self.said[:] = [verdict("unsure", sentence, "Press again to hold that and start.")]
+            return
+        self._agreed = "0"
+        self._open_job(job)
+
+    def _decisions(self) -> list[dict[str, Any]] | None:
+        """Return what a file's rows are asked; ``None`` where rows carry their decisions."""
+        if not self.teachers.value:
+            raise ValueError("Choose at least one teacher.")
+        if self.source.value == _FILE and not self._data:
+            raise ValueError("Choose a file with the rows.")
+        if self.source.value != _FILE or are_rows(self._data):
+            return None
+        if self.asked.value != _OWN:
+            dataset = self._client.datasets.get(str(self.asked.value))
+            if dataset.prompt_tuning is UNSET or not dataset.prompt_tuning.decisions:
+                raise ValueError(f"{dataset.name} lists no decisions. Write a question instead.")
+            return [dict(one.decision) for one in dataset.prompt_tuning.decisions]
+        question = str(self.question.value).strip()
+        outcomes = [text.strip() for text in str(self.outcomes.value).split(",") if text.strip()]
+        if not question:
+            raise ValueError("Write the question that teachers answer.")
+        if not outcomes:
+            return [{"id": "label", "kind": "binary", "question": question}]
+        return [{"id": "label", "question": question, "outcomes": outcomes}]
+
+    def _upload(self) -> _Uploaded:
+        source = self.source.value
+        choice = (
+            (source, self._filename, hash(self._data))
+            if source == _FILE
+            else (source, self.dataset.value, self.n_rows.value)
+        )
+        if self._uploaded is not None and self._uploaded.choice == choice and source != _LIVE:
+            return self._uploaded
+        name, rows = self._rows()
+        made = self._client.labeling.upload(name, rows)
+        self._uploaded = _Uploaded(choice, made.id, made.rows)
+        return self._uploaded
+
+    def _queries_of(self, dataset_id: str) -> Iterator[dict[str, Any]]:
+        """Yield the rows of a dataset without their labels."""
+        offset: int | None = 0
+        while offset is not None:
+            page = self._client.datasets.rows(dataset_id, offset=offset)
+            for row in page.data:
+                yield {"context": row.context, "decisions": row.decisions}
+            offset = offset + len(page.data) if page.has_more and page.data else None
+
+    def _rows(self) -> tuple[str, list[dict[str, Any]]]:
+        """Return a name for the rows, and the rows without labels."""
+        most = int(self.n_rows.value or 500)
+        if self.source.value == _LIVE:
+            rows = unsure_queries(self._client, window_s=_WEEK_S, unsure=_UNSURE, limit=most)
+            if not rows:
+                raise ValueError(
+                    "Live has no unsure answer of the last 7 days without feedback. Ask with "
+                    "store=true first, or choose other rows."
+                )
+            return "Unsure answers of Live", rows
+        if self.source.value == _DATASET:
+            dataset = self._client.datasets.get(str(self.dataset.value))
+            return dataset.name, list(islice(self._queries_of(dataset.id), most))
+        name = self._filename.rpartition(".")[0] or self._filename
+        if are_rows(self._data):
+            lines = [json.loads(line) for line in self._data.splitlines() if line.strip()]
+            fields = ("context", "decisions", "metadata")
+            return name, [
+                {field: line[field] for field in fields if line.get(field) is not None}
+                for line in lines
+            ]
+        table = read_table(self._data, self._filename)
+        context = guess_mapping(table).context[0]
+        texts = (str(cell).strip() for cell in table.column(context) if cell is not None)
+        return name, [{"context": text} for text in texts if text]
