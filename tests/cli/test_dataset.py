@@ -100,9 +100,18 @@ def test_rows_are_added_from_lines_and_from_a_table(run, dataset, tmp_path):
     table = tmp_path / "more.csv"
     table.write_text("context,refund\nAnother one,yes\n")
     assert json.loads(run("add", dataset, table, "--json").stdout)["version"] == 3
+    bad = tmp_path / "bad.csv"
+    table = tmp_path / "more.tsv"
+    table.write_bytes("context\trefund\nCafé dû?\tno\nbroken\tno\tmore\n".encode("cp1252"))
+    added = run("add", dataset, table, "--bad-rows", bad, "--encoding", "cp1252", "--json")
+    assert json.loads(added.stdout)["rows"] == 27
+    assert "line 3" in added.stderr
+    assert bad.read_text().startswith("line,reason,context,refund\n3,")
+    assert "Café dû?" in run("rows", dataset, "--text", "Café").stdout
+    assert "dataset import" in run("create", table, "--name", "tsv", status=2).stderr
     assert "no_new_rows" in run("add", dataset, more, status=2).stderr
     shown = run("versions", dataset).stdout.splitlines()
-    assert [line.split()[0] for line in shown] == ["VERSION", "3", "2", "1"]
+    assert [line.split()[0] for line in shown] == ["VERSION", "4", "3", "2", "1"]
 
 
 def test_datasets_are_listed_and_shown(run, dataset):

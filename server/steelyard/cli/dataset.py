@@ -14,6 +14,7 @@ from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.dataset_shown import connected, fraction_option, show_dataset
 from steelyard.cli.exporting import ExportAs, export_options
 from steelyard.cli.importing import command as import_command
+from steelyard.cli.importing import show_table_read
 from steelyard.cli.local_state import show_table, show_time
 from steelyard.cli.options import setting_option
 from steelyard.cli.terminal import printable
@@ -29,13 +30,15 @@ if TYPE_CHECKING:
     from steelyard.datasets.wire import Dataset, DatasetVersions
 
 _SHOWN_CHARACTERS = 60
-_CSV = ".csv"
+#: Endings of files that have tables, without decisions.
+_TABLES = frozenset({".csv", ".tsv", ".xlsx", ".xls", ".parquet"})
 
 _EPILOG = """\b
 Examples:
   steelyard dataset create tickets.jsonl --name tickets
   steelyard dataset import tickets.xlsx --name tickets --label team
   steelyard dataset add ds_… more.jsonl
+  steelyard dataset add ds_… more.xlsx --bad-rows left-out.csv
   steelyard dataset rows ds_… --partition evaluation --limit 5
   steelyard dataset download ds_… > tickets.jsonl
   steelyard dataset export ds_… --format csv --output tickets.csv
@@ -72,6 +75,11 @@ def command() -> None:
 @server_options
 def create(*, file: Path, name: str, evaluation_fraction: float | None, server: Server) -> None:
     """Make a dataset of a file."""
+    if _is_table(file):
+        raise click.UsageError(
+            f"{file.name} has a table, whose columns have to be chosen: use "
+            f"steelyard dataset import {file} --name {name}."
+        )
     with connected(server) as client, _progress(file) as progress:
         made = client.datasets.create(
             name, file, evaluation_fraction=evaluation_fraction, progress=progress
@@ -85,26 +93,66 @@ command.add_command(import_command)
 @command.command("add")
 @click.argument("dataset")
 @_file
+@click.option("--sheet", help="Of Excel: the sheet. [default: the first with a table]")
+@click.option("--encoding", help="Of a table of text: how it is encoded. [default: found]")
+@click.option(
+    "--bad-rows",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="CSV to write the rows of a table to that were left out, each with its line and the reason.",
+)
 @fraction_option
 @server_options
-def add(*, dataset: str, file: Path, evaluation_fraction: float | None, server: Server) -> None:
-    """Add the rows of a file as the next version; a .csv has a table."""
+def add(
+    *,
+    dataset: str,
+    file: Path,
+    sheet: str | None,
+    encoding: str | None,
+    bad_rows: Path | None,
+    evaluation_fraction: float | None,
+    server: Server,
+) -> None:
+    """Add the rows of a file as the next version: JSON Lines, or a table as dataset import reads it.
+
+    A table has a column named context, and one for each decision, named by its id.
+    """
     from steelyard.client import dataset_calls
 
-    with connected(server) as client, _progress(file) as progress:
-        if file.suffix.lower() == _CSV:
-            call = dataset_calls.add_rows(
-                dataset,
-                {"examples": file.read_bytes()},
-                evaluation_fraction=evaluation_fraction,
-                content_type=dataset_calls.CSV,
-            )
+    if _is_table(file):
+        rows = _read_table(file, sheet, encoding, bad_rows)
+        call = dataset_calls.add_rows(
+            dataset,
+            {"examples": rows},
+            evaluation_fraction=evaluation_fraction,
+            content_type=dataset_calls.CSV,
+        )
+        with connected(server) as client:
             made = client.send(call)
-        else:
+    else:
+        with connected(server) as client, _progress(file) as progress:
             made = client.datasets.add_rows(
                 dataset, file, evaluation_fraction=evaluation_fraction, progress=progress
             )
     server.show(made, show_dataset)
+
+
+def _is_table(file: Path) -> bool:
+    return file.suffix.lower() in _TABLES
+
+
+def _read_table(
+    file: Path, sheet: str | None, encoding: str | None, bad_rows: Path | None
+) -> bytes:
+    from steelyard.client.tables import read_table, refused_csv, table_csv
+
+    try:
+        table = read_table(file, file.name, sheet=sheet, encoding=encoding)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    show_table_read(table)
+    if bad_rows is not None:
+        bad_rows.write_bytes(refused_csv(table.columns, table.refused))
+    return table_csv(table)
 
 
 @command.command("from-feedback")

@@ -230,6 +230,13 @@ def show_exported(table: Table, made: Exported) -> None:
     _show([told, *_left_out(made.refused)])
 
 
+def show_table_read(table: Table) -> None:
+    """Write to the error stream how a table was read, and what is left out of it."""
+    told = [f"Read as {table.told}: {len(table.rows) + len(table.refused):,} rows."]
+    told += [f"  note     {note}" for note in table.notes]
+    _show([*told, *_left_out(table.refused)])
+
+
 def _left_out(refused: Sequence[Refused]) -> list[str]:
     if not refused:
         return []

@@ -1,5 +1,6 @@
 """Files of any common format as rows of a dataset: read as a table, mapped, and told about."""
 
+from steelyard.client.tables.cells import table_csv
 from steelyard.client.tables.exported import (
     Exported,
     begins_as_exported,
@@ -47,4 +48,5 @@ __all__ = [
     "read_exported",
     "read_table",
     "refused_csv",
+    "table_csv",
 ]
