@@ -114,4 +114,4 @@ def test_a_section_opens_where_it_was_left_and_then_at_all_of_its_things(session
     heading.open_section("data")
     assert (session.page, session.dataset) == ("datasets", "")
     heading.open_section("watch")
-    assert session.page == "jobs"
+    assert session.page == "alarms"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from steelyard.datasets.row_service import DatasetRows
+from steelyard.datasets.service import DatasetService
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.families.lineage_store import LineageStore
 from steelyard.families.lineage_writes import LineageWrites
@@ -9,6 +11,8 @@ from steelyard.families.tuned import TunedModels
 from steelyard.house import House
 from steelyard.models.calls import TunedCalls
 from steelyard.models.evaluated import EvaluatedFamilies
+from steelyard.models.judge_routes import JUDGE_ROUTES
+from steelyard.models.judge_setup import JudgeSetup
 from steelyard.models.routes import ROUTES
 from steelyard.models.service import FamilyModels
 from steelyard.room import Room
@@ -33,13 +37,15 @@ def _open(house: House) -> tuple[object, ...]:
     house.get(EvaluatedModels).register_tuned(
         EvaluatedFamilies(registry, lineages, tuned, calls=calls)
     )
-    return (models,)
+    judges = JudgeSetup(house.settings, registry, house.get(DatasetService), house.get(DatasetRows))
+    return models, judges
 
 
 ROOM = Room(
     name="models",
     after=("families",),
-    routes=ROUTES,
+    nouns=("judges",),
+    routes=(*ROUTES, *JUDGE_ROUTES),
     base=_open_base,
     open=_open,
 )

@@ -23,6 +23,7 @@ from steelyard.client.asynchronous.drafts import AsyncDrafts
 from steelyard.client.asynchronous.evaluations import AsyncEvaluations
 from steelyard.client.asynchronous.families import AsyncFamilies
 from steelyard.client.asynchronous.jobs import AsyncJobs
+from steelyard.client.asynchronous.judges import AsyncJudges
 from steelyard.client.asynchronous.labeling import AsyncLabeling
 from steelyard.client.asynchronous.maps import AsyncMaps
 from steelyard.client.asynchronous.members import AsyncMembers
@@ -95,6 +96,7 @@ class AsyncClient:
         self.families = AsyncFamilies(self)
         self.jobs = AsyncJobs(self)
         self.drafts = AsyncDrafts(self)
+        self.judges = AsyncJudges(self)
         self.labeling = AsyncLabeling(self)
         self.maps = AsyncMaps(self)
         self.prompt_tuning = AsyncPromptTuning(self)

@@ -25,6 +25,7 @@ from steelyard.client.blocking.drafts import Drafts
 from steelyard.client.blocking.evaluations import Evaluations
 from steelyard.client.blocking.families import Families
 from steelyard.client.blocking.jobs import Jobs
+from steelyard.client.blocking.judges import Judges
 from steelyard.client.blocking.labeling import Labeling
 from steelyard.client.blocking.maps import Maps
 from steelyard.client.blocking.members import Members
@@ -97,6 +98,7 @@ class Client:
         self.families = Families(self)
         self.jobs = Jobs(self)
         self.drafts = Drafts(self)
+        self.judges = Judges(self)
         self.labeling = Labeling(self)
         self.maps = Maps(self)
         self.prompt_tuning = PromptTuning(self)

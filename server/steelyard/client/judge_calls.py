@@ -1,0 +1,45 @@
+"""What an operator can ask about judges: each function gives the call for one route."""
+
+from __future__ import annotations
+
+from steelyard.client.calls import Call, read, segment, write
+from steelyard.models.judge_wire import Judge, JudgeList
+
+_JUDGES = "/v1/judges"
+
+
+def list_judges() -> Call[JudgeList]:
+    """Return the judges of the catalogue and of the server: ``GET /v1/judges``."""
+    return read(_JUDGES, JudgeList)
+
+
+def download(name: str) -> Call[Judge]:
+    """Begin to download a judge: ``POST /v1/judges/{judge}/download``."""
+    return write(f"{_JUDGES}/{segment(name)}/download", Judge, {}, key=None)
+
+
+def connect(name: str) -> Call[Judge]:
+    """Connect a judge that was downloaded: ``POST /v1/judges/{judge}/connect``."""
+    return write(f"{_JUDGES}/{segment(name)}/connect", Judge, {}, key=None)
+
+
+def check(name: str) -> Call[Judge]:
+    """Begin to check a judge: ``POST /v1/judges/{judge}/check``."""
+    return write(f"{_JUDGES}/{segment(name)}/check", Judge, {}, key=None)
+
+
+def calibrate(name: str, dataset_id: str, *, rows: int | None = None) -> Call[Judge]:
+    """Begin to calibrate a judge on a dataset: ``POST /v1/judges/{judge}/calibrate``.
+
+    Parameters
+    ----------
+    rows : int, optional
+        Rows of each side that are asked at most; 200 by default.
+    """
+    fields = {"dataset_id": dataset_id, "rows": rows}
+    return write(f"{_JUDGES}/{segment(name)}/calibrate", Judge, fields, key=None)
+
+
+def use_in_route(name: str, route: str = "auto") -> Call[Judge]:
+    """Let the shipped model and a judge decide on a route: ``POST /v1/judges/{judge}/route``."""
+    return write(f"{_JUDGES}/{segment(name)}/route", Judge, {"route": route}, key=None)

@@ -1,0 +1,398 @@
+"""Set up judges of a running server: download, connect, check, calibrate, and use in a route."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import fnmatch
+import functools
+import itertools
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from steelyard.caller import Caller
+from steelyard.datasets.row_service import DatasetRows
+from steelyard.datasets.service import DatasetService
+from steelyard.errors import (
+    InvalidRequestError,
+    ModelUnavailableError,
+    NotFoundError,
+    QueueFullError,
+    SteelyardError,
+)
+from steelyard.models.judge_wire import (
+    CalibrateJudge,
+    Judge,
+    JudgeCalibration,
+    JudgeCheck,
+    JudgeList,
+    JudgeTask,
+    RouteJudge,
+    TaskKind,
+)
+from steelyard.serving.base import default_name
+from steelyard.serving.connected.calibrating import Scored, ask_rows, calibrate
+from steelyard.serving.connected.checking import check_model
+from steelyard.serving.connected.declared import (
+    Calibration,
+    ConnectedModel,
+    ModelsFile,
+    check_name,
+    read_file,
+    write_file,
+)
+from steelyard.serving.connected.declared_route import DeclaredRoute, RouteStep
+from steelyard.serving.judge.catalogue import CatalogueEntry, read_catalogue
+from steelyard.serving.judge.checkup import examine_judge
+from steelyard.serving.judge.declaring import AUTO_THRESHOLD, CONCURRENCY, CONTEXT_TOKENS, TIMEOUT_S
+from steelyard.serving.judge.download import RemoteFile, pull
+from steelyard.serving.judge.gguf import read_header
+from steelyard.serving.registry import HostedModel, ModelRegistry
+from steelyard.settings import InvalidSettingError, Settings, home_of
+
+_log = logging.getLogger(__name__)
+
+#: Where downloads go, in the home.
+_FOLDER = "models"
+#: Judges that are worked on at once; a download or a check takes the machine.
+_MOST_AT_ONCE = 2
+#: Seconds until the server has a model that was connected, which it looks for once a second.
+_APPEARS_S = 5.0
+
+_Report = Callable[[int, int], None]
+
+
+class JudgeSetup:
+    """Does what ``steelyard model pull``, ``check`` and ``calibrate`` do, in the server.
+
+    Notes
+    -----
+    Safe to use from several threads. What was started is known until the server ends; a download that
+    was interrupted goes on where it stopped.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        models: ModelRegistry,
+        datasets: DatasetService,
+        rows: DatasetRows,
+    ) -> None:
+        self._settings, self._models = settings, models
+        self._datasets, self._rows = datasets, rows
+        self._home = home_of(settings)
+        self._lock = threading.Lock()
+        self._tasks: dict[str, JudgeTask] = {}
+        self._checks: dict[str, JudgeCheck] = {}
+        self._calibrations: dict[str, JudgeCalibration] = {}
+
+    async def list(self) -> JudgeList:
+        """Return the judges of the catalogue, and those connected beside them."""
+        return await asyncio.to_thread(self._list)
+
+    async def download(self, name: str) -> Judge:
+        """Begin to download a model of the catalogue, or go on with it."""
+        entry = _entry(name)
+
+        def work(report: _Report) -> None:
+            total = 0
+
+            def on_size(file: RemoteFile) -> None:
+                nonlocal total
+                total = file.bytes
+
+            pull(
+                entry,
+                self._home / _FOLDER,
+                self._settings.model_hub,
+                on_size=on_size,
+                on_bytes=lambda done: report(done, total),
+            )
+
+        self._start(name, "download", work)
+        return await self._judge(name)
+
+    async def connect(self, name: str) -> Judge:
+        """Connect a model that was downloaded; requests may name it within a second."""
+        await asyncio.to_thread(self._connect, name)
+        return await self._judge(name)
+
+    async def use_in_route(self, name: str, request: RouteJudge) -> Judge:
+        """Let the shipped model decide what it is sure of on a route, and the judge the rest."""
+        await asyncio.to_thread(self._use_in_route, name, request.route)
+        return await self._judge(name)
+
+    async def check(self, name: str) -> Judge:
+        """Begin to ask a judge the fixed set of questions."""
+        self._require_connected(name)
+
+        def work(_: _Report) -> None:
+            found = check_model(self._hosted(name).queue.submit, TIMEOUT_S)
+            self._checks[name] = JudgeCheck(
+                asked=found.asked,
+                answered=found.answered,
+                p50_ms=found.p50_ms,
+                flips_when_reordered=found.flips_when_reordered,
+                flips_when_negated=found.flips_when_negated,
+                share_of_yes=found.share_of_yes,
+            )
+            if found.failures:
+                raise ModelUnavailableError(found.failures[0])
+
+        self._start(name, "check", work)
+        return await self._judge(name)
+
+    async def calibrate(self, caller: Caller, name: str, request: CalibrateJudge) -> Judge:
+        """Begin to fit temperatures on a dataset, which are kept where they lower the held-out loss."""
+        self._require_connected(name)
+        dataset = await self._datasets.get(caller, request.dataset_id)
+        sides = [
+            await self._rows.download(caller, dataset.id, side, dataset.version)
+            for side in ("training", "evaluation")
+        ]
+
+        def work(report: _Report) -> None:
+            lines = [_first_rows(side, request.rows) for side in sides]
+            total = sum(map(len, lines))
+            scored: list[Scored] = []
+            failures: Counter[str] = Counter()
+            done = 0
+            for rows in lines:
+                answered, failed = ask_rows(
+                    self._hosted(name).queue.submit,
+                    rows,
+                    TIMEOUT_S,
+                    functools.partial(_add_up, report, done, total),
+                    at_once=CONCURRENCY,
+                )
+                done += len(rows)
+                scored.append(answered)
+                failures += failed
+            found = calibrate(scored[0], scored[1], failures)
+            if found.is_better:
+                self._keep_calibration(name, dataset.id, dataset.version, found.temperatures)
+            self._calibrations[name] = JudgeCalibration(
+                dataset_id=dataset.id,
+                version=dataset.version,
+                fitted_on=found.fitted_on,
+                held_out=found.held_out,
+                log_loss_before=found.log_loss_before,
+                log_loss_after=found.log_loss_after,
+                in_use=found.is_better,
+            )
+
+        self._start(name, "calibrate", work)
+        return await self._judge(name)
+
+    async def _judge(self, name: str) -> Judge:
+        found = await self.list()
+        return next(judge for judge in found.data if judge.name == name)
+
+    def _list(self) -> JudgeList:
+        declared = read_file(self._home)
+        judges = {name: model for name, model in declared.models.items() if model.wire == "gguf"}
+        catalogue = read_catalogue()
+        names = [*catalogue, *(name for name in judges if name not in catalogue)]
+        return JudgeList(
+            data=[
+                self._describe(name, catalogue.get(name), judges.get(name), declared)
+                for name in names
+            ],
+            runs_here=find_spec("xllamacpp") is not None,
+        )
+
+    def _describe(
+        self,
+        name: str,
+        entry: CatalogueEntry | None,
+        model: ConnectedModel | None,
+        declared: ModelsFile,
+    ) -> Judge:
+        file = None if entry is None else self._file(entry)
+        problem = None
+        if file is not None and model is None:
+            seen, remedy = examine_judge(name, file, CONTEXT_TOKENS, CONCURRENCY)
+            problem = None if remedy is None else f"{seen}. {remedy}"
+        return Judge(
+            name=name,
+            repository=None if entry is None else entry.repository,
+            licence=None if entry is None else entry.licence,
+            bytes=None if entry is None else entry.bytes or None,
+            context_tokens=None if entry is None else entry.context or None,
+            measured=None if entry is None else entry.measured or None,
+            downloaded=file is not None or model is not None,
+            connected=model is not None,
+            calibrated=model is not None and model.calibration is not None,
+            routes=[route for route, steps in declared.routes.items() if name in steps.models],
+            problem=problem,
+            task=self._tasks.get(name),
+            check=self._checks.get(name),
+            calibration=self._calibrations.get(name),
+        )
+
+    def _file(self, entry: CatalogueEntry) -> Path | None:
+        """Return the downloaded file of an entry, whose name the catalogue may know in part."""
+        pattern = Path(entry.file).name
+        try:
+            files = sorted((self._home / _FOLDER).iterdir())
+        except OSError:
+            return None
+        return next((file for file in files if fnmatch.fnmatchcase(file.name, pattern)), None)
+
+    def _connect(self, name: str) -> None:
+        file = self._file(_entry(name))
+        if file is None:
+            raise ModelUnavailableError(f"{name} is not downloaded yet; download it first.")
+        try:
+            header = read_header(file)
+        except InvalidSettingError as error:
+            raise ModelUnavailableError(f"{error} Download it again.") from error
+        seen, remedy = examine_judge(name, file, CONTEXT_TOKENS, CONCURRENCY)
+        if remedy is not None:
+            raise ModelUnavailableError(f"{seen}. {remedy}")
+        model = ConnectedModel(
+            wire="gguf",
+            file=str(file),
+            context_tokens=min(CONTEXT_TOKENS, header.context_tokens or CONTEXT_TOKENS),
+            concurrency=CONCURRENCY,
+            timeout_s=TIMEOUT_S,
+            teacher=True,
+            writer=True,
+            added=dt.datetime.now(dt.UTC).date(),
+        )
+        with self._lock:
+            declared = read_file(self._home)
+            if name not in declared.models:
+                write_file(
+                    self._home, ModelsFile({**declared.models, name: model}, declared.routes)
+                )
+
+    def _use_in_route(self, name: str, route: str) -> None:
+        self._require_connected(name)
+        base = default_name(self._settings)
+        try:
+            check_name(route)
+        except InvalidSettingError as error:
+            raise InvalidRequestError(str(error)) from error
+        steps = (
+            RouteStep(model=base, threshold=AUTO_THRESHOLD, by_kind={"binary": 1.0}),
+            RouteStep(model=name),
+        )
+        walked = DeclaredRoute(steps=steps, added=dt.datetime.now(dt.UTC).date())
+        with self._lock:
+            declared = read_file(self._home)
+            if route in declared.models or (
+                self._models.find(route) and route not in declared.routes
+            ):
+                raise InvalidRequestError(
+                    f"{route!r} is the name of a model; choose another name for the route."
+                )
+            write_file(self._home, ModelsFile(declared.models, {**declared.routes, route: walked}))
+
+    def _keep_calibration(
+        self, name: str, dataset_id: str, version: int, temperatures: dict[str, dict[str, float]]
+    ) -> None:
+        with self._lock:
+            declared = read_file(self._home)
+            model = declared.models.get(name)
+            if model is None:
+                raise NotFoundError(f"The judge {name!r} was disconnected meanwhile.")
+            kept = Calibration(
+                number=1 + len(model.calibrations),
+                dataset=dataset_id,
+                version=version,
+                temperatures=temperatures,
+            )
+            calibrated = msgspec.structs.replace(model, calibrations=(*model.calibrations, kept))
+            write_file(
+                self._home, ModelsFile({**declared.models, name: calibrated}, declared.routes)
+            )
+
+    def _require_connected(self, name: str) -> None:
+        model = read_file(self._home).models.get(name)
+        if model is None or model.wire != "gguf":
+            raise NotFoundError(f"No judge {name!r} is connected; connect it first.")
+
+    def _hosted(self, name: str) -> HostedModel:
+        until = time.monotonic() + _APPEARS_S
+        while (model := self._models.find(name)) is None:
+            if time.monotonic() > until:
+                raise ModelUnavailableError(
+                    f"The server does not have {name!r} yet; its log says why. Try again."
+                )
+            time.sleep(0.1)
+        return model
+
+    def _start(self, name: str, kind: TaskKind, work: Callable[[_Report], None]) -> None:
+        """Begin something in a thread; what runs already for the same judge goes on instead."""
+        with self._lock:
+            running = [key for key, task in self._tasks.items() if task.status == "running"]
+            if name in running:
+                return
+            if len(running) >= _MOST_AT_ONCE:
+                raise QueueFullError(
+                    f"{' and '.join(running)} are worked on already; wait until one has ended."
+                )
+            self._tasks[name] = JudgeTask(kind=kind, status="running")
+        thread = threading.Thread(
+            target=self._run, args=(name, kind, work), name=f"judge-{kind}", daemon=True
+        )
+        thread.start()
+
+    def _run(self, name: str, kind: TaskKind, work: Callable[[_Report], None]) -> None:
+        def report(done: int, total: int) -> None:
+            self._tasks[name] = JudgeTask(kind=kind, status="running", done=done, total=total)
+
+        try:
+            work(report)
+        except (SteelyardError, InvalidSettingError, OSError) as error:
+            self._end(name, str(error) or type(error).__name__)
+        except Exception:  # noqa: BLE001  told to whoever asks how far it is
+            _log.exception("The %s of the judge %s failed.", kind, name)
+            self._end(name, "It failed inside the server; the log says why.")
+        else:
+            self._end(name, None)
+
+    def _end(self, name: str, error: str | None) -> None:
+        status = self._tasks[name]
+        ended = msgspec.structs.replace(
+            status, status="succeeded" if error is None else "failed", error=error
+        )
+        self._tasks[name] = ended
+
+
+def _entry(name: str) -> CatalogueEntry:
+    catalogue = read_catalogue()
+    if name not in catalogue:
+        raise NotFoundError(
+            f"No model of the catalogue is called {name!r}: {', '.join(catalogue)}."
+        )
+    return catalogue[name]
+
+
+def _add_up(report: _Report, before: int, total: int, done: int) -> None:
+    """Report the rows of a side that are done, after those of the sides before it."""
+    report(before + done, total)
+
+
+def _first_rows(pieces: Iterator[bytes], most: int) -> list[dict[str, Any]]:
+    """Return the first rows of a download of JSON Lines."""
+    lines = _lines(pieces)
+    return [msgspec.json.decode(line) for line in itertools.islice(lines, most)]
+
+
+def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    rest = b""
+    for piece in pieces:
+        *whole, rest = (rest + piece).split(b"\n")
+        yield from filter(None, whole)
+    if rest:
+        yield rest

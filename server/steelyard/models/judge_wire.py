@@ -1,0 +1,95 @@
+"""Judges on the wire: language models that can run on this server, and what is done to set one up."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+TaskKind = Literal["download", "check", "calibrate"]
+TaskStatus = Literal["running", "succeeded", "failed"]
+
+
+class JudgeTask(Struct, frozen=True, kw_only=True):
+    """The last thing that was started for a judge on this server, since it was started."""
+
+    kind: TaskKind
+    status: TaskStatus
+    done: Annotated[int, Meta(description="Bytes of a download, rows of a calibration.")] = 0
+    total: Annotated[int, Meta(description="Of these; 0 while that is not known.")] = 0
+    error: Annotated[str | None, Meta(description="Why it failed.")] = None
+
+
+class JudgeCheck(Struct, frozen=True, kw_only=True):
+    """How a judge answered a fixed set of questions; shares are 0 to 1."""
+
+    asked: int
+    answered: int
+    p50_ms: float | None
+    flips_when_reordered: Annotated[float | None, Meta(description="0 is right.")]
+    flips_when_negated: Annotated[float | None, Meta(description="1 is right.")]
+    share_of_yes: Annotated[float | None, Meta(description="0.5 is right.")]
+
+
+class JudgeCalibration(Struct, frozen=True, kw_only=True):
+    """What a calibration did on held-out rows, and whether it is in use."""
+
+    dataset_id: str
+    version: int
+    fitted_on: Annotated[int, Meta(description="Decisions of training rows.")]
+    held_out: Annotated[int, Meta(description="Decisions of evaluation rows, which judged it.")]
+    log_loss_before: float
+    log_loss_after: float
+    in_use: Annotated[bool, Meta(description="False where it did not lower the loss.")]
+
+
+class Judge(Struct, frozen=True, kw_only=True):
+    """A language model of the catalogue, or one that is connected already."""
+
+    name: str
+    repository: Annotated[str | None, Meta(description="On the hub; null outside the catalogue.")]
+    licence: str | None
+    bytes: Annotated[int | None, Meta(description="Null where the hub says it at the download.")]
+    context_tokens: int | None
+    measured: Annotated[
+        str | None, Meta(description="How good we found it; null where it was not measured by us.")
+    ]
+    downloaded: bool
+    connected: bool
+    calibrated: bool
+    routes: Annotated[list[str], Meta(description="Routes that ask it.")]
+    problem: Annotated[
+        str | None,
+        Meta(description="Why a downloaded file could not run here now, and what to do."),
+    ] = None
+    task: JudgeTask | None = None
+    check: JudgeCheck | None = None
+    calibration: JudgeCalibration | None = None
+
+
+class JudgeList(Struct, frozen=True, kw_only=True):
+    """The judges of the catalogue and of this server."""
+
+    data: list[Judge]
+    runs_here: Annotated[
+        bool, Meta(description="Whether the extra `judge`, which runs them, is installed.")
+    ]
+
+
+class CalibrateJudge(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The dataset that a judge is calibrated on."""
+
+    dataset_id: Annotated[str, Meta(min_length=1, max_length=64)]
+    rows: Annotated[
+        Annotated[int, Meta(ge=20, le=2_000)],
+        Meta(description="Rows of each side that are asked at most."),
+    ] = 200
+
+
+class RouteJudge(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The route in which the shipped model decides what it is sure of, and the judge the rest."""
+
+    route: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=128)],
+        Meta(description="Its name; a route of that name is replaced."),
+    ] = "auto"

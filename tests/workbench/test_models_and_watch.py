@@ -1,0 +1,135 @@
+"""The pages of models, alarms and webhooks: what only commands had before."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+from msgspec.structs import replace
+
+import steelyard
+from steelyard.models.judge_wire import Judge, JudgeCalibration, JudgeList, JudgeTask
+from support.shown_parts import named, texts
+
+pytest.importorskip("panel", reason="needs the workbench extra")
+
+from steelyard_workbench.components.mark_table import MarkTable
+from steelyard_workbench.models.judges import Judges
+from steelyard_workbench.navigation import make_page
+from steelyard_workbench.session import Session
+from steelyard_workbench.tasks import Scope
+
+
+@pytest.fixture(scope="module")
+def server():
+    with steelyard.embed(engine="hashing", webhook_hosts="hook.example") as running:
+        yield running
+
+
+def opened(server, slug):
+    session = Session(server.client, page=slug)
+    page = make_page(slug, session)
+    page.open()
+    return page
+
+
+def press(shown, label):
+    [button] = named(shown, label)
+    button.clicks += 1
+
+
+def test_a_model_is_shown_with_where_to_go_on(server):
+    page = opened(server, "models")
+    [models, judges] = page.__panel__().select(MarkTable)
+    assert models.rows[0][:4] == ["hashing", "shipped", "answers", "0"]
+    assert ["qwen3-0.6b", "not here"] in [[row[0], row[-1]] for row in judges.rows]
+    models.press(0)
+    assert "65,536 tokens" in texts(page.opened)
+    press(page.opened, "Ask it")
+    assert (page.session.page, page.session.model) == ("playground", "hashing")
+
+
+def test_a_rule_is_saved_and_no_alarm_is_good_news(server):
+    page = opened(server, "alarms")
+    assert "No alarm is raised." in texts(page.__panel__())
+    assert "Nothing is watched yet." in texts(page.__panel__())
+    page.rules.model.value = "hashing"
+    page.rules.enabled.value = False
+    press(page.__panel__(), "Save the rule")
+    assert "The rule of hashing is saved." in texts(page.rules.said)
+    assert [rule.enabled for rule in server.client.alarms.rules().data] == [True, False]
+
+
+def test_a_webhook_is_added_tried_switched_off_and_removed(server):
+    page = opened(server, "webhooks")
+    section = page.section
+    assert "No webhooks yet." in texts(page.__panel__())
+    press(page.__panel__(), "Add a webhook")
+    assert "Name the address" in texts(section.said)
+    section.url.value_input = "https://hook.example/steelyard"
+    press(page.__panel__(), "Add a webhook")
+    assert "whsec_" in texts(section.said)
+    [made] = server.client.webhooks.list()
+    [listed] = page.__panel__().select(MarkTable)
+    listed.press(0)
+    press(section.opened, "Send a test")
+    assert "webhook.test" in texts(section.opened)
+    press(section.opened, "Switch off")
+    assert server.client.webhooks.get(made.id).enabled is False
+    press(section.opened, "Remove …")
+    press(section.question, "Remove it")
+    assert list(server.client.webhooks.list()) == []
+
+
+def test_a_judge_goes_from_the_catalogue_to_a_route(server):
+    judge = Judge(
+        name="small", repository="a/b", licence="MIT", bytes=2_000_000_000, context_tokens=4096,
+        measured=None, downloaded=False, connected=False, calibrated=False, routes=[],
+    )  # fmt: skip
+    steps, state = [], {"judge": judge}
+
+    def change(step, **changes):
+        def act(name, *_):
+            steps.append((step, name))
+            state["judge"] = judge = replace(state["judge"], **changes)
+            return judge
+
+        return act
+
+    running = JudgeTask(kind="download", status="running", done=500_000_000, total=2_000_000_000)
+    fitted = JudgeCalibration(
+        dataset_id="ds_1", version=1, fitted_on=90, held_out=40, log_loss_before=0.6,
+        log_loss_after=0.5, in_use=True,
+    )  # fmt: skip
+    client = SimpleNamespace(
+        judges=SimpleNamespace(
+            list=lambda: JudgeList(data=[state["judge"]], runs_here=False),
+            download=change("download", task=running),
+            connect=change("connect", connected=True),
+            check=change("check"),
+            calibrate=change("calibrate", calibration=fitted, calibrated=True),
+            use_in_route=change("route", routes=["auto"]),
+        ),
+        datasets=SimpleNamespace(
+            iterate=lambda: [SimpleNamespace(id="ds_1", name="tickets", method="sft")]
+        ),
+    )
+    section = Judges(Session(client), Scope())
+    asyncio.run(section.judges.refresh())
+    assert "steelyard[judge]" in texts(section.__panel__())
+    [listed] = section.__panel__().select(MarkTable)
+    listed.press(0)
+    press(section.opened, "Download 2.0 GB")
+    assert "0.50 of 2.00 GB" in texts(section.opened)
+    ended = replace(running, status="succeeded")
+    state["judge"] = replace(state["judge"], task=ended, downloaded=True)
+    asyncio.run(section.look())
+    press(section.opened, "Connect it")
+    press(section.opened, "Check it")
+    press(section.opened, "Calibrate")
+    assert "0.600 before, 0.500 after" in texts(section.opened)
+    press(section.opened, "Use it in the route auto")
+    assert [step for step, _ in steps] == ["download", "connect", "check", "calibrate", "route"]
+    [listed] = section.__panel__().select(MarkTable)
+    assert listed.rows[0][-1] == "connected, calibrated, in the route auto"
