@@ -55,7 +55,7 @@ from steelyard_workbench.sending import send_what_comes_meanwhile
 from steelyard_workbench.session import IN_ADDRESS, Session
 from steelyard_workbench.states import empty, failed, loading
 from steelyard_workbench.tasks import Task, Write
-from steelyard_workbench.theme import ON_BAR, THEME_CONFIG
+from steelyard_workbench.theme import HEADING, ON_BAR, PAGE_WIDTH, THEME_CONFIG
 from steelyard_workbench.visitors import VisitorClient, Visitors
 
 _log = logging.getLogger(__name__)
@@ -71,6 +71,10 @@ _LOOK_MS = 3000
 _SHOWN_EMAIL, _SHOWN_ACCOUNT = 40, 24
 #: Buttons in the bar at the top.
 _ON_BAR: dict[str, Any] = {"size": "small", "margin": (0, 4), "align": "center", "sx": ON_BAR}
+_FIND = "Find  Ctrl+K"
+#: On a phone the bar has room for icons alone, and keys are of no use.
+_NARROW = "@media (max-width: 599px)"
+_ICON_ALONE = {"fontSize": 0, "minWidth": 0, "padding": "6px"}
 _LOST = (
     "**The server does not answer.** What you see is from before; nothing can be changed until it "
     "is back. Edits that were not sent are kept."
@@ -134,15 +138,25 @@ class App:
         account_button = pmui.Button(label="Account", variant="outlined", visible=False, **_ON_BAR)
         account_button.on_click(lambda _: self._accounts.open())
         self._account_button = account_button
-        home_button = pmui.Button(label="Steelyard", icon=MARK, variant="text", **_ON_BAR)
+        home_button = pmui.Button(
+            label="Steelyard", icon=MARK, icon_size="26px", variant="text", margin=(0, 4),
+            align="center", sx=ON_BAR | {"fontSize": HEADING, "fontWeight": 700} | {_NARROW: _ICON_ALONE},
+        )  # fmt: skip
         home_button.on_click(lambda _: self.session.open("home"))
-        find_button = pmui.Button(label="Find  Ctrl+K", variant="outlined", **_ON_BAR)
+        find_button = pmui.Button(label=_FIND, variant="outlined", **_ON_BAR)
+        self._find_button = find_button
         find_button.on_click(lambda _: self._finding.open())
-        views_button = pmui.Button(label="Views", variant="text", **_ON_BAR)
+        views_button = pmui.Button(
+            label="Views", variant="text",
+            **_ON_BAR | {"sx": ON_BAR | {_NARROW: {"display": "none"}}},
+        )  # fmt: skip
         views_button.on_click(lambda _: self._views.open())
         # A view is a link to the address of a page of its own, which a cell of a notebook has not.
         views_button.visible = pn.state.curdoc is not None
-        keys_button = pmui.Button(label="Keys ?", variant="text", **_ON_BAR)
+        keys_button = pmui.Button(
+            label="Keys ?", variant="text",
+            **_ON_BAR | {"sx": ON_BAR | {_NARROW: {"display": "none"}}},
+        )  # fmt: skip
         keys_button.on_click(lambda _: self._help.open())
         shell = pmui.Page(
             meta_title="Steelyard",
@@ -166,6 +180,8 @@ class App:
             sidebar_width=190,
             theme_config=THEME_CONFIG,
             busy_indicator=None,
+            main_width=PAGE_WIDTH,
+            app_bar_width="100%",
         )  # fmt: skip
         # It would follow whether anything of this process runs, in whichever browser, and look through
         # every part of the page at each change: dozens of times while a page opens. Parts that load
@@ -289,6 +305,8 @@ class App:
         if is_narrow != self._is_narrow:
             self._is_narrow = is_narrow
             shell.sidebar_open = not is_narrow
+            self._find_button.label = "Find" if is_narrow else _FIND
+            self._name_out_button()
 
     def _on_connection(self, is_connected: bool) -> None:
         self._lost.visible = not is_connected
@@ -334,7 +352,12 @@ class App:
         self._is_ended = False
         self.session.param.update(reviewer=user.email, is_signed_in=True, who=who)
         self._out_button.visible = True
-        self._out_button.label = f"Sign out {user.email[:_SHOWN_EMAIL]}"
+        self._name_out_button()
+
+    def _name_out_button(self) -> None:
+        """Name whoever would sign out, where there is room for it."""
+        email = "" if self.user is None or self._is_narrow else self.user.email[:_SHOWN_EMAIL]
+        self._out_button.label = f"Sign out {email}".strip()
 
     def _on_who(self, who: CurrentSession) -> None:
         """Show the pages of somebody's role in the menu, and the account in the bar."""

@@ -21,7 +21,7 @@ from steelyard_workbench.tasks import Write
 
 #: The most that an account has.
 _MOST = 200
-_LINK = "font-size:0.875rem;line-height:2.4;overflow-wrap:anywhere"
+_LINK = "font-size:1rem;line-height:2.4;overflow-wrap:anywhere"
 
 
 class SavedViews(Viewer):

@@ -28,6 +28,16 @@ ALERT_TEXT = {
 }
 
 
+_QUIET = {
+    "& .MuiAccordion-root, &.MuiAccordion-root": {"boxShadow": "none", "background": "none"},
+    "& .MuiAccordionSummary-root": {"padding": 0, "minHeight": "28px", "width": "fit-content"},
+    "& .MuiAccordionSummary-content": {"margin": 0},
+    "& .MuiAccordionDetails-root": {"padding": 0},
+    "& .MuiAccordion-root::before": {"display": "none"},
+}
+_WITHOUT_ICON = {"& .MuiAlert-icon": {"display": "none"}}
+
+
 def loading(n_lines: int = 4, label: str = "Loading") -> Viewable:
     """Show the place of what is coming."""
     return pmui.Column(
@@ -38,7 +48,7 @@ def loading(n_lines: int = 4, label: str = "Loading") -> Viewable:
 
 
 def empty(text: str, *actions: Viewable, is_good: bool = False) -> Viewable:
-    """Show that there is nothing, why, and what to do about it.
+    """Show that there is nothing: what this place is, in a sentence, and one thing to do about it.
 
     Parameters
     ----------
@@ -51,7 +61,7 @@ def empty(text: str, *actions: Viewable, is_good: bool = False) -> Viewable:
         variant="outlined",
         closeable=False,
         margin=(5, 10),
-        sx=ALERT_TEXT,
+        sx=ALERT_TEXT if is_good else ALERT_TEXT | _WITHOUT_ICON,
         sizing_mode="stretch_width",
     ) if not actions else pmui.Column(
         empty(text, is_good=is_good), pmui.Row(*actions), sizing_mode="stretch_width"
@@ -61,18 +71,13 @@ def empty(text: str, *actions: Viewable, is_good: bool = False) -> Viewable:
 def failed(
     problem: Problem, retry: Callable[[Any], Any] | None = None, refused: str = ""
 ) -> Viewable:
-    """Show a failure: what, why, its code and request, and a way to try again.
+    """Show a failure: what and why in a sentence, a way to try again, and the rest behind *Details*.
 
     What is missing a permission says so, and is not offered again: the button of the label
     ``refused`` is disabled then, with the reason beside it.
     """
     title = "Not allowed." if problem.is_forbidden else problem.title
-    lines = [
-        f"**{escape_markdown(title)}** {escape_markdown(problem.message)}",
-        f"`{problem.code}`",
-    ]
-    if problem.request_id:
-        lines[1] += f" · request `{problem.request_id}`"
+    lines = [f"**{escape_markdown(title)}** {escape_markdown(problem.message)}"]
     if problem.details:
         lines.append("\n".join(f"- {escape_markdown(detail)}" for detail in problem.details))
     shown: list[Viewable] = [
@@ -90,6 +95,19 @@ def failed(
         again = pmui.Button(label="Try again", variant="outlined")
         again.on_click(retry)
         shown.append(again)
+    code = f"Code `{problem.code}`"
+    if problem.request_id:
+        code += f", request `{problem.request_id}`"
+    shown.append(
+        pmui.Accordion(
+            ("Details", pmui.Typography(code, variant="body2")),
+            title_variant="caption",
+            disable_gutters=True,
+            margin=(0, 10),
+            sx=_QUIET,
+            sizing_mode="stretch_width",
+        )
+    )
     if refused and problem.is_forbidden:
         shown.append(refused_button(refused, [problem.message]))
     return pmui.Column(*shown, sizing_mode="stretch_width")

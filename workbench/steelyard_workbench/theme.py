@@ -47,17 +47,44 @@ _AS_WRITTEN = {"textTransform": "none", "whiteSpace": "nowrap"}
 #: Colours change at once for whoever wants less motion.
 _STILL = {"@media (prefers-reduced-motion: reduce)": {"transition": "none"}}
 
-#: The one scale of sizes, in rem: titles, headings, text, and what stands beside text.
-TITLE, HEADING, TEXT, SMALL = "1.25rem", "1rem", "0.875rem", "0.8125rem"
+#: The one scale of sizes: 24 pixels for titles, 17 for headings, 14 for text and tables, 12 for what
+#: stands beside text. In rem, of which Panel makes 14 pixels.
+TITLE, HEADING, TEXT, SMALL = "1.714rem", "1.214rem", "1rem", "0.857rem"
+#: Width of running text that reads well, and of a page on a wide screen.
+READING_WIDTH, PAGE_WIDTH = "75ch", 1280
 _TYPOGRAPHY = {
     "h1": {"fontSize": TITLE, "fontWeight": 600},
     "h2": {"fontSize": HEADING, "fontWeight": 600},
     "h3": {"fontSize": HEADING, "fontWeight": 600},
     "body1": {"fontSize": TEXT},
     "body2": {"fontSize": TEXT},
-    "button": {"fontSize": SMALL},
+    "button": {"fontSize": TEXT},
+    "caption": {"fontSize": SMALL},
 }
 
+
+#: Of tables: lines alone, and on a phone a card for each row, with the names of its columns.
+TABLE_CSS = f"""
+table {{ border-collapse: collapse; width: 100%; font-size: {TEXT}; }}
+th, td {{
+  text-align: left; vertical-align: top; padding: 0.35em 0.8em 0.35em 0;
+  border-bottom: 1px solid rgba(128, 128, 128, 0.3);
+}}
+.number {{ text-align: right; font-variant-numeric: tabular-nums; }}
+.long {{ overflow-wrap: anywhere; }}
+@media (max-width: 599px) {{
+  table.cards thead {{ position: absolute; clip-path: inset(50%); height: 1px; overflow: hidden; }}
+  table.cards tr {{
+    display: block; margin-bottom: 10px; padding: 6px 10px;
+    border: 1px solid rgba(128, 128, 128, 0.4); border-radius: 6px;
+  }}
+  table.cards th, table.cards td {{
+    display: block; text-align: left; border: 0; padding: 2px 0; overflow-wrap: anywhere;
+  }}
+  table.cards td:empty {{ display: none; }}
+  table.cards td::before {{ content: attr(data-label) ": "; opacity: 0.75; }}
+}}
+"""
 
 #: Of buttons in the bar at the top: quiet, in the colour of its words.
 ON_BAR = {"&&": {"color": "inherit", "borderColor": "rgba(128,128,128,0.5)"}, **_AS_WRITTEN}
@@ -75,7 +102,6 @@ def _bar(paper: str, ink: str) -> dict[str, object]:
                     "boxShadow": "none",
                     "borderBottom": "1px solid rgba(128,128,128,0.35)",
                     "&& :focus-visible": _INNER,
-                    "&& .title": {"color": ink, "fontSize": HEADING, "fontWeight": 700},
                 }
             }
         },
@@ -97,6 +123,22 @@ _COMPONENTS = {
     "MuiDialog": {"styleOverrides": {"paper": {"&:focus-visible": _INNER}}},
     "MuiSwitch": {
         "styleOverrides": {"root": {"&:has(input:focus-visible)": _INNER}},
+    },
+    # What is said stands on the page, without a box: its icon and its words tell how it is.
+    "MuiAlert": {
+        "styleOverrides": {
+            "root": {
+                "&&": {
+                    "border": 0,
+                    "padding": "2px 0",
+                    "background": "none",
+                    "color": "inherit",
+                    "fontSize": TEXT,
+                    "maxWidth": READING_WIDTH,
+                }
+            },
+            "icon": {"&&": {"padding": "5px 0", "marginRight": "8px", "fontSize": "20px"}},
+        }
     },
     "MuiCheckbox": {"styleOverrides": {"root": {"&:has(input:focus-visible)": _INNER}}},
     "MuiRadio": {"styleOverrides": {"root": {"&:has(input:focus-visible)": _INNER}}},

@@ -145,7 +145,7 @@ def how_to_pay(begun: NewPurchase) -> Viewable:
         return pn.pane.HTML(
             f'<a href="{escape(url, quote=True)}" target="_blank" rel="noopener noreferrer">'
             f"Pay at {escape(purchase.provider)}</a>",
-            styles={"font-size": "0.875rem"},
+            styles={"font-size": "1rem"},
         )
     if purchase.provider == "manual":
         return empty(_TRANSFER.format(id=purchase.id))

@@ -8,8 +8,10 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
+from steelyard_workbench.theme import TITLE
+
 _CARD_PX = 190
-_VALUE = {"fontSize": "1.25rem", "fontWeight": 600, "overflowWrap": "anywhere"}
+_VALUE = {"fontSize": TITLE, "fontWeight": 600, "overflowWrap": "anywhere"}
 
 
 def cards(figures: Sequence[tuple[str, str, str]]) -> Viewable:

@@ -9,7 +9,7 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
 _STYLE = (
-    "white-space:pre-wrap;overflow-wrap:anywhere;margin:0;padding:0.6em;font-size:0.8125rem;"
+    "white-space:pre-wrap;overflow-wrap:anywhere;margin:0;padding:0.6em;font-size:0.857rem;"
     "border:1px solid rgba(128,128,128,0.5);border-radius:4px;max-height:18em;overflow:auto"
 )
 

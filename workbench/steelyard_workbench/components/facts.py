@@ -10,14 +10,7 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard_workbench.escaping import escape_markdown
-from steelyard_workbench.theme import HEADING, TEXT
-
-_TABLE = f"border-collapse:collapse;width:100%;font-size:{TEXT}"
-_CELL = (
-    "text-align:left;padding:0.3em 0.8em 0.3em 0;vertical-align:top;"
-    "border-bottom:1px solid rgba(128,128,128,0.3)"
-)
-
+from steelyard_workbench.theme import HEADING, TABLE_CSS, TEXT
 
 #: A word of more characters is broken where its column is narrow; others stay whole.
 _LONGEST_WORD = 24
@@ -28,7 +21,11 @@ def heading(text: str, level: int = 2) -> Viewable:
     return pmui.Typography(
         escape_markdown(text),
         variant=f"h{level}",
-        sx={"fontSize": HEADING, "fontWeight": 600, "marginTop": "0.8em"},
+        sx={
+            "fontSize": HEADING if level == 2 else TEXT,
+            "fontWeight": 600,
+            "marginTop": "0.8em",
+        },
     )
 
 
@@ -40,42 +37,42 @@ def table(
     numbers: Sequence[int] = (),
 ) -> Viewable:
     """Return a table of texts, every one escaped."""
-    sides = [
-        f"{_CELL};text-align:right;font-variant-numeric:tabular-nums" if i in numbers else _CELL
-        for i in range(len(columns))
-    ]
     head = "".join(
-        f'<th scope="col" style="{side}">{escape(name)}</th>'
-        for name, side in zip(columns, sides, strict=True)
+        f'<th scope="col"{_class(i in numbers)}>{escape(name)}</th>'
+        for i, name in enumerate(columns)
     )
     body = "".join(
         "<tr>"
         + "".join(
-            f'<td style="{side}{_wrapped(cell)}">{escape(cell)}</td>'
-            for cell, side in zip(row, sides, strict=True)
+            f'<td data-label="{escape(name)}"{_class(i in numbers, cell)}>{escape(cell)}</td>'
+            for i, (name, cell) in enumerate(zip(columns, row, strict=True))
         )
         + "</tr>"
         for row in rows
     )
     return pn.pane.HTML(
-        f'<table aria-label="{escape(label)}" style="{_TABLE}"><thead><tr>{head}</tr></thead>'
+        f'<table class="cards" aria-label="{escape(label)}"><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table>",
         sizing_mode="stretch_width",
+        stylesheets=[TABLE_CSS],
     )
 
 
 def facts(values: Mapping[str, str]) -> Viewable:
     """Return names with their values, every one escaped."""
     rows = "".join(
-        f'<tr><th scope="row" style="{_CELL};width:14em">{escape(name)}</th>'
-        f'<td style="{_CELL};overflow-wrap:anywhere">{escape(value)}</td></tr>'
+        f'<tr><th scope="row" style="width:14em">{escape(name)}</th>'
+        f'<td class="long">{escape(value)}</td></tr>'
         for name, value in values.items()
     )
     return pn.pane.HTML(
-        f'<table style="{_TABLE}"><tbody>{rows}</tbody></table>', sizing_mode="stretch_width"
+        f"<table><tbody>{rows}</tbody></table>",
+        sizing_mode="stretch_width",
+        stylesheets=[TABLE_CSS],
     )
 
 
-def _wrapped(text: str) -> str:
+def _class(is_number: bool, text: str = "") -> str:
     longest = max(map(len, text.split()), default=0)
-    return ";overflow-wrap:anywhere" if longest > _LONGEST_WORD else ""
+    names = [*(["number"] if is_number else []), *(["long"] if longest > _LONGEST_WORD else [])]
+    return f' class="{" ".join(names)}"' if names else ""

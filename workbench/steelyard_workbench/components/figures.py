@@ -119,9 +119,12 @@ def bars(
     """
     full = list(names if full_names is None else full_names)
     source = ColumnDataSource({"name": list(names), "value": list(values), "full": full})
+    # Shares are compared across charts: their axes are all of one length.
+    ends = {"x_range": (0, 1)} if x.startswith(("probability", "share")) else {}
     made = plot(
-        title, x, "", height=60 + 26 * max(1, len(names)), y_range=list(reversed(list(names)))
-    )
+        title, x, "", height=60 + 26 * max(1, len(names)), y_range=list(reversed(list(names))),
+        **ends,
+    )  # fmt: skip
     made.hbar(y="name", right="value", height=0.7, source=source, color=color)
     made.hover.tooltips = [("", "@full"), (x, "@value{0,0.[000]}")]
     if open_ is not None:

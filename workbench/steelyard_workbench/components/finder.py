@@ -12,7 +12,7 @@ _FIND = """
 const PAUSE_MS = 150;
 const STYLE = `
   dialog { width: min(620px, 92vw); padding: 0; margin-top: 12vh; border-radius: 8px;
-    border: 1px solid #8886; background: #fff; color: #1b1b1b; font: 0.875rem Roboto, sans-serif;
+    border: 1px solid #8886; background: #fff; color: #1b1b1b; font: 1rem Roboto, sans-serif;
     box-shadow: 0 12px 40px #0006; }
   dialog::backdrop { background: #0005; }
   dialog.dark { background: #1e1e1e; color: #eee; }

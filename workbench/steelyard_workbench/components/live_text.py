@@ -13,7 +13,7 @@ export function render({ model }) {
   const region = document.createElement("div");
   region.setAttribute("role", "status");
   region.setAttribute("aria-live", "polite");
-  region.style.fontSize = "0.8125rem";
+  region.style.fontSize = "0.857rem";
   region.style.minHeight = "1.3em";
   const tell = () => { region.textContent = model.text; };
   model.on("text", tell);

@@ -10,17 +10,10 @@ import param
 from panel.custom import JSComponent
 from panel.viewable import Viewable
 
-from steelyard_workbench.theme import FOCUS
+from steelyard_workbench.theme import FOCUS, TABLE_CSS
 
-_STYLE = f"""
-table {{ border-collapse: collapse; width: 100%; font-size: 0.875rem; }}
-th, td {{
-  text-align: left; vertical-align: top; padding: 0.35em 0.8em 0.35em 0;
-  border-bottom: 1px solid rgba(128, 128, 128, 0.3);
-}}
-.number {{ text-align: right; font-variant-numeric: tabular-nums; }}
-button {{
-  font: inherit; color: inherit; background: none; border: 0; padding: 0.2em 0.3em;
+_STYLE = f"""{TABLE_CSS}button {{
+  font: inherit; color: inherit; background: none; border: 0; padding: 0.2em 0;
   min-height: 24px; text-align: left; text-decoration: underline; cursor: pointer;
 }}
 button:focus-visible {{ outline: 3px solid {FOCUS}; outline-offset: 1px; }}
@@ -30,6 +23,7 @@ button:disabled {{ opacity: 0.6; cursor: default; }}
 _DRAW = """
 export function render({ model }) {
   const table = document.createElement("table");
+  table.className = "cards";
   const cell = (line, kind, place) => {
     const made = document.createElement(kind);
     if (model.numbers.includes(place)) made.className = "number";
@@ -50,7 +44,11 @@ export function render({ model }) {
       const line = body.insertRow();
       texts.forEach((text, place) => {
         const made = cell(line, place ? "td" : "th", place);
-        if (place) { made.textContent = text; return; }
+        if (place) {
+          made.dataset.label = model.columns[place];
+          made.textContent = text;
+          return;
+        }
         made.scope = "row";
         const button = document.createElement("button");
         button.type = "button";

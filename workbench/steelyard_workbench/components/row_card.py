@@ -44,9 +44,9 @@ class Image(TypedDict):
 
 _STYLE = """
 :host { color: var(--mui-palette-text-primary); font-family: Roboto, Helvetica, Arial, sans-serif; }
-.line { font-size: 0.875rem; line-height: 1.43; overflow-wrap: anywhere; }
+.line { font-size: 1rem; line-height: 1.43; overflow-wrap: anywhere; }
 .context {
-  font-size: 1.25rem; line-height: 1.5; white-space: pre-wrap; overflow-wrap: anywhere;
+  font-size: 1.214rem; line-height: 1.5; white-space: pre-wrap; overflow-wrap: anywhere;
   max-height: 20em; overflow: auto; padding: 0.2em 0; margin: 10px 0;
 }
 mark { background: #e6c84f; color: #000; border-radius: 2px; }
@@ -54,11 +54,11 @@ img { max-height: 16em; max-width: 100%; margin: 0.3em 0.5em 0 0; }
 .asked { font-size: 1rem; line-height: 1.5; margin: 12px 0 4px; overflow-wrap: anywhere; }
 .buttons { display: flex; flex-wrap: wrap; gap: 8px; margin: 4px 0; }
 .actions { margin-top: 16px; }
-details { font-size: 0.875rem; margin: 6px 0; }
+details { font-size: 1rem; margin: 6px 0; }
 summary { cursor: pointer; }
 dl { margin: 0.3em 0; }
 button {
-  font: inherit; font-size: 0.8125rem; font-weight: 500; line-height: 1.75; letter-spacing: 0.02em;
+  font: inherit; font-size: 0.857rem; font-weight: 500; line-height: 1.75; letter-spacing: 0.02em;
   min-width: 64px; padding: 4px 10px; border-radius: 4px; cursor: pointer; overflow-wrap: anywhere;
   color: var(--mui-palette-primary-main); background: transparent;
   border: 1px solid var(--mui-palette-primary-main);

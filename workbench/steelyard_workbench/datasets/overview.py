@@ -98,9 +98,8 @@ def show_labels(facets: Mapping[str, Any], on_outcome: Callable[[str, str], None
             full_names=[outcome for outcome, _ in top],
             open_=_opener(decision, [outcome for outcome, _ in top], on_outcome),
         )
-        chart.x_range.start = 0
         # Charts take a browser longer to draw than the rows, which people come for.
-        charts.append(pn.Column(figures.show_late(chart), width=460))
+        charts.append(pn.Column(figures.show_late(chart), width=460, styles={"max-width": "100%"}))
     return pn.FlexBox(*charts, sizing_mode="stretch_width")
 
 

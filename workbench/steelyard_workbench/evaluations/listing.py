@@ -298,6 +298,4 @@ def _line_html(
         if ece is not None:
             parts.append(f"ECE {measure_text(ece)}")
     parts.append(ago(evaluation.created_at))
-    return (
-        f'<div style="font-size:0.875rem;line-height:1.6;padding:0.5em 0">{" · ".join(parts)}</div>'
-    )
+    return f'<div style="font-size:1rem;line-height:1.6;padding:0.5em 0">{" · ".join(parts)}</div>'

@@ -402,7 +402,7 @@ def _card(title: str, measure: Measure) -> Viewable:
         pmui.Typography(title, variant="body2", margin=(6, 12, 0, 12)),
         pmui.Typography(
             f"{measure.value:.3f}", variant="h2", margin=(0, 12),
-            sx={"fontSize": "1.25rem", "fontWeight": 600},
+            sx={"fontSize": "1.714rem", "fontWeight": 600},
         ),
         pmui.Typography(f"{interval}, n = {measure.n:,}", variant="body2", margin=(0, 12, 8, 12)),
         width=220,

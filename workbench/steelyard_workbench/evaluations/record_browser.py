@@ -50,7 +50,7 @@ _PAGE_ROWS = 10
 _MOST_RECORDS = 20 * _PAGE_ROWS
 _SHORT = 160
 _PRE = (
-    "white-space:pre-wrap;overflow-wrap:anywhere;margin:0;padding:0.6em;font-size:0.875rem;"
+    "white-space:pre-wrap;overflow-wrap:anywhere;margin:0;padding:0.6em;font-size:1rem;"
     "border:1px solid rgba(128,128,128,0.5);border-radius:4px;max-height:22em;overflow:auto"
 )
 _SCHEMA = {

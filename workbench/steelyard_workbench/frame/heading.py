@@ -85,7 +85,7 @@ class Heading(Viewer):
         self._names: dict[tuple[str, str], str] = {}
         self.up = pmui.Button(variant="text", size="small", margin=(0, 5), visible=False)
         self.up.on_click(self._on_up)
-        self.title = pmui.Typography("", variant="h1", sx=_TITLE, margin=(4, 10))
+        self.title = pmui.Typography("", variant="h1", sx=_TITLE, margin=(2, 10))
         self.tabs = pmui.TabMenu(
             items=[], variant="scrollable", sx=_TABS, sizing_mode="stretch_width", margin=(0, 10)
         )

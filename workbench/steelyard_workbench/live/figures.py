@@ -141,7 +141,7 @@ def _card(
     shown: list[Viewable] = [
         pmui.Typography(name, variant="body2", margin=(6, 10, 0, 10)),
         pmui.Typography(
-            value, variant="body1", sx={"fontSize": "1.25rem", "fontWeight": 600}, margin=(0, 10)
+            value, variant="body1", sx={"fontSize": "1.714rem", "fontWeight": 600}, margin=(0, 10)
         ),
         pmui.Typography(rests_on, variant="body2", margin=(0, 10, 6, 10)),
     ]

@@ -42,8 +42,8 @@ if (view != null && !Object.hasOwn(view, "has_webgl")) {
 every.visible = !moving;
 few.visible = moving;
 """
-#: Room around the points, which are within -1 to 1.
-_RANGE = (-1.05, 1.05)
+#: Share of the points that the axes leave out at each end, and the room beside the others.
+_OUTSIDE, _ROOM = 0.005, 0.05
 
 
 class MapChart(Viewer):
@@ -74,7 +74,7 @@ class MapChart(Viewer):
             }
         )
         made = figures.plot(
-            TITLE, "", "", height=_HEIGHT, x_range=_RANGE, y_range=_RANGE,
+            TITLE, "", "", height=_HEIGHT, x_range=span_of(points.x), y_range=span_of(points.y),
             output_backend="webgl" if len(points.x) > _MOVING else "canvas",
             active_scroll="wheel_zoom",
         )  # fmt: skip
@@ -123,6 +123,23 @@ class MapChart(Viewer):
 
     def _selected(self, _: str, __: Sequence[int], new: Sequence[int]) -> None:
         self._on_selected(sorted(new))
+
+
+def span_of(values: Sequence[float]) -> tuple[float, float]:
+    """Return the ends of an axis: those of 99 % of the points, so that a few far ones shrink none.
+
+    Examples
+    --------
+    >>> span_of([0.0, 1.0])
+    (-0.0445, 1.0445)
+    >>> span_of([0.5])
+    (-0.5, 1.5)
+    """
+    if not len(values):
+        return -1.0, 1.0
+    low, high = (float(end) for end in np.quantile(values, (_OUTSIDE, 1 - _OUTSIDE)))
+    room = _ROOM * (high - low) if high > low else 1.0
+    return round(low - room, 6), round(high + room, 6)
 
 
 def _thin_while_moving(

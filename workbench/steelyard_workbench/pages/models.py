@@ -80,7 +80,7 @@ class ModelsPage(Page):
         )
         shown = [
             side_by_side(self.part(self.listed), self.opened),
-            pmui.Markdown(_CONNECT, margin=(5, 10)),
+            pmui.Typography(_CONNECT, variant="body2"),
         ]
         if self.judges is not None:
             shown.append(self.judges.__panel__())

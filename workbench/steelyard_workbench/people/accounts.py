@@ -13,7 +13,7 @@ from steelyard.people.wire import AccountRole
 from steelyard_workbench.components.drawn_dialog import DrawnDialog
 from steelyard_workbench.session import Session
 
-_LINK = "font-size:0.875rem;line-height:2.4;overflow-wrap:anywhere"
+_LINK = "font-size:1rem;line-height:2.4;overflow-wrap:anywhere"
 
 
 class Accounts(Viewer):
