@@ -35,6 +35,7 @@ from steelyard_workbench.components.skip_link import SkipLink
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.finding import Finding
 from steelyard_workbench.frame.heading import Heading
+from steelyard_workbench.frame.lost_workbench import LostWorkbench, tell_when_lost
 from steelyard_workbench.frame.mark import FAVICON, MARK
 from steelyard_workbench.keys import (
     KEYS,
@@ -175,7 +176,7 @@ class App:
                 self.session.confirm, self._keys,
                 SelectKeys(), FrameRoles(), SkipLink(), self._finding.finder, self._browser,
                 # The history, and the window, of a notebook that draws the app are the notebook's.
-                *([] if pn.state.curdoc is None else [PageHistory(), self._window]),
+                *([] if pn.state.curdoc is None else [PageHistory(), self._window, LostWorkbench()]),
             ],
             sidebar_width=190,
             theme_config=THEME_CONFIG,
@@ -189,6 +190,8 @@ class App:
         shell.param._update_ref("busy", False)
         with edit_readonly(shell):
             shell.busy = False
+        if pn.state.curdoc is not None:
+            tell_when_lost(pn.state.curdoc)
         if pn.state.location is not None:
             # The address has another page before that is opened: what it writes there is then of
             # its own entry in the browser's history.

@@ -71,12 +71,12 @@ class Rules(Section):
             label="What is watched", options=list(WATCHES), value=list(WATCHES), width=520
         )
         self.false_alarms = pmui.FloatInput(
-            label="False alarms in 10,000 decisions",
+            label="Chance of a false alarm in 10,000 decisions",
             value=FALSE_ALARMS,
             start=1e-6,
             end=0.2,
             step=0.01,
-            width=260,
+            width=330,
         )
         save = self.button("Save the rule", self._save, "Not saved.", variant="contained")
         return pn.Column(

@@ -1,0 +1,24 @@
+"""A page that lost its workbench says so and offers to load again, with what was typed on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bokeh.document import Document
+from bokeh.models import CustomJS
+
+from steelyard_workbench.components.unseen import Unseen
+
+#: What a document tells its page when its connection is gone.
+_LOST = 'window.dispatchEvent(new Event("steelyard-lost"));'
+
+
+class LostWorkbench(Unseen):
+    """Waits for a workbench that went away, and puts what was typed back into its fields."""
+
+    _esm = Path(__file__).with_suffix(".js")
+
+
+def tell_when_lost(document: Document) -> None:
+    """Let a page know that the connection to its workbench is gone."""
+    document.js_on_event("connection_lost", CustomJS(code=_LOST))
