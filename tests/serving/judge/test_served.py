@@ -99,6 +99,7 @@ def test_kills_are_failures_that_a_caller_can_try_again(server, n_kills):
     assert set(answered) <= {"judge", "hashing"}
 
 
+@pytest.mark.timeout(600)
 def test_a_judge_is_set_up_through_the_server(server, monkeypatch):
     judges = server.client.judges
     name, folder = "smollm2-135m", server.home / "models"
@@ -110,7 +111,7 @@ def test_a_judge_is_set_up_through_the_server(server, monkeypatch):
             [judge] = [judge for judge in judges.list().data if judge.name == name]
             return judge if judge.task.status != "running" else None
 
-        wait_until(find, PATIENCE_S)
+        wait_until(find, 4 * PATIENCE_S)
         return find()
 
     with pytest.raises(ModelUnavailableError, match="download it first"):
