@@ -77,6 +77,7 @@ def test_a_route_is_fitted_called_shown_and_removed(fit, ask, served, run):
     training, held_out = report["training"], {one["name"]: one for one in report["held_out"]}
     assert list(held_out) == ["both", "hashing", "far"]
     assert training["accuracy"]["value"] >= 0.8
+    assert report["certified"] == {"accuracy": 0.8, "confidence": 0.95}
     assert held_out["far"]["accuracy"]["value"] == 1
     both = held_out["both"]
     assert both["accuracy"]["low"] <= both["accuracy"]["value"] <= both["accuracy"]["high"]
@@ -159,6 +160,23 @@ def test_what_cannot_be_fitted_is_told_and_not_kept(fit, served, words, given, m
     assert refused.exit_code == 2, refused.stderr
     assert match in " ".join(refused.stderr.split())
     assert read_file(served[2]).routes == {}
+
+
+def test_an_accuracy_that_rows_cannot_certify_is_kept_on_demand_alone(fit, served):
+    # 40 right answers of 40 certify .928 at most.
+    refused = fit("--min-accuracy", "0.95")
+    assert refused.exit_code == 1, refused.stderr
+    words = " ".join(refused.stderr.split())
+    assert (
+        "40 evaluation rows cannot certify an accuracy of 0.95 with a confidence of 0.95" in words
+    )
+    assert "19 more evaluation rows would certify it" in words
+    assert read_file(served[2]).routes == {}
+    uncertified = fit("--min-accuracy", "0.95", "--anyway", "--json")
+    assert uncertified.exit_code == 0, uncertified.stderr
+    assert json.loads(uncertified.stdout)["certified"] is None
+    assert "Not certified" in uncertified.stderr
+    assert list(read_file(served[2]).routes) == ["both"]
 
 
 def test_rows_that_a_model_does_not_answer_are_told(fit, far):

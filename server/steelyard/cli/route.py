@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from steelyard.client import Client
     from steelyard.serving.connected.declared_route import DeclaredRoute
+    from steelyard.serving.routed.certifying import RouteTest
     from steelyard.serving.routed.fitting import Bound
     from steelyard.serving.routed.report import RouteReport
     from steelyard.serving.routed.walking import Side
@@ -45,7 +46,9 @@ def command() -> None:
 @click.argument("dataset")
 @click.option("--models", required=True, metavar="A,B", help="In the order to ask; two to four.")
 @click.option(
-    "--min-accuracy", type=click.FloatRange(0, 1), help="The cheapest that is right this often."
+    "--min-accuracy",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="The cheapest that is certified to be right this often.",
 )
 @click.option(
     "--max-cost",
@@ -65,6 +68,14 @@ def command() -> None:
     show_default=True,
     help="Rows of each side that are asked.",
 )
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0.5, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Of what --min-accuracy certifies.",
+)
+@click.option("--anyway", is_flag=True, help="Keep it where the rows cannot certify that.")
 @click.option("--version", type=int, help="Version of the dataset. [default: the latest]")
 @click.option("--replace", is_flag=True, help="Fit a route anew that is there.")
 @server_options
@@ -77,6 +88,8 @@ def fit(
     rows: int,
     version: int | None,
     replace: bool,
+    confidence: float,
+    anyway: bool,
     server: Server,
     home: str | None,
     **bounds: float | None,
@@ -84,8 +97,9 @@ def fit(
     """Choose the thresholds of the route NAME on DATASET, and keep it.
 
     Every model answers at most so many rows of each side through the running server, which charges
-    for that as for any request. Thresholds are chosen on training rows; evaluation rows judge. The
-    home must be that of the server, which has the route within a second.
+    for that as for any request. Thresholds are chosen on training rows; evaluation rows judge, and
+    certify the accuracy of --min-accuracy: where they cannot, nothing is kept. The home must be that
+    of the server, which has the route within a second.
     """
     import datetime as dt
 
@@ -107,7 +121,13 @@ def fit(
             )
         number = client.datasets.get(dataset).version if version is None else version
         sides, failures = _observe(client, dataset, number, rows, prices)
-    thresholds = fit_thresholds(sides[0], bound)
+    test = None
+    if bound.kind == "accuracy":
+        test = _certify(sides, bound.value, confidence, is_kept=anyway)
+    certified = None if test is None else test.certified
+    thresholds = (
+        fit_thresholds(sides[0], bound) if test is None or certified is None else test.thresholds
+    )
     route = DeclaredRoute(
         steps=tuple(
             RouteStep(model=model, threshold=threshold)
@@ -117,7 +137,7 @@ def fit(
         version=number,
         added=dt.datetime.now(dt.UTC).date(),
     )
-    report = report_on(name, route, sides[0], sides[1], failures)
+    report = report_on(name, route, sides[0], sides[1], failures, certified)
     write_routes(folder, {**read_file(folder).routes, name: route})
     server.show(report, _show_report)
     if not server.as_json:
@@ -184,6 +204,37 @@ def _bound(given: Mapping[str, float | None]) -> Bound:
         raise click.UsageError("Give one of --min-accuracy, --max-cost and --max-share.")
     kind: Any = chosen[0][0]
     return Bound(kind, chosen[0][1])
+
+
+def _certify(
+    sides: Sequence[Side], accuracy: float, confidence: float, *, is_kept: bool
+) -> RouteTest:
+    """Return the thresholds that are certified; without any, end the command unless one is kept."""
+    from steelyard.serving.routed.certifying import certify_route
+    from steelyard.serving.routed.report import check_held_out
+
+    check_held_out(sides[1])
+    test = certify_route(sides[0], sides[1], accuracy=accuracy, confidence=confidence)
+    if test.certified is None:
+        measured = test.held_out.accuracy
+        high = measured.value if measured.high is None else measured.high
+        below = f", all of it below {accuracy:g}" if high < accuracy else ""
+        message = (
+            f"{len(sides[1].context_tokens)} evaluation rows cannot certify an accuracy of "
+            f"{accuracy:g} with a confidence of {confidence:g}. The most accurate thresholds of the "
+            f"training rows are right in {_measure(measured)} of the held-out decisions{below}. "
+        )
+        message += (
+            f"Answered alike, {test.missing_rows:,} more evaluation rows would certify it."
+            if test.missing_rows is not None
+            else "While that is so, no number of rows would; require less or name a better model."
+        )
+        if not is_kept:
+            raise click.ClickException(
+                f"{message} Nothing is kept; keep what the training rows say with --anyway."
+            )
+        click.echo(f"Not certified: {message}", err=True)
+    return test
 
 
 def _prices(
@@ -254,6 +305,11 @@ def _show_report(report: RouteReport) -> None:
         f"{report.training.accuracy.value:.3f}, judged on {report.held_out[0].accuracy.n}; "
         "intervals of 95 %."
     )
+    if report.certified is not None:
+        click.echo(
+            f"Certified: right in at least {report.certified.accuracy:g} of decisions like the "
+            f"held-out ones, with a confidence of {report.certified.confidence:g}."
+        )
 
 
 def _show_steps(route: DeclaredRoute) -> None:

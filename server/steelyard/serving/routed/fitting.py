@@ -56,11 +56,7 @@ def fit_thresholds(side: Side, bound: Bound) -> tuple[float, ...]:
     All thresholds that tell two observed top probabilities apart are tried; of those before the
     last of three or more models, at most a thousand combinations at even quantiles.
     """
-    if len(side) < MIN_DECISIONS:
-        raise InvalidRequestError(
-            f"A route needs {MIN_DECISIONS} labelled decisions for training, and there are "
-            f"{len(side)}; add rows."
-        )
+    _check_size(side)
     best: tuple[tuple[float, ...], tuple[float, ...]] | None = None
     reached: list[float] = []
     for sweep in _sweeps(side):
@@ -76,6 +72,38 @@ def fit_thresholds(side: Side, bound: Bound) -> tuple[float, ...]:
     if best is None:
         raise _unreachable(bound, reached)
     return best[1]
+
+
+def frontier_thresholds(side: Side, most: int) -> list[tuple[float, ...]]:
+    """Return the thresholds that none are better than at their price, the most accurate first.
+
+    Of more than so many they are taken at even steps.
+    """
+    _check_size(side)
+    bound = Bound("accuracy", 0.0)
+    options = sorted(
+        (*keys, *sweep.before, last)
+        for sweep in _sweeps(side)
+        for *keys, last in zip(
+            *(key.tolist() for key in _keys(sweep, bound)), sweep.last.tolist(), strict=True
+        )
+    )
+    frontier, best = [], -1.0
+    for _, _, wrong, *thresholds in options:
+        if -wrong > best:
+            best = -wrong
+            frontier.append(tuple(thresholds))
+    frontier.reverse()
+    steps = np.linspace(0, len(frontier) - 1, min(most, len(frontier))).round().astype(int)
+    return [frontier[step] for step in steps]
+
+
+def _check_size(side: Side) -> None:
+    if len(side) < MIN_DECISIONS:
+        raise InvalidRequestError(
+            f"A route needs {MIN_DECISIONS} labelled decisions for training, and there are "
+            f"{len(side)}; add rows."
+        )
 
 
 def _fits(sweep: _Sweep, bound: Bound) -> Mask:

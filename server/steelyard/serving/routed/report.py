@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from steelyard.errors import InvalidRequestError
 from steelyard.serving.connected.declared_route import DeclaredRoute
+from steelyard.serving.routed.certifying import CertifiedAccuracy
 from steelyard.serving.routed.fitting import MIN_DECISIONS
 from steelyard.serving.routed.walking import Figures, Side, model_figures, route_figures
 
@@ -23,17 +24,29 @@ class RouteReport(Struct, frozen=True, kw_only=True):
     held_out: list[Figures]
     #: Messages of rows that failed, and how many had each.
     failures: dict[str, int]
+    #: What the held-out rows certify of it; none where it was not fitted to an accuracy.
+    certified: CertifiedAccuracy | None = None
 
 
-def report_on(
-    name: str, route: DeclaredRoute, training: Side, held_out: Side, failures: Counter[str]
-) -> RouteReport:
-    """Return how good a route is on both sides of a dataset."""
+def check_held_out(held_out: Side) -> None:
+    """Raise ``InvalidRequestError`` where there are too few decisions to judge a route on."""
     if len(held_out) < MIN_DECISIONS:
         raise InvalidRequestError(
             f"A route is judged on {MIN_DECISIONS} labelled decisions for evaluation, and there are "
             f"{len(held_out)}; add rows."
         )
+
+
+def report_on(
+    name: str,
+    route: DeclaredRoute,
+    training: Side,
+    held_out: Side,
+    failures: Counter[str],
+    certified: CertifiedAccuracy | None = None,
+) -> RouteReport:
+    """Return how good a route is on both sides of a dataset."""
+    check_held_out(held_out)
     thresholds = [step.threshold for step in route.steps[:-1]]
     return RouteReport(
         name=name,
@@ -44,4 +57,5 @@ def report_on(
             *(model_figures(held_out, model) for model in held_out.models),
         ],
         failures=failures,
+        certified=certified,
     )
