@@ -117,9 +117,12 @@ def opposite(*, name: str, question: str, home: str | None) -> None:
             f"{name!r} is not a connected model that writes; there are: {writers}."
         )
     try:
-        click.echo(Writer(name, models[name], folder).opposite(question))
+        written = Writer(name, models[name], folder).opposite(question)
     except (SteelyardError, TimeoutError) as error:
         raise click.ClickException(str(error) or "The model did not answer in time.") from error
+    if not written:
+        raise click.ClickException("The model wrote no other question; write the opposite yourself.")
+    click.echo(written)
 
 
 COMMANDS = (catalogue, pull_model, opposite)

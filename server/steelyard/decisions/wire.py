@@ -206,8 +206,8 @@ class DecisionResult(Struct, frozen=True, kw_only=True):
         str | UnsetType,
         Meta(
             description="What a judge's probabilities were corrected by without labels: `opposite`, "
-            "the same question asked the other way round, or `contextual`, its answers about texts "
-            "that say nothing."
+            "the same question asked the other way round; `own_opposite`, likewise in the judge's own "
+            "words; `contextual`, its answers about texts that say nothing."
         ),
     ] = UNSET
 

@@ -23,18 +23,13 @@ from steelyard.serving.connected.answers import member
 from steelyard.serving.connected.declared import ConnectedModel, read_models
 from steelyard.serving.judge.engine import JudgeEngine
 from steelyard.serving.judge.pool import JudgePool
+from steelyard.serving.judge.prompts import OPPOSITE_TOKENS, ask_for_opposite, read_opposite
 
 _log = logging.getLogger(__name__)
 
 #: Wordings that are asked for at once, and the most characters of a question and of a shown row.
 ALTERNATIVES, MAX_QUESTION, _SHOWN = 3, 600, 400
 _MAX_TOKENS = 2_000
-_OPPOSITE_SYSTEM = (
-    "You are given a yes/no question about a text. Write the same question the other way round: it is "
-    "answered no where the given one is answered yes, and yes where it is answered no. Keep its words "
-    "where you can, and use a word of the opposite meaning rather than 'not'. Write the question alone."
-)
-_OPPOSITE_TOKENS = 100
 _SYSTEM = (
     "You improve the wording of a decision that a small text classifier makes. It reads the question "
     "and the description of each outcome, and matches them with a text; it does not reason. The rows "
@@ -63,7 +58,7 @@ class Writer:
         if self._is_lost or not wrong:
             return []
         try:
-            text = asyncio.run(self._ask(_SYSTEM, _prompt(decision, best, wrong)))
+            text = asyncio.run(self._ask(_messages(decision, best, wrong)))
         except (SteelyardError, TimeoutError) as error:
             self._is_lost = True
             _log.warning("%s wrote no wording, and the rules go on alone: %s", self._name, error)
@@ -72,14 +67,10 @@ class Writer:
 
     def opposite(self, question: str) -> str:
         """Return a yes/no question asked the other way round, as the model writes it."""
-        text = asyncio.run(self._ask(_OPPOSITE_SYSTEM, question, _OPPOSITE_TOKENS))
-        return " ".join(text.split())
+        text = asyncio.run(self._ask(ask_for_opposite(question), OPPOSITE_TOKENS))
+        return read_opposite(text, question)
 
-    async def _ask(self, system: str, prompt: str, max_tokens: int = _MAX_TOKENS) -> str:
-        messages = [
-            {"role": "system", "content": system},
-            {"role": "user", "content": prompt},
-        ]
+    async def _ask(self, messages: list[dict[str, str]], max_tokens: int = _MAX_TOKENS) -> str:
         if self._model.wire == "gguf":
             return await self._ask_judge(messages, max_tokens)
         from steelyard.serving.connected.remote import Remote  # noqa: PLC0415  slow to import
@@ -115,7 +106,7 @@ def find_writer(home: Path) -> Writer | None:
     return None
 
 
-def _prompt(decision: Decision, best: Wording, wrong: Sequence[WrongRow]) -> str:
+def _messages(decision: Decision, best: Wording, wrong: Sequence[WrongRow]) -> list[dict[str, str]]:
     outcomes = dict(zip(decision.outcomes.names, best.descriptions, strict=True))
     lines = [
         f"Question: {best.question}",
@@ -131,7 +122,10 @@ def _prompt(decision: Decision, best: Wording, wrong: Sequence[WrongRow]) -> str
         'of objects {"question": "…", "outcomes": {"NAME": "description", …}}. Keep the names; '
         "describe each outcome by what its texts say, in at most 40 words."
     )
-    return "\n".join([*lines, "", wanted])
+    return [
+        {"role": "system", "content": _SYSTEM},
+        {"role": "user", "content": "\n".join([*lines, "", wanted])},
+    ]
 
 
 def read_wordings(text: str, decision: Decision, best: Wording) -> list[Wording]:

@@ -17,6 +17,7 @@ from steelyard.serving.connected.hosting import open_queue
 from steelyard.serving.connected.queue import Loop
 from steelyard.serving.judge import engine as engines
 from steelyard.serving.judge.pool import JudgePool
+from steelyard.serving.judge.prompts import read_opposite
 from support.judges import judge_model
 from support.remote_models import wait_until
 
@@ -74,6 +75,30 @@ def test_it_says_what_corrected_an_answer(judge):
     request = RenderedRequest(CONTEXT, (YES_NO, both))
     answers = queue.submit(request, PATIENCE_S).result(PATIENCE_S)
     assert [answer.calibration for answer in answers] == ["contextual", "opposite"]
+
+
+def test_it_writes_an_opposite_once_and_is_asked_both(judge, monkeypatch):
+    queue, engine = judge
+    written = []
+
+    async def write(run, messages, max_tokens):
+        written.append(messages[-1]["content"])
+        return "Was nothing paid twice?"
+
+    monkeypatch.setattr(engine, "_writes_opposites", True)
+    monkeypatch.setattr(engine, "_write", write)
+    described = replace(YES_NO, outcomes=("yes: money", "no: none"))
+    request = RenderedRequest(CONTEXT, (YES_NO, TEAM, described))
+    for _ in range(2):
+        answers = queue.submit(request, PATIENCE_S).result(PATIENCE_S)
+    assert [answer.calibration for answer in answers] == ["own_opposite", "", ""]
+    assert len(written) == 1
+
+
+def test_only_another_question_is_an_opposite():
+    assert read_opposite("Opposite: Is it paid?\nQuestion: Is", "Is it due?") == "Is it paid?"
+    assert not read_opposite(" is it due", "Is it due?")
+    assert not read_opposite("", "Is it due?")
 
 
 def test_a_leaning_is_asked_once(judge):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from steelyard.serving.connected.answers import Probabilities
 from steelyard.serving.connected.chat import read_top
 from steelyard.serving.judge.evidence import Evidence
 from steelyard.serving.judge.prompts import MAX_OPTIONS, opposed, rotations, write_question
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 #: Gives the likeliest next tokens after a question on the context at hand.
 NextToken = Callable[[str], Awaitable[Any]]
@@ -60,24 +63,22 @@ class Asker:
         return np.array([logs[place] for place in places])
 
 
-class Leanings:
-    """What a judge says of questions about texts that say nothing, each asked once."""
+class Recent(Generic[_Key, _Value]):
+    """What was learnt about questions; the one unused for longest leaves."""
 
     def __init__(self, most: int = 4_096) -> None:
         self._most = most
-        self._by_question: OrderedDict[RenderedDecision, Probabilities] = OrderedDict()
+        self._values: OrderedDict[_Key, _Value] = OrderedDict()
 
-    def find(self, decision: RenderedDecision) -> Probabilities | None:
-        """Return the leaning of a decision; ``None`` where it was not asked yet."""
-        leaning = self._by_question.get(decision)
-        if leaning is not None:
-            self._by_question.move_to_end(decision)
-        return leaning
+    def find(self, key: _Key) -> _Value | None:
+        """Return what is known; ``None`` where nothing is."""
+        value = self._values.get(key)
+        if value is not None:
+            self._values.move_to_end(key)
+        return value
 
-    def note(self, decision: RenderedDecision, answers: Sequence[Probabilities]) -> Probabilities:
-        """Keep and return the mean of answers; the question unused for longest leaves."""
-        leaning = np.mean(np.asarray(answers), axis=0)
-        self._by_question[decision] = leaning
-        while len(self._by_question) > self._most:
-            self._by_question.popitem(last=False)
-        return np.asarray(leaning)
+    def note(self, key: _Key, value: _Value) -> None:
+        """Keep what was learnt."""
+        self._values[key] = value
+        while len(self._values) > self._most:
+            self._values.popitem(last=False)

@@ -45,8 +45,9 @@ def _start(options: dict[str, Any]) -> Any:
 
     params = xllamacpp.CommonParams()
     params.model.path = options["file"]
-    params.n_parallel = options["slots"]
-    params.n_ctx = options["context_tokens"] * options["slots"]
+    # One more for what it writes, so that no context has to be read again.
+    params.n_parallel = options["slots"] + 1
+    params.n_ctx = options["context_tokens"] * params.n_parallel
     params.n_batch = params.n_ubatch = _BATCH_TOKENS
     params.n_gpu_layers = options["gpu_layers"]
     for threads in (params.cpuparams, params.cpuparams_batch):

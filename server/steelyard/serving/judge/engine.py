@@ -5,25 +5,33 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
+import numpy as np
 
+from steelyard.decisions.kinds import BINARY_NAMES
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import ContextTooLongError
 from steelyard.serving.connected.answers import Probabilities, UnusableAnswerError, member
 from steelyard.serving.connected.breaker import RemoteFailureError
 from steelyard.serving.connected.declared import ConnectedModel
 from steelyard.serving.connected.systemone import SystemOneWire
-from steelyard.serving.judge.asking import Asker, Leanings
+from steelyard.serving.judge.asking import Asker, NextToken, Recent
 from steelyard.serving.judge.evidence import NEUTRAL_CONTEXTS, Evidence, Judgement, judge
 from steelyard.serving.judge.gguf import read_header
 from steelyard.serving.judge.pool import JudgePool
 from steelyard.serving.judge.process import JudgeOptions, JudgeProcess
-from steelyard.serving.judge.prompts import before_question
+from steelyard.serving.judge.prompts import (
+    OPPOSITE_TOKENS,
+    ask_for_opposite,
+    before_question,
+    read_opposite,
+)
 
 if TYPE_CHECKING:  # slow to import
     import httpx
@@ -81,7 +89,9 @@ class JudgeEngine:
         self._orders = model.orders
         self._keeps_warm = model.warm
         self._takes_leanings = model.contextual
-        self._known = Leanings()
+        self._writes_opposites = model.own_opposites
+        self._known: Recent[RenderedDecision, Probabilities] = Recent()
+        self._opposites: Recent[str, str] = Recent()
         self._options = JudgeOptions(
             file=str(file),
             context_tokens=model.context_tokens,
@@ -100,7 +110,7 @@ class JudgeEngine:
         self.n_requests = 0
         #: Prompt tokens that were computed and not found in the cache.
         self.n_evaluated_tokens = 0
-        self.used_at = 0.0
+        self.used_at = time.monotonic()
 
     @property
     def is_idle(self) -> bool:
@@ -121,15 +131,29 @@ class JudgeEngine:
         """Return what the model says of every decision of a request, before it is weighed."""
         return await self._answered(lambda run: self._gather(run, request))
 
-    async def write(self, messages: list[dict[str, str]], max_tokens: int) -> str:
-        """Return what the model writes after messages."""
-        body = {"messages": messages, "max_tokens": max_tokens, "temperature": 0}
+    async def ask(self, context: str, questions: Sequence[str]) -> list[Any]:
+        """Return the likeliest next tokens after each prompt about a context, which is read once."""
 
-        async def ask(run: _Run) -> str:
-            answer = await self._send(run, "POST", "/v1/chat/completions", body)
-            return str(member(member(member(member(answer, "choices"), 0), "message"), "content"))
+        async def ask(run: _Run) -> list[Any]:
+            async with self._reading(run, context) as next_token:
+                return [await next_token(question) for question in questions]
 
         return await self._answered(ask)
+
+    async def write(self, messages: list[dict[str, str]], max_tokens: int) -> str:
+        """Return what the model writes after messages."""
+        return await self._answered(lambda run: self._write(run, messages, max_tokens))
+
+    async def _write(self, run: _Run, messages: list[dict[str, str]], max_tokens: int) -> str:
+        body = {
+            "messages": messages,
+            "max_tokens": max_tokens,
+            "temperature": 0,
+            "id_slot": self._options.slots,  # no request's
+            "chat_template_kwargs": {"enable_thinking": False},
+        }
+        answer = await self._send(run, "POST", "/v1/chat/completions", body)
+        return str(member(member(member(member(answer, "choices"), 0), "message"), "content"))
 
     async def warm_up(self) -> None:
         """Load the model before a request comes; a failure is logged."""
@@ -273,14 +297,37 @@ class JudgeEngine:
         return [judge(evidence) for evidence in await self._gather(run, request)]
 
     async def _gather(self, run: _Run, request: RenderedRequest) -> list[Evidence]:
-        said = await self._ask_about(run, request)
+        if self._writes_opposites:
+            opposites = [await self._own_opposite(run, decision) for decision in request.decisions]
+            decisions = tuple(
+                replace(decision, opposite=opposite) if opposite else decision
+                for decision, opposite in zip(request.decisions, opposites, strict=True)
+            )
+            answers = await self._ask_about(run, replace(request, decisions=decisions))
+            return [
+                replace(evidence, is_own_opposite=bool(opposite))
+                for evidence, opposite in zip(answers, opposites, strict=True)
+            ]
+        answers = await self._ask_about(run, request)
         if not self._takes_leanings:
-            return said
+            return answers
         leanings = await self._leanings(run, [one for one in request.decisions if not one.opposite])
         return [
             replace(evidence, neutral=leanings.get(decision))
-            for decision, evidence in zip(request.decisions, said, strict=True)
+            for decision, evidence in zip(request.decisions, answers, strict=True)
         ]
+
+    async def _own_opposite(self, run: _Run, decision: RenderedDecision) -> str:
+        """Return the opposite that the judge writes of a plain yes/no that has none, else nothing."""
+        if decision.opposite or decision.kind != "binary" or decision.outcomes != BINARY_NAMES:
+            return ""
+        question = decision.question
+        opposite = self._opposites.find(question)
+        if opposite is None:
+            text = await self._write(run, ask_for_opposite(question), OPPOSITE_TOKENS)
+            opposite = read_opposite(text, question)
+            self._opposites.note(question, opposite)
+        return opposite
 
     async def _leanings(
         self, run: _Run, decisions: Sequence[RenderedDecision]
@@ -293,28 +340,35 @@ class JudgeEngine:
                 for context in NEUTRAL_CONTEXTS
             ]
             for decision, *about in zip(new, *answers, strict=True):
-                self._known.note(decision, [evidence.context for evidence in about])
+                leaning = np.mean([evidence.context for evidence in about], axis=0)
+                self._known.note(decision, leaning)
         known = {decision: self._known.find(decision) for decision in decisions}
         return {decision: leaning for decision, leaning in known.items() if leaning is not None}
 
     async def _ask_about(self, run: _Run, request: RenderedRequest) -> list[Evidence]:
-        slot = run.take_slot(request.context)
-        try:
-            context = await self._tokens(run, before_question(request.context))
-            room = self._options.context_tokens - _ROOM_TOKENS
-            if len(context) > room:
-                raise ContextTooLongError(
-                    f"The context has {len(context)} tokens, and {self.name} reads {room}. Shorten it, "
-                    "or raise context_tokens of the model."
-                )
-            begin = [*run.head, *context]
-
-            async def next_token(question: str) -> Any:
-                tokens = [*begin, *await self._tokens(run, question), *run.tail]
-                return await self._next_token(run, slot, tokens)
-
+        async with self._reading(run, request.context) as next_token:
             asker = Asker(next_token, self._orders)
             return [await asker.ask(decision) for decision in request.decisions]
+
+    @asynccontextmanager
+    async def _reading(self, run: _Run, context: str) -> AsyncIterator[NextToken]:
+        """Give what asks questions about a context, which is read once."""
+        slot = run.take_slot(context)
+        try:
+            tokens = await self._tokens(run, before_question(context))
+            room = self._options.context_tokens - _ROOM_TOKENS
+            if len(tokens) > room:
+                raise ContextTooLongError(
+                    f"The context has {len(tokens)} tokens, and {self.name} reads {room}. Shorten it, "
+                    "or raise context_tokens of the model."
+                )
+            begin = [*run.head, *tokens]
+
+            async def next_token(question: str) -> Any:
+                prompt = [*begin, *await self._tokens(run, question), *run.tail]
+                return await self._next_token(run, slot, prompt)
+
+            yield next_token
         finally:
             run.free.append(slot)
 

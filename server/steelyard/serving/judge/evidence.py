@@ -26,6 +26,8 @@ class Evidence:
     neutral: Probabilities | None = None
     #: To the question asked the other way round, with yes and no in their places there.
     opposite: Probabilities | None = None
+    #: Whether the judge wrote the opposite itself.
+    is_own_opposite: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,10 @@ def judge(evidence: Evidence) -> Judgement:
     if evidence.opposite is not None:
         # An answer to the opposite is one to the question with yes and no exchanged: the mean of both
         # has no leaning left.
-        return Judgement(_softmax((evidence.context + evidence.opposite[::-1]) / 2), "opposite")
+        logits = (evidence.context + evidence.opposite[::-1]) / 2
+        return Judgement(
+            _softmax(logits), "own_opposite" if evidence.is_own_opposite else "opposite"
+        )
     if evidence.neutral is not None:
         return Judgement(_softmax(evidence.context - evidence.neutral), "contextual")
     return Judgement(_softmax(evidence.context))

@@ -14,8 +14,8 @@ _GB = 1e9
 
 
 def required_bytes(header: GgufHeader, context_tokens: int, slots: int) -> int:
-    """Return the bytes of a running judge: its file, the cache of every slot, and room to compute."""
-    return header.file_bytes + header.cache_bytes * context_tokens * slots + _WORKING_BYTES
+    """Return the bytes of a running judge: its file, its contexts' cache, and room to compute."""
+    return header.file_bytes + _cache_bytes(header, context_tokens, slots) + _WORKING_BYTES
 
 
 def free_bytes() -> int | None:
@@ -27,14 +27,19 @@ def free_bytes() -> int | None:
 
 def shortage(name: str, header: GgufHeader, context_tokens: int, slots: int, free: int) -> str:
     """Return the sentence that says what a judge lacks, and what to do."""
-    cache = header.cache_bytes * context_tokens * slots
+    cache = _cache_bytes(header, context_tokens, slots)
     needed = required_bytes(header, context_tokens, slots)
     return (
         f"{name} needs about {needed / _GB:.1f} GB of memory ({header.file_bytes / _GB:.1f} GB for "
-        f"the file, {cache / _GB:.1f} GB for {slots} contexts of {context_tokens} tokens), and "
+        f"the file, {cache / _GB:.1f} GB for {slots + 1} contexts of {context_tokens} tokens), and "
         f"{free / _GB:.1f} GB are free. Free memory, lower context_tokens or concurrency, or choose a "
         "smaller file."
     )
+
+
+def _cache_bytes(header: GgufHeader, context_tokens: int, slots: int) -> int:
+    # What it writes has a context beside those of the requests.
+    return header.cache_bytes * context_tokens * (slots + 1)
 
 
 def _available() -> int | None:
