@@ -87,6 +87,8 @@ class CachedJudge:
             lines = cache.read_text(encoding="utf-8").splitlines()
             self._answers = {row["key"]: row for row in map(json.loads, lines)}
         self._cache = cache
+        #: Of the way that is measured: a prompt that it asks again counts once.
+        self.counted: set[str] = set()
         self.tokens, self.seconds = 0, 0.0
 
     async def next_token(self, context: str, text: str) -> Any:
@@ -119,8 +121,10 @@ class CachedJudge:
                 with self._cache.open("a", encoding="utf-8") as lines:
                     lines.write(json.dumps(row) + "\n")
         row = self._answers[key]
-        self.tokens += row["tokens"]
-        self.seconds += row["seconds"]
+        if key not in self.counted:
+            self.counted.add(key)
+            self.tokens += row["tokens"]
+            self.seconds += row["seconds"]
         return row["answer"]
 
     async def close(self) -> None:
@@ -211,7 +215,7 @@ async def measure(
     if all(item.decision.opposite for item in items):
         asks["opposites"] = with_opposite
     if all(item.decision.kind == "binary" for item in items):
-        asks |= {"own opposites": with_own_opposite, "letters": with_letters, "both": with_both}
+        asks |= {"own opposites": with_own_opposite, "letters": with_letters}
     if len({item.decision for item in items}) < len(items):
         # Where every question is new, it costs more than the answers.
         asks["contextual"] = contextual
@@ -265,7 +269,7 @@ async def with_letters(item: Item, judge: CachedJudge) -> np.ndarray:
 async def with_opposite(item: Item, judge: CachedJudge) -> np.ndarray:
     """Ask the opposite too."""
     logs = await log_shares(item.context, item.decision, judge)
-    return (logs + (await log_shares(item.context, opposed(item.decision), judge))[::-1]) / 2
+    return logs + (await log_shares(item.context, opposed(item.decision), judge))[::-1]
 
 
 async def with_own_opposite(item: Item, judge: CachedJudge) -> np.ndarray:
@@ -275,11 +279,6 @@ async def with_own_opposite(item: Item, judge: CachedJudge) -> np.ndarray:
         return await log_shares(item.context, item.decision, judge)
     other = replace(item, decision=replace(item.decision, opposite=opposite))
     return await with_opposite(other, judge)
-
-
-async def with_both(item: Item, judge: CachedJudge) -> np.ndarray:
-    """Ask by letters and the opposite that the judge writes."""
-    return (await with_letters(item, judge) + await with_own_opposite(item, judge)) / 2
 
 
 def ask_shipped(items: list[Item], shipped: object) -> Answers:
@@ -301,9 +300,10 @@ async def ask_judge(
     All ways ask about one context before the next, which is read once.
     """
     rows: dict[str, list[tuple[np.ndarray, int, float]]] = {name: [] for name in asks}
+    counted: dict[str, set[str]] = {name: set() for name in asks}
     for place, item in enumerate(items, 1):
         for name, way in asks.items():
-            tokens, seconds = judge.tokens, judge.seconds
+            tokens, seconds, judge.counted = judge.tokens, judge.seconds, counted[name]
             probabilities = softmax(await way(item, judge))
             rows[name].append((probabilities, judge.tokens - tokens, judge.seconds - seconds))
         if not place % 10:

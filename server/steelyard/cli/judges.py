@@ -121,7 +121,9 @@ def opposite(*, name: str, question: str, home: str | None) -> None:
     except (SteelyardError, TimeoutError) as error:
         raise click.ClickException(str(error) or "The model did not answer in time.") from error
     if not written:
-        raise click.ClickException("The model wrote no other question; write the opposite yourself.")
+        raise click.ClickException(
+            "The model wrote no other question; write the opposite yourself."
+        )
     click.echo(written)
 
 

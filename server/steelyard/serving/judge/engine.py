@@ -402,7 +402,7 @@ class JudgeEngine:
         content = None if body is None else msgspec.json.encode(body)
         try:
             response = await run.client.request(method, path, content=content)
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, RuntimeError) as error:  # its client may be closed by now
             raise RemoteFailureError(
                 f"The process of the judge {self.name} ended while it was asked; send the request "
                 "again, or name another model."

@@ -46,9 +46,9 @@ def judge(evidence: Evidence) -> Judgement:
     [0.5, 0.5]
     """
     if evidence.opposite is not None:
-        # An answer to the opposite is one to the question with yes and no exchanged: the mean of both
-        # has no leaning left.
-        logits = (evidence.context + evidence.opposite[::-1]) / 2
+        # An answer to the opposite is one to the question with yes and no exchanged. Both are readings
+        # of the text, whose evidence adds up; what leans to yes in both leaves no trace.
+        logits = evidence.context + evidence.opposite[::-1]
         return Judgement(
             _softmax(logits), "own_opposite" if evidence.is_own_opposite else "opposite"
         )
