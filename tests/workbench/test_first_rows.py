@@ -81,6 +81,8 @@ def test_an_answer_is_kept_only_where_that_was_chosen_and_feedback_is_never_pref
         await shown.send()
         assert "Choose which outcome" in texts(shown._said)
         shown.right["team"].value = "billing"
+        # It is said once: the row has it too.
+        assert page.saving.right["team"].value == "billing"
         await shown.send()
 
     asyncio.run(send())

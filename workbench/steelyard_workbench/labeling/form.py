@@ -32,12 +32,12 @@ _WEEK_S = 7 * 86_400.0
 #: An answer whose top probability is at most this is unsure.
 _UNSURE = 0.6
 _WHAT = (
-    "Teachers, which are models that you connected, each label every row. You see the price first, "
+    "Teachers, which are connected models and families, each label every row. You see the price first, "
     "accept the rows that are right, and make a dataset of them."
 )
 _NO_TEACHERS = (
-    "No model labels rows here yet. Connect one as a teacher: "
-    "`steelyard model add NAME --teacher …`, or start with `steelyard up --judge FILE.gguf`."
+    "No model labels rows here yet. A family that serves may, and so may a model that an operator "
+    "connects with `steelyard model add NAME --teacher`."
 )
 
 

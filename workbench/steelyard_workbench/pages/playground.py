@@ -256,6 +256,9 @@ class PlaygroundPage(Page):
             if expected in answers[0].decisions[name].probabilities:
                 labels[name] = str(expected)
         self.saving = SaveRow(self.session, request, answers, labels, self.visit)
+        for name, field in self.kept.right.items() if self.kept is not None else ():
+            # What somebody says was right is right for the row too.
+            field.link(self.saving.right[name], value="value")
         self.saving.part.start()
         return self.saving.__panel__()
 
