@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 #: What it gives way to: whoever waits for the shipped model comes first.
@@ -23,7 +25,9 @@ def main() -> int:
     # What native code writes must not come between the lines of the protocol.
     answers = os.dup(1)
     os.dup2(2, 1)
-    os.nice(_NICENESS)
+    niceness = os.nice(_NICENESS)
+    with suppress(OSError):  # Linux may share the processors out by session first: this one is ours
+        Path("/proc/self/autogroup").write_text(str(niceness), encoding="ascii")
     try:
         server = _start(options)
     except ImportError:
