@@ -30,6 +30,7 @@ BETWEEN = {
 }
 BELOW = (
     "room",
+    "job_frame",
     "house",
     "http",
     "operations",
@@ -44,9 +45,9 @@ BELOW = (
 )
 #: Packages that meet the world everywhere; of all others some modules are pure.
 WORLDLY = {
-    *("accounts", "app", "cli", "client", "durable", "embedded", "house", "http", "jobs", "mcp"),
-    *("memory", "operations", "room", "scoring", "serving", "settings", "storage", "tracing"),
-    *("trainer", "training", "triton", "version", "waiting"),
+    *("accounts", "app", "cli", "client", "durable", "embedded", "house", "http", "job_frame"),
+    *("jobs", "mcp", "memory", "operations", "room", "scoring", "serving", "settings", "storage"),
+    *("tracing", "trainer", "training", "triton", "version", "waiting"),
 }
 #: Names of the modules by which a room meets the world.
 AT_THE_EDGE = re.compile(r"(^|_)(room|routes|run|service|store|tables)$")

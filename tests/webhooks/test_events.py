@@ -19,7 +19,6 @@ from steelyard.families.lineage.switching import switch_family
 from steelyard.jobs.store import PendingJob, set_runner
 from steelyard.labeling import store as labeling
 from steelyard.labeling.tables import labeling_jobs
-from steelyard.operations import held_jobs
 from steelyard.operations.low_balance import LOW_BALANCE_NANO, publish_low_balance
 from steelyard.outbox.names import EVENTS
 from steelyard.outbox.tables import webhook_deliveries
@@ -133,7 +132,7 @@ def add_prompt_tuning(connection):
     asked = {"dataset_id": "ds_1", "dataset_version": 1, "decision": "team", "asked": b"{}"}
     model = {"model": "far", "model_id": "far", "model_sha256": "0", "effort": "standard"}
     values = {**SHARED, **asked, **model, "price_nano": 0}
-    held_jobs.insert_job(connection, prompt_tunings, values, key_id=None, route="", what="")
+    prompt_tuning.JOBS.add(connection, values)
 
 
 def add_labeling(connection):
@@ -141,7 +140,9 @@ def add_labeling(connection):
     more = {"tokens": 1, "sha256": "0", "receipt": b"{}", "created_at": 0.0}
     labeling.insert_source(connection, {**source, **more})
     asked = {"source_id": "src_1", "name": "", "teachers": b"[]", "weighting": "", "rows": 1}
-    labeling.insert_job(connection, {**SHARED, **asked, "price_nano": 0}, key_id=None, route="")
+    counts = ("completed_rows", "valid_rows", "agreement_rows", "error_rows")
+    values = {**SHARED, **asked, **dict.fromkeys(counts, 0), "price_nano": 0}
+    labeling.JOBS.add(connection, values)
 
 
 def add_evaluation(connection):
@@ -153,9 +154,13 @@ def add_evaluation(connection):
 
 SCORED = {"metrics": b"{}", "decisions": 7, "predictions_sha256": "0", "detail_sha256": "0"}
 KINDS = {
-    "prompt_tuning": (add_prompt_tuning, prompt_tuning, {"result": b"{}", "is_charged": False}),
-    "labeling": (add_labeling, labeling, {"completed_rows": 1}),
-    "evaluation": (add_evaluation, evaluations, SCORED),
+    "prompt_tuning": (
+        add_prompt_tuning,
+        prompt_tuning.JOBS.finish,
+        {"result": b"{}", "is_charged": False},
+    ),
+    "labeling": (add_labeling, labeling.finish_run, {"completed_rows": 1}),
+    "evaluation": (add_evaluation, evaluations.finish_run, SCORED),
 }
 TABLES = {
     "prompt_tuning": prompt_tunings,
@@ -176,12 +181,12 @@ FURTHER = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_job_that_succeeds_is_told_once_with_its_status(state, kind):
-    add, store, values = KINDS[kind]
+    add, finish, values = KINDS[kind]
 
     def work(connection):
         add(connection)
         set_runner(connection, TABLES[kind], JOB, status="running", updated_at=1.0)
-        return [store.finish_run(connection, JOB, at=2.0, **values) for _ in range(2)]
+        return [finish(connection, JOB, at=2.0, **values) for _ in range(2)]
 
     assert state.write_now(work) == [True, False]
     data = {"id": "job_1", "kind": kind, "status": "succeeded"}
@@ -192,8 +197,9 @@ def test_a_job_that_succeeds_is_told_once_with_its_status(state, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_job_that_fails_is_told_once_with_why(state, kind):
-    add, store, _ = KINDS[kind]
-    end = store.set_status if kind == "evaluation" else store.move
+    add = KINDS[kind][0]
+    stores = {"prompt_tuning": prompt_tuning.JOBS, "labeling": labeling.JOBS}
+    end = evaluations.set_status if kind == "evaluation" else stores[kind].move
     error = {"code": "no_rows", "message": "There are none."}
 
     def work(connection):

@@ -87,7 +87,7 @@ class Applied:
 #: Work that has not ended, as its id and the model that it uses, by kind.
 _USES: dict[WorkKind, Callable[[Connection, str], list[tuple[str, str]]]] = {
     "evaluation": evaluation_rows.unfinished_of_account,
-    "prompt_tuning": prompt_tuning_rows.unfinished_of_account,
+    "prompt_tuning": prompt_tuning_rows.JOBS.unfinished_of_account,
 }
 
 

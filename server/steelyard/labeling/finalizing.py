@@ -25,9 +25,9 @@ from steelyard.datasets.wire import (
     LabelingLineage,
 )
 from steelyard.house import House
-from steelyard.labeling import store as rows
-from steelyard.labeling.service import read_results, require_job, require_ready, teachers_of
+from steelyard.labeling.service import read_results, require_ready, teachers_of
 from steelyard.labeling.sources import require_source
+from steelyard.labeling.store import JOBS
 from steelyard.labeling.wire import PROMPT_VERSION, FinalizeJob, LabelingResult
 from steelyard.ledger.max_price import priced
 from steelyard.operations.write import Write
@@ -68,7 +68,7 @@ class LabelingFinalizer:
         selection = _selection_of(request)
 
         def find(connection: Connection) -> tuple[Row[Any], Row[Any]]:
-            job = require_job(connection, write.caller, job_id)
+            job = JOBS.require(connection, write.caller, job_id)
             source = require_source(connection, write.caller, job.source_id)
             return require_ready(job), source
 
@@ -90,7 +90,7 @@ class LabelingFinalizer:
         self, write: Write, job: Row[Any], sent: SentRows, selection: bytes
     ) -> Struct:
         def answer(connection: Connection, dataset: Dataset) -> Dataset:
-            moved = rows.move(
+            moved = JOBS.move(
                 connection,
                 job.id,
                 "finalized",
@@ -107,7 +107,7 @@ class LabelingFinalizer:
             return await self._datasets.create(write, sent, MadeRows(answer))
         except _FinalizedError:
             found = await self._state.read(
-                lambda connection: require_ready(require_job(connection, write.caller, job.id))
+                lambda connection: require_ready(JOBS.require(connection, write.caller, job.id))
             )
             return await self._made(write, found, selection)
 

@@ -16,8 +16,9 @@ from steelyard.datasets.rows import hash_context
 from steelyard.datasets.version_service import decode_example
 from steelyard.datasets.wire import SIDES
 from steelyard.house import House
-from steelyard.labeling.service import read_results, require_job, require_ready
+from steelyard.labeling.service import read_results, require_ready
 from steelyard.labeling.sources import require_source
+from steelyard.labeling.store import JOBS
 from steelyard.labeling.wire import LabelingResult, ReviewedTeacher, ReviewedTeachers
 from steelyard.review.frames import iterate_side
 from steelyard.review.log import ACCEPTED, RELABELLED
@@ -45,7 +46,7 @@ class LabelingReviews:
         """Return each teacher's agreement with the rows that people accepted or relabelled."""
 
         def read(connection: Connection) -> tuple[Row[Any], Row[Any]]:
-            job = require_job(connection, caller, job_id)
+            job = JOBS.require(connection, caller, job_id)
             source = require_source(connection, caller, job.source_id)
             return require_ready(job), source
 

@@ -60,7 +60,7 @@ ROOM = Room(
     events=("labeling.review_ready",),
     routes=ROUTES,
     open=_open,
-    jobs=(JobKind(store.has_unfinished, _open_runs),),
+    jobs=(JobKind(store.JOBS.has_unfinished, _open_runs),),
     files=(files_of("labeling", "labeling", store.live_files),),
     sweeps=(_sweep,),
 )

@@ -13,6 +13,7 @@ from steelyard.datasets.uploads import Upload
 from steelyard.datasets.wire import Dataset
 from steelyard.http.bodies import media_type_of, read_stream
 from steelyard.http.routing import REVIEWERS, Access, Call, Form, Route
+from steelyard.job_frame.routes import KEYED_ERRORS, job_routes
 from steelyard.labeling.finalizing import LabelingFinalizer, read_finalize
 from steelyard.labeling.reviewed import LabelingReviews
 from steelyard.labeling.service import LabelingJobs
@@ -40,11 +41,6 @@ from steelyard.serving.routes import UNCALLABLE
 
 _route = partial(Route, access=Access.KEYED, tags=("labeling",))
 _read = partial(_route, roles=REVIEWERS)
-_KEYED = (
-    errors.NotFoundError,
-    errors.IdempotencyConflictError,
-    errors.IdempotencyResponseExpiredError,
-)
 _JOB = "/v1/labeling/jobs/{labeling_job}"
 _SOURCE = "/v1/labeling/sources/{source}"
 
@@ -56,6 +52,22 @@ async def _upload(request: Request, call: Call) -> Struct:
         await read_stream(request, file.write)
         return await call.service(LabelingSources).upload(call.write, call.query, file)
 
+
+_JOB_ROUTES = job_routes(
+    LabelingJobs,
+    "/v1/labeling/jobs",
+    "labeling_job",
+    tag="labeling",
+    job=LabelingJob,
+    page=LabelingJobPage,
+    query=JobsQuery,
+    summaries=(
+        "Page the account's labeling jobs, the newest first.",
+        "Return a job: how far it is, and how far teachers agree once labels are ready.",
+        "Stop a job; nothing is charged unless its labels were ready.",
+    ),
+    readers=REVIEWERS,
+)
 
 ROUTES = (
     _read(
@@ -83,7 +95,7 @@ ROUTES = (
         max_body="upload",
         response=LabelingSource,
         errors=(
-            *_KEYED,
+            *KEYED_ERRORS,
             errors.UnsupportedMediaTypeError,
             errors.PayloadTooLargeError,
             errors.TooManyLinesError,
@@ -124,7 +136,7 @@ ROUTES = (
         use=lambda call: call.service(LabelingSources).delete(call.write, call.path["source"]),
         summary="Delete a source and what teachers said of it, for good; its datasets stay.",
         response=DeletedSource,
-        errors=(*_KEYED, errors.SourceDeletedError),
+        errors=(*KEYED_ERRORS, errors.SourceDeletedError),
     ),
     _route(
         method="POST",
@@ -135,7 +147,7 @@ ROUTES = (
         read=priced(CreateLabelingJob),
         response=LabelingJob,
         errors=(
-            *_KEYED,
+            *KEYED_ERRORS,
             *UNCALLABLE,
             errors.SourceDeletedError,
             errors.InsufficientCreditError,
@@ -146,22 +158,8 @@ ROUTES = (
             errors.LabelingUnavailableError,
         ),
     ),
-    _read(
-        method="GET",
-        path="/v1/labeling/jobs",
-        use=lambda call: call.service(LabelingJobs).page(call.caller, call.query),
-        summary="Page the account's labeling jobs, the newest first.",
-        query=JobsQuery,
-        response=LabelingJobPage,
-    ),
-    _read(
-        method="GET",
-        path=_JOB,
-        use=lambda call: call.service(LabelingJobs).get(call.caller, call.path["labeling_job"]),
-        summary="Return a job: how far it is, and how far teachers agree once labels are ready.",
-        response=LabelingJob,
-        errors=(errors.NotFoundError,),
-    ),
+    _JOB_ROUTES.page,
+    _JOB_ROUTES.get,
     _read(
         method="GET",
         path=f"{_JOB}/results",
@@ -190,21 +188,14 @@ ROUTES = (
             errors.DatasetDeletedError,
         ),
     ),
-    _route(
-        method="POST",
-        path=f"{_JOB}/cancel",
-        use=lambda call: call.service(LabelingJobs).cancel(call.write, call.path["labeling_job"]),
-        summary="Stop a job; nothing is charged unless its labels were ready.",
-        response=LabelingJob,
-        errors=_KEYED,
-    ),
+    _JOB_ROUTES.cancel,
     _route(
         method="POST",
         path=f"{_JOB}/discard",
         use=lambda call: call.service(LabelingJobs).discard(call.write, call.path["labeling_job"]),
         summary="Drop a job whose labels are ready, without a dataset.",
         response=LabelingJob,
-        errors=(*_KEYED, errors.LabelingNotReadyError, errors.JobFinalizedError),
+        errors=(*KEYED_ERRORS, errors.LabelingNotReadyError, errors.JobFinalizedError),
     ),
     _route(
         method="POST",
@@ -217,7 +208,7 @@ ROUTES = (
         read=read_finalize,
         response=Dataset,
         errors=(
-            *_KEYED,
+            *KEYED_ERRORS,
             errors.LabelingNotReadyError,
             errors.JobFinalizedError,
             errors.SourceDeletedError,

@@ -69,7 +69,7 @@ class LabelingRuns(TableWork):
 
     name: ClassVar[str] = LABELING
     table: ClassVar[Table] = labeling_jobs
-    move = staticmethod(rows.move)
+    move = staticmethod(rows.JOBS.move)
 
     state: State
     store: FrameStore

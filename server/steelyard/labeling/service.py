@@ -17,19 +17,17 @@ from steelyard.caller import Caller
 from steelyard.decisions.tokens import TokenCounter
 from steelyard.house import House
 from steelyard.ids import new_id
+from steelyard.job_frame.queue import JobQueue
 from steelyard.jobs.failures import Failure
-from steelyard.jobs.store import UNFINISHED, status_once_stopped
 from steelyard.labeling import files
 from steelyard.labeling import store as rows
 from steelyard.labeling.judging import verdict_of
 from steelyard.labeling.reading import count_tokens, decisions_json
 from steelyard.labeling.sources import require_source
 from steelyard.labeling.summary import Summary
-from steelyard.labeling.tables import labeling_jobs
 from steelyard.labeling.teachers import JobTeacher, Teachers
 from steelyard.labeling.wire import (
     CreateLabelingJob,
-    JobsQuery,
     LabelingJob,
     LabelingJobPage,
     LabelingResult,
@@ -45,7 +43,7 @@ from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.operations.write import Write
 from steelyard.storage.frame_store import FrameStore
 from steelyard.wire.decoding import decoder_of
-from steelyard.wire.violations import BODY, Violations, show
+from steelyard.wire.violations import BODY, Violations
 
 #: Statuses of jobs whose labels can be reviewed.
 REVIEWABLE = ("review_ready", "finalized")
@@ -54,9 +52,15 @@ _decode_teachers = decoder_of(list[JobTeacher]).decode
 _decode_summary = decoder_of(Summary).decode
 _decode_error = decoder_of(Failure).decode
 
+#: Columns that count rows as they are labelled.
+_COUNTS = ("completed_rows", "valid_rows", "agreement_rows", "error_rows")
 
-class LabelingJobs:
+
+class LabelingJobs(JobQueue[LabelingJob, LabelingJobPage]):
     """The labeling jobs of every account."""
+
+    jobs = rows.JOBS
+    page_type = LabelingJobPage
 
     def __init__(
         self,
@@ -64,12 +68,9 @@ class LabelingJobs:
         teachers: Teachers,
         counter: TokenCounter,
     ) -> None:
-        self._state, self._store, self._writes = house.state, house.frames("labeling"), house.writes
+        super().__init__(house)
+        self._store = house.frames("labeling")
         self._teachers, self._counter = teachers, counter
-        self._accounts_enabled = house.has_accounts
-        self._max_queue = house.settings.job_queue
-        self._max_queue_per_account = house.settings.job_queue_per_account
-        self._wake, self._now = house.wake, house.now
 
     async def create(self, write: Write, request: CreateLabelingJob) -> LabelingJob:
         """Ask teachers to label a source; the price is held with it, in one transaction."""
@@ -91,7 +92,7 @@ class LabelingJobs:
             price_nano = tokens * sum(one.price_nano for one in teachers)
             check_price(price_nano, request.max_price_usd, "The labeling")
             held_jobs.lock_account(connection, caller.account_id)
-            self._check_room(connection, caller.account_id)
+            self.check_room(connection, caller.account_id)
             if self._accounts_enabled:
                 require_credit(connection, caller.account_id, price_nano, "The labeling")
             now = self._now()
@@ -108,41 +109,45 @@ class LabelingJobs:
                 "rows": source.rows,
                 "price_nano": price_nano,
             }
-            rows.insert_job(connection, values, key_id=caller.key_id, route=write.route)
-            return to_wire(require_job(connection, caller, values["id"]))
+            values |= dict.fromkeys(_COUNTS, 0)
+            self.jobs.add(connection, values, key_id=caller.key_id, route=write.route)
+            return self.to_wire(self.jobs.require(connection, caller, str(values["id"])))
 
-        job = await self._writes.once(write, work, window_s=SECONDS_A_DAY)
-        self._wake()
-        return job
+        return await self.queue(write, work, window_s=SECONDS_A_DAY)
 
-    async def page(self, caller: Caller, query: JobsQuery) -> LabelingJobPage:
-        """Return a page of the account's jobs, the newest first."""
-        page = await self._state.read(
-            lambda connection: rows.page_of_jobs(
-                connection,
-                caller.account_id,
-                statuses=query.status,
-                limit=query.limit,
-                cursor=query.cursor,
-            )
-        )
-        return LabelingJobPage(
-            data=[to_wire(row) for row in page.rows],
-            has_more=page.next_cursor is not None,
-            next_cursor=page.next_cursor,
-        )
-
-    async def get(self, caller: Caller, job_id: str) -> LabelingJob:
-        """Return a job."""
-        return to_wire(
-            await self._state.read(lambda connection: require_job(connection, caller, job_id))
+    @staticmethod
+    def to_wire(row: Row[Any]) -> LabelingJob:
+        """Return a job as the wire has it."""
+        summary = None if row.summary is None else _decode_summary(row.summary)
+        error = None if row.error is None else _decode_error(row.error)
+        return LabelingJob(
+            id=row.id,
+            name=row.name,
+            source_id=row.source_id,
+            status=row.status,
+            teacher_models=[one.name for one in teachers_of(row)],
+            weighting=row.weighting,
+            rows=row.rows,
+            completed_rows=row.completed_rows,
+            valid_rows=row.valid_rows,
+            agreement_rows=row.agreement_rows,
+            error_rows=row.error_rows,
+            price_usd=to_usd(row.price_nano),
+            charge=row.charge,
+            created_at=row.created_at,
+            updated_at=row.updated_at,
+            dataset_id=UNSET if row.dataset_id is None else row.dataset_id,
+            error=UNSET if error is None else error.message,
+            error_code=UNSET if error is None else error.code,
+            decisions=UNSET if summary is None else summary.decisions,
+            teachers=UNSET if summary is None else summary.teachers,
         )
 
     async def results(self, caller: Caller, job_id: str, query: ResultsQuery) -> LabelingResults:
         """Return a page of rows with what teachers said of them."""
 
         def find(connection: Connection) -> tuple[Row[Any], Row[Any]]:
-            job = require_job(connection, caller, job_id)
+            job = self.jobs.require(connection, caller, job_id)
             source = require_source(connection, caller, job.source_id)
             return require_ready(job), source
 
@@ -158,25 +163,11 @@ class LabelingJobs:
             has_more=query.offset + len(found) < job.rows,
         )
 
-    async def cancel(self, write: Write, job_id: str) -> LabelingJob:
-        """Stop a job and free what it holds; one whose labels are ready stays as it is."""
-
-        def work(connection: Connection) -> LabelingJob:
-            row = require_job(connection, write.caller, job_id)
-            if row.status in UNFINISHED:
-                status = status_once_stopped(connection, self._state, row)
-                rows.move(connection, row.id, status, at=self._now(), only_if=UNFINISHED)
-            return to_wire(require_job(connection, write.caller, job_id))
-
-        cancelled = await self._writes.once(write, work)
-        self._wake()
-        return cancelled
-
     async def discard(self, write: Write, job_id: str) -> LabelingJob:
         """Drop a job whose labels are ready, without a dataset; they stay until its source goes."""
 
         def work(connection: Connection) -> LabelingJob:
-            row = require_job(connection, write.caller, job_id)
+            row = self.jobs.require(connection, write.caller, job_id)
             if row.status == "finalized":
                 raise errors.JobFinalizedError(
                     f"The job became the dataset {row.dataset_id}; delete that in its place."
@@ -184,20 +175,10 @@ class LabelingJobs:
             if row.status != "discarded":
                 require_ready(row)
                 only_if = ("review_ready",)
-                rows.move(connection, row.id, "discarded", at=self._now(), only_if=only_if)
-            return to_wire(require_job(connection, write.caller, job_id))
+                self.jobs.move(connection, row.id, "discarded", at=self._now(), only_if=only_if)
+            return self.to_wire(self.jobs.require(connection, write.caller, job_id))
 
         return await self._writes.once(write, work)
-
-    def _check_room(self, connection: Connection, account_id: str) -> None:
-        held_jobs.check_room(
-            connection,
-            labeling_jobs,
-            account_id,
-            "labeling jobs",
-            most=self._max_queue,
-            most_of_account=self._max_queue_per_account,
-        )
 
 
 def _check_decisions(source: Row[Any], decisions: str | None) -> None:
@@ -206,16 +187,6 @@ def _check_decisions(source: Row[Any], decisions: str | None) -> None:
         message = f"is missing; {source.open_rows} rows of the source carry none."
         found.add((*BODY, "decisions"), message, "missing")
         found.raise_if_any()
-
-
-def require_job(connection: Connection, caller: Caller, job_id: str) -> Row[Any]:
-    """Return a job of an account."""
-    row = rows.find_job(connection, job_id, caller.account_id)
-    if row is None:
-        raise errors.NotFoundError(
-            f"There is no labeling job {show(job_id)}; look at GET /v1/labeling/jobs."
-        )
-    return row
 
 
 def require_ready(job: Row[Any]) -> Row[Any]:
@@ -274,31 +245,3 @@ def read_results(
             )
         )
     return found
-
-
-def to_wire(row: Row[Any]) -> LabelingJob:
-    """Return a job as the wire has it."""
-    summary = None if row.summary is None else _decode_summary(row.summary)
-    error = None if row.error is None else _decode_error(row.error)
-    return LabelingJob(
-        id=row.id,
-        name=row.name,
-        source_id=row.source_id,
-        status=row.status,
-        teacher_models=[one.name for one in teachers_of(row)],
-        weighting=row.weighting,
-        rows=row.rows,
-        completed_rows=row.completed_rows,
-        valid_rows=row.valid_rows,
-        agreement_rows=row.agreement_rows,
-        error_rows=row.error_rows,
-        price_usd=to_usd(row.price_nano),
-        charge=row.charge,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        dataset_id=UNSET if row.dataset_id is None else row.dataset_id,
-        error=UNSET if error is None else error.message,
-        error_code=UNSET if error is None else error.code,
-        decisions=UNSET if summary is None else summary.decisions,
-        teachers=UNSET if summary is None else summary.teachers,
-    )

@@ -1,19 +1,13 @@
-"""Rows of sources and jobs of labeling, and of the files of what teachers said.
-
-A job that runs belongs to one opening of the state, its runner; only the runner writes progress, and
-only while the generation is the one it claimed. The money of a job is held and settled in the
-transaction in which its status changes.
-"""
+"""Rows of sources and jobs of labeling, and of the files of what teachers said."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from steelyard.accounts.store_owner import sweep_owned
-from steelyard.jobs import store as jobs
+from steelyard.job_frame.store import JobStore
 from steelyard.jobs.store import PendingJob
 from steelyard.labeling.tables import labeling_jobs, labeling_parts, labeling_sources
 from steelyard.operations import held_jobs
@@ -21,6 +15,15 @@ from steelyard.outbox.publishing import publish
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
 from steelyard.storage.pages import RowPage, newest_first
+
+#: The labeling jobs of every account.
+JOBS = JobStore(
+    table=labeling_jobs,
+    kind="labeling",
+    noun="labeling job",
+    plural="labeling jobs",
+    path="/v1/labeling/jobs",
+)
 
 
 def insert_source(connection: Connection, values: dict[str, Any]) -> None:
@@ -77,65 +80,6 @@ def erase_source(connection: Connection, source_id: str, at: float) -> None:
     )
 
 
-def insert_job(
-    connection: Connection, values: dict[str, Any], *, key_id: str | None, route: str
-) -> None:
-    """Add a queued job, and hold its price."""
-    counts = ("completed_rows", "valid_rows", "agreement_rows", "error_rows")
-    held_jobs.insert_job(
-        connection,
-        labeling_jobs,
-        {**dict.fromkeys(counts, 0), **values},
-        key_id=key_id,
-        route=route,
-        what="labeling",
-    )
-
-
-def find_job(connection: Connection, job_id: str, account_id: str | None = None) -> Row[Any] | None:
-    """Return a job; ``None`` when there is none, or it is not the account's."""
-    return held_jobs.find_job(connection, labeling_jobs, job_id, account_id)
-
-
-def page_of_jobs(
-    connection: Connection,
-    account_id: str,
-    *,
-    statuses: Sequence[str],
-    limit: int,
-    cursor: str | None,
-) -> RowPage:
-    """Return a page of an account's jobs, the newest first."""
-    return newest_first(
-        connection,
-        labeling_jobs,
-        owned=labeling_jobs.c.account_id == account_id,
-        where=[labeling_jobs.c.status.in_(statuses)] if statuses else (),
-        limit=limit,
-        cursor=cursor,
-    )
-
-
-def has_unfinished(connection: Connection) -> bool:
-    """Return whether there is a job that has not ended."""
-    return jobs.has_unfinished(connection, labeling_jobs)
-
-
-def move(
-    connection: Connection,
-    job_id: str,
-    status: str,
-    *,
-    at: float,
-    only_if: Sequence[str],
-    **values: Any,
-) -> bool:
-    """Move a job to another status; one that ends without labels frees the money that it holds."""
-    return held_jobs.move(
-        connection, labeling_jobs, job_id, status, at=at, only_if=only_if, kind="labeling", **values
-    )
-
-
 def add_part(
     connection: Connection, job: PendingJob, *, sha256: str, completed_rows: int, at: float
 ) -> bool:
@@ -147,15 +91,7 @@ def add_part(
     known = select(labeling_parts.c.number).where(of_job, labeling_parts.c.sha256 == sha256)
     if connection.execute(known).first() is not None:
         return True
-    is_ours = jobs.set_of_run(
-        connection,
-        labeling_jobs,
-        job,
-        statuses=("running", "cancelling"),
-        completed_rows=completed_rows,
-        updated_at=at,
-        attempt=1,
-    )
+    is_ours = JOBS.save(connection, job, at=at, completed_rows=completed_rows)
     if is_ours:
         last = connection.execute(select(func.max(labeling_parts.c.number)).where(of_job)).scalar()
         connection.execute(
@@ -180,21 +116,12 @@ def finish_run(connection: Connection, job: PendingJob, *, at: float, **values: 
 
     Returns whether the run still counted.
     """
-    is_ours = jobs.set_of_run(
-        connection,
-        labeling_jobs,
-        job,
-        statuses=("running",),
-        status="review_ready",
-        updated_at=at,
-        **values,
-    )
+    is_ours = JOBS.end(connection, job, at=at, status="review_ready", **values)
     if is_ours:
         connection.execute(delete(labeling_parts).where(labeling_parts.c.job_id == job.id))
-        held_jobs.settle(connection, labeling_jobs, job.id, is_charged=True, at=at)
         data = {"id": job.id, "rows": values.get("completed_rows")}
         publish(connection, job.account_id, "labeling.review_ready", job.id, data)
-        jobs.publish_end(connection, "labeling", job.id, job.account_id, "succeeded")
+        JOBS.publish_success(connection, job)
     return is_ours
 
 

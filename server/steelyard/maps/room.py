@@ -48,7 +48,7 @@ ROOM = Room(
     errors=errors_of(errors),
     routes=ROUTES,
     open=_open,
-    jobs=(JobKind(store.has_unfinished, _open_runs),),
+    jobs=(JobKind(store.MAPS.has_unfinished, _open_runs),),
     files=(files_of("maps", "a map", store.live_files),),
     sweeps=(_sweep,),
 )

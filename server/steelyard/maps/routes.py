@@ -6,6 +6,7 @@ from functools import partial
 
 from steelyard import errors
 from steelyard.http.routing import REVIEWERS, Access, Route
+from steelyard.job_frame.routes import KEYED_ERRORS, job_routes
 from steelyard.maps.service import DatasetMaps
 from steelyard.maps.wire import (
     CreateMap,
@@ -19,13 +20,23 @@ from steelyard.maps.wire import (
 
 _route = partial(Route, access=Access.KEYED, tags=("maps",))
 _read = partial(_route, roles=REVIEWERS)
-_KEYED = (
-    errors.NotFoundError,
-    errors.IdempotencyConflictError,
-    errors.IdempotencyResponseExpiredError,
-)
 _MAPS = "/v1/maps"
 _MAP = f"{_MAPS}/{{map}}"
+_JOBS = job_routes(
+    DatasetMaps,
+    _MAPS,
+    "map",
+    tag="maps",
+    job=DatasetMap,
+    page=MapPage,
+    query=MapsQuery,
+    summaries=(
+        "Page the account's maps, the newest first.",
+        "Return a map: how far it is.",
+        "Stop a map; asked for again, it goes on from what it has.",
+    ),
+    readers=REVIEWERS,
+)
 
 ROUTES = (
     _route(
@@ -36,7 +47,7 @@ ROUTES = (
         request=CreateMap,
         response=DatasetMap,
         errors=(
-            *_KEYED,
+            *KEYED_ERRORS,
             errors.DatasetArchivedError,
             errors.DatasetDeletedError,
             errors.VectorsUnavailableError,
@@ -44,22 +55,8 @@ ROUTES = (
             errors.QueueFullError,
         ),
     ),
-    _read(
-        method="GET",
-        path=_MAPS,
-        use=lambda call: call.service(DatasetMaps).page(call.caller, call.query),
-        summary="Page the account's maps, the newest first.",
-        query=MapsQuery,
-        response=MapPage,
-    ),
-    _read(
-        method="GET",
-        path=_MAP,
-        use=lambda call: call.service(DatasetMaps).get(call.caller, call.path["map"]),
-        summary="Return a map: how far it is.",
-        response=DatasetMap,
-        errors=(errors.NotFoundError,),
-    ),
+    _JOBS.page,
+    _JOBS.get,
     _read(
         method="GET",
         path=f"{_MAP}/points",
@@ -84,12 +81,5 @@ ROUTES = (
             errors.EvaluationNotReadyError,
         ),
     ),
-    _route(
-        method="POST",
-        path=f"{_MAP}/cancel",
-        use=lambda call: call.service(DatasetMaps).cancel(call.write, call.path["map"]),
-        summary="Stop a map; asked for again, it goes on from what it has.",
-        response=DatasetMap,
-        errors=_KEYED,
-    ),
+    _JOBS.cancel,
 )

@@ -59,7 +59,7 @@ class MapRuns(TableWork):
 
     name: ClassVar[str] = MAP
     table: ClassVar[Table] = dataset_maps
-    move = staticmethod(rows.move)
+    move = staticmethod(rows.MAPS.move)
 
     state: State
     store: FrameStore
@@ -177,7 +177,9 @@ class MapRun(Run):
         layout = self._layout or decode_layout(self._read(made.layout))
         result = write_points(work.store, *taken.described(), layout.points)
         is_ours = work.state.write_now(
-            lambda connection: rows.finish_run(connection, self.job, result, at=work.now())
+            lambda connection: rows.MAPS.finish(
+                connection, self.job, at=work.now(), result_sha256=result, progress=None
+            )
         )
         if not is_ours:
             raise LostRunError
@@ -195,8 +197,8 @@ class MapRun(Run):
     def _save(self, made: Made) -> None:
         encoded = msgspec.json.encode(made)
         is_ours = self._work.state.write_now(
-            lambda connection: rows.save_progress(
-                connection, self.job, encoded, at=self._work.now()
+            lambda connection: rows.MAPS.save(
+                connection, self.job, at=self._work.now(), progress=encoded
             )
         )
         if not is_ours:

@@ -27,12 +27,12 @@ from steelyard.evaluations import predictions
 from steelyard.evaluations.service import EvaluationService
 from steelyard.house import House
 from steelyard.ids import new_id
+from steelyard.job_frame.queue import JobQueue
 from steelyard.jobs.failures import Failure
-from steelyard.jobs.store import UNFINISHED, status_once_stopped
+from steelyard.jobs.store import UNFINISHED
 from steelyard.maps import store as rows
 from steelyard.maps.points import read_points
 from steelyard.maps.progress import Made, decode_made
-from steelyard.maps.tables import dataset_maps
 from steelyard.maps.values import answered_outcomes, expected_outcomes, most_frequent, places_of
 from steelyard.maps.wire import (
     MAX_POINTS,
@@ -40,7 +40,6 @@ from steelyard.maps.wire import (
     DatasetMap,
     MapPage,
     MapPoints,
-    MapsQuery,
     MapValues,
     MapValuesQuery,
 )
@@ -48,14 +47,16 @@ from steelyard.operations import held_jobs
 from steelyard.operations.write import Write
 from steelyard.serving.registry import ModelRegistry
 from steelyard.wire.decoding import decoder_of
-from steelyard.wire.violations import show
 
 _PREDICTED = ["row", "decision_id", "outcomes", "probabilities", "labels"]
 _decode_error = decoder_of(Failure).decode
 
 
-class DatasetMaps:
+class DatasetMaps(JobQueue[DatasetMap, MapPage]):
     """The maps of every account."""
+
+    jobs = rows.MAPS
+    page_type = MapPage
 
     def __init__(
         self,
@@ -64,14 +65,11 @@ class DatasetMaps:
         evaluations: EvaluationService,
         models: ModelRegistry,
     ) -> None:
-        self._state, self._writes = house.state, house.writes
+        super().__init__(house)
         self._store, self._prediction_files = house.frames("maps"), house.frames("evaluations")
         self._datasets, self._evaluations, self._models = datasets, evaluations, models
         self._dataset_files = house.frames("datasets")
         self._rows = RowStore(self._dataset_files)
-        self._max_queue = house.settings.job_queue
-        self._max_queue_per_account = house.settings.job_queue_per_account
-        self._wake, self._now = house.wake, house.now
 
     async def create(self, write: Write, request: CreateMap) -> DatasetMap:
         """Ask for the map of a version; one that is there, or on its way, is returned as it is."""
@@ -90,13 +88,13 @@ class DatasetMaps:
             held_jobs.lock_account(connection, caller.account_id)
             found = rows.find_of(connection, at.dataset_id, at.version, model.evaluation_key)
             if found is not None and (found.status in UNFINISHED or found.status == "succeeded"):
-                return to_wire(found)
-            self._check_room(connection, caller.account_id)
+                return self.to_wire(found)
+            self.check_room(connection, caller.account_id)
             now = self._now()
             mark_dataset_used(connection, at.dataset_id, now)
             if found is not None:
                 rows.requeue(connection, found, at=now)
-                return to_wire(_require_map(connection, caller, found.id))
+                return self.to_wire(self.jobs.require(connection, caller, found.id))
             values = {
                 "id": new_id("map"),
                 "account_id": caller.account_id,
@@ -109,49 +107,32 @@ class DatasetMaps:
                 "rows": at.manifest.rows,
                 "points": min(at.manifest.rows, MAX_POINTS),
             }
-            rows.insert_map(connection, values)
-            return to_wire(_require_map(connection, caller, str(values["id"])))
+            self.jobs.add(connection, values)
+            return self.to_wire(self.jobs.require(connection, caller, str(values["id"])))
 
-        made = await self._writes.once(write, work)
-        self._wake()
-        return made
+        return await self.queue(write, work)
 
-    async def page(self, caller: Caller, query: MapsQuery) -> MapPage:
-        """Return a page of the account's maps, the newest first."""
-        page = await self._state.read(
-            lambda connection: rows.page_of_maps(
-                connection,
-                caller.account_id,
-                dataset_id=query.dataset_id,
-                limit=query.limit,
-                cursor=query.cursor,
-            )
+    @staticmethod
+    def to_wire(row: Row[Any]) -> DatasetMap:
+        """Return a map as the wire has it."""
+        error = None if row.error is None else _decode_error(row.error)
+        made = Made() if row.progress is None else decode_made(row.progress)
+        is_run = row.status in ("running", "cancelling")
+        return DatasetMap(
+            id=row.id,
+            object="dataset.map",
+            status=row.status,
+            dataset_id=row.dataset_id,
+            dataset_version=row.dataset_version,
+            model=row.model,
+            rows=row.rows,
+            points=row.points,
+            progress=made.told(row.points) if is_run else None,
+            created_at=row.created_at,
+            updated_at=row.updated_at,
+            error=None if error is None else error.message,
+            error_code=None if error is None else error.code,
         )
-        return MapPage(
-            data=[to_wire(row) for row in page.rows],
-            has_more=page.next_cursor is not None,
-            next_cursor=page.next_cursor,
-        )
-
-    async def get(self, caller: Caller, map_id: str) -> DatasetMap:
-        """Return a map: how far it is."""
-        return to_wire(
-            await self._state.read(lambda connection: _require_map(connection, caller, map_id))
-        )
-
-    async def cancel(self, write: Write, map_id: str) -> DatasetMap:
-        """Stop a map; one that has ended stays as it is."""
-
-        def work(connection: Connection) -> DatasetMap:
-            row = _require_map(connection, write.caller, map_id)
-            if row.status in UNFINISHED:
-                status = status_once_stopped(connection, self._state, row)
-                rows.move(connection, row.id, status, at=self._now(), only_if=UNFINISHED)
-            return to_wire(_require_map(connection, write.caller, map_id))
-
-        cancelled = await self._writes.once(write, work)
-        self._wake()
-        return cancelled
 
     async def points(self, caller: Caller, map_id: str) -> MapPoints:
         """Return the points of a map."""
@@ -177,10 +158,10 @@ class DatasetMaps:
     @staticmethod
     def reader_of(connection: Connection, dataset_id: str) -> str | None:
         """Return what still reads a dataset, as ``DatasetService.register_reader`` asks."""
-        return "a map" if rows.has_unfinished(connection, dataset_id) else None
+        return "a map" if rows.MAPS.has_unfinished(connection, dataset_id) else None
 
     async def _ready(self, caller: Caller, map_id: str) -> Row[Any]:
-        row = await self._state.read(lambda connection: _require_map(connection, caller, map_id))
+        row = await self.find(caller, map_id)
         if row.status != "succeeded":
             raise errors.MapNotReadyError(
                 f"The map is {row.status}; its points are there once it has succeeded."
@@ -233,45 +214,6 @@ class DatasetMaps:
         of_decision = frame.filter(pl.col("decision_id") == decision)
         evaluation_rows = self._rows.indexes(manifest, partition="evaluation")
         return answered_outcomes(of_decision, evaluation_rows, indexes)
-
-    def _check_room(self, connection: Connection, account_id: str) -> None:
-        held_jobs.check_room(
-            connection,
-            dataset_maps,
-            account_id,
-            "maps",
-            most=self._max_queue,
-            most_of_account=self._max_queue_per_account,
-        )
-
-
-def to_wire(row: Row[Any]) -> DatasetMap:
-    """Return a map as the wire has it."""
-    error = None if row.error is None else _decode_error(row.error)
-    made = Made() if row.progress is None else decode_made(row.progress)
-    is_run = row.status in ("running", "cancelling")
-    return DatasetMap(
-        id=row.id,
-        object="dataset.map",
-        status=row.status,
-        dataset_id=row.dataset_id,
-        dataset_version=row.dataset_version,
-        model=row.model,
-        rows=row.rows,
-        points=row.points,
-        progress=made.told(row.points) if is_run else None,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        error=None if error is None else error.message,
-        error_code=None if error is None else error.code,
-    )
-
-
-def _require_map(connection: Connection, caller: Caller, map_id: str) -> Row[Any]:
-    row = rows.find_map(connection, map_id, caller.account_id)
-    if row is None:
-        raise errors.NotFoundError(f"There is no map {show(map_id)}; look at GET /v1/maps.")
-    return row
 
 
 def _check_evaluation(evaluation: Row[Any], row: Row[Any]) -> None:

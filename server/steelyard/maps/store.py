@@ -1,32 +1,23 @@
-"""Rows of maps.
-
-A map that is computed belongs to one opening of the state, its runner; only the runner writes
-progress, and only while the generation is the one it claimed.
-"""
+"""Rows of maps."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, delete, select, update
 
 from steelyard.accounts.store_owner import sweep_owned
-from steelyard.jobs import store as jobs
-from steelyard.jobs.store import UNFINISHED, PendingJob
+from steelyard.job_frame.store import JobStore
+from steelyard.jobs.store import UNFINISHED
 from steelyard.maps.progress import decode_made
 from steelyard.maps.tables import dataset_maps
-from steelyard.operations import held_jobs
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
-from steelyard.storage.pages import RowPage, newest_first
 
-_KIND = "map"
-
-
-def find_map(connection: Connection, map_id: str, account_id: str | None = None) -> Row[Any] | None:
-    """Return a map; ``None`` when there is none, or it is not the account's."""
-    return held_jobs.find_job(connection, dataset_maps, map_id, account_id)
+#: The maps of every account.
+MAPS = JobStore(
+    table=dataset_maps, kind="map", noun="map", plural="maps", path="/v1/maps", is_priced=False
+)
 
 
 def find_of(
@@ -40,35 +31,6 @@ def find_of(
         table.model_sha256 == model_sha256,
     )
     return connection.execute(select(dataset_maps).where(*wanted)).first()
-
-
-def page_of_maps(
-    connection: Connection,
-    account_id: str,
-    *,
-    dataset_id: str | None,
-    limit: int,
-    cursor: str | None,
-) -> RowPage:
-    """Return a page of an account's maps, the newest first."""
-    where: list[ColumnElement[bool]] = []
-    if dataset_id is not None:
-        where.append(dataset_maps.c.dataset_id == dataset_id)
-    return newest_first(
-        connection,
-        dataset_maps,
-        owned=dataset_maps.c.account_id == account_id,
-        where=where,
-        limit=limit,
-        cursor=cursor,
-    )
-
-
-def insert_map(connection: Connection, values: dict[str, Any]) -> None:
-    """Add a map that waits."""
-    connection.execute(
-        insert(dataset_maps), {"status": "queued", "generation": 1, "attempt": 1, **values}
-    )
 
 
 def requeue(connection: Connection, row: Row[Any], *, at: float) -> None:
@@ -86,56 +48,6 @@ def requeue(connection: Connection, row: Row[Any], *, at: float) -> None:
             updated_at=at,
         )
     )
-
-
-def has_unfinished(connection: Connection, dataset_id: str | None = None) -> bool:
-    """Return whether there is a map that has not ended, of any dataset or of one."""
-    return jobs.has_unfinished(connection, dataset_maps, dataset_id)
-
-
-def move(
-    connection: Connection,
-    job_id: str,
-    status: str,
-    *,
-    at: float,
-    only_if: Sequence[str],
-    **values: Any,
-) -> bool:
-    """Move a map to another status; returns whether it was in one of those."""
-    return jobs.move(
-        connection, dataset_maps, job_id, status, at=at, only_if=only_if, kind=_KIND, **values
-    )
-
-
-def save_progress(connection: Connection, job: PendingJob, progress: bytes, *, at: float) -> bool:
-    """Write how far a map is; returns whether the run still counted."""
-    return jobs.set_of_run(
-        connection,
-        dataset_maps,
-        job,
-        statuses=("running", "cancelling"),
-        progress=progress,
-        updated_at=at,
-        attempt=1,
-    )
-
-
-def finish_run(connection: Connection, job: PendingJob, result_sha256: str, *, at: float) -> bool:
-    """Write which file has the points; returns whether the run still counted."""
-    is_ours = jobs.set_of_run(
-        connection,
-        dataset_maps,
-        job,
-        statuses=("running",),
-        status="succeeded",
-        result_sha256=result_sha256,
-        progress=None,
-        updated_at=at,
-    )
-    if is_ours:
-        jobs.publish_end(connection, _KIND, job.id, job.account_id, "succeeded")
-    return is_ours
 
 
 def erase_maps(connection: Connection, dataset_id: str) -> None:

@@ -6,6 +6,7 @@ from functools import partial
 
 from steelyard import errors
 from steelyard.http.routing import Access, Route
+from steelyard.job_frame.routes import KEYED_ERRORS, job_routes
 from steelyard.ledger.max_price import priced
 from steelyard.prompt_tuning.service import PromptTunings
 from steelyard.prompt_tuning.wire import (
@@ -18,13 +19,22 @@ from steelyard.prompt_tuning.wire import (
 from steelyard.serving.routes import UNCALLABLE
 
 _route = partial(Route, access=Access.KEYED, tags=("prompt tuning",))
-_KEYED = (
-    errors.NotFoundError,
-    errors.IdempotencyConflictError,
-    errors.IdempotencyResponseExpiredError,
-)
 _JOBS = "/v1/prompt-tuning/jobs"
 _JOB = f"{_JOBS}/{{prompt_tuning_job}}"
+_ROUTES = job_routes(
+    PromptTunings,
+    _JOBS,
+    "prompt_tuning_job",
+    tag="prompt tuning",
+    job=PromptTuningJob,
+    page=PromptTuningPage,
+    query=PromptTuningQuery,
+    summaries=(
+        "Page the account's prompt-tuning jobs, the newest first.",
+        "Return a job: how far it is, and what it proved.",
+        "Stop a job; nothing is charged.",
+    ),
+)
 
 ROUTES = (
     _route(
@@ -36,7 +46,7 @@ ROUTES = (
         read=priced(CreatePromptTuning),
         response=PromptTuningJob,
         errors=(
-            *_KEYED,
+            *KEYED_ERRORS,
             *UNCALLABLE,
             errors.DatasetArchivedError,
             errors.DatasetDeletedError,
@@ -55,24 +65,8 @@ ROUTES = (
             errors.QueueFullError,
         ),
     ),
-    _route(
-        method="GET",
-        path=_JOBS,
-        use=lambda call: call.service(PromptTunings).page(call.caller, call.query),
-        summary="Page the account's prompt-tuning jobs, the newest first.",
-        query=PromptTuningQuery,
-        response=PromptTuningPage,
-    ),
-    _route(
-        method="GET",
-        path=_JOB,
-        use=lambda call: call.service(PromptTunings).get(
-            call.caller, call.path["prompt_tuning_job"]
-        ),
-        summary="Return a job: how far it is, and what it proved.",
-        response=PromptTuningJob,
-        errors=(errors.NotFoundError,),
-    ),
+    _ROUTES.page,
+    _ROUTES.get,
     _route(
         method="PATCH",
         path=_JOB,
@@ -82,16 +76,7 @@ ROUTES = (
         summary="Dismiss the label issues of a job, or take that back; its result keeps them.",
         request=ChangePromptTuning,
         response=PromptTuningJob,
-        errors=(*_KEYED, errors.TuningNotSucceededError),
+        errors=(*KEYED_ERRORS, errors.TuningNotSucceededError),
     ),
-    _route(
-        method="POST",
-        path=f"{_JOB}/cancel",
-        use=lambda call: call.service(PromptTunings).cancel(
-            call.write, call.path["prompt_tuning_job"]
-        ),
-        summary="Stop a job; nothing is charged.",
-        response=PromptTuningJob,
-        errors=_KEYED,
-    ),
+    _ROUTES.cancel,
 )

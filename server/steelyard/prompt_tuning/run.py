@@ -64,7 +64,7 @@ class PromptTuningRuns(TableWork):
 
     name: ClassVar[str] = PROMPT_TUNING
     table: ClassVar[Table] = prompt_tunings
-    move = staticmethod(rows.move)
+    move = staticmethod(rows.JOBS.move)
 
     state: State
     datasets: DatasetService
@@ -178,7 +178,9 @@ class PromptTuningRun(Run):
     def _save(self, search: Search) -> None:
         encoded = msgspec.json.encode(search)
         is_ours = self._work.state.write_now(
-            lambda connection: rows.save_search(connection, self.job, encoded, at=self._work.now())
+            lambda connection: rows.JOBS.save(
+                connection, self.job, at=self._work.now(), search=encoded
+            )
         )
         if not is_ours:
             raise LostRunError
@@ -186,12 +188,12 @@ class PromptTuningRun(Run):
     def _finish(self, row: Row[Any], result: TuningResult) -> None:
         def end(connection: Connection) -> bool:
             is_charged = result.verdict == "improved" or rows.is_rerun(connection, row)
-            return rows.finish_run(
+            return rows.JOBS.finish(
                 connection,
                 self.job,
-                msgspec.json.encode(result),
-                is_charged=is_charged,
                 at=self._work.now(),
+                is_charged=is_charged,
+                result=msgspec.json.encode(result),
             )
 
         if not self._work.state.write_now(end):

@@ -31,8 +31,8 @@ from steelyard.decisions.tokens import count_input_tokens
 from steelyard.evaluations.models import EvaluatedModel, EvaluatedModels
 from steelyard.house import House
 from steelyard.ids import new_id
+from steelyard.job_frame.queue import JobQueue
 from steelyard.jobs.failures import Failure
-from steelyard.jobs.store import UNFINISHED, status_once_stopped
 from steelyard.ledger.max_price import check_price
 from steelyard.ledger.money import to_usd
 from steelyard.operations import held_jobs
@@ -42,14 +42,12 @@ from steelyard.operations.write import Write
 from steelyard.prompt_tuning import store as rows
 from steelyard.prompt_tuning.reading import read_decision, rows_asking
 from steelyard.prompt_tuning.search_state import decode_search, progress_of
-from steelyard.prompt_tuning.tables import prompt_tunings
 from steelyard.prompt_tuning.wire import (
     ChangePromptTuning,
     CreatePromptTuning,
     Effort,
     PromptTuningJob,
     PromptTuningPage,
-    PromptTuningQuery,
     TuningResult,
 )
 from steelyard.serving.registry import HostedModel
@@ -90,8 +88,11 @@ _decode_result = decoder_of(TuningResult).decode
 _decode_error = decoder_of(Failure).decode
 
 
-class PromptTunings:
+class PromptTunings(JobQueue[PromptTuningJob, PromptTuningPage]):
     """The prompt-tuning jobs of every account."""
+
+    jobs = rows.JOBS
+    page_type = PromptTuningPage
 
     def __init__(
         self,
@@ -100,13 +101,10 @@ class PromptTunings:
         models: EvaluatedModels,
         default: HostedModel,
     ) -> None:
-        self._state, self._writes, self._datasets = house.state, house.writes, datasets
+        super().__init__(house)
+        self._datasets = datasets
         self._models, self._counter = models, default.decide.tokenizer
         self._default_model = default.name
-        self._accounts_enabled = house.has_accounts
-        self._max_queue = house.settings.job_queue
-        self._max_queue_per_account = house.settings.job_queue_per_account
-        self._wake, self._now = house.wake, house.now
 
     async def create(self, write: Write, request: CreatePromptTuning) -> PromptTuningJob:
         """Ask for a decision's wording to be tuned; the price is held, in one transaction."""
@@ -129,7 +127,7 @@ class PromptTunings:
             self._models.require_ready(connection, caller.account_id, [model.id])
             check_price(price_nano, request.max_price_usd, "The prompt tuning")
             held_jobs.lock_account(connection, caller.account_id)
-            self._check_room(connection, caller.account_id)
+            self.check_room(connection, caller.account_id)
             if self._accounts_enabled:
                 require_credit(connection, caller.account_id, price_nano, "The prompt tuning")
             now = self._now()
@@ -148,43 +146,36 @@ class PromptTunings:
                 "effort": request.effort,
                 "price_nano": price_nano,
             }
-            held_jobs.insert_job(
-                connection,
-                prompt_tunings,
-                values,
-                key_id=caller.key_id,
-                route=write.route,
-                what="prompt tuning",
-            )
+            self.jobs.add(connection, values, key_id=caller.key_id, route=write.route)
             mark_dataset_used(connection, at.dataset_id, now)
-            return to_wire(require_job(connection, caller, values["id"]))
+            return self.to_wire(self.jobs.require(connection, caller, str(values["id"])))
 
-        job = await self._writes.once(write, work, window_s=SECONDS_A_DAY)
-        self._wake()
-        return job
+        return await self.queue(write, work, window_s=SECONDS_A_DAY)
 
-    async def page(self, caller: Caller, query: PromptTuningQuery) -> PromptTuningPage:
-        """Return a page of the account's jobs, the newest first."""
-        page = await self._state.read(
-            lambda connection: rows.page_of_jobs(
-                connection,
-                caller.account_id,
-                statuses=query.status,
-                dataset_id=query.dataset_id,
-                limit=query.limit,
-                cursor=query.cursor,
-            )
-        )
-        return PromptTuningPage(
-            data=[to_wire(row) for row in page.rows],
-            has_more=page.next_cursor is not None,
-            next_cursor=page.next_cursor,
-        )
-
-    async def get(self, caller: Caller, job_id: str) -> PromptTuningJob:
-        """Return a job."""
-        return to_wire(
-            await self._state.read(lambda connection: require_job(connection, caller, job_id))
+    @staticmethod
+    def to_wire(row: Row[Any]) -> PromptTuningJob:
+        """Return a job as the wire has it."""
+        search = None if row.search is None else decode_search(row.search)
+        error = None if row.error is None else _decode_error(row.error)
+        is_run = row.status in ("running", "cancelling")
+        return PromptTuningJob(
+            id=row.id,
+            object="prompt_tuning.job",
+            status=row.status,
+            dataset_id=row.dataset_id,
+            dataset_version=row.dataset_version,
+            model=row.model,
+            decision=row.decision,
+            effort=row.effort,
+            price_usd=to_usd(row.price_nano),
+            charge=row.charge,
+            progress=progress_of(search, row.effort) if is_run else None,
+            result=None if row.result is None else _decode_result(row.result),
+            error=None if error is None else error.message,
+            error_code=None if error is None else error.code,
+            created_at=row.created_at,
+            updated_at=row.updated_at,
+            label_issues_dismissed_at=row.dismissed_at,
         )
 
     async def change(
@@ -193,7 +184,7 @@ class PromptTunings:
         """Dismiss what a job doubts of labels, or take that back."""
 
         def work(connection: Connection) -> PromptTuningJob:
-            row = require_job(connection, write.caller, job_id)
+            row = self.jobs.require(connection, write.caller, job_id)
             if row.status != "succeeded":
                 raise errors.TuningNotSucceededError(
                     f"The prompt tuning is {row.status}; only one that succeeded has label issues."
@@ -202,7 +193,7 @@ class PromptTunings:
                 at = self._now()
                 dismissed_at = at if request.label_issues_dismissed else None
                 only_if = ("succeeded",)
-                rows.move(
+                self.jobs.move(
                     connection,
                     row.id,
                     "succeeded",
@@ -210,28 +201,14 @@ class PromptTunings:
                     only_if=only_if,
                     dismissed_at=dismissed_at,
                 )
-            return to_wire(require_job(connection, write.caller, job_id))
+            return self.to_wire(self.jobs.require(connection, write.caller, job_id))
 
         return await self._writes.once(write, work)
-
-    async def cancel(self, write: Write, job_id: str) -> PromptTuningJob:
-        """Stop a job and free what it holds; one that has ended stays as it is."""
-
-        def work(connection: Connection) -> PromptTuningJob:
-            row = require_job(connection, write.caller, job_id)
-            if row.status in UNFINISHED:
-                status = status_once_stopped(connection, self._state, row)
-                rows.move(connection, row.id, status, at=self._now(), only_if=UNFINISHED)
-            return to_wire(require_job(connection, write.caller, job_id))
-
-        cancelled = await self._writes.once(write, work)
-        self._wake()
-        return cancelled
 
     @staticmethod
     def reader_of(connection: Connection, dataset_id: str) -> str | None:
         """Return what still reads a dataset, as ``DatasetService.register_reader`` asks."""
-        return "a prompt-tuning job" if rows.has_unfinished(connection, dataset_id) else None
+        return "a prompt-tuning job" if rows.JOBS.has_unfinished(connection, dataset_id) else None
 
     @staticmethod
     def doubts_on(connection: Connection, dataset_id: str) -> list[Doubt]:
@@ -265,16 +242,6 @@ class PromptTunings:
         each = count_input_tokens(self._counter, "", [decision])
         return len(asked) * each + sum(map(self._counter.count, asked.contexts))
 
-    def _check_room(self, connection: Connection, account_id: str) -> None:
-        held_jobs.check_room(
-            connection,
-            prompt_tunings,
-            account_id,
-            "prompt-tuning jobs",
-            most=self._max_queue,
-            most_of_account=self._max_queue_per_account,
-        )
-
 
 def _choose(definitions: Iterable[Definition], decision: str | None) -> DecisionReadiness:
     """Return the decision to tune, or refuse it."""
@@ -304,39 +271,3 @@ def _choose(definitions: Iterable[Definition], decision: str | None) -> Decision
         )
         raise refusal(message.format(show(decision), n=ready.rows, fewest=fewest))
     return ready
-
-
-def require_job(connection: Connection, caller: Caller, job_id: str) -> Row[Any]:
-    """Return a job of an account."""
-    row = rows.find_job(connection, job_id, caller.account_id)
-    if row is None:
-        raise errors.NotFoundError(
-            f"There is no prompt-tuning job {show(job_id)}; look at GET /v1/prompt-tuning/jobs."
-        )
-    return row
-
-
-def to_wire(row: Row[Any]) -> PromptTuningJob:
-    """Return a job as the wire has it."""
-    search = None if row.search is None else decode_search(row.search)
-    error = None if row.error is None else _decode_error(row.error)
-    is_run = row.status in ("running", "cancelling")
-    return PromptTuningJob(
-        id=row.id,
-        object="prompt_tuning.job",
-        status=row.status,
-        dataset_id=row.dataset_id,
-        dataset_version=row.dataset_version,
-        model=row.model,
-        decision=row.decision,
-        effort=row.effort,
-        price_usd=to_usd(row.price_nano),
-        charge=row.charge,
-        progress=progress_of(search, row.effort) if is_run else None,
-        result=None if row.result is None else _decode_result(row.result),
-        error=None if error is None else error.message,
-        error_code=None if error is None else error.code,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        label_issues_dismissed_at=row.dismissed_at,
-    )

@@ -1,0 +1,111 @@
+"""The use cases that all kinds of jobs have: queued within bounds, paged, read and stopped."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, Generic, TypeVar
+
+from msgspec import Struct
+from sqlalchemy import Connection, Row
+
+from steelyard.caller import Caller
+from steelyard.house import House
+from steelyard.job_frame.store import JobStore
+from steelyard.jobs.store import UNFINISHED, status_once_stopped
+from steelyard.operations import held_jobs
+from steelyard.operations.write import Write
+from steelyard.storage.pages import RowPage
+
+Job = TypeVar("Job", bound=Struct)
+Page = TypeVar("Page", bound=Struct)
+Answer = TypeVar("Answer")
+
+
+class JobQueue(Generic[Job, Page]):
+    """The jobs of one kind, of every account."""
+
+    #: Set by each kind.
+    jobs: ClassVar[JobStore]
+    page_type: ClassVar[Callable[..., Any]]
+
+    def __init__(self, house: House) -> None:
+        self._state, self._writes = house.state, house.writes
+        self._now, self._wake = house.now, house.wake
+        self._accounts_enabled = house.has_accounts
+        self._most = house.settings.job_queue
+        self._most_of_account = house.settings.job_queue_per_account
+
+    @staticmethod
+    @abstractmethod
+    def to_wire(row: Row[Any]) -> Job:
+        """Return a job as the wire has it."""
+
+    async def page(self, caller: Caller, query: Any) -> Page:
+        """Return a page of the account's jobs, the newest first."""
+        page = await self._state.read(
+            lambda connection: self.read_page(connection, caller.account_id, query)
+        )
+        answer: Page = self.page_type(
+            data=[self.to_wire(row) for row in page.rows],
+            has_more=page.next_cursor is not None,
+            next_cursor=page.next_cursor,
+        )
+        return answer
+
+    def read_page(self, connection: Connection, account_id: str, query: Any) -> RowPage:
+        """Return the rows of a page; a query has those filters that its kind knows."""
+        return self.jobs.page(
+            connection,
+            account_id,
+            statuses=getattr(query, "status", ()),
+            dataset_id=getattr(query, "dataset_id", None),
+            limit=query.limit,
+            cursor=query.cursor,
+        )
+
+    async def find(self, caller: Caller, job_id: str) -> Row[Any]:
+        """Return a job's row."""
+        return await self._state.read(
+            lambda connection: self.jobs.require(connection, caller, job_id)
+        )
+
+    async def get(self, caller: Caller, job_id: str) -> Job:
+        """Return a job: how far it is."""
+        return self.to_wire(await self.find(caller, job_id))
+
+    async def cancel(self, write: Write, job_id: str) -> Job:
+        """Stop a job and free what it holds; one that has ended stays as it is."""
+
+        def work(connection: Connection) -> Job:
+            row = self.jobs.require(connection, write.caller, job_id)
+            if row.status in UNFINISHED:
+                self.stop(connection, row)
+            return self.to_wire(self.jobs.require(connection, write.caller, job_id))
+
+        return await self.queue(write, work)
+
+    def stop(self, connection: Connection, row: Row[Any]) -> None:
+        """Stop a job that has not ended."""
+        status = status_once_stopped(connection, self._state, row)
+        self.jobs.move(connection, row.id, status, at=self._now(), only_if=UNFINISHED)
+
+    async def queue(
+        self, write: Write, work: Callable[[Connection], Answer], *, window_s: float = 3600.0
+    ) -> Answer:
+        """Run a write once for its key, and look for jobs once it is committed."""
+        answer = await self._writes.once(write, work, window_s=window_s)
+        self._wake()
+        return answer
+
+    def check_room(self, connection: Connection, account_id: str, n_new: int = 1) -> None:
+        """Refuse further jobs where as many as may be have not ended."""
+        if n_new > 0:
+            held_jobs.check_room(
+                connection,
+                self.jobs.table,
+                account_id,
+                self.jobs.plural,
+                most=self._most - n_new + 1,
+                most_of_account=self._most_of_account - n_new + 1,
+            )

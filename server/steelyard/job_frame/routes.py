@@ -1,0 +1,71 @@
+"""The routes that all kinds of jobs have."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from steelyard import errors
+from steelyard.http.routing import Access, Route
+from steelyard.job_frame.queue import JobQueue
+
+#: What may come of any write on a job.
+KEYED_ERRORS = (
+    errors.NotFoundError,
+    errors.IdempotencyConflictError,
+    errors.IdempotencyResponseExpiredError,
+)
+
+
+class JobRoutes(NamedTuple):
+    """The routes of one kind of job; each kind has a further one that queues them."""
+
+    page: Route
+    get: Route
+    cancel: Route
+
+
+def job_routes(
+    service: type[JobQueue[Any, Any]],
+    path: str,
+    name: str,
+    *,
+    tag: str,
+    job: type[Struct],
+    page: type[Struct],
+    query: type[Struct],
+    summaries: tuple[str, str, str],
+    readers: tuple[str, ...] = (),
+) -> JobRoutes:
+    """Return the routes of jobs below a path; ``name`` is what the path calls a job's id."""
+    route = partial(Route, access=Access.KEYED, tags=(tag,))
+    return JobRoutes(
+        route(
+            method="GET",
+            path=path,
+            use=lambda call: call.service(service).page(call.caller, call.query),
+            summary=summaries[0],
+            query=query,
+            response=page,
+            roles=readers,
+        ),
+        route(
+            method="GET",
+            path=f"{path}/{{{name}}}",
+            use=lambda call: call.service(service).get(call.caller, call.path[name]),
+            summary=summaries[1],
+            response=job,
+            errors=(errors.NotFoundError,),
+            roles=readers,
+        ),
+        route(
+            method="POST",
+            path=f"{path}/{{{name}}}/cancel",
+            use=lambda call: call.service(service).cancel(call.write, call.path[name]),
+            summary=summaries[2],
+            response=job,
+            errors=KEYED_ERRORS,
+        ),
+    )

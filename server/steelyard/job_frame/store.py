@@ -1,0 +1,193 @@
+"""The rows of one kind of job.
+
+A job that runs belongs to one opening of the state, its runner; only the runner writes progress, and
+only while the generation is the one that it claimed. The money of a job that has a price is held and
+settled in the transaction in which its status changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, Table, insert, select
+
+from steelyard.caller import Caller
+from steelyard.errors import NotFoundError
+from steelyard.jobs import store as jobs
+from steelyard.jobs.store import UNFINISHED, PendingJob
+from steelyard.operations import held_jobs
+from steelyard.storage.pages import RowPage, newest_first
+from steelyard.wire.violations import show
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStore:
+    """Reads and writes the jobs of a table, which has the columns of ``steelyard.jobs.store``."""
+
+    table: Table
+    #: What events call it, such as ``map``.
+    kind: str
+    #: What errors call one, and several.
+    noun: str
+    plural: str
+    #: The path that lists them.
+    path: str
+    #: Whether it has the columns of ``steelyard.operations.held_jobs``.
+    is_priced: bool = True
+
+    def find(
+        self, connection: Connection, job_id: str, account_id: str | None = None
+    ) -> Row[Any] | None:
+        """Return a job; ``None`` when there is none, or it is not the account's."""
+        return held_jobs.find_job(connection, self.table, job_id, account_id)
+
+    def require(self, connection: Connection, caller: Caller, job_id: str) -> Row[Any]:
+        """Return a job of an account."""
+        row = self.find(connection, job_id, caller.account_id)
+        if row is None:
+            raise NotFoundError(f"There is no {self.noun} {show(job_id)}; look at GET {self.path}.")
+        return row
+
+    def page(
+        self,
+        connection: Connection,
+        account_id: str,
+        *,
+        statuses: Sequence[str] = (),
+        dataset_id: str | None = None,
+        limit: int,
+        cursor: str | None,
+    ) -> RowPage:
+        """Return a page of an account's jobs, the newest first."""
+        where: list[ColumnElement[bool]] = []
+        if statuses:
+            where.append(self.table.c.status.in_(statuses))
+        if dataset_id is not None:
+            where.append(self.table.c.dataset_id == dataset_id)
+        return newest_first(
+            connection,
+            self.table,
+            owned=self.table.c.account_id == account_id,
+            where=where,
+            limit=limit,
+            cursor=cursor,
+        )
+
+    def has_unfinished(self, connection: Connection, dataset_id: str | None = None) -> bool:
+        """Return whether there is a job that has not ended, on any dataset or on one."""
+        return jobs.has_unfinished(connection, self.table, dataset_id)
+
+    def unfinished_of_account(
+        self, connection: Connection, account_id: str
+    ) -> list[tuple[str, str]]:
+        """Return the jobs of an account that have not ended, and the model of each."""
+        table = self.table.c
+        unfinished = select(table.id, table.model_id).where(
+            table.account_id == account_id, table.status.in_(UNFINISHED)
+        )
+        return [(row.id, row.model_id) for row in connection.execute(unfinished)]
+
+    def add(
+        self,
+        connection: Connection,
+        values: dict[str, Any],
+        *,
+        key_id: str | None = None,
+        route: str = "",
+    ) -> None:
+        """Add a job that waits, and hold its price."""
+        if self.is_priced:
+            held_jobs.insert_job(
+                connection,
+                self.table,
+                values,
+                key_id=key_id,
+                route=route,
+                what=self.kind.replace("_", " "),
+            )
+        else:
+            queued = {"status": "queued", "generation": 1, "attempt": 1}
+            connection.execute(insert(self.table), {**queued, **values})
+
+    def move(
+        self,
+        connection: Connection,
+        job_id: str,
+        status: str,
+        *,
+        at: float,
+        only_if: Sequence[str],
+        **values: Any,
+    ) -> bool:
+        """Move a job to another status, and free its money where it fails or is cancelled."""
+        move = held_jobs.move if self.is_priced else jobs.move
+        return move(
+            connection,
+            self.table,
+            job_id,
+            status,
+            at=at,
+            only_if=only_if,
+            kind=self.kind,
+            **values,
+        )
+
+    def save(self, connection: Connection, job: PendingJob, *, at: float, **values: Any) -> bool:
+        """Write how far a job is; returns whether the run still counted."""
+        return jobs.set_of_run(
+            connection,
+            self.table,
+            job,
+            statuses=("running", "cancelling"),
+            updated_at=at,
+            attempt=1,
+            **values,
+        )
+
+    def end(
+        self,
+        connection: Connection,
+        job: PendingJob,
+        *,
+        at: float,
+        is_charged: bool = True,
+        status: str = "succeeded",
+        **values: Any,
+    ) -> bool:
+        """Write what a job made, and charge for it or free its money, without publishing it.
+
+        Returns whether the run still counted.
+        """
+        is_ours = jobs.set_of_run(
+            connection,
+            self.table,
+            job,
+            statuses=("running",),
+            status=status,
+            updated_at=at,
+            **values,
+        )
+        if is_ours and self.is_priced:
+            held_jobs.settle(connection, self.table, job.id, is_charged=is_charged, at=at)
+        return is_ours
+
+    def finish(
+        self,
+        connection: Connection,
+        job: PendingJob,
+        *,
+        at: float,
+        is_charged: bool = True,
+        **values: Any,
+    ) -> bool:
+        """Write and publish what a job made; returns whether the run still counted."""
+        is_ours = self.end(connection, job, at=at, is_charged=is_charged, **values)
+        if is_ours:
+            self.publish_success(connection, job)
+        return is_ours
+
+    def publish_success(self, connection: Connection, job: PendingJob) -> None:
+        """Publish that a job succeeded."""
+        jobs.publish_end(connection, self.kind, job.id, job.account_id, "succeeded")
