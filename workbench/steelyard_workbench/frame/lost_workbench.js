@@ -69,7 +69,7 @@ const showLost = () => {
   bar.setAttribute("role", "alert");
   bar.style.cssText = STYLE;
   const text = document.createElement("span");
-  text.textContent = "The workbench does not answer. What you typed is still here; it is waited for.";
+  text.textContent = "The workbench does not answer. What you typed is still here.";
   const button = document.createElement("button");
   button.type = "button";
   button.style.cssText = BUTTON;
@@ -77,14 +77,18 @@ const showLost = () => {
   button.addEventListener("click", () => { keep(); location.reload(); });
   bar.append(text, button);
   document.body.append(bar);
-  const timer = setInterval(async () => {
+  // Any of its scripts: the page itself would be drawn for nobody at each look.
+  const script = document.querySelector("script[src]");
+  const look = async () => {
     try {
-      const answer = await fetch(location.href, { cache: "no-store" });
-      if (!answer.ok) return;
-    } catch { return; }
-    clearInterval(timer);
-    text.textContent = "The workbench is back. Reload to go on; what you typed comes with you.";
-  }, LOOK_MS);
+      // Whatever it answers, it is there.
+      await fetch(script ? script.src : location.href, { cache: "no-store", method: "HEAD" });
+      text.textContent = "The workbench is back. Reload to go on; what you typed comes with you.";
+      return;
+    } catch { /* not yet */ }
+    setTimeout(look, LOOK_MS);
+  };
+  setTimeout(look, LOOK_MS);
 };
 
 export function render({ model }) {
