@@ -2,30 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import param
 
 from steelyard_workbench.components.unseen import Unseen
-
-_SEND = """
-export function render({ model }) {
-  const mark = document.createElement("span");
-  mark.hidden = true;
-  const send = async () => {
-    if (!model.asked.length) return;
-    const [ticket, reloads] = model.asked;
-    let answer = null;
-    try {
-      answer = await fetch(new URL("session", location.href), {
-        method: "POST", headers: { "X-Steelyard-Console": "1" }, body: ticket,
-      });
-    } catch { /* told below */ }
-    if (answer && answer.ok && reloads) location.reload();
-    else model.send_msg({ is_kept: Boolean(answer && answer.ok) });
-  };
-  model.on("asked", send);
-  return mark;
-}
-"""
 
 
 class BrowserSession(Unseen):
@@ -34,4 +15,4 @@ class BrowserSession(Unseen):
     # One value: what is set apart need not come to the browser in that order.
     asked = param.List(default=[], doc="A ticket, and whether to load the page again after it.")
 
-    _esm = _SEND
+    _esm = Path(__file__).with_suffix(".js")

@@ -2,49 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from steelyard_workbench.components.unseen import Unseen
-
-# The dialog takes the focus when it opens, and its fields are drawn later, each in a shadow of its own.
-_FOCUS = """
-const FIELD = "textarea:not([aria-hidden]), input:not([type]), input[type=text]";
-const MOST_FRAMES = 300;
-
-const find = (root) => {
-  for (const one of root.querySelectorAll("*")) {
-    if (one.matches(FIELD) && one.offsetParent && !one.disabled) return one;
-    const found = one.shadowRoot && find(one.shadowRoot);
-    if (found) return found;
-  }
-  return null;
-};
-
-const dialogOf = (element) => {
-  let at = element;
-  while (at) {
-    const dialog = at.closest(".MuiDialog-root");
-    if (dialog) return dialog;
-    at = at.getRootNode().host;
-  }
-  return null;
-};
-
-export function render() {
-  const mark = document.createElement("span");
-  mark.hidden = true;
-  let frames = 0;
-  const look = () => {
-    const dialog = mark.isConnected && dialogOf(mark);
-    const field = dialog && find(dialog);
-    if (field) field.focus();
-    else if (frames++ < MOST_FRAMES) requestAnimationFrame(look);
-  };
-  requestAnimationFrame(look);
-  return mark;
-}
-"""
 
 
 class FirstField(Unseen):
     """Moves the focus into the first field of the dialog that it stands in."""
 
-    _esm = _FOCUS
+    _esm = Path(__file__).with_suffix(".js")

@@ -2,26 +2,9 @@
 
 from __future__ import annotations
 
-from steelyard_workbench.components.unseen import Unseen
+from pathlib import Path
 
-_HEAR = """
-const NAME = "panel.models.esm.ReactComponent";
-const component = window.Bokeh?.Models.get(NAME)?.prototype;
-if (component && !Object.hasOwn(component, "steelyard_hears")) {
-  component.steelyard_hears = true;
-  const { watch } = component;
-  // A hook of React, and nothing else, forces; what it is told anew and knows draws nothing.
-  component.watch = function (view, prop, told, force = false) {
-    watch.call(this, view, prop, told, force);
-    if (force && !this.events.includes(prop)) told();
-  };
-}
-export function render() {
-  const mark = document.createElement("span");
-  mark.hidden = true;
-  return mark;
-}
-"""
+from steelyard_workbench.components.unseen import Unseen
 
 
 class HeardChanges(Unseen):
@@ -31,4 +14,4 @@ class HeardChanges(Unseen):
     screen: what changes between, under load as much as a tenth of a second, was never shown.
     """
 
-    _esm = _HEAR
+    _esm = Path(__file__).with_suffix(".js")

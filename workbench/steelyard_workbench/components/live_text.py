@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import param
 from panel.custom import JSComponent
-
-# The element stays and only its text changes: screen readers read a change, not a new element.
-_REGION = """
-export function render({ model }) {
-  const region = document.createElement("div");
-  region.setAttribute("role", "status");
-  region.setAttribute("aria-live", "polite");
-  region.style.fontSize = "0.857rem";
-  region.style.minHeight = "1.3em";
-  const tell = () => { region.textContent = model.text; };
-  model.on("text", tell);
-  tell();
-  return region;
-}
-"""
 
 
 class LiveText(JSComponent):
@@ -34,7 +20,7 @@ class LiveText(JSComponent):
 
     text = param.String(default="")
 
-    _esm = _REGION
+    _esm = Path(__file__).with_suffix(".js")
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**{"sizing_mode": "stretch_width", "margin": (2, 10), **given})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import panel_material_ui as pmui
@@ -20,52 +21,6 @@ button:focus-visible {{ outline: 3px solid {FOCUS}; outline-offset: 1px; }}
 button:disabled {{ opacity: 0.6; cursor: default; }}
 """
 
-_DRAW = """
-export function render({ model }) {
-  const table = document.createElement("table");
-  table.className = "cards";
-  const cell = (line, kind, place) => {
-    const made = document.createElement(kind);
-    if (model.numbers.includes(place)) made.className = "number";
-    line.append(made);
-    return made;
-  };
-  const draw = () => {
-    table.replaceChildren();
-    table.setAttribute("aria-label", model.label);
-    const head = table.createTHead().insertRow();
-    model.columns.forEach((name, place) => {
-      const made = cell(head, "th", place);
-      made.scope = "col";
-      made.textContent = name;
-    });
-    const body = table.createTBody();
-    model.rows.forEach((texts, row) => {
-      const line = body.insertRow();
-      texts.forEach((text, place) => {
-        const made = cell(line, place ? "td" : "th", place);
-        if (place) {
-          made.dataset.label = model.columns[place];
-          made.textContent = text;
-          return;
-        }
-        made.scope = "row";
-        const button = document.createElement("button");
-        button.type = "button";
-        button.textContent = text;
-        button.title = model.opens;
-        button.disabled = model.disabled;
-        button.addEventListener("click", () => model.send_msg({ open: row }));
-        made.append(button);
-      });
-    });
-  };
-  for (const name of ["columns", "rows", "numbers", "label", "disabled"]) model.on(name, draw);
-  draw();
-  return table;
-}
-"""
-
 
 class MarkTable(JSComponent):
     """A table whose first column has a button in each line."""
@@ -77,7 +32,7 @@ class MarkTable(JSComponent):
     opens = param.String(default="")
     disabled = param.Boolean(default=False)
 
-    _esm = _DRAW
+    _esm = Path(__file__).with_suffix(".js")
     _stylesheets = [_STYLE]  # noqa: RUF012  Panel reads it from the class
 
     def __init__(self, open_: Callable[[int], None], **given: Any) -> None:

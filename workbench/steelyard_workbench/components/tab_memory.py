@@ -2,28 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import param
 
 from steelyard_workbench.components.unseen import Unseen
-
-_REMEMBER = """
-export function render({ model }) {
-  const mark = document.createElement("span");
-  mark.hidden = true;
-  const read = () => {
-    try { return sessionStorage.getItem(model.key) || ""; } catch { return ""; }
-  };
-  const stored = read();
-  if (stored && !model.text) model.text = stored;
-  model.on("text", () => {
-    try {
-      if (model.text) sessionStorage.setItem(model.key, model.text);
-      else sessionStorage.removeItem(model.key);
-    } catch { /* A browser without storage forgets. */ }
-  });
-  return mark;
-}
-"""
 
 
 class TabMemory(Unseen):
@@ -32,4 +15,4 @@ class TabMemory(Unseen):
     key = param.String(default="", doc="Its name in the storage.")
     text = param.String(default="", doc="What is remembered; empty forgets it.")
 
-    _esm = _REMEMBER
+    _esm = Path(__file__).with_suffix(".js")

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import param
 
 from steelyard_workbench.components.unseen import Unseen
-
-_WATCH = """
-export function render({ model }) {
-  const tell = () => { model.is_hidden = document.hidden; };
-  document.addEventListener("visibilitychange", tell);
-  model.on("remove", () => document.removeEventListener("visibilitychange", tell));
-  tell();
-  const mark = document.createElement("span");
-  mark.hidden = true;
-  return mark;
-}
-"""
 
 
 class Visibility(Unseen):
@@ -24,4 +14,4 @@ class Visibility(Unseen):
 
     is_hidden = param.Boolean(default=False)
 
-    _esm = _WATCH
+    _esm = Path(__file__).with_suffix(".js")

@@ -1,0 +1,18 @@
+export function render({ model }) {
+  const mark = document.createElement("span");
+  mark.hidden = true;
+  const send = async () => {
+    if (!model.asked.length) return;
+    const [ticket, reloads] = model.asked;
+    let answer = null;
+    try {
+      answer = await fetch(new URL("session", location.href), {
+        method: "POST", headers: { "X-Steelyard-Console": "1" }, body: ticket,
+      });
+    } catch { /* told below */ }
+    if (answer && answer.ok && reloads) location.reload();
+    else model.send_msg({ is_kept: Boolean(answer && answer.ok) });
+  };
+  model.on("asked", send);
+  return mark;
+}

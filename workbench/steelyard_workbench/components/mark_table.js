@@ -1,0 +1,43 @@
+export function render({ model }) {
+  const table = document.createElement("table");
+  table.className = "cards";
+  const cell = (line, kind, place) => {
+    const made = document.createElement(kind);
+    if (model.numbers.includes(place)) made.className = "number";
+    line.append(made);
+    return made;
+  };
+  const draw = () => {
+    table.replaceChildren();
+    table.setAttribute("aria-label", model.label);
+    const head = table.createTHead().insertRow();
+    model.columns.forEach((name, place) => {
+      const made = cell(head, "th", place);
+      made.scope = "col";
+      made.textContent = name;
+    });
+    const body = table.createTBody();
+    model.rows.forEach((texts, row) => {
+      const line = body.insertRow();
+      texts.forEach((text, place) => {
+        const made = cell(line, place ? "td" : "th", place);
+        if (place) {
+          made.dataset.label = model.columns[place];
+          made.textContent = text;
+          return;
+        }
+        made.scope = "row";
+        const button = document.createElement("button");
+        button.type = "button";
+        button.textContent = text;
+        button.title = model.opens;
+        button.disabled = model.disabled;
+        button.addEventListener("click", () => model.send_msg({ open: row }));
+        made.append(button);
+      });
+    });
+  };
+  for (const name of ["columns", "rows", "numbers", "label", "disabled"]) model.on(name, draw);
+  draw();
+  return table;
+}
