@@ -41,5 +41,5 @@ def calibrate(name: str, dataset_id: str, *, rows: int | None = None) -> Call[Ju
 
 
 def use_in_route(name: str, route: str = "auto") -> Call[Judge]:
-    """Let the shipped model and a judge decide on a route: ``POST /v1/judges/{judge}/route``."""
+    """Use a judge in a route, for what the shipped model is not sure of: ``POST /v1/judges/{judge}/route``."""
     return write(f"{_JUDGES}/{segment(name)}/route", Judge, {"route": route}, key=None)

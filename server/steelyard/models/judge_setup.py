@@ -126,7 +126,7 @@ class JudgeSetup:
         return await self._judge(name)
 
     async def use_in_route(self, name: str, request: RouteJudge) -> Judge:
-        """Let the shipped model decide what it is sure of on a route, and the judge the rest."""
+        """Use a judge in a route, for what the shipped model is not sure of."""
         await asyncio.to_thread(self._use_in_route, name, request.route)
         return await self._judge(name)
 

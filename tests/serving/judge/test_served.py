@@ -15,15 +15,8 @@ from msgspec import UNSET
 
 import steelyard
 from steelyard.client import Client, ClientOptions
-from steelyard.errors import (
-    EngineUnavailableError,
-    InvalidRequestError,
-    ModelUnavailableError,
-    NotFoundError,
-)
-from steelyard.serving.connected.checking import CASES
+from steelyard.errors import EngineUnavailableError
 from steelyard.serving.connected.declared import read_file, write_file
-from steelyard.serving.judge.catalogue import read_catalogue
 from steelyard.serving.judge.declaring import declare_judge
 from steelyard.serving.judge.process import MODULE
 from steelyard.settings import InvalidSettingError, read_settings
@@ -97,51 +90,6 @@ def test_kills_are_failures_that_a_caller_can_try_again(server, n_kills):
             client.result()
     assert not wrong
     assert set(answered) <= {"judge", "hashing"}
-
-
-@pytest.mark.timeout(600)
-def test_a_judge_is_set_up_through_the_server(server, monkeypatch):
-    judges = server.client.judges
-    name, folder = "smollm2-135m", server.home / "models"
-
-    def settled(step, *args):
-        step(*args)
-
-        def find():
-            [judge] = [judge for judge in judges.list().data if judge.name == name]
-            return judge if judge.task.status != "running" else None
-
-        wait_until(find, 4 * PATIENCE_S)
-        return find()
-
-    with pytest.raises(ModelUnavailableError, match="download it first"):
-        judges.connect(name)
-    with pytest.raises(NotFoundError, match="connect it first"):
-        judges.check(name)
-    folder.mkdir()
-    (folder / read_catalogue()[name].file).symlink_to(smollm2())
-    found = settled(judges.download, name)
-    assert (found.task.status, found.downloaded, found.connected) == ("succeeded", True, False)
-    assert judges.connect(name).connected
-    assert judges.use_in_route(name, "small").routes == ["small"]
-    with pytest.raises(InvalidRequestError, match="the name of a model"):
-        judges.use_in_route(name, "hashing")
-
-    monkeypatch.setattr("steelyard.serving.connected.checking.CASES", CASES[:1])
-    assert settled(judges.check, name).check.asked == 4
-    rows = [
-        {
-            "context": f"Invoice {number}.",
-            "decisions": [{"id": "paid", "kind": "binary", "question": "Is it paid?"}],
-            "targets": {"paid": {"yes": 1.0} if number % 2 else {"no": 1.0}},
-        }
-        for number in range(40)
-    ]
-    made = server.client.datasets.create("invoices", training=rows[:20], evaluation=rows[20:])
-    found = settled(judges.calibrate, name, made.id)
-    assert found.task.error is None
-    assert (found.calibration.fitted_on, found.calibration.held_out) == (20, 20)
-    assert found.calibrated == found.calibration.in_use
 
 
 def test_a_home_has_the_judge_and_its_route_once(tmp_path):

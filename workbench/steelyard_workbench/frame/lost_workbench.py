@@ -20,5 +20,5 @@ class LostWorkbench(Unseen):
 
 
 def tell_when_lost(document: Document) -> None:
-    """Let a page know that the connection to its workbench is gone."""
+    """Make a page hear that the connection to its workbench is gone."""
     document.js_on_event("connection_lost", CustomJS(code=_LOST))
