@@ -82,7 +82,9 @@ const showLost = () => {
   const look = async () => {
     try {
       // Whatever it answers, it is there.
-      await fetch(script ? script.src : location.href, { cache: "no-store", method: "HEAD" });
+      await fetch(script ? script.src : location.href, {
+        cache: "no-store", method: "HEAD", signal: AbortSignal.timeout(LOOK_MS),
+      });
       text.textContent = "The workbench is back. Reload to go on; what you typed comes with you.";
       return;
     } catch { /* not yet */ }
