@@ -13,6 +13,7 @@ import pytest
 
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import ContextTooLongError, EngineUnavailableError
+from steelyard.serving.connected.breaker import RemoteFailureError
 from steelyard.serving.connected.hosting import open_queue
 from steelyard.serving.connected.queue import Loop
 from steelyard.serving.judge import engine as engines
@@ -152,6 +153,23 @@ def test_a_process_that_ends_is_replaced(judge):
     os.kill(before, signal.SIGKILL)
     ask(queue, YES_NO)
     assert engine.pid not in {None, before}
+
+
+def test_a_connection_that_ends_is_replaced(judge, monkeypatch):
+    queue, engine = judge
+    send, paths = engine._send, []
+
+    async def lose_one(run, method, path, body=None):
+        paths.append(path)
+        if paths.count("/completion") == 1 and path == "/completion":
+            raise RemoteFailureError("The connection ended.")
+        return await send(run, method, path, body)
+
+    ask(queue, YES_NO)
+    before = engine.pid
+    monkeypatch.setattr(engine, "_send", lose_one)
+    ask(queue, YES_NO)
+    assert engine.pid == before
 
 
 def test_a_process_that_hangs_is_ended(judge, monkeypatch):

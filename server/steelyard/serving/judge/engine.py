@@ -47,6 +47,8 @@ _LOOK_S, HUNG_S, _IDLE_S = 1.0, 30.0, 900.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 60.0
 #: Seconds of a pause that a request waits; a longer one refuses it.
 _PATIENCE_S = 2.0
+#: Seconds that an unused connection stays open: the process closes one after five.
+_KEEP_OPEN_S = 2.0
 #: Stands for the user's message while the template is split around it.
 _MARK = "STEELYARD-MESSAGE"
 #: Tokens of a context that questions and template keep free.
@@ -186,7 +188,7 @@ class JudgeEngine:
         )
 
     async def _answered(self, ask: Callable[[_Run], Awaitable[_Answer]]) -> _Answer:
-        """Ask, and once more where the process ends meanwhile."""
+        """Ask, and once more where the process or the connection to it ends meanwhile."""
         async with self._places:
             self._n_running += 1
             self.used_at = time.monotonic()
@@ -195,8 +197,9 @@ class JudgeEngine:
                 try:
                     answer = await ask(run)
                 except RemoteFailureError as error:
-                    if error.answered is not None or await _still_runs(run.process):
+                    if error.answered is not None:
                         raise
+                    await _ends(run.process)
                     run = await self._running()
                     answer = await ask(run)
                 run.n_answers += 1
@@ -450,7 +453,9 @@ def _client(process: JudgeProcess) -> httpx.AsyncClient:
     import httpx  # noqa: PLC0415  slow to import
 
     return httpx.AsyncClient(
-        transport=httpx.AsyncHTTPTransport(uds=process.socket),
+        transport=httpx.AsyncHTTPTransport(
+            uds=process.socket, limits=httpx.Limits(keepalive_expiry=_KEEP_OPEN_S)
+        ),
         base_url="http://judge",
         headers={"Authorization": f"Bearer {process.key}", "Content-Type": "application/json"},
         timeout=None,  # noqa: S113  whoever asks has a bound
@@ -458,13 +463,12 @@ def _client(process: JudgeProcess) -> httpx.AsyncClient:
     )
 
 
-async def _still_runs(process: JudgeProcess) -> bool:
-    """Return whether a process goes on; one that ends closes its socket a moment before."""
+async def _ends(process: JudgeProcess) -> None:
+    """Wait a moment for a process that closed its socket; it may have closed one connection alone."""
     for _ in range(10):
         if not process.is_running:
-            return False
+            return
         await asyncio.sleep(0.05)
-    return True
 
 
 def _look_at(task: asyncio.Task[_Run]) -> None:
