@@ -24,7 +24,7 @@ PAGE = ROOT / "docs" / "contributors" / "architecture.md"
 ABOVE = ("cli", "embedded", "batch | mcp", "app", "triton | client")
 BETWEEN = {
     "trainer": ("evaluations", "training"),
-    "training": ("scoring",),
+    "training": ("serving",),
     "scoring": ("calibration", "decisions"),
     "calibration": (),
 }

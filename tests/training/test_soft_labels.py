@@ -37,7 +37,7 @@ def make_row(index, source="tickets", cold=True):
 
 
 class FakeTeacher:
-    """Says yes to questions with the word cold, no to others, and picks the first outcome."""
+    """Answers yes to questions with the word cold, no to others, and picks the first outcome."""
 
     def __init__(self):
         self.requests, self.written = [], []

@@ -355,7 +355,7 @@ class JudgeEngine:
 
     @asynccontextmanager
     async def _reading(self, run: _Run, context: str) -> AsyncIterator[NextToken]:
-        """Give what asks questions about a context, which is read once."""
+        """Return what asks questions about a context, which is read once."""
         slot = run.take_slot(context)
         try:
             tokens = await self._tokens(run, before_question(context))

@@ -324,7 +324,7 @@ async def _with_judge(file: Path, threads: int, **rest: Any) -> None:
 @click.option("--threads", default=0, help="CPU threads of the teacher; 0 for all.")
 @click.option("--seed", default=0, help="Of what is asked of which text.")
 def main(data: Path, file: Path, out: Path, decisions: int, threads: int, seed: int) -> None:
-    """Let a language model label texts of clear licences with many questions each."""
+    """Label texts of clear licences with a language model, by many questions each."""
     weights = msgspec.json.decode((data / "weights.json").read_bytes())
     rows = [
         row

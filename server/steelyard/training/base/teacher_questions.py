@@ -96,7 +96,7 @@ class QuestionPool:
 
 
 def own_questions(row: Row) -> Iterator[Question]:
-    """Give the labelled decisions of a row that are short enough to be asked."""
+    """Return the labelled decisions of a row that are short enough to be asked."""
     for decision in row.decisions:
         shares = row.targets.get(decision["id"])
         outcomes = decision["outcomes"]
