@@ -83,6 +83,20 @@ def test_list_and_show(ask, family):
     assert json.loads(ask("family", "show", "router", "--json").stdout)["id"] == "router"
 
 
+def test_a_bound_is_found_shown_and_removed(ask, family):
+    refused = ask("family", "bound", "router", "--error", "0.0001")
+    assert refused.exit_code == 1, refused.output
+    assert "more evaluation rows would certify it. Nothing is kept." in " ".join(
+        refused.output.split()
+    )
+    found = ask("family", "bound", "router", "--error", "0.2", "--confidence", "0.9")
+    assert found.exit_code == 0, found.output
+    assert "wrong in at most 0.2, with a confidence of 0.9; all others abstain" in found.output
+    assert "router@2: from a top probability" in ask("family", "show", "router").output
+    assert "has no bound" in ask("family", "bound", "router", "--remove").output
+    assert ask("family", "bound", "router").exit_code == 2
+
+
 def test_numbers_are_switched_and_kept_warm(ask, family):
     on = ask("family", "switch", "router@1", "on")
     assert on.exit_code == 0, on.output

@@ -94,6 +94,18 @@ CALLS = [
         {"enabled": True, "max_price_usd": "0.1", "served": "ft-ftj_2"},
     ),
     (
+        lambda c: c.families.bound("router", 0.02, served="ft-ftj_2"),
+        family(),
+        ("POST", "/v1/families/router/bound"),
+        {"error": 0.02, "confidence": 0.95, "served": "ft-ftj_2"},
+    ),
+    (
+        lambda c: c.families.remove_bound("router"),
+        family(),
+        ("DELETE", "/v1/families/router/bound"),
+        None,
+    ),
+    (
         lambda c: c.families.roll_back("router", "router@1", ["router@2"]),
         family(),
         ("POST", "/v1/families/router/rollback"),

@@ -60,6 +60,38 @@ def test_one_family_has_its_jobs_and_what_continuing_would_do(client, family):
     assert told["moved"]["from"] == "router@1"
 
 
+def test_a_bound_certifies_answers_or_they_abstain(client, family):
+    path = "/v1/families/router/bound"
+    refused = client.post(path, json={"error": 0.001})
+    assert_canonical_error(
+        refused, 409, "bound_not_certified", message="more evaluation rows would"
+    )
+    (detail,) = refused.json()["error"]["details"]
+    assert detail["missing_rows"] > 500
+    assert client.get("/v1/families/router").json()["bound"] is None
+
+    bound = client.post(path, json={"error": 0.2, "served": family["served"]["adapter"]}).json()[
+        "bound"
+    ]
+    assert (bound["error"], bound["confidence"], bound["model"]) == (0.2, 0.95, "router@2")
+    assert (bound["dataset_id"], bound["dataset_version"]) == (family["dataset_id"], 2)
+    assert bound["measured_error"] <= 0.2
+
+    def answer(**fields):
+        sent = client.post("/v1/decide", json=one_request(1, model="router", **fields))
+        return sent.json()["decisions"]["team"]
+
+    assert answer()["certified"] == {"error": 0.2, "confidence": 0.95}
+    assert answer(temperature=5)["certified"]
+    # Another question is not what it was found on.
+    (decision,) = one_request()["decisions"]
+    other = answer(decisions=[{**decision, "question": "Which team should not own this?"}])
+    assert other["action"] == "abstain"
+    assert "certified" not in other
+    assert client.delete(path).json()["bound"] is None
+    assert "certified" not in answer()
+
+
 def test_the_list_leaves_jobs_out(client, family):
     (listed,) = (one for one in client.get("/v1/families").json()["data"] if one["id"] == "router")
     assert "jobs" not in listed

@@ -17,7 +17,7 @@ from msgspec import UNSET
 from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.decisions.validation import read_request
-from steelyard.families.lineage.lineage import FamilyModel
+from steelyard.families.lineage.lineage import AnswerBound, FamilyModel
 from steelyard.families.tuned import TunedModels
 from steelyard.models.calls import TunedCall, TunedCalls
 from steelyard.scoring.protocol import Scorer
@@ -50,6 +50,7 @@ class Meaning:
     model: FamilyModel
     version: str | None = None
     artifact_sha256: str = "sha"
+    bound: AnswerBound | None = None
 
 
 @dataclass

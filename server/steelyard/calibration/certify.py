@@ -2,8 +2,8 @@
 
 Candidates, such as thresholds, are tested in an order that is fixed without their labels, and those
 that pass hold together with the confidence of a single test. Each is tested over contexts, since the
-decisions of one context stand or fall together: exactly where each context has one decision, and
-elsewhere as ``steelyard.calibration.intervals`` makes its intervals.
+decisions of one context stand or fall together: exactly where each context has one decision that
+is right or wrong, and elsewhere as ``steelyard.calibration.intervals`` makes its intervals.
 
 References
 ----------
@@ -83,7 +83,7 @@ def run_tests(
     bases = _sums(np.asarray(answered, np.float64), codes)
     total, n_parts = bases.sum(axis=0), (bases > 0).sum(axis=0)
     rates = np.divide(tops.sum(axis=0), total, out=np.ones(len(total)), where=total > 0)
-    if bases.max(initial=0) <= 1:
+    if bases.max(initial=0) <= 1 and np.isin(tops, (0, 1)).all():
         p_values = _chance(tops.sum(axis=0), total, error)
     else:
         drawn, unseen = weighed_totals(np.hstack([tops, bases]), n_resamples=_RESAMPLES)
@@ -113,12 +113,15 @@ def last_passed(tests: ErrorTests, starts: Collection[int], *, confidence: float
 def missing_rows(
     tests: ErrorTests, starts: Collection[int], *, n_rows: int, confidence: float
 ) -> int | None:
-    """Return how many more rows would let a start pass, were they answered alike.
+    """Return how many more rows would let a candidate pass by itself, were they answered alike.
 
-    ``None`` where each start is wrong as often as it may be, or more: no number of rows would.
+    ``None`` where each is wrong as often as it may be, or more: no number of rows would.
     """
     level = (1 - confidence) / len(starts)
-    growth = [_growth(tests, place, level) for place in starts if tests.rates[place] < tests.error]
+    growth = [
+        _growth(tests, place, level)
+        for place in np.flatnonzero((tests.rates < tests.error) & (tests.p_values > level))
+    ]
     if not growth or min(growth) > _MAX_GROWTH:
         return None
     return max(1, math.ceil((min(growth) - 1) * n_rows))
@@ -183,13 +186,20 @@ def _starts(
 ) -> frozenset[int]:
     """Return the candidates at which tests begin, chosen without labels.
 
-    One is where the probabilities themselves promise the clearest pass; since they may promise too
-    much, the others have fewer answers, down to what passes with hardly an error.
+    One is where the probabilities themselves promise the clearest pass, of those with enough answers
+    to pass at all. Since they may promise too much, the others have fewer answers, down to what
+    passes with hardly an error.
     """
     expected = np.cumsum(np.sort(1 - p_top))[counts - 1]
-    best = int(np.argmin(_chance(expected, counts.astype(np.float64), error)))
-    fewest = 1.5 * math.log((1 - confidence) / _STARTS) / math.log1p(-error)
-    wished = np.geomspace(min(fewest, counts[best]), counts[best], _STARTS)
+    promise = _chance(expected, counts.astype(np.float64), error)
+    fewest, fewest_of_several = (
+        spare * math.log((1 - confidence) / parts) / math.log1p(-error)
+        for spare, parts in ((1.2, 1), (1.5, _STARTS))
+    )
+    least = min(int(np.searchsorted(counts, fewest)), len(counts) - 1)
+    best = least + int(np.argmin(promise[least:]))
+    most = float(counts[best])
+    wished = np.geomspace(min(fewest_of_several, most), most, _STARTS)
     return frozenset(int(place) for place in np.searchsorted(counts[: best + 1], wished - 0.5))
 
 
@@ -203,7 +213,7 @@ def _sums(matrix: FloatArray, codes: NDArray[np.intp]) -> FloatArray:
     return np.stack([np.bincount(codes, column) for column in matrix.T], axis=1)
 
 
-def _growth(tests: ErrorTests, place: int, level: float) -> float:
+def _growth(tests: ErrorTests, place: np.intp, level: float) -> float:
     """Return how many times as many contexts would let a candidate pass, its rate staying."""
     rate, p_value = float(tests.rates[place]), float(tests.p_values[place])
     n = float(tests.n_contexts[place])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from steelyard.cli import distill
+from steelyard.cli import distill, family_bound
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.failures import REFUSED, is_problem, show_failure
 from steelyard.cli.job import show_job
@@ -85,6 +85,7 @@ def command() -> None:
 
 
 command.add_command(distill.command)
+command.add_command(family_bound.command)
 
 
 @command.command("list", epilog=_EPILOG)
@@ -397,6 +398,9 @@ def _show_family(family: Family) -> None:
     if family.models:
         click.echo()
         show_table([column.upper() for column in MODEL_COLUMNS], model_rows(family))
+    if family.bound is not None:
+        click.echo()
+        family_bound.show_bound(family)
     if family.jobs is not UNSET and family.jobs:
         click.echo()
         show_table(

@@ -140,6 +140,41 @@ def keep_warm(
     return write(f"{_path(family)}/keep-warm", Family, fields, key=None, guards=guards)
 
 
+def bound(
+    family: str,
+    error: float,
+    *,
+    confidence: float = 0.95,
+    served: str | UnsetType | None = UNSET,
+) -> Call[Family]:
+    """Certify that a family's answers above a threshold are wrong at most so often: ``POST …/bound``.
+
+    Every answer of the family then has ``certified``, or abstains.
+
+    Parameters
+    ----------
+    error : float
+        Share of certified answers that may be wrong, such as 0.02.
+    confidence : float, default 0.95
+        How often a bound that is found on rows like the held-out ones holds.
+    served : str, None or UNSET
+        As for ``switch``.
+
+    Raises
+    ------
+    BoundNotCertifiedError
+        When the held-out rows certify none; the message says how many more would.
+    """
+    fields = {"error": error, "confidence": confidence}
+    return write(f"{_path(family)}/bound", Family, fields, key=None, guards={"served": served})
+
+
+def remove_bound(family: str) -> Call[Family]:
+    """Remove a family's bound: ``DELETE /v1/families/{family}/bound``."""
+    key = new_or_checked_key(None)
+    return Call("DELETE", f"{_path(family)}/bound", Family, idempotency_key=key)
+
+
 def roll_back(
     family: str,
     to: str,

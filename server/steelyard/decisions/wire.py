@@ -188,6 +188,13 @@ class RouteEntry(Struct, frozen=True, kw_only=True):
     p_top: float
 
 
+class Certified(Struct, frozen=True, kw_only=True):
+    """How often answers with this mark are wrong at most, and with what confidence."""
+
+    error: float
+    confidence: float
+
+
 class DecisionResult(Struct, frozen=True, kw_only=True):
     """The answer to one decision; probabilities are in outcome order and sum to 1."""
 
@@ -208,6 +215,13 @@ class DecisionResult(Struct, frozen=True, kw_only=True):
             description="What a judge's probabilities were corrected by without labels: `opposite`, "
             "the same question asked the other way round; `own_opposite`, likewise in the judge's own "
             "words; `contextual`, its answers about texts that say nothing."
+        ),
+    ] = UNSET
+    certified: Annotated[
+        Certified | UnsetType,
+        Meta(
+            description="By a family with a bound: how often `top` is wrong at most among its answers "
+            "that have this. An answer without it abstains."
         ),
     ] = UNSET
 

@@ -101,6 +101,12 @@ class RollbackChangedError(ConflictError):
     code = "rollback_changed"
 
 
+class BoundNotCertifiedError(ConflictError):
+    """A bound that the held-out rows do not certify; ``details`` says how many more would."""
+
+    code = "bound_not_certified"
+
+
 class NoNewDataError(ConflictError):
     """A family that has no rows to continue on."""
 

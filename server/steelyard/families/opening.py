@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.datasets.service import DatasetService
+from steelyard.families.bounds import FamilyBounds
 from steelyard.families.fine_tuning.rows import TuningRows
 from steelyard.families.fine_tuning.service import FineTuneJobs
 from steelyard.families.lineage.fees import Tariff
@@ -84,4 +85,5 @@ def open_families(house: House) -> tuple[object, ...]:
         families.tick, name="steelyard-lineage", failure="Could not update the lineage of models"
     )
     fine_tunes = FineTuneJobs(house.state, lineages, house.writes, house.frames(FOLDER))
-    return writes, families, fine_tunes
+    bounds = FamilyBounds(lineages, writes, fine_tunes, datasets)
+    return writes, families, fine_tunes, bounds

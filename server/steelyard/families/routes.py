@@ -8,9 +8,11 @@ from __future__ import annotations
 import functools
 
 from steelyard import errors
+from steelyard.families.bounds import FamilyBounds
 from steelyard.families.fine_tune_wire import FineTuneEstimate, Job
 from steelyard.families.service import FamilyService
 from steelyard.families.wire import (
+    BoundFamily,
     Continue,
     ContinueFamily,
     ContinueQuery,
@@ -236,6 +238,31 @@ ROUTES = (
             *_LOAD_ERRORS,
             *_KEY_ERRORS,
         ),
+    ),
+    _route(
+        method="POST",
+        path="/v1/families/{family}/bound",
+        use=lambda call: call.service(FamilyBounds).put(call.write, call.path["family"], call.body),
+        summary="Certify that answers above a threshold are wrong at most so often; the rest abstain.",
+        request=BoundFamily,
+        response=Family,
+        errors=(
+            *_OF_FAMILY,
+            errors.BoundNotCertifiedError,
+            errors.DatasetDeletedError,
+            errors.FamilyEmptyError,
+            errors.NotMeasurableError,
+            errors.ServedChangedError,
+            *_KEY_ERRORS,
+        ),
+    ),
+    _route(
+        method="DELETE",
+        path="/v1/families/{family}/bound",
+        use=lambda call: call.service(FamilyBounds).remove(call.write, call.path["family"]),
+        summary="Remove a family's bound: its answers are neither certified nor abstain for it.",
+        response=Family,
+        errors=(*_OF_FAMILY, *_KEY_ERRORS),
     ),
     _route(
         method="GET",

@@ -183,6 +183,17 @@ class Rollback(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     served: Guard | UnsetType = UNSET
 
 
+class BoundFamily(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a family's answers may be wrong at most, and how surely; the rest abstain."""
+
+    error: Annotated[float, Meta(gt=0, lt=1, description="Such as 0.02: two answers of a hundred.")]
+    confidence: Annotated[
+        float,
+        Meta(ge=0.5, lt=1, description="How often a bound found on rows like these holds."),
+    ] = 0.95
+    served: Guard | UnsetType = UNSET
+
+
 class DeleteFamily(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Guards of a deletion; may be empty."""
 
@@ -338,6 +349,25 @@ class Continue(Struct, frozen=True, kw_only=True):
     ]
 
 
+class FamilyBound(Struct, frozen=True, kw_only=True):
+    """The top probability from which a family's answers are certified, and what it rests on."""
+
+    error: float
+    confidence: float
+    threshold: float
+    measured_error: Annotated[float, Meta(description="Of the held-out answers from there on.")]
+    answered: Annotated[float, Meta(description="Share of the held-out decisions from there on.")]
+    decisions: Annotated[int, Meta(description="Held-out decisions it rests on.")]
+    contexts: Annotated[int, Meta(description="Contexts of those that are answered.")]
+    model: Annotated[
+        str,
+        Meta(description="The number it holds for; while the family serves another, all abstain."),
+    ]
+    dataset_id: str
+    dataset_version: int
+    found_at: float
+
+
 class FamilyJob(Struct, frozen=True, kw_only=True):
     """A fine-tune of a family, and how it ended for the family."""
 
@@ -379,6 +409,7 @@ class Family(Framed, Struct, frozen=True, kw_only=True):
     keep_warm_stopped_at: float | None
     move: Move | None
     moved: Moved | None
+    bound: FamilyBound | None = None
     continue_: Continue | UnsetType | None = field(default=UNSET, name="continue")
     jobs: Annotated[list[FamilyJob] | UnsetType, Meta(description="Newest first.")] = UNSET
 

@@ -24,7 +24,7 @@ from steelyard.errors import (
     InvalidReferenceError,
     ModelUnavailableError,
 )
-from steelyard.families.lineage.lineage import FamilyModel
+from steelyard.families.lineage.lineage import AnswerBound, FamilyModel
 from steelyard.families.tuned import TunedModels, tuned_evaluation_key, without_base
 from steelyard.serving.decide import Prepared, unknown_model
 from steelyard.serving.registry import HostedModel, ModelRegistry, Scores
@@ -46,6 +46,11 @@ class Resolved(Protocol):
     @property
     def artifact_sha256(self) -> str:
         """Names its files."""
+        ...
+
+    @property
+    def bound(self) -> AnswerBound | None:
+        """What its answers are certified by, if anything."""
         ...
 
 
@@ -135,6 +140,11 @@ class TunedCall:
             if self._models.states().get(model.adapter) == "failed":
                 raise unloadable(model) from error
             raise
+        bound = self.resolved.bound
+        if bound is not None:
+            from steelyard.families.certifying import certify_answer  # noqa: PLC0415 - few have one
+
+            answer = certify_answer(answer, prepared.request, bound, model.adapter)
         return msgspec.structs.replace(
             answer, model=self.name, version=self.resolved.version or UNSET
         )

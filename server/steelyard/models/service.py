@@ -17,6 +17,7 @@ from steelyard.errors import (
 from steelyard.families.lineage.deletion import delete_model
 from steelyard.families.lineage.draft import LineageChange
 from steelyard.families.lineage.lineage import (
+    AnswerBound,
     Conditions,
     FamilyModel,
     Lineage,
@@ -50,6 +51,7 @@ class ResolvedModel:
     version: str | None
     model: FamilyModel
     artifact_sha256: str
+    bound: AnswerBound | None = None
 
 
 class FamilyModels:
@@ -146,8 +148,14 @@ class FamilyModels:
             raise ModelUnavailableError(
                 f"The files of {model.ref} are not here; call another model of {model.family}."
             )
+        bound = stored.lineage.families[model.family].bound
+        if "@" in name and bound is not None and bound.adapter != model.adapter:
+            bound = None  # it is of the family's name, and a number may be another model
         return ResolvedModel(
-            version=None if "@" in name else model.ref, model=model, artifact_sha256=artifact
+            version=None if "@" in name else model.ref,
+            model=model,
+            artifact_sha256=artifact,
+            bound=bound,
         )
 
     async def base_of(self, caller: Caller, name: str) -> str:

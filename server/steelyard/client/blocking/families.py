@@ -22,6 +22,8 @@ class Families(Resource):
     get = _method(calls.get)
     switch = _method(calls.switch)
     keep_warm = _method(calls.keep_warm)
+    bound = _method(calls.bound)
+    remove_bound = _method(calls.remove_bound)
     roll_back = _method(calls.roll_back)
     continue_ = _method(calls.continue_)
     estimate_continue = _method(calls.estimate_continue)

@@ -148,6 +148,20 @@ class FineTuneJobs:
             query.limit,
         )
 
+    async def held_out(self, caller: Caller, job_id: str) -> tuple[Records, RecordMeasures]:
+        """Return the held-out answers of the model that a fine-tune made, and what each measures."""
+        row = await self._state.read(
+            functools.partial(_find, account_id=caller.account_id, job_id=job_id)
+        )
+        if row.records_sha256 is None:
+            raise errors.NotMeasurableError(
+                f"The fine-tune {job_id} has no held-out records; add evaluation rows to its dataset "
+                "and continue the family."
+            )
+        method = rows.job_of(row).method
+        scored = await asyncio.to_thread(self._scored_of, row.records_sha256, method, "adapted")
+        return scored.records, scored.measures
+
     async def waiting(self, caller: Caller) -> Waiting:
         """Count the fine-tunes that wait, as the start of another one would."""
         lineage = (await self._lineages.read(caller.account_id)).lineage

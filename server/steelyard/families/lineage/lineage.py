@@ -20,7 +20,7 @@ from steelyard.families.fine_tune_wire import (
     JobSplit,
     ResolvedHyperparameters,
 )
-from steelyard.families.wire import Charge, JobOutcome, JobStatus, LoadState, OffReason
+from steelyard.families.wire import Charge, FamilyBound, JobOutcome, JobStatus, LoadState, OffReason
 from steelyard.settings import Settings
 from steelyard.wire.methods import Method
 
@@ -111,6 +111,17 @@ class SelfMove(Struct, frozen=True, kw_only=True):
     from_ref: str | None
 
 
+class AnswerBound(Struct, frozen=True, kw_only=True):
+    """From which top probability on a family's answers are certified, by one of its models.
+
+    ``wordings`` are the fingerprints of the decisions that it was found on.
+    """
+
+    shown: FamilyBound
+    adapter: str
+    wordings: frozenset[str]
+
+
 class TunedFamily(Struct, frozen=True, kw_only=True):
     """A family."""
 
@@ -129,6 +140,7 @@ class TunedFamily(Struct, frozen=True, kw_only=True):
     models: tuple[str, ...] = ()
     jobs: tuple[str, ...] = ()
     deleted_at: float | None = None
+    bound: AnswerBound | None = None
 
 
 class FineTune(Struct, frozen=True, kw_only=True):

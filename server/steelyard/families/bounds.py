@@ -1,0 +1,163 @@
+"""Bounds of families: found on the held-out answers of the model that one serves, kept, removed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec import to_builtins
+from sqlalchemy import Connection
+
+from steelyard.caller import Caller
+from steelyard.datasets.service import DatasetService
+from steelyard.errors import BoundNotCertifiedError, FamilyEmptyError
+from steelyard.families.fine_tuning.service import FineTuneJobs
+from steelyard.families.lineage.draft import LineageChange, LineageDraft
+from steelyard.families.lineage.lineage import (
+    AnswerBound,
+    Conditions,
+    FamilyModel,
+    FineTune,
+    Lineage,
+    latest_of,
+)
+from steelyard.families.lineage.references import check_served, find_family
+from steelyard.families.lineage_store import Applied, LineageStore
+from steelyard.families.lineage_writes import LineageWrites
+from steelyard.families.serializers import family_to_wire
+from steelyard.families.wire import BoundFamily, Family, FamilyBound
+from steelyard.operations.write import Write
+
+if TYPE_CHECKING:
+    from steelyard.calibration.certify import CertifiedThreshold
+
+
+class FamilyBounds:
+    """Finds and keeps the bounds of every account's families."""
+
+    def __init__(
+        self,
+        lineages: LineageStore,
+        writes: LineageWrites,
+        fine_tunes: FineTuneJobs,
+        datasets: DatasetService,
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._lineages = lineages
+        self._writes = writes
+        self._fine_tunes = fine_tunes
+        self._datasets = datasets
+        self._now = now
+
+    async def put(self, write: Write, name: str, request: BoundFamily) -> Family:
+        """Find the threshold from which answers are wrong at most so often, and keep it.
+
+        Raise ``BoundNotCertifiedError`` where the held-out rows certify none.
+        """
+        await self._writes.replay_known(write)
+        lineage = (await self._lineages.read(write.caller.account_id)).lineage
+        family = find_family(lineage, name)
+        check_served(family, request.served)
+        adapter = family.served
+        latest = latest_of(lineage, family) if adapter is None else lineage.models[adapter]
+        if latest is None:
+            raise FamilyEmptyError(
+                f"The family {name} has no model yet; find a bound once it has one."
+            )
+        bound = await self._find(write.caller, latest, lineage.jobs[latest.job_id], request)
+
+        def command(lineage: Lineage, conditions: Conditions) -> LineageChange:
+            draft = LineageDraft(lineage, conditions)
+            check_served(find_family(lineage, name), adapter)
+            draft.change_family(name, bound=bound)
+            return draft.done()
+
+        return await self._change(write, name, command)
+
+    async def remove(self, write: Write, name: str) -> Family:
+        """Remove a family's bound: its answers are no longer certified, and none abstains for it."""
+
+        def command(lineage: Lineage, conditions: Conditions) -> LineageChange:
+            draft = LineageDraft(lineage, conditions)
+            find_family(lineage, name)
+            draft.change_family(name, bound=None)
+            return draft.done()
+
+        return await self._change(write, name, command)
+
+    async def _find(
+        self, caller: Caller, model: FamilyModel, job: FineTune, request: BoundFamily
+    ) -> AnswerBound:
+        # Slow to load, and few ask for a bound.
+        from steelyard.calibration.certify import certify_threshold  # noqa: PLC0415
+
+        records, measures = await self._fine_tunes.held_out(caller, job.id)
+        is_counted = measures.counted[measures.right]
+        n = int(is_counted.sum())
+        if not n:
+            raise BoundNotCertifiedError(
+                f"{model.ref} has no held-out answers; add evaluation rows and continue the family."
+            )
+        found = await asyncio.to_thread(
+            certify_threshold,
+            measures.p_top[is_counted],
+            measures.values[measures.right][is_counted],
+            records.context_codes[is_counted],
+            error=request.error,
+            confidence=request.confidence,
+        )
+        if not found.holds:
+            n_rows = len(np.unique(records.context_codes[is_counted]))
+            raise _uncertified(model, found, request, n_rows)
+        at = await self._datasets.dataset_at(
+            caller, job.dataset_id, job.dataset_version, is_new_work=False
+        )
+        definitions = await asyncio.to_thread(self._datasets.definitions, at)
+        return AnswerBound(
+            shown=FamilyBound(
+                error=request.error,
+                confidence=request.confidence,
+                threshold=found.threshold,
+                measured_error=found.error,
+                answered=found.answered,
+                decisions=n,
+                contexts=found.n_contexts,
+                model=model.ref,
+                dataset_id=job.dataset_id,
+                dataset_version=job.dataset_version,
+                found_at=self._now(),
+            ),
+            adapter=model.adapter,
+            wordings=frozenset(one.fingerprint for one in definitions if one.evaluation),
+        )
+
+    async def _change(
+        self, write: Write, name: str, command: Callable[[Lineage, Conditions], LineageChange]
+    ) -> Family:
+        def tell(_: Connection, applied: Applied) -> Family:
+            family = applied.lineage.families[name]
+            return family_to_wire(applied.lineage, family, applied.conditions)
+
+        return await self._writes.once(write, command, tell)
+
+
+def _uncertified(
+    model: FamilyModel, found: CertifiedThreshold, request: BoundFamily, n_rows: int
+) -> BoundNotCertifiedError:
+    more = (
+        "While that is so, no number of rows would certify it; allow more errors, or train a better "
+        "model."
+        if found.missing_rows is None
+        else f"Answered alike, {found.missing_rows:,} more evaluation rows would certify it."
+    )
+    return BoundNotCertifiedError(
+        f"{n_rows:,} held-out rows cannot certify that answers of {model.ref} are wrong in at most "
+        f"{request.error:g} with a confidence of {request.confidence:g}. From a top probability of "
+        f"{found.threshold:.4f} on, {found.error:.4f} of {found.n_contexts:,} contexts' answers are "
+        f"wrong. {more}",
+        details=[{"missing_rows": found.missing_rows, "nearest": to_builtins(found)}],
+    )
