@@ -97,6 +97,24 @@ def test_a_bound_is_found_shown_and_removed(ask, family):
     assert ask("family", "bound", "router").exit_code == 2
 
 
+def test_a_dossier_has_what_is_stored_with_its_commands(ask, family, tmp_path):
+    output = str(tmp_path / "router")
+    written = ask("family", "dossier", "router", "--output", output)
+    assert written.exit_code == 0, written.output
+    dossier = json.loads((tmp_path / "router.json").read_text())
+    facts = {section["command"]: section["facts"] for section in dossier["sections"]}
+    assert facts["steelyard family show router --json"]["served"]["gate"]["passed"]
+    assert len(facts[f"steelyard dataset versions {family['dataset_id']} --json"]["data"]) == 2
+    details = [facts[command] for command in facts if "evaluate show" in command]
+    assert len(details) == 2
+    assert all("not available" not in entry for entry in facts.values()), facts
+    page = (tmp_path / "router.html").read_text()
+    assert "<code>steelyard family show router --json</code>" in page
+    assert "router@2" in page
+    assert ask("family", "dossier", "router", "--output", output).exit_code == 2
+    assert ask("family", "dossier", "nobody", "--output", output, "--force").exit_code == 2
+
+
 def test_numbers_are_switched_and_kept_warm(ask, family):
     on = ask("family", "switch", "router@1", "on")
     assert on.exit_code == 0, on.output

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from steelyard.cli import distill, family_bound
+from steelyard.cli import distill, family_bound, family_dossier
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.failures import REFUSED, is_problem, show_failure
 from steelyard.cli.job import show_job
@@ -86,6 +86,7 @@ def command() -> None:
 
 command.add_command(distill.command)
 command.add_command(family_bound.command)
+command.add_command(family_dossier.command)
 
 
 @command.command("list", epilog=_EPILOG)
