@@ -8,19 +8,21 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 from msgspec import UNSET
 
-import steelyard
 from steelyard.client import Client, ClientOptions
 from steelyard.errors import EngineUnavailableError
+from steelyard.ledger.money import from_usd
 from steelyard.serving.connected.declared import read_file, write_file
 from steelyard.serving.judge.declaring import declare_judge
 from steelyard.serving.judge.process import MODULE
 from steelyard.settings import InvalidSettingError, read_settings
 from support.judges import smollm2
+from support.live_server import live_server
 from support.remote_models import wait_until
 
 PATIENCE_S = 60
@@ -49,8 +51,18 @@ def judges():
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     home = tmp_path_factory.mktemp("home")
-    with steelyard.embed(home, engine="hashing", judge=smollm2(), threads=1, jobs="off") as server:
-        yield server
+    settings = {"home": home, "judge": smollm2(), "engine": "hashing", "threads": 1}
+    declare_judge(read_settings(settings, environ={}))
+    file = read_file(home)
+    file.models["judge"] = msgspec.structs.replace(file.models["judge"], price_in="1")
+    write_file(home, file)
+    with live_server(**settings, jobs="off", accounts="on", prices="hashing=1000") as server:
+        account = server.services.accounts.create_account("payer")
+        server.services.accounts.add_credit(account.id, from_usd("50"))
+        key = server.services.accounts.create_key(account=account.id).secret
+        options = ClientOptions(server.url, api_key=key, max_retries=0)
+        with Client(options) as client:
+            yield SimpleNamespace(options=options, client=client)
 
 
 def test_the_route_asks_the_judge_every_yes_no(server):
@@ -66,9 +78,10 @@ def test_the_route_asks_the_judge_every_yes_no(server):
 def test_kills_are_failures_that_a_caller_can_try_again(server, n_kills):
     over = threading.Event()
     wrong, answered = [], []
+    n_charged = server.client.account.usage().total.calls
 
     def keep_asking(fallback):
-        with Client(ClientOptions(server.url, max_retries=0)) as client:
+        with Client(server.options) as client:
             while not over.is_set():
                 try:
                     answer = client.decide(**BODY, model="judge", fallback=fallback)
@@ -90,6 +103,8 @@ def test_kills_are_failures_that_a_caller_can_try_again(server, n_kills):
             client.result()
     assert not wrong
     assert set(answered) <= {"judge", "hashing"}
+    # What was asked again in the next process is charged once, and a failure not at all.
+    assert server.client.account.usage().total.calls - n_charged == len(answered)
 
 
 def test_a_home_has_the_judge_and_its_route_once(tmp_path):
