@@ -101,7 +101,7 @@ def test_the_title_names_what_is_open_and_the_way_back_goes_to_all(session, data
     heading.up.clicks += 1
     assert (session.page, session.dataset) == ("datasets", "")
     assert (heading.title.object, heading.up.visible) == ("Datasets", False)
-    assert [item["label"] for item in heading.tabs.items] == ["Datasets", "Review", "Labeling"]
+    assert [item["label"] for item in heading.tabs.items] == ["Datasets", *labels[1:]]
     session.open("families", family="router")
     assert heading.title.object == "router"
 

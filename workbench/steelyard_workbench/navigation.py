@@ -48,8 +48,6 @@ class Entry:
         Whether it is in no menu of a browser in which nobody signs in.
     is_for_operators : bool, default False
         Whether operators see it, whatever their role, and nobody else does.
-    needs_dataset : bool, default False
-        Whether it is a tab only while a dataset is open.
     """
 
     slug: str
@@ -59,7 +57,6 @@ class Entry:
     roles: frozenset[Role]
     needs_sign_in: bool = False
     is_for_operators: bool = False
-    needs_dataset: bool = False
 
     def is_for(self, who: CurrentSession | None) -> bool:
         """Whether somebody sees it."""
@@ -86,9 +83,9 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("live", "Live", "ask", "live:LivePage", _WORKERS),
     Entry(DATASETS, "Datasets", "data", "datasets:DatasetsPage", _REVIEWERS),
     Entry(
-        "versions", "Versions", "data", "versions:VersionsPage", _REVIEWERS, needs_dataset=True
+        "versions", "Versions", "data", "versions:VersionsPage", _REVIEWERS
     ),
-    Entry("map", "Map", "data", "map:MapPage", _REVIEWERS, needs_dataset=True),
+    Entry("map", "Map", "data", "map:MapPage", _REVIEWERS),
     Entry("review", "Review", "data", "review:ReviewPage", _REVIEWERS),
     Entry("labeling", "Labeling", "data", "labeling:LabelingPage", _REVIEWERS),
     Entry("models", "All models", "models", "models:ModelsPage", _WORKERS),
@@ -118,17 +115,12 @@ def sections_for(who: CurrentSession | None) -> list[Section]:
     return [section for section in SECTIONS if section.name in names]
 
 
-def tabs_for(who: CurrentSession | None, slug: str, *, has_dataset: bool) -> list[Entry]:
+def tabs_for(who: CurrentSession | None, slug: str) -> list[Entry]:
     """Return the tabs beside a page: the pages of its section that somebody sees."""
     here = entry_of(slug)
     if here is None or not here.section:
         return []
-    return [
-        entry
-        for entry in entries_for(who)
-        if entry.section == here.section
-        if has_dataset or not entry.needs_dataset or entry.slug == slug
-    ]
+    return [entry for entry in entries_for(who) if entry.section == here.section]
 
 
 def entries_for(who: CurrentSession | None) -> list[Entry]:

@@ -176,7 +176,7 @@ class Heading(Viewer):
         entry = entry_of(session.page)
         title = name or ("Steelyard" if entry is None else entry.title)
         cut = title if len(title) <= _MOST else f"{title[:_MOST]}…"
-        tabs = tabs_for(session.who, session.page, has_dataset=bool(session.dataset))
+        tabs = tabs_for(session.who, session.page)
         with pn.io.hold():
             self.title.object = escape_markdown(cut)
             self.summary.visible = bool(self.summary.object) and thing is None
