@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -99,6 +100,9 @@ class State(msgspec.Struct):
 
     #: The teacher's ``TemperatureTable``; ``None`` before it was calibrated.
     temperatures: dict[str, Any] | None = None
+    #: Kind, log probabilities and label of what it is calibrated on, and the texts that were asked.
+    samples: list[tuple[str, list[float], list[float]]] = []
+    n_calibrated_on: int = 0
     #: The opposite of each wording; empty where the teacher wrote none.
     opposites: dict[str, str] = {}
     #: By kind.
@@ -133,25 +137,30 @@ class Labeler:
         """Fit the teacher's temperatures on labelled decisions of each kind, unless that was done."""
         if self.state.temperatures is not None:
             return
-        left = dict.fromkeys(("binary", "single", "ordinal"), n_decisions)
-        kinds: list[str] = []
-        logits: list[FloatArray] = []
-        targets: list[FloatArray] = []
-        for row in rows:
-            rng = np.random.default_rng((self._seed, len(kinds)))
-            questions = [thin(question, rng) for question in own_questions(row)]
-            questions = [question for question in questions if left[question.kind] > 0]
-            if questions:
-                questions = [await self._with_opposite(question) for question in questions]
-                logits += await self._ask(row.context, questions)
-                kinds += [question.kind for question in questions]
-                targets += [_gold(question) for question in questions]
-                for question in questions:
-                    left[question.kind] -= 1
-            if max(left.values()) <= 0:
+        for place, row in enumerate(rows):
+            n_of = Counter(kind for kind, _, _ in self.state.samples)
+            if all(n_of[kind] >= n_decisions for kind in ("binary", "single", "ordinal")):
                 break
-        self._temperatures = fit_temperature_table(kinds, logits, targets)
+            rng = np.random.default_rng((self._seed, place))
+            own = [thin(question, rng) for question in own_questions(row)]
+            own = [question for question in own if n_of[question.kind] < n_decisions]
+            if place < self.state.n_calibrated_on or not own:
+                continue
+            questions = [await self._with_opposite(question) for question in own]
+            for question, logits in zip(
+                questions, await self._ask(row.context, questions), strict=True
+            ):
+                sample = (question.kind, logits.tolist(), _gold(question).tolist())
+                self.state.samples.append(sample)
+            self.state.n_calibrated_on = place + 1
+            self._keep()
+        self._temperatures = fit_temperature_table(
+            [kind for kind, _, _ in self.state.samples],
+            [answer for _, answer, _ in self.state.samples],
+            [target for _, _, target in self.state.samples],
+        )
         self.state.temperatures = self._temperatures.to_dict()
+        self.state.samples = []
         self._keep()
 
     async def label(self, rows: Sequence[Row], n_decisions: int) -> AsyncIterator[State]:
@@ -284,7 +293,7 @@ async def run(
 ) -> None:
     """Calibrate a teacher and let it label, with a line of progress a minute."""
     labeler = Labeler(teacher, out, pool, seed)
-    await labeler.calibrate(reversed(rows))
+    await labeler.calibrate(in_turns(rows, seed + 1))
     began, before, shown_at = time.monotonic(), labeler.state.n_decisions, -math.inf
     async for state in labeler.label(rows, n_decisions):
         now = time.monotonic()
