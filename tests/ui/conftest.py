@@ -31,7 +31,8 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "quiet_page" in getattr(item, "fixturenames", ()):
             # Several waits of up to SLOWLY each.
-            item.add_marker(pytest.mark.timeout(300))
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(300))
             if CHROMIUM is None:
                 item.add_marker(needs)
 

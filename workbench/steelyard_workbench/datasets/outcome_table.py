@@ -89,7 +89,8 @@ class OutcomeTable(Viewer):
                 pn.bind(self._changed, widget, watch=True)
         rest = len(counts) - len(shown)
         self._box = pmui.Details(
-            pn.Column(*rows, sizing_mode="stretch_width"),
+            # The labels of the first fields stand above their frames.
+            pn.Column(*rows, margin=(8, 0, 0, 0), sizing_mode="stretch_width"),
             pmui.Typography(
                 f"{rest:,} further values stay as they are.", variant="body2", visible=rest > 0
             ),

@@ -1,0 +1,197 @@
+"""The loop in one browser, on a fresh home: ask, keep, import, train, and come to what is wrong.
+
+With STEELYARD_PICTURES set to a folder, what a person sees at each step is kept there, for the documents.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import random
+import re
+import time
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+import steelyard
+from steelyard.people import mail_service
+from steelyard.storage import open_state
+from support.browsing import SLOWLY, visit
+from support.console import begin_session, code_of
+
+#: Two minutes; its parts are looked at by themselves in the files beside this one.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+pytest.importorskip("panel", reason="needs the workbench extra")
+
+MIA = "mia@example.org"
+PICTURES = os.environ.get("STEELYARD_PICTURES")
+#: Milliseconds for the first page of a fresh home, which imports all that pages need.
+PATIENTLY = 2 * SLOWLY
+#: A fine-tune takes most of a minute on a busy machine.
+TRAINED_S = 300
+#: By team: how a file of several people writes it, and words of its mails.
+TEAMS = {
+    "billing": (("billing", "Billing", "BILLING", "billings"), ("invoice", "refund", "charge")),
+    "shipping": (("shipping", "Shipping ", "SHIPPING"), ("parcel", "courier", "doorstep")),
+    "technical": (("technical", "Technical", "TECHNICAL"), ("screen", "battery", "crash")),
+    "account": (("account", "Account", "accounts"), ("password", "login", "profile")),
+    "returns": (("returns", "Returns", "return"), ("exchange", "size", "sender")),
+    "n/a": (("n/a", "N/A", "none", "n a"), ("weather", "holiday", "football")),
+}
+
+
+def messy_rows() -> bytes:
+    """A CSV of 300 mails that writes six teams in twenty ways, fifty mails under the wrong one."""
+    drawn, lines = random.Random(7), ["mail,team"]
+    for number in range(300):
+        if number % 6 == 0:
+            label, words = "n/a", ["overcharge", "invoice"]
+        else:
+            spellings, known = list(TEAMS.values())[number % 5 if number % 7 else 5]
+            label, words = drawn.choice(spellings), drawn.sample(known, 2)
+        lines.append(f"Mail {number:03d}: my {words[0]} and the {words[1]} are wrong.,{label}")
+    return "\n".join(lines).encode()
+
+
+def until_served(client, ref: str) -> None:
+    """Wait until the family serves a model."""
+    give_up_at = time.monotonic() + TRAINED_S
+    while True:
+        served = client.families.get("triage").served
+        if served is not None and served.ref == ref:
+            return
+        assert time.monotonic() < give_up_at, client.families.get("triage")
+        time.sleep(0.5)
+
+
+class Camera:
+    """Keeps what a page shows, where somebody asked for pictures."""
+
+    def __init__(self, page) -> None:
+        self.page, self.count = page, 0
+
+    def __call__(self, name: str) -> None:
+        self.count += 1
+        if PICTURES:
+            expect(self.page.locator(".MuiSkeleton-root")).to_have_count(0)
+            self.page.wait_for_timeout(700)
+            self.page.screenshot(path=Path(PICTURES) / f"{self.count:02d}-{name}.png")
+
+
+@pytest.fixture(scope="module")
+def letters():
+    return queue.SimpleQueue()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory, letters):
+    """A server on a fresh home, of which Mia is the owner."""
+    home = tmp_path_factory.mktemp("home")
+    given = {"engine": os.environ.get("STEELYARD_PICTURES_ENGINE", "hashing")}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mail_service, "write_to_terminal", letters.put)
+        with steelyard.embed(home, accounts="on", **given) as running:
+            state = open_state(f"sqlite:///{home / 'state.sqlite'}")
+            begin_session(state, MIA, at=1.0)
+            state.close()
+            yield running
+
+
+def sign_in(page, letters, email):
+    page.set_default_timeout(PATIENTLY)
+    page.goto(page.home)
+    page.get_by_label("E-mail address").fill(email)
+    page.get_by_role("button", name="Send a code").click()
+    letter = letters.get(timeout=SLOWLY / 1000)
+    page.get_by_label("Code", exact=True).fill(code_of(letter))
+    page.get_by_role("button", name="Sign in", exact=True).click()
+
+
+class Walk:
+    """Somebody at the workbench."""
+
+    def __init__(self, page, client) -> None:
+        self.page, self.client, self.picture = page, client, Camera(page)
+
+    def press(self, name, within=None) -> None:
+        (within or self.page).get_by_role("button", name=name, exact=True).click()
+
+    def sees(self, text) -> None:
+        expect(self.page.get_by_text(text).first).to_be_visible()
+
+
+def ask_and_keep(walk) -> None:
+    """Ask, keep the answer, say what was right, and keep that as the first row of a dataset."""
+    visit(walk.page, "page=playground")
+    walk.page.get_by_label("Keep this answer").check()
+    walk.press("Ask")
+    walk.sees("input tokens")
+    walk.picture("answer")
+    walk.page.get_by_role("combobox", name="Right for team").first.click()
+    walk.page.get_by_text("shipping", exact=True).last.click()
+    walk.press("Send feedback")
+    walk.sees("Feedback sent.")
+    walk.press("Save as a row")
+    walk.sees("It waits for my_questions.")
+    walk.picture("kept")
+
+
+def import_mails(walk):
+    """Import what a spreadsheet has of it, merged to six outcomes by one press."""
+    visit(walk.page, "page=datasets")
+    file = {"name": "mails.csv", "mimeType": "text/csv", "buffer": messy_rows()}
+    walk.page.locator("input[type=file]").set_input_files([file])
+    merge = walk.page.get_by_role("button", name=re.compile(r"^Merge \d+ variants: 6 outcomes"))
+    expect(merge).to_be_visible()
+    walk.picture("import")
+    merge.click()
+    expect(merge).to_be_hidden()
+    walk.press("Import")
+    expect(walk.page.get_by_role("heading", name="mails", exact=True)).to_be_visible()
+    walk.picture("dataset")
+    [dataset] = walk.client.datasets.list().data
+    [row] = walk.client.datasets.rows(dataset.id, limit=1).data
+    assert (dataset.rows, len(row.decisions[0]["outcomes"])) == (300, 6)
+    return dataset
+
+
+def train(walk) -> None:
+    """Train a family on the dataset that is open."""
+    walk.press("Fine-tune on it")
+    walk.page.get_by_label("Name (a to z, 0 to 9, hyphens)").fill("triage")
+    walk.press("Show the plan")
+    walk.press("Start")
+    expect(walk.page.get_by_role("heading", name="triage")).to_be_visible()
+    walk.picture("training")
+    until_served(walk.client, "triage@1")
+
+
+def come_to_the_wrong_rows(walk, dataset) -> None:
+    """Give one outcome a better name, and come to the fifty mails that are under the wrong team."""
+    page = walk.page
+    visit(page, f"page=review&dataset={dataset.id}")
+    walk.press("Start a review")
+    walk.press("Outcomes")
+    page.get_by_label("Name of n/a").fill("other")
+    page.get_by_label("What n/a means").fill("nothing for a team")
+    page.keyboard.press("Tab")
+    walk.picture("outcomes")
+    walk.press("Save the outcomes")
+    walk.sees("team has 6 outcomes")
+    walk.press("Outcomes")
+    page.get_by_label("Words (key /)").fill("overcharge")
+    page.keyboard.press("Enter")
+    walk.sees("Row 1 of 50")
+    walk.picture("review")
+
+
+def test_a_fresh_home_comes_to_the_rows_that_are_wrong(quiet_page, server, letters):
+    sign_in(quiet_page, letters, MIA)
+    expect(quiet_page.get_by_role("button", name=f"Sign out {MIA}")).to_be_visible()
+    walk = Walk(quiet_page, server.client)
+    ask_and_keep(walk)
+    dataset = import_mails(walk)
+    train(walk)
+    come_to_the_wrong_rows(walk, dataset)
