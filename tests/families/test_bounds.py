@@ -73,7 +73,7 @@ def test_a_bound_is_found_kept_and_removed(bounds, kept):
     # A newer model answers, which the bound is not of.
     resolved = kept.resolve("router")
     assert resolved.bound.adapter != resolved.model.adapter
-    assert asyncio.run(bounds.remove(WRITE, "router")).bound is None
+    assert asyncio.run(bounds.remove(WRITE, "router")).bound is UNSET
     assert kept.resolve("router").bound is None
 
 
@@ -83,7 +83,7 @@ def test_nothing_is_kept_that_is_not_certified(bounds, kept):
     assert refused.value.details[0]["missing_rows"] > 150
     with pytest.raises(ServedChangedError):
         put(bounds, error=0.05, served="ft-other")
-    assert kept.get().bound is None
+    assert kept.get().bound is UNSET
 
 
 def answer_of(request, shares):

@@ -399,7 +399,7 @@ def _show_family(family: Family) -> None:
     if family.models:
         click.echo()
         show_table([column.upper() for column in MODEL_COLUMNS], model_rows(family))
-    if family.bound is not None:
+    if family.bound is not UNSET:
         click.echo()
         family_bound.show_bound(family)
     if family.jobs is not UNSET and family.jobs:

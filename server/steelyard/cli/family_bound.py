@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import UNSET
 
 from steelyard.cli.connecting import Server, server_options
 
@@ -62,7 +63,7 @@ def command(
 def show_bound(family: Family) -> None:
     """Print what a family's answers are certified by."""
     bound = family.bound
-    if bound is None:
+    if bound is UNSET:
         click.echo(f"{family.id} has no bound; its answers are not certified.")
         return
     click.echo(

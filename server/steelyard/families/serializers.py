@@ -74,7 +74,7 @@ def family_to_wire(
         keep_warm_stopped_at=family.keep_warm_stopped_at,
         move=waiting_move(lineage, family, conditions),
         moved=None if moved is None else Moved(at=moved.at, from_=moved.from_ref),
-        bound=None if family.bound is None else family.bound.shown,
+        bound=UNSET if family.bound is None else family.bound.shown,
         continue_=continues,
         jobs=_jobs_to_wire(lineage, family) if with_jobs else UNSET,
     )

@@ -409,7 +409,7 @@ class Family(Framed, Struct, frozen=True, kw_only=True):
     keep_warm_stopped_at: float | None
     move: Move | None
     moved: Moved | None
-    bound: FamilyBound | None = None
+    bound: FamilyBound | UnsetType = UNSET
     continue_: Continue | UnsetType | None = field(default=UNSET, name="continue")
     jobs: Annotated[list[FamilyJob] | UnsetType, Meta(description="Newest first.")] = UNSET
 
