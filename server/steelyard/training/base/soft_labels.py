@@ -45,6 +45,7 @@ from steelyard.training.base.teacher_questions import (
     own_questions,
     thin,
 )
+from steelyard.wire.decoding import decode
 
 FloatArray = NDArray[np.float64]
 #: A question, and the target that is taught.
@@ -126,7 +127,7 @@ class Labeler:
         self._seed = seed
         self.state = State()
         if self._state_file.exists():
-            self.state = msgspec.json.decode(self._state_file.read_bytes(), type=State)
+            self.state = decode(self._state_file.read_bytes(), State)
         with out.open("ab") as lines:
             lines.truncate(self.state.n_bytes)  # what an ended run had begun
         self._temperatures = TemperatureTable()
