@@ -20,7 +20,7 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 def is_served(address):
     # Not with httpx: what is asked with it here is held to the service's own document.
     try:
-        with urllib.request.urlopen(address, timeout=10) as answer:
+        with urllib.request.urlopen(address, timeout=60) as answer:
             return answer.status == 200
     except OSError:
         return False

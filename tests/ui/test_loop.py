@@ -169,7 +169,7 @@ def train(walk) -> None:
 
 
 def come_to_the_wrong_rows(walk, dataset) -> None:
-    """Give one outcome a better name, and come to the fifty mails that are under the wrong team."""
+    """Rename one outcome, and come to the fifty mails that are under the wrong team."""
     page = walk.page
     visit(page, f"page=review&dataset={dataset.id}")
     walk.press("Start a review")

@@ -28,21 +28,23 @@ def test_a_server_that_goes_away_and_comes_back(quiet_page, server, home):
     visit(quiet_page, "page=playground")
     context = quiet_page.get_by_label("Context")
     context.fill("Unsent words.")
-    quiet_page.get_by_role("button", name="Ask", exact=True).click()
+    quiet_page.get_by_role("main").get_by_role("button", name="Ask", exact=True).click()
     expect(quiet_page.get_by_text("input tokens")).to_be_visible()
 
     server.stop()
     banner = quiet_page.get_by_text("The server does not answer.")
     expect(banner).to_be_visible()
     expect(context).to_be_disabled()
-    expect(quiet_page.get_by_role("button", name="Ask", exact=True)).to_be_disabled()
+    expect(
+        quiet_page.get_by_role("main").get_by_role("button", name="Ask", exact=True)
+    ).to_be_disabled()
     expect(context).to_have_value("Unsent words.")
 
     with steelyard.embed(home, engine="hashing", port=port):
         expect(banner).to_be_hidden()
         expect(context).to_be_enabled()
         expect(context).to_have_value("Unsent words.")
-        quiet_page.get_by_role("button", name="Ask", exact=True).click()
+        quiet_page.get_by_role("main").get_by_role("button", name="Ask", exact=True).click()
         expect(quiet_page.get_by_text("input tokens")).to_be_visible()
 
 

@@ -78,7 +78,10 @@ def test_rows_are_laid_out_drawn_around_and_reviewed(quiet_page, server, dataset
     [found] = server.client.maps.list(dataset_id=dataset.id)
     points = server.client.maps.points(found.id)
     left = sorted(index for index, x in zip(points.index, points.x, strict=True) if x < 0)
-    corners = [(-1.03, -1.03), (-1.03, 1.03), (0, 1.03), (0, -1.03), (-1.02, -1.03)]
+    (west, _), (south, north) = chart.span_of(points.x), chart.span_of(points.y)
+    inside = 0.002 * (north - south)
+    west, south, north = west + inside, south + inside, north - inside
+    corners = [(west, south), (west, north), (0, north), (0, south), (west + inside, south)]
     first, *others = [
         page.wait_for_function(_PLACE, arg=corner, polling=250).json_value() for corner in corners
     ]
@@ -88,7 +91,7 @@ def test_rows_are_laid_out_drawn_around_and_reviewed(quiet_page, server, dataset
         page.mouse.move(*place, steps=4)
     page.mouse.up()
     page.get_by_role("button", name=f"Review these {len(left)} rows").click()
-    expect(page.get_by_role("heading", name="Review", exact=True)).to_be_visible()
+    expect(page.get_by_role("tab", name="Review", exact=True, selected=True)).to_be_visible()
     expect(page.get_by_text(f"{len(left)} chosen rows")).to_be_visible()
     expect(page.get_by_text(f"Row 1 of {len(left)}").first).to_be_visible()
     [draft] = server.client.drafts.list(dataset_id=dataset.id).data

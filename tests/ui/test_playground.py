@@ -28,7 +28,7 @@ def test_what_was_asked_is_answered_and_its_curl_command_works(quiet_page):
     expect(quiet_page.get_by_role("heading", name="Playground")).to_be_visible()
     quiet_page.get_by_label("Context").fill(LONG)
     quiet_page.get_by_label("Question").fill("Who should look at it?")
-    quiet_page.get_by_role("button", name="Ask", exact=True).click()
+    quiet_page.get_by_role("main").get_by_role("button", name="Ask", exact=True).click()
     expect(quiet_page.get_by_text("input tokens")).to_be_visible()
     command = quiet_page.get_by_label("curl", exact=True).last.inner_text()
     assert "Who should look at it?" in command
@@ -43,6 +43,7 @@ def test_a_request_that_cannot_be_sent_says_what_is_wrong_as_it_is_written(quiet
     outcomes = quiet_page.get_by_label("Outcomes, one a line")
     outcomes.fill("only one")
     quiet_page.get_by_label("Question").click()
+    quiet_page.get_by_text("Details", exact=True).click()
     expect(quiet_page.get_by_text("invalid_request")).to_be_visible()
 
 
@@ -61,7 +62,7 @@ def test_a_row_is_answered_by_two_models_beside_each_other_and_saved(quiet_page,
     expect(page.get_by_label("Context")).to_have_value("Ticket 1")
     page.get_by_label("Context").fill("A text that was pasted")
     page.get_by_role("checkbox", name="second").check()
-    page.get_by_role("button", name="Ask", exact=True).click()
+    page.get_by_role("main").get_by_role("button", name="Ask", exact=True).click()
     answers = page.get_by_role("table", name="Answers by model")
     expect(answers.get_by_role("row")).to_have_count(3)
     expect(page.get_by_role("heading", name="second", exact=True)).to_be_visible()

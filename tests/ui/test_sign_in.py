@@ -111,7 +111,7 @@ def test_two_browsers_are_two_people(browser, quiet_page, server, letters, workb
     [cookie] = [one for one in page.context.cookies() if one["name"].startswith("steelyard_w")]
     assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
     assert cookie["value"] not in page.evaluate("document.cookie")
-    shown = httpx.get(where, cookies={cookie["name"]: cookie["value"]}).text
+    shown = httpx.get(where, cookies={cookie["name"]: cookie["value"]}, timeout=60).text
     # What Bokeh tells the page of its request is packed: looked into, not searched for.
     token = re.search(r'"token":"([^"]+)"', shown)[1]
     from bokeh.util.token import get_token_payload
