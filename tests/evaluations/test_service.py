@@ -210,11 +210,11 @@ LEAVING = [(archive, errors.DatasetArchivedError), (erase, errors.DatasetDeleted
 def test_none_is_queued_on_a_dataset_that_leaves_meanwhile(services, monkeypatch, leave, error):
     dataset = make_dataset(services)
 
-    def leaving(_):
+    def leaving(*_):
         leave(services, dataset.id)
-        return 80
+        return []
 
-    monkeypatch.setattr(services.get(EvaluationService), "_count_decisions", leaving)
+    monkeypatch.setattr("steelyard.evaluations.service.load_definitions", leaving)
     with pytest.raises(error):
         submit(services, dataset.id)
     assert listed(services, dataset.id).data == []

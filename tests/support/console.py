@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import socket
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from sqlalchemy import Connection
 
 from steelyard.accounts.rate_limits import RateWindows, RequestLimits
 from steelyard.accounts.service import AccountService
+from steelyard.alarms.watching import Watcher
 from steelyard.app.application import create_app
 from steelyard.app.services import ApiServices
 from steelyard.http.browsers import CONSOLE_HEADER, COOKIE
@@ -33,7 +33,8 @@ from steelyard.people.oidc_service import OidcSignIns
 from steelyard.people.passkey_service import Passkeys
 from steelyard.people.session_service import Sessions
 from steelyard.people.sign_in_service import SignIns
-from steelyard.settings import read_settings
+from steelyard.serving.registry import ModelRegistry
+from steelyard.settings import Settings, read_settings
 from steelyard.storage import State, open_state
 from support.server_thread import ServerThread
 
@@ -69,32 +70,39 @@ class Console:
             name="m", engine="none", runs_on="none", queue=SimpleNamespace(n_waiting=0),
             is_connected=False, hangs=True,
         )  # fmt: skip
-        services = {
-            "settings": self.settings,
-            "accounts": self.accounts,
-            "models": SimpleNamespace(default=model, hosted=(model,), engine_statuses=dict),
-            "limits": RequestLimits(self.windows, per_minute=0, public_per_minute=0),
-            "state": self.state,
-            "alarm_watcher": SimpleNamespace(counts={}),
-            **self.people(),
+        models: Any = SimpleNamespace(default=model, hosted=(model,), engine_statuses=dict)
+        rooms: dict[type, Any] = {
+            AccountService: self.accounts,
+            ModelRegistry: models,
+            Settings: self.settings,
+            State: self.state,
+            Watcher: SimpleNamespace(counts={}),
+            **{type(service): service for service in self.people()},
         }
-        names = [field.name for field in dataclasses.fields(ApiServices)]
-        self.services = ApiServices(**{**dict.fromkeys(names), **services})
+        self.services = ApiServices(
+            settings=self.settings,
+            accounts=self.accounts,
+            models=models,
+            limits=RequestLimits(self.windows, per_minute=0, public_per_minute=0),
+            state=self.state,
+            sessions=rooms[Sessions],
+            get=rooms.__getitem__,
+        )
         listener = socket.create_server(("127.0.0.1", 0))
         self.url = "http://{}:{}".format(*listener.getsockname())
         self.thread = ServerThread(lambda: create_app(self.services), listener)
 
-    def people(self) -> dict[str, Any]:
+    def people(self) -> tuple[object, ...]:
         sign_ins = SignIns(self.state, self.mail, self.settings, now=self.clock)
-        return {
-            "keys": Keys(self.state, now=self.clock),
-            "own_account": OwnAccount(self.state, self.accounts, now=self.clock),
-            "members": self.members,
-            "sessions": Sessions(self.state, self.settings, now=self.clock),
-            "oidc_sign_ins": OidcSignIns(self.state, sign_ins, self.settings, now=self.clock),
-            "passkeys": Passkeys(self.state, sign_ins, self.settings, now=self.clock),
-            "sign_ins": sign_ins,
-        }
+        return (
+            Keys(self.state, now=self.clock),
+            OwnAccount(self.state, self.accounts, now=self.clock),
+            self.members,
+            Sessions(self.state, self.settings, now=self.clock),
+            OidcSignIns(self.state, sign_ins, self.settings, now=self.clock),
+            Passkeys(self.state, sign_ins, self.settings, now=self.clock),
+            sign_ins,
+        )
 
     def browser(self, **headers: str) -> httpx.Client:
         """Return a browser that shows the console's pages."""

@@ -221,6 +221,7 @@ class FakeDrafts:
         tops = [
             max(row.now.labels["team"].items(), key=lambda item: item[1])[0]
             for row in self.held.values()
+            if "team" in row.now.labels
         ]
         names = [*TEAM["outcomes"], "Billings"]
         listed = [

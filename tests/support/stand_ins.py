@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import socket
 import threading
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from steelyard.accounts.rate_limits import RateWindows, RequestLimits, TokenAllowance
+from steelyard.alarms.watching import Watcher
 from steelyard.app.application import create_app
 from steelyard.app.services import ApiServices
 from steelyard.caller import LOCAL_ACCOUNT, Caller
@@ -24,7 +24,10 @@ from steelyard.errors import (
     StorageUnavailableError,
 )
 from steelyard.operations.write import Replay, Write
+from steelyard.serving.registry import ModelRegistry
+from steelyard.serving.service import DecisionService
 from steelyard.settings import Settings, read_settings
+from steelyard.storage import State
 from support.server_thread import ServerThread, exchange
 
 ANSWER = DecideResponse(
@@ -128,23 +131,30 @@ class StandInServer:
             is_connected=False,
             hangs=True,
         )
-        given = {
+        models = SimpleNamespace(default=model, hosted=(model,), engine_statuses=dict)
+        # Nothing here asks the other services.
+        rooms: dict[type, Any] = {
+            Settings: settings,
+            State: self.state,
+            ModelRegistry: models,
+            DecisionService: self.decisions,
+            TokenAllowance: TokenAllowance(self.windows, settings.tokens_per_minute),
+            Watcher: SimpleNamespace(counts={}),
+        }
+        given: dict[str, Any] = {
             "settings": settings,
-            "decisions": self.decisions,
-            "models": SimpleNamespace(default=model, hosted=(model,), engine_statuses=dict),
+            "models": models,
             "accounts": StandInAccounts(enabled=settings.accounts == "on"),
-            "allowance": TokenAllowance(self.windows, settings.tokens_per_minute),
+            "sessions": None,
             "limits": RequestLimits(
                 self.windows,
                 per_minute=settings.requests_per_minute,
                 public_per_minute=settings.public_requests_per_minute,
             ),
             "state": self.state,
-            "alarm_watcher": SimpleNamespace(counts={}),
+            "get": rooms.__getitem__,
         }
-        # Nothing here asks the other services.
-        names = [field.name for field in dataclasses.fields(ApiServices)]
-        self.services = ApiServices(**{**dict.fromkeys(names), **given})
+        self.services = ApiServices(**given)
         self.host, self.port = listener.getsockname()
         self.url = f"http://{self.host}:{self.port}"
         self.thread = ServerThread(lambda: create_app(self.services), listener)
