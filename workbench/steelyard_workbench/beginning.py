@@ -55,18 +55,17 @@ def show_beginning(session: Session, found: Beginning, scope: Scope) -> Viewable
         pn.FlexBox(
             _card(
                 "Ask a question",
-                "A text and what is to be decided about it are filled in: press *Ask*, and each "
-                "outcome has its probability.",
+                "An example is filled in: press *Ask* to see the probability of each outcome.",
                 _button("Ask a question", lambda: session.open("playground")),
             ),
             _card(
                 _REVIEW,
-                "Go through labelled tickets with the keys 1 to 9, and set right what is wrong.",
+                "Go through labelled tickets with the keys 1 to 9, and correct wrong labels.",
                 _review(session, found.sample, problem, scope),
             ),
             _card(
                 "Import your data",
-                "A CSV, Excel, Parquet or JSON Lines file: what is wrong in it is told before "
+                "Choose a CSV, Excel, Parquet or JSON Lines file. You see every problem before "
                 "anything is stored.",
                 _button("Import your data", lambda: session.open("datasets", dataset="")),
             ),
