@@ -73,7 +73,7 @@ VAGUE_WORDS = {
     "one": 824,
     "said": 102,
     "told": 250,
-    "wanted": 164,
+    "wanted": 163,
 }
 
 

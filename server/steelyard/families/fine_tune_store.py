@@ -11,58 +11,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, func, select
+from sqlalchemy import Connection, Row, func, select
 
 from steelyard.datasets.tables import datasets
 from steelyard.families.fine_tune_wire import JobEvent
 from steelyard.families.lineage.lineage import FineTune
 from steelyard.families.tables import fine_tune_events, fine_tunes, tuned_models
+from steelyard.job_frame.store import JobStore
 from steelyard.jobs import store as jobs
 from steelyard.jobs.store import PendingJob
-from steelyard.storage.pages import RowPage, newest_first
 from steelyard.wire.decoding import decoder_of
 
 _decode_job = decoder_of(FineTune).decode
 
 
-def find_fine_tune(
-    connection: Connection, job_id: str, account_id: str | None = None
-) -> Row[Any] | None:
-    """Return a fine-tune; ``None`` when there is none, or it is not the account's."""
-    wanted = [fine_tunes.c.id == job_id]
-    if account_id is not None:
-        wanted.append(fine_tunes.c.account_id == account_id)
-    return connection.execute(select(fine_tunes).where(*wanted)).first()
+_JOBS = JobStore(
+    table=fine_tunes,
+    kind="fine_tune",
+    noun="fine-tune",
+    plural="fine-tunes",
+    path="/v1/fine-tuning/jobs",
+    is_priced=False,
+)
+find_fine_tune, page_of_account = _JOBS.find, _JOBS.page
 
 
 def job_of(row: Row[Any]) -> FineTune:
     """Return what the lineage says of a fine-tune's row."""
     return _decode_job(row.body)
-
-
-def page_of_account(
-    connection: Connection,
-    account_id: str,
-    *,
-    statuses: Sequence[str] = (),
-    dataset_id: str | None = None,
-    limit: int,
-    cursor: str | None,
-) -> RowPage:
-    """Return a page of an account's fine-tunes, the newest first."""
-    where: list[ColumnElement[bool]] = []
-    if statuses:
-        where.append(fine_tunes.c.status.in_(statuses))
-    if dataset_id is not None:
-        where.append(fine_tunes.c.dataset_id == dataset_id)
-    return newest_first(
-        connection,
-        fine_tunes,
-        owned=fine_tunes.c.account_id == account_id,
-        where=where,
-        limit=limit,
-        cursor=cursor,
-    )
 
 
 def events_of(connection: Connection, job_id: str) -> list[JobEvent]:
