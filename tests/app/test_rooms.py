@@ -84,10 +84,10 @@ def test_a_made_up_room_is_found_wherever_rooms_are_walked(tmp_path, monkeypatch
         files=(files_of("trees", "a tree", lambda connection: {"ab" * 32}),),
         sweeps=(open_sweep,),
     )
-    monkeypatch.setattr(rooms, "ROOMS", (trees, *rooms.ROOMS))
     monkeypatch.syspath_prepend(ROOT / "scripts")
     import layers
 
+    monkeypatch.setattr(rooms, "ROOMS", (trees, *rooms.ROOMS))
     monkeypatch.setattr(layers, "ROOMS", rooms.ROOMS)
     [layer] = [layer for layer in layers.layers() if "trees" in layer.split(" | ")]
     assert layers.layers().index(layer) < layers.layers().index("datasets")

@@ -119,7 +119,7 @@ def test_files_name_no_place_outside_the_repository():
         *python_files(PACKAGE, ROOT / "tests"),
         # Of a work tree, ".git" is a file that names its place.
         *(path for path in ROOT.glob("*.*") if path.is_file() and path.name != ".git"),
-        *(ROOT / "scripts").iterdir(),
+        *(path for path in (ROOT / "scripts").iterdir() if path.is_file()),
         ROOT / ".ci" / "run",
     ]
     # Cut in two, so that this file has none of them.
