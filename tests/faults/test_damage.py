@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -303,15 +303,30 @@ def test_no_state_is_made_beside_the_files_of_another(home: Home, how: str) -> N
         pass
 
 
-def test_what_a_use_case_cannot_read_makes_the_server_unready(
-    home: Home, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("met", ["use", "upload", "stream"])
+def test_what_a_route_cannot_read_of_the_state_makes_the_server_unready(
+    home: Home, monkeypatch: pytest.MonkeyPatch, met: str
 ) -> None:
     async def decode(*_: object) -> object:
         return msgspec.json.decode(b"{")
 
-    monkeypatch.setattr("steelyard.datasets.service.DatasetService.get", decode)
+    async def pieces(*_: object) -> Iterator[bytes]:
+        return (piece if piece == b"." else msgspec.json.decode(piece) for piece in (b".", b"{"))
+
+    datasets = "steelyard.datasets"
+    monkeypatch.setattr(f"{datasets}.service.DatasetService.get", decode)
+    monkeypatch.setattr(f"{datasets}.service.DatasetService.add_rows", decode)
+    monkeypatch.setattr(f"{datasets}.row_service.DatasetRows.export", pieces)
     with home.server() as server:
-        assert_damaged(get(f"{server.url}/v1/datasets/{home.dataset}"), "state's database")
+        url = f"{server.url}/v1/datasets/{home.dataset}"
+        if met == "use":
+            assert_damaged(get(url), "state's database")
+        elif met == "upload":
+            rows = {"evaluation": make_rows(1)}
+            assert_damaged(post(f"{url}/versions", json=rows), "state's database")
+        else:
+            with pytest.raises(httpx.RemoteProtocolError):
+                get(f"{url}/export?format=csv")
         assert get(f"{server.url}/v1/ready").status_code == 500
 
 

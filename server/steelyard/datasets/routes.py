@@ -64,7 +64,8 @@ def _create(*media_types: str) -> Handler:
     async def create(request: Request, call: Call) -> Struct:
         with await receive_upload(request, media_types, _CREATE_FIELDS) as upload:
             sent = await parse(call.caller.account_id, read_sent, upload, CreateDataset)
-            return await call.service(DatasetService).create(sent.named(call.write), sent)
+            with call.reading_stored():
+                return await call.service(DatasetService).create(sent.named(call.write), sent)
 
     return create
 
@@ -77,7 +78,8 @@ def _add(*media_types: str) -> Handler:
                 call.caller.account_id, read_sent, upload, AddRows, dataset_id=dataset_id
             )
             datasets = call.service(DatasetService)
-            return await datasets.add_rows(sent.named(call.write), dataset_id, sent)
+            with call.reading_stored():
+                return await datasets.add_rows(sent.named(call.write), dataset_id, sent)
 
     return add
 
@@ -86,7 +88,8 @@ async def post_check(request: Request, call: Call) -> Struct:
     """Check rows without storing them."""
     with await receive_upload(request, (JSON, MULTIPART, NDJSON), _ADD_FIELDS) as upload:
         sent = await parse(call.caller.account_id, read_sent, upload, AddRows)
-        return await call.service(DatasetService).check(call.caller, sent)
+        with call.reading_stored():
+            return await call.service(DatasetService).check(call.caller, sent)
 
 
 _FRACTION = {"type": "number", "minimum": MIN_FRACTION, "maximum": MAX_FRACTION}

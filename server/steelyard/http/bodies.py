@@ -26,6 +26,7 @@ from steelyard.http.compression import BodyTooLargeError, content_encoding, deco
 from steelyard.http.routing import Route, services_of
 from steelyard.http.transfers import FREE_BYTES
 from steelyard.settings import Settings
+from steelyard.storage import State
 
 _log = logging.getLogger(__name__)
 
@@ -216,6 +217,8 @@ async def send_stream(request: Request, pieces: Iterator[bytes], media_type: str
         if transport is not None:
             transport.abort()
     except Exception as error:  # noqa: BLE001  the status is sent, so nothing can be told
+        if isinstance(error, msgspec.DecodeError | UnicodeDecodeError):
+            services_of(request).get(State).explain(error)
         _log.error("A stream broke off: %s", error, exc_info=error)
         if request.transport is not None:
             request.transport.close()

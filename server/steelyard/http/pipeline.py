@@ -40,7 +40,6 @@ from steelyard.http.queries import read_query
 from steelyard.http.routing import Access, Call, Route, Services
 from steelyard.ids import new_id
 from steelyard.operations.write import Replay, Write, payload_sha256
-from steelyard.storage import State
 from steelyard.wire.json_values import decode_json
 from steelyard.wire.payloads import INLINE_BYTES
 from steelyard.wire.queries import NoQuery
@@ -108,15 +107,14 @@ def pipe(route: Route) -> Callable[..., Coroutine[Any, Any, HTTPResponse | None]
 async def _answer(request: Request, route: Route, call: Call) -> HTTPResponse | None:
     answer: Struct | Raw | HTTPResponse | None
     if route.handler is not None:
-        answer = await route.handler(request, call)
+        # One that writes reads what is sent itself.
+        with nullcontext() if route.is_write else call.reading_stored():
+            answer = await route.handler(request, call)
     else:
         assert route.use is not None  # noqa: S101  every route has one of the two
         call = await _read(request, route, call)
-        try:
+        with call.reading_stored():
             answer = await route.use(call)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            # What was sent has been read by now, so it is stored text that cannot be.
-            raise call.service(State).explain(error) from error
         if getattr(answer, "charge", None) is not None:  # else a quote, or a list: no decisions
             request.ctx.usage = getattr(answer, "usage", None)
     if answer is None or isinstance(answer, HTTPResponse):

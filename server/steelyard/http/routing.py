@@ -5,13 +5,14 @@ Also what a composed application hands to routes: ``Services``.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property, partial
 from typing import Any, Literal, Protocol, TypeVar
 
-from msgspec import Raw, Struct
+from msgspec import DecodeError, Raw, Struct
 from sanic import HTTPResponse, Request
 
 from steelyard.caller import Caller
@@ -19,6 +20,7 @@ from steelyard.errors import SteelyardError
 from steelyard.http.browsers import Browser
 from steelyard.operations.write import Write
 from steelyard.settings import Settings
+from steelyard.storage import State
 from steelyard.wire.payloads import read_payload
 
 T = TypeVar("T")
@@ -76,6 +78,14 @@ class Call:
     def caller(self) -> Caller:
         """Who calls; on a public route the address alone, whatever the bearer."""
         return self.write.caller
+
+    @contextmanager
+    def reading_stored(self) -> Iterator[None]:
+        """Raise ``DataDamagedError`` for text that cannot be decoded, where all that was sent was."""
+        try:
+            yield
+        except (DecodeError, UnicodeDecodeError) as error:
+            raise self.service(State).explain(error) from error
 
 
 #: Answers a call; the pipeline encodes what it returns.
