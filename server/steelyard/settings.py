@@ -393,8 +393,8 @@ class Settings:
     )
     log_format: str = _setting(
         "auto",
-        "How log lines are written: as JSON, or as text, which leaves requests out below `debug`. "
-        "`auto` writes text to a terminal, and JSON elsewhere.",
+        "How log lines are written: as JSON, or as text, which leaves reads that succeed out "
+        "below `debug`. `auto` writes text to a terminal, and JSON elsewhere.",
         choices=("auto", "json", "text"),
     )
     deadline_s: float = _setting(

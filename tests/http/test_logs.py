@@ -39,24 +39,38 @@ def text_log(log, monkeypatch):
         configure_logging(level, "text")
         return stream.getvalue
 
-    yield log_at
-    logging.getLogger("steelyard.access").setLevel(logging.NOTSET)
+    return log_at
 
 
-@pytest.mark.parametrize(
-    ("level", "lines"), [("info", 0), ("debug", 1)], ids=["info is quiet", "debug has requests"]
-)
-def test_text_for_people_has_a_short_line_for_a_request_at_most(text_log, level, lines):
-    told = text_log(level)
+@pytest.mark.parametrize("level", ["info", "debug"])
+def test_text_for_people_has_a_short_line_for_a_request(text_log, level):
+    written = text_log(level)
     with stand_in_server(accounts="on") as server:
         httpx.get(f"{server.url}/v1/nothing", headers={"Authorization": "Bearer full"})
-    requests = [line for line in told().splitlines() if "unmatched" in line]
-    assert len(requests) == lines
-    assert all(" GET unmatched 404 " in line for line in requests)
+        httpx.get(f"{server.url}/v1/health")
+        httpx.post(f"{server.url}/v1/decide", json=REQUEST)
+    requests = [line.split(" ", 1)[1] for line in written().splitlines() if " /v1/" in line]
+    requests = [line.rpartition(" ")[0].rpartition(" ")[0] for line in requests]
+    reads = ["GET /v1/health 200"] if level == "debug" else []
+    assert requests == [*reads, "POST /v1/decide 401 missing_api_key"]
+    assert "GET unmatched 404 not_found " in written()
     logging.getLogger("sanic.error").warning("Sanic is running in PRODUCTION mode.")
     logging.getLogger("steelyard.jobs").warning("A job waits.")
-    assert "PRODUCTION" not in told()
-    assert told().splitlines()[-1].endswith("WARNING A job waits.")
+    assert "PRODUCTION" not in written()
+    assert written().splitlines()[-1].endswith("WARNING A job waits.")
+
+
+def test_a_terminal_shows_failures_in_colours(log, monkeypatch):
+    for variable, is_coloured in (("", True), ("1", False)):
+        stream = io.StringIO()
+        stream.isatty = lambda: True
+        monkeypatch.setattr("sys.stderr", stream)
+        monkeypatch.setenv("NO_COLOR", variable)
+        configure_logging("info", "auto")
+        logging.getLogger("steelyard.jobs").error("A job failed.")
+        [line] = stream.getvalue().splitlines()
+        assert line.startswith("\x1b[31m") is is_coloured
+        assert "ERROR A job failed." in line
 
 
 def requests_in(lines):

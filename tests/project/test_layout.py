@@ -72,7 +72,7 @@ VAGUE_WORDS = {
     "kept": 147,
     "one": 824,
     "said": 102,
-    "told": 250,
+    "told": 247,
     "wanted": 163,
 }
 

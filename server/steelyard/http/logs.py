@@ -14,9 +14,11 @@ from sanic import Request
 from sanic.http import Http
 from sanic.response import BaseHTTPResponse
 
+from steelyard.errors import AccountsOffError
 from steelyard.http.access import client_address
 from steelyard.http.routing import route_of
 from steelyard.ids import new_id
+from steelyard.settings import read_variable
 
 REQUEST_ID_HEADER = "X-Request-ID"
 #: The same id under the name that TypeSafe's clients read, on the routes that they call.
@@ -49,26 +51,56 @@ def request_id_headers(request: Request) -> dict[str, str]:
 
 _access = logging.getLogger("steelyard.access")
 
-#: What a record of a request has of it.
-_TOLD = "told"
+#: The attribute of a record of a request that has what is known of it.
+_FIELDS = "request_fields"
 
 #: The route of a request that none was found for.
 UNMATCHED = "unmatched"
 
 
-class TextFormatter(logging.Formatter):
-    """Writes lines for a person; that of a request is its method, route, status and time."""
+#: Escape codes of a terminal's colours.
+_GREEN, _YELLOW, _RED = "\x1b[32m", "\x1b[33m", "\x1b[31m"
+_PLAIN = "\x1b[0m"
 
-    def __init__(self) -> None:
+
+class TextFormatter(logging.Formatter):
+    """Writes lines for a person; that of a request is its method, route, status and time.
+
+    ``is_coloured`` gives warnings, errors and statuses a terminal's colours.
+    """
+
+    def __init__(self, *, is_coloured: bool = False) -> None:
         super().__init__("{asctime} {levelname} {message}", "%H:%M:%S", style="{")
+        self._is_coloured = is_coloured
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record."""
         if record.name != _access.name:
-            return super().format(record)
-        told = vars(record)[_TOLD]
-        request = f"{told['method']} {told['route']} {told['status']} {told['ms']} ms"
-        return f"{self.formatTime(record, self.datefmt)} {request}"
+            line = super().format(record)
+            if record.levelno < logging.WARNING:
+                return line
+            return self._in(_RED if record.levelno >= logging.ERROR else _YELLOW, line)
+        fields = vars(record)[_FIELDS]
+        status, error = fields["status"], fields["error"]
+        colour = _GREEN if status < 400 else _YELLOW if status < 500 else _RED
+        answer = self._in(colour, f"{status}" if error is None else f"{status} {error}")
+        time = self.formatTime(record, self.datefmt)
+        return f"{time} {fields['method']} {fields['route']} {answer} {fields['ms']:.0f} ms"
+
+    def _in(self, colour: str, text: str) -> str:
+        return f"{colour}{text}{_PLAIN}" if self._is_coloured else text
+
+
+def _is_worth_a_line(record: logging.LogRecord) -> bool:
+    """Whether a record is anything else than a read that went well, of which pages make many.
+
+    That accounts are off is what a page asks, and no fault.
+    """
+    if record.name != _access.name:
+        return True
+    fields = vars(record)[_FIELDS]
+    went_well = fields["status"] < 400 or fields["error"] == AccountsOffError.code
+    return not (went_well and fields["method"] in ("GET", "HEAD"))
 
 
 class _JsonFormatter(JsonFormatter):
@@ -84,7 +116,7 @@ class _JsonFormatter(JsonFormatter):
             "logger": record.name,
             "message": record.msg,
         }
-        return msgspec.json.encode(head | vars(record)[_TOLD]).decode()
+        return msgspec.json.encode(head | vars(record)[_FIELDS]).decode()
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
@@ -95,13 +127,16 @@ def _is_ours(record: logging.LogRecord) -> bool:
 def configure_logging(level: str, form: str = "json") -> None:
     """Write this process's log to the error stream, as JSON lines or as text.
 
-    ``form`` is ``json``, ``text``, or ``auto``: text on a terminal. In text, requests have a line at
-    the level ``debug`` alone.
+    ``form`` is ``json``, ``text``, or ``auto``: text on a terminal, in colours unless ``NO_COLOR``
+    is set. In text, reads that succeed have a line at the level ``debug`` alone.
     """
     handler = logging.StreamHandler()
-    is_text = form == "text" or (form == "auto" and handler.stream.isatty())
-    if is_text:
-        handler.setFormatter(TextFormatter())
+    is_terminal = handler.stream.isatty()
+    if form == "text" or (form == "auto" and is_terminal):
+        is_coloured = is_terminal and not read_variable("NO_COLOR")
+        handler.setFormatter(TextFormatter(is_coloured=is_coloured))
+        if level != "debug":
+            handler.addFilter(_is_worth_a_line)
     else:
         handler.setFormatter(
             _JsonFormatter(
@@ -112,7 +147,6 @@ def configure_logging(level: str, form: str = "json") -> None:
             )
         )
     handler.addFilter(_is_ours)
-    _access.setLevel(logging.WARNING if is_text and level != "debug" else logging.NOTSET)
     root = logging.getLogger()
     for previous in root.handlers[:]:
         root.removeHandler(previous)
@@ -130,7 +164,7 @@ def log_access(request: Request, response: BaseHTTPResponse, seconds: float) -> 
     caller = getattr(request.ctx, "caller", None)
     stream = request.stream
     body = getattr(response, "body", None)
-    told = {
+    fields = {
         "request_id": get_request_id(request),
         "method": request.method,
         "route": UNMATCHED if route is None else route.path,
@@ -143,4 +177,4 @@ def log_access(request: Request, response: BaseHTTPResponse, seconds: float) -> 
         "bytes_in": (stream.request_bytes or 0) if isinstance(stream, Http) else 0,
         "bytes_out": len(body or b""),
     }
-    _access.info("request", extra={_TOLD: told})
+    _access.info("request", extra={_FIELDS: fields})
