@@ -12,7 +12,8 @@ import time
 import pytest
 
 from steelyard.client import ClientOptions
-from steelyard.mcp.server import OF_SCOPE, READING, WRITING, make_server, scope_of
+from steelyard.mcp.server import make_server, scope_of
+from steelyard.mcp.tools import OF_SCOPE, READING, WRITING
 from steelyard.settings import child_environment
 from support.dataset_rows import make_rows
 from support.live_server import live_server
@@ -68,7 +69,10 @@ def test_every_tool_answers_as_the_api_does(server):
             assert all(tools[name].annotations.read_only_hint for name in READING)
             assert all(one.output_schema and one.input_schema for one in tools.values())
             assert tools["decide"].input_schema["required"] == ["context", "decisions"]
+            assert tools["decide"].output_schema["properties"]["decisions"]
             answer = await answer_of(client, "decide", **ASKED)
+            for context in ({"subject": "Charged twice"}, ["Charged twice", {"by": "Mia"}]):
+                assert await answer_of(client, "decide", **{**ASKED, "context": context})
             assert (await answer_of(client, "estimate", **ASKED))["models"]
             assert (await answer_of(client, "lint", **ASKED))["warnings"] is not None
             models = await answer_of(client, "list_models")
@@ -101,16 +105,27 @@ def test_every_tool_answers_as_the_api_does(server):
 
 def test_refusals_name_the_field_and_what_to_do(server):
     async def say(client):
-        wrong = {**ASKED, "decisions": [{"id": "team", "question": "Which?"}]}
-        return (await client.call_tool("decide", wrong)), (
-            await client.call_tool("get_evaluation", {"evaluation": "eval_none"})
+        calls = (
+            ("decide", {**ASKED, "decisions": [{"id": "team", "question": "Which?"}]}),
+            ("decide", {**ASKED, "decisions": "team", "modle": "hashing"}),
+            ("search_rows", {"dataset": "ds_none", "limit": 99}),
+            ("get_evaluation", {"evaluation": "eval_none"}),
+            ("guess", {}),
         )
+        return [await client.call_tool(name, given) for name, given in calls]
 
-    wrong, unknown = talk(make_server(ClientOptions(server.url)), say)
-    assert wrong.is_error
-    assert "decisions.0.outcomes" in wrong.content[0].text
-    assert unknown.is_error
-    assert "not_found" in unknown.content[0].text
+    refused = talk(make_server(ClientOptions(server.url)), say)
+    texts = [answer.content[0].text for answer in refused]
+    assert all(answer.is_error for answer in refused)
+    assert "decisions.0.outcomes" in texts[0]
+    assert texts[1].startswith("invalid_request: ")
+    assert "\ndecisions: " in texts[1]
+    assert "\nmodle: " in texts[1]
+    assert "\nlimit: " in texts[2]
+    assert "50" in texts[2]
+    assert texts[3].startswith("not_found: ")
+    assert texts[4].startswith("not_found: ")
+    assert not [text for text in texts if "http" in text]
 
 
 GIVEN = {

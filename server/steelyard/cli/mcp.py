@@ -33,7 +33,8 @@ def command(*, url: str | None, api_key: str | None, port: int | None, read_only
     caller brings a key of its own as a bearer token.
     """
     try:
-        from steelyard.mcp.server import OF_SCOPE, READING, make_server, scope_of
+        from steelyard.mcp.server import make_server, scope_of
+        from steelyard.mcp.tools import OF_SCOPE, READING
     except ImportError as error:
         raise click.ClickException(
             f"The package {error.name} is missing; install it: pip install 'steelyard[mcp]'."

@@ -6,134 +6,66 @@ scopes, limits and prices then hold as for any other client.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
-from typing import Annotated, Any
+from typing import Any
 
+import mcp_types as types
 import msgspec
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.exceptions import ToolError
-from mcp_types import ToolAnnotations
-from pydantic import Field
 
 from steelyard.client import AsyncClient, ClientOptions
-from steelyard.errors import KeyScopeError, SteelyardError
+from steelyard.errors import KeyScopeError, NotFoundError, SteelyardError
+from steelyard.mcp.tools import OF_SCOPE, TOOLS, Tool
 from steelyard.version import __version__
+from steelyard.wire.payloads import read_payload
 
 _INSTRUCTIONS = """\
 Steelyard answers decisions about a text with a calibrated probability for every allowed outcome.
 Call list_models or list_recipes first, lint a new wording, then decide. A decision is an object with
 id, question, kind (single, binary or ordinal) and its outcomes, or a rubric for an ordinal.
 """
-_MOST_ROWS = 50
-
-_Context = Annotated[str, Field(description="The text that the decisions are about.")]
-_Decisions = Annotated[
-    list[dict[str, Any]],
-    Field(min_length=1, max_length=64, description="Each with id, question, kind and outcomes."),
-]
-_Model = Annotated[str | None, Field(description="A model of list_models; the default if not.")]
 
 
-class Tools:
-    """The tools, each a call of the API; what changes something is apart from what reads."""
+class _Server(MCPServer[Any]):
+    """Offers some of the tools, each with the schema of its arguments and of its answer."""
 
-    def __init__(self, options: ClientOptions) -> None:
+    def __init__(self, options: ClientOptions, names: Sequence[str]) -> None:
+        super().__init__(
+            "steelyard",
+            title="Steelyard",
+            instructions=_INSTRUCTIONS,
+            version=__version__,
+            log_level="WARNING",
+        )
         self._options = options
+        self._names = tuple(names)
 
-    async def decide(
-        self, ctx: Context, context: _Context, decisions: _Decisions, model: _Model = None
-    ) -> dict[str, Any]:
-        """Answer decisions about a text: a probability for every outcome, and an action."""
-        return await self._call(ctx, lambda client: client.decide(context, decisions, model=model))
+    async def list_tools(self) -> list[types.Tool]:
+        """Return the tools that are offered."""
+        return [_described(name, TOOLS[name]) for name in self._names]
 
-    async def estimate(
-        self, ctx: Context, context: _Context, decisions: _Decisions, model: _Model = None
-    ) -> dict[str, Any]:
-        """Return what a decide would cost at most; nothing runs."""
-        return await self._call(
-            ctx, lambda client: client.estimate(context, decisions, model=model)
-        )
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any] | None = None
+    ) -> types.CallToolResult:
+        """Return what the API answers, or its refusal: code, message and each place."""
+        try:
+            if name not in self._names:
+                raise NotFoundError(f"There is no tool {name!r}; see tools/list.")
+            call = read_payload(arguments, TOOLS[name])
+            async with self.client(context) as client:
+                answer = await call.ask(client)
+        except SteelyardError as error:
+            content = types.TextContent(type="text", text=refusal(error))
+            return types.CallToolResult(content=[content], is_error=True)
+        plain: dict[str, Any] = msgspec.to_builtins(answer)
+        content = types.TextContent(type="text", text=msgspec.json.encode(plain).decode())
+        return types.CallToolResult(content=[content], structured_content=plain)
 
-    async def lint(self, ctx: Context, context: _Context, decisions: _Decisions) -> dict[str, Any]:
-        """Return what about a wording makes its answers worse."""
-        return await self._call(ctx, lambda client: client.lint(context, decisions))
-
-    async def list_models(self, ctx: Context) -> dict[str, Any]:
-        """Return the models that may be asked: base, connected and tuned ones."""
-        return await self._call(ctx, lambda client: client.models.list())
-
-    async def list_recipes(self, ctx: Context) -> dict[str, Any]:
-        """Return ready-made decisions for common needs."""
-        return await self._call(ctx, lambda client: client.recipes())
-
-    async def explain_answer(
-        self, ctx: Context, model: Annotated[str, Field(description="As an answer names it.")]
-    ) -> dict[str, Any]:
-        """Return what is known of a model's answers: its card, and the gate that it passed."""
-
-        async def ask(client: AsyncClient) -> Any:
-            found = await client.models.get(model)
-            told: dict[str, Any] = {"model": found}
-            if found.job_id is not msgspec.UNSET:
-                job = await client.jobs.get(found.job_id)
-                told["gate"] = None if job.metrics is None else job.metrics.gate
-            return told
-
-        return await self._call(ctx, ask)
-
-    async def search_rows(
-        self,
-        ctx: Context,
-        dataset: Annotated[str, Field(description="A dataset's id.")],
-        text: Annotated[str | None, Field(description="Words that contexts have.")] = None,
-        limit: Annotated[int, Field(ge=1, le=_MOST_ROWS)] = 10,
-    ) -> dict[str, Any]:
-        """Return rows of a dataset that have words, with their labels."""
-        return await self._call(
-            ctx, lambda client: client.datasets.search(dataset, text=text, limit=limit)
-        )
-
-    async def get_evaluation(
-        self, ctx: Context, evaluation: Annotated[str, Field(description="An evaluation's id.")]
-    ) -> dict[str, Any]:
-        """Return an evaluation: its status, and its figures once it has succeeded."""
-        return await self._call(ctx, lambda client: client.evaluations.get(evaluation))
-
-    async def record_feedback(
-        self,
-        ctx: Context,
-        answer: Annotated[str, Field(description="Id of a stored answer, dec_….")],
-        outcomes: Annotated[
-            dict[str, str], Field(description="Decision id to the outcome that came true.")
-        ],
-    ) -> dict[str, Any]:
-        """Store what really happened after a stored answer."""
-        return await self._call(ctx, lambda client: client.feedback(answer, outcomes))
-
-    async def start_evaluation(
-        self,
-        ctx: Context,
-        dataset: Annotated[str, Field(description="A dataset's id.")],
-        models: Annotated[list[str], Field(min_length=1, max_length=8)],
-    ) -> dict[str, Any]:
-        """Score models on a dataset's evaluation rows; follow it with get_evaluation."""
-        return await self._call(ctx, lambda client: client.evaluations.create(dataset, models))
-
-    async def _call(self, ctx: Context, ask: Callable[[AsyncClient], Any]) -> dict[str, Any]:
-        """Return an answer of the API as plain values; raise its refusal as the tool's."""
-        async with self.client(ctx) as client:
-            try:
-                found = await ask(client)
-            except SteelyardError as error:
-                raise ToolError(told(error)) from error
-        plain: dict[str, Any] = msgspec.to_builtins(found)
-        return plain
-
-    def client(self, ctx: Context) -> AsyncClient:
+    def client(self, context: Context[Any] | None) -> AsyncClient:
         """Return a client with the caller's key, or with that of the command on stdio."""
-        headers = ctx.headers
+        headers = None if context is None else context.headers
         if headers is None:
             return AsyncClient(self._options)
         scheme, _, key = headers.get("authorization", "").partition(" ")
@@ -141,59 +73,38 @@ class Tools:
         return AsyncClient(ClientOptions(self._options.url, key.strip() if is_key else None))
 
 
-#: Tools that change nothing.
-READING = (
-    "estimate",
-    "lint",
-    "list_models",
-    "list_recipes",
-    "explain_answer",
-    "search_rows",
-    "get_evaluation",
-)
-WRITING = ("decide", "record_feedback", "start_evaluation")
-#: The tools that the API lets a key of a scope call.
-OF_SCOPE: dict[str, tuple[str, ...]] = {
-    "full": (*READING, *WRITING),
-    "read": ("lint", "list_models", "list_recipes", "explain_answer", "get_evaluation"),
-    "inference": ("decide", "estimate", "lint", "list_models", "list_recipes", "explain_answer"),
-}
+def _described(name: str, tool: type[Tool]) -> types.Tool:
+    """Return what agents are told of a tool."""
+    return types.Tool(
+        name=name,
+        description=tool.__doc__,
+        input_schema=tool.arguments_schema(),
+        output_schema=tool.answer_schema(),
+        annotations=types.ToolAnnotations(
+            read_only_hint=not tool.changes, destructive_hint=False, open_world_hint=False
+        ),
+    )
 
 
 def make_server(
     options: ClientOptions, *, names: Sequence[str] = OF_SCOPE["full"]
 ) -> MCPServer[Any]:
     """Return a server of the protocol, with some of the tools, before the API of a Steelyard server."""
-    server: MCPServer[Any] = MCPServer(
-        "steelyard",
-        title="Steelyard",
-        instructions=_INSTRUCTIONS,
-        version=__version__,
-        log_level="WARNING",
-    )
-    tools = Tools(options)
-    for name in names:
-        server.add_tool(
-            getattr(tools, name),
-            name=name,
-            annotations=ToolAnnotations(
-                read_only_hint=name in READING, destructive_hint=False, open_world_hint=False
-            ),
-        )
+    server = _Server(options, names)
 
     @server.resource("steelyard://recipes/{recipe}", mime_type="application/json")
-    async def recipe_of(recipe: str, ctx: Context) -> str:
+    async def recipe_of(recipe: str, ctx: Context[Any]) -> str:
         """Return a ready-made decision by its id."""
-        async with tools.client(ctx) as client:
+        async with server.client(ctx) as client:
             found = [one for one in (await client.recipes()).data if one.id == recipe]
         if not found:
             raise ValueError(f"There is no recipe {recipe!r}; see the tool list_recipes.")
         return msgspec.json.encode(found[0]).decode()
 
     @server.resource("steelyard://datasets/{dataset}", mime_type="application/json")
-    async def dataset_card(dataset: str, ctx: Context) -> str:
+    async def dataset_card(dataset: str, ctx: Context[Any]) -> str:
         """Return what a dataset asks, and how many rows of each kind it has."""
-        async with tools.client(ctx) as client:
+        async with server.client(ctx) as client:
             return msgspec.json.encode(await client.datasets.get(dataset)).decode()
 
     @server.resource("steelyard://llms.txt", mime_type="text/plain")
@@ -221,10 +132,10 @@ async def scope_of(options: ClientOptions) -> str:
     return "full"
 
 
-def told(error: SteelyardError) -> str:
+def refusal(error: SteelyardError) -> str:
     """Return a refusal as a text that an agent can act on: code, message, and each place."""
     places = [
-        f"{'.'.join(map(str, one['path']))}: {one['message']}"
+        f"{'.'.join(map(str, one['path'])).removeprefix('body.')}: {one['message']}"
         for one in error.details or ()
         if "path" in one and "message" in one
     ]
