@@ -21,7 +21,7 @@ PROJECT = ROOT / "pyproject.toml"
 PAGE = ROOT / "docs" / "contributors" / "architecture.md"
 
 #: Packages that are no rooms: above all of these, between them with what they stand on, and below.
-ABOVE = ("cli", "embedded", "batch | mcp", "app", "triton | client")
+ABOVE = ("cli", "embedded", "batch", "app", "mcp", "triton | client")
 BETWEEN = {
     "trainer": ("evaluations", "training"),
     "training": ("serving",),

@@ -107,4 +107,4 @@ def test_the_log_has_the_callers_address(caplog):
     with stand_in_server(trusted_proxies="127.0.0.1") as server:
         lint(server, f"198.51.100.1, {CALLER}")
         lint(server, "<script>")
-    assert [record.told["address"] for record in caplog.records] == [CALLER, "127.0.0.1"]
+    assert [record.request_fields["address"] for record in caplog.records] == [CALLER, "127.0.0.1"]

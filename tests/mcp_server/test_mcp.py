@@ -220,3 +220,47 @@ def test_over_http_each_caller_brings_a_key(paid):
     finally:
         process.terminate()
         process.wait(10)
+
+
+def test_a_server_has_the_tools_at_its_own_address(paid):
+    import httpx
+    from mcp.client.streamable_http import streamable_http_client
+
+    server, keys = paid
+    url = f"{server.url}/mcp"
+
+    async def ask(headers):
+        async with (
+            httpx.AsyncClient(headers=headers) as http,
+            mcp.Client(streamable_http_client(url, http_client=http)) as client,
+        ):
+            tools = {one.name for one in (await client.list_tools()).tools}
+            return tools, await client.call_tool("decide", ASKED)
+
+    for headers, code in (
+        ({}, "missing_api_key"),
+        ({"Authorization": f"Bearer {keys['read']}"}, "key_scope"),
+        ({"Authorization": f"Bearer {keys['full']}"}, "insufficient_credit"),
+    ):
+        tools, answer = asyncio.run(ask(headers))
+        assert tools == set(OF_SCOPE["full"])
+        assert answer.is_error
+        assert answer.content[0].text.startswith(f"{code}: ")
+    elsewhere = {"Origin": "http://evil.example"}
+    assert httpx.post(url, json={}, headers=elsewhere).status_code == 403
+    assert httpx.post(url, json={}, headers={"Host": "evil.example"}).status_code == 421
+    assert httpx.post(url, content="{}", headers={"Content-Type": "text/plain"}).status_code == 400
+    assert httpx.get(url).status_code == 405
+
+
+def test_without_the_package_it_says_what_is_missing(paid, monkeypatch):
+    import httpx
+
+    def load():
+        raise ImportError(name="mcp")
+
+    monkeypatch.setattr("steelyard.mcp.mounted._load", load)
+    with live_server(jobs="off") as server:
+        answer = httpx.post(f"{server.url}/mcp", json={})
+    assert answer.status_code == 404
+    assert "pip install 'steelyard[mcp]'" in answer.json()["error"]["message"]

@@ -67,12 +67,12 @@ def test_docstrings_begin_in_plain_english():
 #: Words that do not say what a thing is, and how many names still have them; the numbers only fall.
 VAGUE_WORDS = {
     "asked": 197,
-    "found": 781,
+    "found": 779,
     "held": 180,
     "kept": 147,
     "one": 824,
     "said": 102,
-    "told": 247,
+    "told": 245,
     "wanted": 163,
 }
 

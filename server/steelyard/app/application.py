@@ -22,6 +22,7 @@ from steelyard.http.pipeline import Drain, begin, finish, pipe
 from steelyard.http.routing import Route
 from steelyard.http.transfers import RECEIVED_BYTES, SENT_BYTES, Transfers
 from steelyard.ids import new_id
+from steelyard.mcp import mounted
 from steelyard.serving.routes import HEALTH_ROUTES
 from steelyard.serving.scorer_metrics import ScorerFigures
 
@@ -72,10 +73,11 @@ def create_app(services: ApiServices) -> Sanic[Any, Any]:
     app.ctx.drain = Drain()
     app.ctx.received = Transfers(RECEIVED_BYTES)
     app.ctx.sent = Transfers(SENT_BYTES)
+    app.ctx.agents = mounted.Agents()
     app.ctx.metrics = Metrics()
     app.ctx.metrics.watch(ScorerFigures(services.models, app.ctx.metrics.registry).read)
     app.ctx.metrics.watch(AlarmFigures(services.get(Watcher), app.ctx.metrics.registry).read)
-    for route in ROUTES:
+    for route in (*ROUTES, mounted.ROUTE):
         path = route.path.replace("{", "<").replace("}", ":str>")
         app.add_route(
             pipe(route),
@@ -95,4 +97,5 @@ def create_app(services: ApiServices) -> Sanic[Any, Any]:
 
 
 async def _forget(app: Sanic[Any, Any]) -> None:
+    await app.ctx.agents.stop()
     Sanic.unregister_app(app)

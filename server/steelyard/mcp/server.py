@@ -6,7 +6,8 @@ scopes, limits and prices then hold as for any other client.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from importlib.resources import files
 from typing import Any
 
@@ -14,6 +15,7 @@ import mcp_types as types
 import msgspec
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
+from mcp.server.transport_security import TransportSecuritySettings
 
 from steelyard.client import AsyncClient, ClientOptions
 from steelyard.errors import KeyScopeError, NotFoundError, SteelyardError
@@ -113,6 +115,21 @@ def make_server(
         return files("steelyard.http").joinpath("llms.txt").read_text(encoding="utf-8")
 
     return server
+
+
+def make_app(url: str, path: str) -> tuple[Any, Callable[[], AbstractAsyncContextManager[None]]]:
+    """Return an application of ASGI that has all tools at a path, and what it must run inside of.
+
+    Hosts and origins are for whoever serves it to check.
+    """
+    server = make_server(ClientOptions(url))
+    app = server.streamable_http_app(
+        json_response=True,
+        stateless_http=True,
+        streamable_http_path=path,
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
+    return app, server.session_manager.run
 
 
 async def scope_of(options: ClientOptions) -> str:
