@@ -325,7 +325,7 @@ class TestRows:
         assert set_progress()
         assert not set_progress(runner="srv_other")
         assert not set_progress(generation=2)
-        row = kept.state.read_now(lambda c: job_rows.find_fine_tune(c, job_id))
+        row = kept.state.read_now(lambda c: job_rows.FINE_TUNES.find(c, job_id))
         assert (row.progress, row.status, row.runner) == (progress, "running", mine)
         assert job_rows.job_of(row) == kept.job(job_id)
         assert not begin(runner="srv_other", generation=2)
@@ -356,7 +356,7 @@ class TestRows:
 
         def page(**given):
             given = {"limit": 2, "cursor": None, **given}
-            return kept.state.read_now(lambda c: job_rows.page_of_account(c, "local", **given))
+            return kept.state.read_now(lambda c: job_rows.FINE_TUNES.page(c, "local", **given))
 
         first = page()
         assert [row.id for row in first.rows] == ids[:0:-1]

@@ -10,7 +10,7 @@ import pytest
 
 from steelyard import errors
 from steelyard.caller import Caller
-from steelyard.evaluations.store import find_evaluation, set_status
+from steelyard.evaluations.store import EVALUATIONS
 from steelyard.families import fine_tune_store as job_rows
 from steelyard.families.lineage.fees import Tariff
 from steelyard.families.lineage.lineage import HOUR_S, adapter_of
@@ -417,7 +417,7 @@ class TestRollback:
         assert kept.wakes > wakes
         assert kept.job(job_id).status == "cancelling"
         statuses = [
-            kept.state.read_now(lambda c, one=one: find_evaluation(c, one)).status
+            kept.state.read_now(lambda c, one=one: EVALUATIONS.find(c, one)).status
             for one in ("eval_1", "eval_2", "eval_3")
         ]
         assert statuses == ["cancelled", "cancelling", "queued"]
@@ -458,7 +458,7 @@ class TestDeletion:
         with pytest.raises(errors.VersionInUseError, match="eval_1"):
             kept.post("delete_model", "router@1")
         kept.state.write_now(
-            lambda c: set_status(c, "eval_1", "cancelled", at=START, only_if=("queued",))
+            lambda c: EVALUATIONS.move(c, "eval_1", "cancelled", at=START, only_if=("queued",))
         )
         assert kept.told("delete_model", "router@1") == {"id": "router@1", "deleted": True}
         kept.post("delete_model", "router@1")

@@ -93,7 +93,7 @@ def test_a_killed_evaluation_resumes_and_scores_no_kept_row_again(tmp_path):
 
 def results(services: ApiServices, evaluation_id: str) -> tuple[str, str]:
     """Hashes of the predictions and of everything measured on them."""
-    row = services.state.read_now(lambda c: rows.find_evaluation(c, evaluation_id))
+    row = services.state.read_now(lambda c: rows.EVALUATIONS.find(c, evaluation_id))
     return row.predictions_sha256, row.detail_sha256
 
 

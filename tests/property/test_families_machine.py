@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from steelyard.errors import SteelyardError
-from steelyard.evaluations.store import find_evaluation, insert_evaluation, set_status
+from steelyard.evaluations.store import EVALUATIONS
 from steelyard.families import fine_tune_store as job_rows
 from steelyard.families.lineage.fees import Tariff
 from steelyard.families.lineage.fine_tunes import cancel_job
@@ -300,7 +300,7 @@ class Lineages(RuleBasedStateMachine):
         }
         counts = dict.fromkeys(("dataset_version", "evaluation_rows", "decisions"), 1)
         times = dict.fromkeys(("created_at", "updated_at"), self.kept.clock.at)
-        self.kept.state.write_now(lambda c: insert_evaluation(c, {**values, **counts, **times}))
+        self.kept.state.write_now(lambda c: EVALUATIONS.add(c, {**values, **counts, **times}))
         self.reference.evaluations[evaluation] = number
 
     @precondition(lambda self: self.reference.evaluations)
@@ -308,7 +308,7 @@ class Lineages(RuleBasedStateMachine):
     def end_evaluation(self, data: st.DataObject) -> None:
         evaluation = data.draw(st.sampled_from(sorted(self.reference.evaluations)))
         self.kept.state.write_now(
-            lambda c: set_status(c, evaluation, "succeeded", at=0.0, only_if=("queued",))
+            lambda c: EVALUATIONS.move(c, evaluation, "succeeded", at=0.0, only_if=("queued",))
         )
         del self.reference.evaluations[evaluation]
 
@@ -448,7 +448,7 @@ class Lineages(RuleBasedStateMachine):
         is_there = [name for name, one in self.reference.families.items() if not one.is_deleted]
         assert [family.id for family in told] == sorted(is_there)
         for evaluation in self.reference.evaluations:
-            row = self.kept.state.read_now(lambda c, one=evaluation: find_evaluation(c, one))
+            row = self.kept.state.read_now(lambda c, one=evaluation: EVALUATIONS.find(c, one))
             assert row is not None
             assert row.status == "queued"
 

@@ -17,7 +17,7 @@ from steelyard.caller import Caller
 from steelyard.datasets.store import DatasetRow, insert_dataset
 from steelyard.datasets.tables import datasets
 from steelyard.errors import EngineUnavailableError, ModelWarmingError, NoNewDataError
-from steelyard.evaluations.store import insert_evaluation, set_status
+from steelyard.evaluations.store import EVALUATIONS
 from steelyard.families.fine_tune_wire import (
     JobError,
     JobLineage,
@@ -352,11 +352,11 @@ class Kept:
                 "evaluation_rows": 8,
                 "decisions": 8,
             }
-            insert_evaluation(connection, values)
+            EVALUATIONS.add(connection, values)
             if status is not None:
                 runner = self.state.instance
                 queued = ("queued",)
-                set_status(
+                EVALUATIONS.move(
                     connection, evaluation_id, status, at=START, only_if=queued, runner=runner
                 )
 

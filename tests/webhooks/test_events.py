@@ -149,7 +149,7 @@ def add_evaluation(connection):
     rows = {"dataset_id": "ds_1", "dataset_version": 1, "dataset_sha256": "0", "method": "sft"}
     model = {"model_id": "far", "model_sha256": "0", "model_label": "far", "model_name": "far"}
     scored = {"evaluation_sha256": "0", "evaluation_rows": 1, "decisions": 1}
-    evaluations.insert_evaluation(connection, {**SHARED, **rows, **model, **scored})
+    evaluations.EVALUATIONS.add(connection, {**SHARED, **rows, **model, **scored})
 
 
 SCORED = {"metrics": b"{}", "decisions": 7, "predictions_sha256": "0", "detail_sha256": "0"}
@@ -198,8 +198,12 @@ def test_a_job_that_succeeds_is_told_once_with_its_status(state, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_job_that_fails_is_told_once_with_why(state, kind):
     add = KINDS[kind][0]
-    stores = {"prompt_tuning": prompt_tuning.JOBS, "labeling": labeling.JOBS}
-    end = evaluations.set_status if kind == "evaluation" else stores[kind].move
+    stores = {
+        "prompt_tuning": prompt_tuning.JOBS,
+        "labeling": labeling.JOBS,
+        "evaluation": evaluations.EVALUATIONS,
+    }
+    end = stores[kind].move
     error = {"code": "no_rows", "message": "There are none."}
 
     def work(connection):

@@ -20,7 +20,7 @@ from steelyard.evaluations.measures.dominance import Candidate, dominated
 from steelyard.evaluations.measures.policies import Costs
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.evaluations.queries_wire import FrontierQuery
-from steelyard.evaluations.service import to_wire
+from steelyard.evaluations.service import EvaluationService
 from steelyard.ledger.money import to_usd
 from steelyard.storage import State
 from steelyard.wire.decoding import decoder_of
@@ -101,7 +101,7 @@ class EvaluationFrontier:
     async def _point(
         self, row: Row[Any], query: FrontierQuery, costs: Costs | None, price_nano: int
     ) -> FrontierPoint:
-        evaluation = to_wire(row)
+        evaluation = EvaluationService.to_wire(row)
         detail = await self._figures.overall(row)
         if costs is not None and query.decision is not None:
             estimate = await self._figures.expected_cost(row, query.decision, costs, path=_COSTS)

@@ -34,6 +34,7 @@ from steelyard.evaluations.wire import (
 from steelyard.exports import MEDIA_TYPES
 from steelyard.http.bodies import send_stream
 from steelyard.http.routing import Access, Call, Route
+from steelyard.job_frame.routes import KEYED_ERRORS, job_routes
 from steelyard.serving.routes import UNCALLABLE
 
 
@@ -47,14 +48,24 @@ async def get_export(request: Request, call: Call) -> None:
 
 
 _route = partial(Route, access=Access.KEYED, tags=("evaluations",))
-_KEYED = (
-    errors.NotFoundError,
-    errors.IdempotencyConflictError,
-    errors.IdempotencyResponseExpiredError,
-)
 _FULL = (errors.TenantQueueFullError, errors.QueueFullError)
 _FOUND = (errors.NotFoundError, errors.DatasetDeletedError, errors.EvaluationNotReadyError)
 _MEASURED = (*_FOUND, errors.NotMeasurableError, errors.SupervisionMismatchError)
+_JOBS = job_routes(
+    EvaluationService,
+    "/v1/evaluations",
+    "evaluation",
+    tag="evaluations",
+    job=Evaluation,
+    page=EvaluationPage,
+    query=EvaluationsQuery,
+    summaries=(
+        "Page a dataset's evaluations, the newest first.",
+        "Return an evaluation: how far it is, and its metrics once it has succeeded.",
+        "Stop an evaluation; its predictions are kept.",
+    ),
+    page_errors=(errors.NotFoundError,),
+)
 
 ROUTES = (
     _route(
@@ -65,7 +76,7 @@ ROUTES = (
         request=CreateEvaluation,
         response=EvaluationSubmission,
         errors=(
-            *_KEYED,
+            *KEYED_ERRORS,
             *_FULL,
             *UNCALLABLE,
             errors.DatasetArchivedError,
@@ -73,15 +84,7 @@ ROUTES = (
             errors.TooFewRowsError,
         ),
     ),
-    _route(
-        method="GET",
-        path="/v1/evaluations",
-        use=lambda call: call.service(EvaluationService).page(call.caller, call.query),
-        summary="Page a dataset's evaluations, the newest first.",
-        query=EvaluationsQuery,
-        response=EvaluationPage,
-        errors=(errors.NotFoundError,),
-    ),
+    _JOBS.page,
     _route(
         method="GET",
         path="/v1/evaluations/compare",
@@ -105,24 +108,8 @@ ROUTES = (
             errors.NotMeasurableError,
         ),
     ),
-    _route(
-        method="GET",
-        path="/v1/evaluations/{evaluation}",
-        use=lambda call: call.service(EvaluationService).get(call.caller, call.path["evaluation"]),
-        summary="Return an evaluation: how far it is, and its metrics once it has succeeded.",
-        response=Evaluation,
-        errors=(errors.NotFoundError,),
-    ),
-    _route(
-        method="POST",
-        path="/v1/evaluations/{evaluation}/cancel",
-        use=lambda call: call.service(EvaluationService).cancel(
-            call.write, call.path["evaluation"]
-        ),
-        summary="Stop an evaluation; its predictions are kept.",
-        response=Evaluation,
-        errors=_KEYED,
-    ),
+    _JOBS.get,
+    _JOBS.cancel,
     _route(
         method="POST",
         path="/v1/evaluations/{evaluation}/retry",
@@ -130,7 +117,7 @@ ROUTES = (
         summary="Take up an evaluation that failed or was cancelled, from what it has scored.",
         response=Evaluation,
         errors=(
-            *_KEYED,
+            *KEYED_ERRORS,
             *_FULL,
             errors.DatasetArchivedError,
             errors.DatasetDeletedError,

@@ -35,7 +35,6 @@ from steelyard.evaluations.partitions import Share
 from steelyard.evaluations.prediction_columns import Prediction
 from steelyard.evaluations.rows import ReadyRow, RowRenderer
 from steelyard.evaluations.tables import evaluations
-from steelyard.evaluations.wire import EvaluationError
 from steelyard.jobs.store import PendingJob
 from steelyard.jobs.work import LostRunError, Run, TableWork
 from steelyard.scoring.protocol import ScoredDecision
@@ -64,7 +63,7 @@ class EvaluationRuns(TableWork):
 
     name: ClassVar[str] = EVALUATION
     table: ClassVar[Table] = evaluations
-    move = staticmethod(rows.set_status)
+    move = staticmethod(rows.EVALUATIONS.move)
 
     state: State
     store: FrameStore
@@ -111,16 +110,11 @@ class EvaluationRuns(TableWork):
 
         def work(connection: Connection) -> None:
             if partitions.let_go(connection, job):
-                rows.set_status(
+                rows.EVALUATIONS.move(
                     connection, job.id, "cancelled", at=self.now(), only_if=("cancelling",)
                 )
 
         self.state.write_now(work)
-
-    def fail(self, job: PendingJob, error: errors.SteelyardError) -> None:
-        """Note why an evaluation cannot be done; its predictions stay."""
-        told = msgspec.json.encode(EvaluationError(code=error.code, message=error.message))
-        self.end(job, "failed", ("queued", "running"), generation=job.generation, error=told)
 
     def sweep(self) -> None:
         """Remove files of predictions that no evaluation of a dataset that is there refers to."""

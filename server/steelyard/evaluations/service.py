@@ -32,21 +32,24 @@ from steelyard.evaluations.wire import (
 )
 from steelyard.house import House
 from steelyard.ids import new_id
+from steelyard.job_frame.queue import JobQueue
 from steelyard.jobs.store import UNFINISHED
+from steelyard.operations import held_jobs
 from steelyard.operations.write import Write
 from steelyard.storage.pages import RowPage
 from steelyard.wire.decoding import decoder_of
-from steelyard.wire.violations import BODY, Violations, show
-
-#: Seconds after which a full queue may have a place.
-_FULL_RETRY_S = 30.0
+from steelyard.wire.violations import BODY, Violations
 
 _decode_metrics = decoder_of(EvaluationMetrics).decode
 _decode_error = decoder_of(EvaluationError).decode
 
 
-class EvaluationService:
-    """Answers for the evaluations of an account."""
+class EvaluationService(JobQueue[Evaluation, EvaluationPage]):
+    """The evaluations of every account."""
+
+    jobs = rows.EVALUATIONS
+    page_type = EvaluationPage
+    bound = "{}"
 
     def __init__(
         self,
@@ -56,16 +59,11 @@ class EvaluationService:
         *,
         partition_rows: int = partitions.PARTITION_ROWS,
     ) -> None:
-        self._state = house.state
-        self._writes = house.writes
+        super().__init__(house)
         self._datasets = datasets
         self._models = models
         self._dataset_files = house.frames("datasets")
-        self._max_queue = house.settings.job_queue
-        self._max_queue_per_account = house.settings.job_queue_per_account
         self._partition_rows = partition_rows
-        self._wake = house.wake
-        self._now = house.now
 
     async def create(self, write: Write, request: CreateEvaluation) -> EvaluationSubmission:
         """Ask for models to be scored on a dataset's evaluation rows."""
@@ -85,7 +83,7 @@ class EvaluationService:
         def work(connection: Connection) -> EvaluationSubmission:
             # In the transaction, so that no dataset is deleted under an evaluation that waits.
             require_dataset(connection, caller.account_id, at.dataset_id, is_new_work=True)
-            rows.lock_account(connection, caller.account_id)
+            held_jobs.lock_account(connection, caller.account_id)
             found = {
                 model.id: rows.find_scored(
                     connection,
@@ -100,50 +98,38 @@ class EvaluationService:
             # Nor one of a model that a rollback discarded since its name was resolved.
             self._models.require_ready(connection, caller.account_id, [one.id for one in missing])
             queued[:] = missing  # the work may run again
-            self._check_room(connection, caller.account_id, len(missing))
+            self.check_room(connection, caller.account_id, len(missing))
             if missing:
                 mark_dataset_used(connection, at.dataset_id, self._now())
             for model in missing:
                 found[model.id] = self._queue(connection, caller, at, model, n_decisions)
             return EvaluationSubmission(
                 dataset_id=at.dataset_id,
-                data=[to_wire(row) for row in found.values() if row is not None],
+                data=[self.to_wire(row) for row in found.values() if row is not None],
                 queued=len(missing),
                 reused=len(models) - len(missing),
             )
 
-        submission = await self._writes.once(write, work)
+        submission = await self.queue(write, work)
         for model in queued:
             if model.named is not None:
                 self._models.note_use(caller.account_id, model.named)
-        self._wake()
         return submission
 
-    async def page(self, caller: Caller, query: EvaluationsQuery) -> EvaluationPage:
-        """Return a page of a dataset's evaluations, the newest first."""
-
-        def work(connection: Connection) -> RowPage:
-            if find_dataset(connection, caller.account_id, query.dataset_id) is None:
-                raise unknown_dataset(query.dataset_id)
-            return rows.page_of_dataset(
-                connection,
-                caller.account_id,
-                query.dataset_id,
-                statuses=query.status,
-                limit=query.limit,
-                cursor=query.cursor,
-            )
-
-        page = await self._state.read(work)
-        return EvaluationPage(
-            data=[to_wire(row) for row in page.rows],
-            has_more=page.next_cursor is not None,
-            next_cursor=page.next_cursor,
+    def read_page(
+        self, connection: Connection, account_id: str, query: EvaluationsQuery
+    ) -> RowPage:
+        """Return the rows of a page of a dataset's evaluations."""
+        if find_dataset(connection, account_id, query.dataset_id) is None:
+            raise unknown_dataset(query.dataset_id)
+        return rows.page_of_dataset(
+            connection,
+            account_id,
+            query.dataset_id,
+            statuses=query.status,
+            limit=query.limit,
+            cursor=query.cursor,
         )
-
-    async def get(self, caller: Caller, evaluation_id: str) -> Evaluation:
-        """Return an evaluation."""
-        return to_wire(await self.find(caller, evaluation_id))
 
     async def find(
         self, caller: Caller, evaluation_id: str, *, with_dataset: bool = False
@@ -151,27 +137,17 @@ class EvaluationService:
         """Return an evaluation's row."""
 
         def work(connection: Connection) -> Row[Any]:
-            row = _get(connection, evaluation_id, caller.account_id)
+            row = self.jobs.require(connection, caller, evaluation_id)
             if with_dataset:
                 require_dataset(connection, caller.account_id, row.dataset_id)
             return row
 
         return await self._state.read(work)
 
-    async def cancel(self, write: Write, evaluation_id: str) -> Evaluation:
-        """Stop an evaluation; its predictions are kept. One that has ended stays as it is."""
-        caller = write.caller
-
-        def work(connection: Connection) -> Evaluation:
-            row = _get(connection, evaluation_id, caller.account_id)
-            if row.status in UNFINISHED:
-                status = partitions.status_once_stopped(connection, self._state, row)
-                rows.set_status(connection, row.id, status, at=self._now(), only_if=UNFINISHED)
-            return to_wire(_get(connection, row.id, caller.account_id))
-
-        cancelled = await self._writes.once(write, work)
-        self._wake()
-        return cancelled
+    def stop(self, connection: Connection, row: Row[Any]) -> None:
+        """Stop an evaluation that has not ended; its predictions are kept."""
+        status = partitions.status_once_stopped(connection, self._state, row)
+        self.jobs.move(connection, row.id, status, at=self._now(), only_if=UNFINISHED)
 
     async def retry(self, write: Write, evaluation_id: str) -> Evaluation:
         """Take up an evaluation that failed or was cancelled, from the predictions it has."""
@@ -180,8 +156,8 @@ class EvaluationService:
         current_key = await self._models.key_of(caller.account_id, asked.model_id)
 
         def work(connection: Connection) -> Evaluation:
-            rows.lock_account(connection, caller.account_id)
-            row = _get(connection, evaluation_id, caller.account_id)
+            held_jobs.lock_account(connection, caller.account_id)
+            row = self.jobs.require(connection, caller, evaluation_id)
             if row.status not in rows.RETRYABLE:
                 raise errors.EvaluationNotRetryableError(
                     f"The evaluation is {row.status}; only one that failed or was cancelled can be "
@@ -195,8 +171,8 @@ class EvaluationService:
                 )
             # Nor one that a rollback discarded since it was looked up.
             self._models.require_ready(connection, caller.account_id, [row.model_id])
-            self._check_room(connection, caller.account_id, 1)
-            rows.set_status(
+            self.check_room(connection, caller.account_id)
+            self.jobs.move(
                 connection,
                 row.id,
                 "queued",
@@ -210,16 +186,14 @@ class EvaluationService:
             rows.set_generation(connection, row.id, row.generation + 1)
             partitions.free(connection, row.id)
             mark_dataset_used(connection, row.dataset_id, self._now())
-            return to_wire(_get(connection, row.id, caller.account_id))
+            return self.to_wire(self.jobs.require(connection, caller, row.id))
 
-        evaluation = await self._writes.once(write, work)
-        self._wake()
-        return evaluation
+        return await self.queue(write, work)
 
     @staticmethod
     def reader_of(connection: Connection, dataset_id: str) -> str | None:
         """Return what still reads a dataset, as ``DatasetService.register_reader`` asks."""
-        return "an evaluation" if rows.has_unfinished(connection, dataset_id) else None
+        return "an evaluation" if rows.EVALUATIONS.has_unfinished(connection, dataset_id) else None
 
     async def _find_models(self, caller: Caller, names: Sequence[str]) -> list[EvaluatedModel]:
         found = Violations()
@@ -242,7 +216,7 @@ class EvaluationService:
         n_decisions: int,
     ) -> Row[Any]:
         evaluation_id, now = new_id("eval"), self._now()
-        rows.insert_evaluation(
+        self.jobs.add(
             connection,
             {
                 "id": evaluation_id,
@@ -266,38 +240,13 @@ class EvaluationService:
             },
         )
         partitions.split(connection, evaluation_id, at.split.evaluation, self._partition_rows)
-        return _get(connection, evaluation_id, caller.account_id)
+        return self.jobs.require(connection, caller, evaluation_id)
 
-    def _check_room(self, connection: Connection, account_id: str, n_new: int) -> None:
-        if n_new == 0:
-            return
-        backlog = rows.count_backlog(connection, account_id)
-        if backlog.of_account + n_new > self._max_queue_per_account:
-            raise errors.TenantQueueFullError(
-                f"{backlog.of_account} evaluations of the account have not ended, and "
-                f"{self._max_queue_per_account} may wait; ask again when some have.",
-                retry_after_s=_FULL_RETRY_S,
-            )
-        if backlog.total + n_new > self._max_queue:
-            raise errors.QueueFullError(
-                "The server's queue of evaluations is full; ask again after Retry-After.",
-                retry_after_s=_FULL_RETRY_S,
-            )
-
-
-def to_wire(row: Row[Any]) -> Evaluation:
-    """Return an evaluation as the wire has it."""
-    values = {name: row._mapping[name] for name in Evaluation.__struct_fields__}
-    values["named"] = UNSET if row.named is None else row.named
-    values["metrics"] = None if row.metrics is None else _decode_metrics(row.metrics)
-    values["error"] = None if row.error is None else _decode_error(row.error)
-    return Evaluation(**values)
-
-
-def _get(connection: Connection, evaluation_id: str, account_id: str) -> Row[Any]:
-    row = rows.find_evaluation(connection, evaluation_id, account_id)
-    if row is None:
-        raise errors.NotFoundError(
-            f"There is no evaluation {show(evaluation_id)}; list the dataset's."
-        )
-    return row
+    @staticmethod
+    def to_wire(row: Row[Any]) -> Evaluation:
+        """Return an evaluation as the wire has it."""
+        values = {name: row._mapping[name] for name in Evaluation.__struct_fields__}
+        values["named"] = UNSET if row.named is None else row.named
+        values["metrics"] = None if row.metrics is None else _decode_metrics(row.metrics)
+        values["error"] = None if row.error is None else _decode_error(row.error)
+        return Evaluation(**values)

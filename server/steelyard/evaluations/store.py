@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, select, update
@@ -19,13 +18,13 @@ from steelyard.accounts.store_owner import sweep_owned
 from steelyard.datasets.tables import datasets
 from steelyard.evaluations import partitions
 from steelyard.evaluations.tables import evaluation_partitions, evaluation_parts, evaluations
+from steelyard.job_frame.store import JobStore
 from steelyard.jobs import store as jobs
-from steelyard.jobs.store import UNFINISHED, PendingJob
+from steelyard.jobs.store import PendingJob
 from steelyard.outbox.publishing import publish
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
 from steelyard.storage.pages import RowPage, newest_first
-from steelyard.storage.tables import accounts
 
 _log = logging.getLogger(__name__)
 
@@ -35,35 +34,15 @@ REUSABLE = ("queued", "running", "succeeded")
 RETRYABLE = ("failed", "cancelled")
 
 
-@dataclass(frozen=True, slots=True)
-class Backlog:
-    """Evaluations that have not ended: in all, and of one account."""
-
-    total: int
-    of_account: int
-
-
-def lock_account(connection: Connection, account_id: str) -> None:
-    """Keep other writers of the account's evaluations out until the transaction ends."""
-    connection.execute(select(accounts.c.id).where(accounts.c.id == account_id).with_for_update())
-
-
-def insert_evaluation(connection: Connection, values: dict[str, Any]) -> None:
-    """Add a queued evaluation."""
-    connection.execute(
-        insert(evaluations),
-        {"status": "queued", "generation": 1, "attempt": 1, "completed_rows": 0, **values},
-    )
-
-
-def find_evaluation(
-    connection: Connection, evaluation_id: str, account_id: str | None = None
-) -> Row[Any] | None:
-    """Return an evaluation; ``None`` when there is none, or it is not the account's."""
-    wanted = [evaluations.c.id == evaluation_id]
-    if account_id is not None:
-        wanted.append(evaluations.c.account_id == account_id)
-    return connection.execute(select(evaluations).where(*wanted)).first()
+#: The evaluations of every account.
+EVALUATIONS = JobStore(
+    table=evaluations,
+    kind="evaluation",
+    noun="evaluation",
+    plural="evaluations",
+    advice="list the dataset's",
+    is_priced=False,
+)
 
 
 def find_scored(
@@ -171,53 +150,6 @@ def page_of_dataset(
     )
 
 
-def count_backlog(connection: Connection, account_id: str) -> Backlog:
-    """Count the evaluations that have not ended."""
-    counts = connection.execute(
-        select(func.count(), func.count().filter(evaluations.c.account_id == account_id)).where(
-            evaluations.c.status.in_(UNFINISHED)
-        )
-    ).one()
-    return Backlog(*counts)
-
-
-def has_unfinished(connection: Connection, dataset_id: str | None = None) -> bool:
-    """Return whether there is work, on any dataset or on one."""
-    return jobs.has_unfinished(connection, evaluations, dataset_id)
-
-
-def unfinished_of_account(connection: Connection, account_id: str) -> list[tuple[str, str]]:
-    """Return id and model of an account's evaluations that have not ended."""
-    found = connection.execute(
-        select(evaluations.c.id, evaluations.c.model_id).where(
-            evaluations.c.status.in_(UNFINISHED), evaluations.c.account_id == account_id
-        )
-    )
-    return [(row.id, row.model_id) for row in found]
-
-
-def set_status(
-    connection: Connection,
-    job_id: str,
-    status: str,
-    *,
-    at: float,
-    only_if: Sequence[str],
-    generation: int | None = None,
-    **values: Any,
-) -> bool:
-    """Move an evaluation to another status."""
-    wanted = [evaluations.c.id == job_id, evaluations.c.status.in_(only_if)]
-    if generation is not None:
-        wanted.append(evaluations.c.generation == generation)
-    moved = connection.execute(
-        update(evaluations).where(*wanted).values(status=status, updated_at=at, **values)
-    )
-    if moved.rowcount and status == "failed":
-        jobs.publish_failure(connection, evaluations, "evaluation", job_id, values.get("error"))
-    return moved.rowcount > 0
-
-
 def add_part(connection: Connection, job: PendingJob, *, sha256: str, rows: int, at: float) -> bool:
     """Record predictions that are durable, with the progress they make.
 
@@ -299,13 +231,10 @@ def finish_run(
     detail_sha256: str,
 ) -> bool:
     """Record success: the parts give way to one file; returns whether the run still counted."""
-    is_ours = jobs.set_of_run(
+    is_ours = EVALUATIONS.end(
         connection,
-        evaluations,
         job,
-        statuses=("running",),
-        status="succeeded",
-        updated_at=at,
+        at=at,
         metrics=metrics,
         decisions=decisions,
         error=None,
@@ -321,7 +250,7 @@ def finish_run(
 
 def publish_success(connection: Connection, evaluation_id: str) -> None:
     """Publish that a model was evaluated, in the transaction that ends the evaluation."""
-    row = find_evaluation(connection, evaluation_id)
+    row = EVALUATIONS.find(connection, evaluation_id)
     assert row is not None  # noqa: S101  it was just written
     data = {
         "id": row.id,

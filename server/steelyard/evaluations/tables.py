@@ -43,7 +43,7 @@ evaluations = Table(
     Column("created_at", Double, nullable=False),
     Column("updated_at", Double, nullable=False),
     Column("evaluation_rows", Integer, nullable=False),
-    Column("completed_rows", Integer, nullable=False),
+    Column("completed_rows", Integer, nullable=False, default=0),
     Column("decisions", Integer, nullable=False),
     Column("metrics", LargeBinary),
     Column("error", LargeBinary),

@@ -24,16 +24,15 @@ from steelyard.wire.decoding import decoder_of
 
 _decode_job = decoder_of(FineTune).decode
 
-
-_JOBS = JobStore(
+#: The fine-tunes of every account.
+FINE_TUNES = JobStore(
     table=fine_tunes,
     kind="fine_tune",
     noun="fine-tune",
     plural="fine-tunes",
-    path="/v1/fine-tuning/jobs",
+    advice="look at GET /v1/fine-tuning/jobs",
     is_priced=False,
 )
-find_fine_tune, page_of_account = _JOBS.find, _JOBS.page
 
 
 def job_of(row: Row[Any]) -> FineTune:
@@ -60,11 +59,6 @@ def deleted_datasets(connection: Connection, dataset_ids: Sequence[str]) -> set[
             )
         ).scalars()
     )
-
-
-def has_unfinished(connection: Connection, dataset_id: str | None = None) -> bool:
-    """Return whether there is work, on any dataset or on one."""
-    return jobs.has_unfinished(connection, fine_tunes, dataset_id)
 
 
 def count_queued(connection: Connection) -> int:

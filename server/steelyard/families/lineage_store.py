@@ -86,7 +86,7 @@ class Applied:
 
 #: Work that has not ended, as its id and the model that it uses, by kind.
 _USES: dict[WorkKind, Callable[[Connection, str], list[tuple[str, str]]]] = {
-    "evaluation": evaluation_rows.unfinished_of_account,
+    "evaluation": evaluation_rows.EVALUATIONS.unfinished_of_account,
     "prompt_tuning": prompt_tuning_rows.JOBS.unfinished_of_account,
 }
 
@@ -397,11 +397,13 @@ class LineageStore:
                 self._cache.popitem(last=False)
 
     def _cancel_evaluation(self, connection: Connection, evaluation_id: str, at: float) -> None:
-        row = evaluation_rows.find_evaluation(connection, evaluation_id)
+        row = evaluation_rows.EVALUATIONS.find(connection, evaluation_id)
         if row is None:
             return
         status = evaluation_partitions.status_once_stopped(connection, self._state, row)
-        evaluation_rows.set_status(connection, evaluation_id, status, at=at, only_if=UNFINISHED)
+        evaluation_rows.EVALUATIONS.move(
+            connection, evaluation_id, status, at=at, only_if=UNFINISHED
+        )
 
 
 _FOR_WORKER = (QueueJob, CancelJob, CancelEvaluation)

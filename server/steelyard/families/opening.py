@@ -84,6 +84,6 @@ def open_families(house: House) -> tuple[object, ...]:
     house.tick(
         families.tick, name="steelyard-lineage", failure="Could not update the lineage of models"
     )
-    fine_tunes = FineTuneJobs(house.state, lineages, house.writes, house.frames(FOLDER))
+    fine_tunes = FineTuneJobs(house, lineages, house.frames(FOLDER))
     bounds = FamilyBounds(lineages, writes, fine_tunes, datasets)
     return writes, families, fine_tunes, bounds

@@ -77,7 +77,7 @@ ROOM = Room(
     routes=(*ROUTES, *fine_tuning.ROUTES),
     base=open_base,
     open=open_families,
-    jobs=(JobKind(store.has_unfinished, _open_runs),),
+    jobs=(JobKind(store.FINE_TUNES.has_unfinished, _open_runs),),
     files=(
         files_of(FOLDER, "the held-out rows of a fine-tune", store.live_records),
         files_of("models", "a fine-tuned model", store.live_artifacts),

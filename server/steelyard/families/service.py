@@ -24,7 +24,7 @@ from steelyard.errors import (
     SteelyardError,
     Violation,
 )
-from steelyard.families.fine_tune_store import has_unfinished
+from steelyard.families.fine_tune_store import FINE_TUNES
 from steelyard.families.fine_tune_wire import FineTuneEstimate, Job
 from steelyard.families.fine_tuning.rows import TuningRows
 from steelyard.families.lineage.continuing import (
@@ -249,7 +249,7 @@ class FamilyService:
     @staticmethod
     def reader_of(connection: Connection, dataset_id: str) -> str | None:
         """Return what still reads a dataset, as ``DatasetService.register_reader`` asks."""
-        return "a fine-tune" if has_unfinished(connection, dataset_id) else None
+        return "a fine-tune" if FINE_TUNES.has_unfinished(connection, dataset_id) else None
 
     async def _plan_start(
         self, caller: Caller, request: StartFamily | EstimateFamily

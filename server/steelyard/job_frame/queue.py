@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from msgspec import Struct
@@ -28,6 +28,8 @@ class JobQueue(Generic[Job, Page]):
     #: Set by each kind.
     jobs: ClassVar[JobStore]
     page_type: ClassVar[Callable[..., Any]]
+    #: How an error says how many of an account may wait.
+    bound: ClassVar[str] = "no more"
 
     def __init__(self, house: House) -> None:
         self._state, self._writes = house.state, house.writes
@@ -43,15 +45,17 @@ class JobQueue(Generic[Job, Page]):
 
     async def page(self, caller: Caller, query: Any) -> Page:
         """Return a page of the account's jobs, the newest first."""
-        page = await self._state.read(
-            lambda connection: self.read_page(connection, caller.account_id, query)
-        )
-        answer: Page = self.page_type(
-            data=[self.to_wire(row) for row in page.rows],
-            has_more=page.next_cursor is not None,
-            next_cursor=page.next_cursor,
-        )
-        return answer
+
+        def work(connection: Connection) -> Page:
+            page = self.read_page(connection, caller.account_id, query)
+            answer: Page = self.page_type(
+                data=self.items(connection, page.rows),
+                has_more=page.next_cursor is not None,
+                next_cursor=page.next_cursor,
+            )
+            return answer
+
+        return await self._state.read(work)
 
     def read_page(self, connection: Connection, account_id: str, query: Any) -> RowPage:
         """Return the rows of a page; a query has those filters that its kind knows."""
@@ -64,6 +68,16 @@ class JobQueue(Generic[Job, Page]):
             cursor=query.cursor,
         )
 
+    def items(self, connection: Connection, rows: Sequence[Row[Any]]) -> list[Job]:
+        """Return the jobs of a page as the wire has them."""
+        del connection  # for kinds that say more of their jobs
+        return [self.to_wire(row) for row in rows]
+
+    def detail(self, connection: Connection, row: Row[Any]) -> Job:
+        """Return a job as the read of one tells it."""
+        del connection
+        return self.to_wire(row)
+
     async def find(self, caller: Caller, job_id: str) -> Row[Any]:
         """Return a job's row."""
         return await self._state.read(
@@ -72,7 +86,11 @@ class JobQueue(Generic[Job, Page]):
 
     async def get(self, caller: Caller, job_id: str) -> Job:
         """Return a job: how far it is."""
-        return self.to_wire(await self.find(caller, job_id))
+        return await self._state.read(
+            lambda connection: self.detail(
+                connection, self.jobs.require(connection, caller, job_id)
+            )
+        )
 
     async def cancel(self, write: Write, job_id: str) -> Job:
         """Stop a job and free what it holds; one that has ended stays as it is."""
@@ -81,7 +99,7 @@ class JobQueue(Generic[Job, Page]):
             row = self.jobs.require(connection, write.caller, job_id)
             if row.status in UNFINISHED:
                 self.stop(connection, row)
-            return self.to_wire(self.jobs.require(connection, write.caller, job_id))
+            return self.detail(connection, self.jobs.require(connection, write.caller, job_id))
 
         return await self.queue(write, work)
 
@@ -106,6 +124,7 @@ class JobQueue(Generic[Job, Page]):
                 self.jobs.table,
                 account_id,
                 self.jobs.plural,
+                bound=self.bound.format(self._most_of_account),
                 most=self._most - n_new + 1,
                 most_of_account=self._most_of_account - n_new + 1,
             )

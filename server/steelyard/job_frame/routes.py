@@ -38,6 +38,7 @@ def job_routes(
     query: type[Struct],
     summaries: tuple[str, str, str],
     readers: tuple[str, ...] = (),
+    page_errors: tuple[type[errors.SteelyardError], ...] = (),
 ) -> JobRoutes:
     """Return the routes of jobs below a path; ``name`` is what the path calls a job's id."""
     route = partial(Route, access=Access.KEYED, tags=(tag,))
@@ -49,6 +50,7 @@ def job_routes(
             summary=summaries[0],
             query=query,
             response=page,
+            errors=page_errors,
             roles=readers,
         ),
         route(

@@ -32,8 +32,8 @@ class JobStore:
     #: What errors call one, and several.
     noun: str
     plural: str
-    #: The path that lists them.
-    path: str
+    #: What an error says to look at, where there is no such job.
+    advice: str
     #: Whether it has the columns of ``steelyard.operations.held_jobs``.
     is_priced: bool = True
 
@@ -47,7 +47,7 @@ class JobStore:
         """Return a job of an account."""
         row = self.find(connection, job_id, caller.account_id)
         if row is None:
-            raise NotFoundError(f"There is no {self.noun} {show(job_id)}; look at GET {self.path}.")
+            raise NotFoundError(f"There is no {self.noun} {show(job_id)}; {self.advice}.")
         return row
 
     def page(

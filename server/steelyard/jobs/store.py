@@ -100,16 +100,19 @@ def move(
     at: float,
     only_if: Sequence[str],
     kind: str | None = None,
+    generation: int | None = None,
     **values: Any,
 ) -> bool:
     """Move a job to another status, and write columns; returns whether it was in one of some.
 
-    Where its kind is named, that it failed is published.
+    Where its generation is named, one that was taken up again stays as it is. Where its kind is
+    named, that it failed is published.
     """
+    where = [table.c.id == job_id, table.c.status.in_(only_if)]
+    if generation is not None:
+        where.append(table.c.generation == generation)
     moved = connection.execute(
-        update(table)
-        .where(table.c.id == job_id, table.c.status.in_(only_if))
-        .values(status=status, updated_at=at, **values)
+        update(table).where(*where).values(status=status, updated_at=at, **values)
     )
     if moved.rowcount > 0 and status == "failed" and kind is not None:
         publish_failure(connection, table, kind, job_id, values.get("error"))

@@ -97,7 +97,7 @@ class TableWork(Work):
     def fail(self, job: PendingJob, error: SteelyardError) -> None:
         """Note why a job cannot be done."""
         told = msgspec.json.encode(Failure(code=error.code, message=error.message))
-        self.end(job, "failed", ("queued", "running"), error=told)
+        self.end(job, "failed", ("queued", "running"), generation=job.generation, error=told)
 
     def cancel(self, job: PendingJob) -> None:
         """End a job that is to stop."""

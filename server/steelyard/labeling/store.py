@@ -22,7 +22,7 @@ JOBS = JobStore(
     kind="labeling",
     noun="labeling job",
     plural="labeling jobs",
-    path="/v1/labeling/jobs",
+    advice="look at GET /v1/labeling/jobs",
 )
 
 

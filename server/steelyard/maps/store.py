@@ -16,7 +16,12 @@ from steelyard.storage.frame_store import FrameStore
 
 #: The maps of every account.
 MAPS = JobStore(
-    table=dataset_maps, kind="map", noun="map", plural="maps", path="/v1/maps", is_priced=False
+    table=dataset_maps,
+    kind="map",
+    noun="map",
+    plural="maps",
+    advice="look at GET /v1/maps",
+    is_priced=False,
 )
 
 

@@ -85,14 +85,18 @@ def check_room(
     account_id: str,
     what: str,
     *,
+    bound: str,
     most: int,
     most_of_account: int,
 ) -> None:
-    """Refuse one more job where as many as may be have not ended; ``what`` is their plural."""
+    """Refuse one more job where as many as may be have not ended.
+
+    ``what`` is their plural, and ``bound`` how many of an account may wait, in words.
+    """
     total, of_account = count_backlog(connection, table, account_id)
     if of_account >= most_of_account:
         raise TenantQueueFullError(
-            f"{of_account} {what} of the account have not ended, and no more may wait; ask again "
+            f"{of_account} {what} of the account have not ended, and {bound} may wait; ask again "
             "when some have.",
             retry_after_s=_FULL_RETRY_S,
         )

@@ -15,7 +15,7 @@ JOBS = JobStore(
     kind="prompt_tuning",
     noun="prompt-tuning job",
     plural="prompt-tuning jobs",
-    path="/v1/prompt-tuning/jobs",
+    advice="look at GET /v1/prompt-tuning/jobs",
 )
 
 

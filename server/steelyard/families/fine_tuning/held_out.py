@@ -107,5 +107,5 @@ def insert_held_out(
 ) -> None:
     """Write an evaluation that was made, of a model that joined or of one that did not."""
     named = {} if model is None else {"version": model.version, "model_label": model.ref}
-    rows.insert_evaluation(connection, {**values, **named, "created_at": at, "updated_at": at})
+    rows.EVALUATIONS.add(connection, {**values, **named, "created_at": at, "updated_at": at})
     rows.publish_success(connection, values["id"])

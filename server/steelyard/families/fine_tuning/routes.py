@@ -4,38 +4,32 @@ from __future__ import annotations
 
 import functools
 
-from steelyard.errors import (
-    DatasetDeletedError,
-    IdempotencyConflictError,
-    IdempotencyResponseExpiredError,
-    NotFoundError,
-)
+from steelyard.errors import DatasetDeletedError, NotFoundError
 from steelyard.evaluations.wire import JobRecordPage
 from steelyard.families.fine_tune_wire import Job, JobEvents, JobPage, JobRecordsQuery, JobsQuery
 from steelyard.families.fine_tuning.service import FineTuneJobs
 from steelyard.http.routing import Access, Route
+from steelyard.job_frame.routes import job_routes
 
-_TAGS = ("fine-tuning",)
-
-_route = functools.partial(Route, access=Access.KEYED, tags=_TAGS)
+_route = functools.partial(Route, access=Access.KEYED, tags=("fine-tuning",))
+_JOBS = job_routes(
+    FineTuneJobs,
+    "/v1/fine-tuning/jobs",
+    "job",
+    tag="fine-tuning",
+    job=Job,
+    page=JobPage,
+    query=JobsQuery,
+    summaries=(
+        "Page the account's fine-tunes, the newest first.",
+        "Return a fine-tune: how far it is, then its outcome, its gate and its curve.",
+        "Ask a fine-tune to stop; one that has ended is given as it is.",
+    ),
+)
 
 ROUTES = (
-    _route(
-        method="GET",
-        path="/v1/fine-tuning/jobs",
-        use=lambda call: call.service(FineTuneJobs).page(call.caller, call.query),
-        summary="Page the account's fine-tunes, the newest first.",
-        query=JobsQuery,
-        response=JobPage,
-    ),
-    _route(
-        method="GET",
-        path="/v1/fine-tuning/jobs/{job}",
-        use=lambda call: call.service(FineTuneJobs).get(call.caller, call.path["job"]),
-        summary="Return a fine-tune: how far it is, then its outcome, its gate and its curve.",
-        response=Job,
-        errors=(NotFoundError,),
-    ),
+    _JOBS.page,
+    _JOBS.get,
     _route(
         method="GET",
         path="/v1/fine-tuning/jobs/{job}/events",
@@ -55,12 +49,5 @@ ROUTES = (
         response=JobRecordPage,
         errors=(NotFoundError, DatasetDeletedError),
     ),
-    _route(
-        method="POST",
-        path="/v1/fine-tuning/jobs/{job}/cancel",
-        use=lambda call: call.service(FineTuneJobs).cancel(call.write, call.path["job"]),
-        summary="Ask a fine-tune to stop; one that has ended is given as it is.",
-        response=Job,
-        errors=(NotFoundError, IdempotencyConflictError, IdempotencyResponseExpiredError),
-    ),
+    _JOBS.cancel,
 )

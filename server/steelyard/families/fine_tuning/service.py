@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from steelyard.evaluations.measures.records import (
     measure_records,
 )
 from steelyard.evaluations.prediction_columns import records_of
-from steelyard.evaluations.service import to_wire as evaluation_to_wire
+from steelyard.evaluations.service import EvaluationService
 from steelyard.evaluations.store import find_held_out
 from steelyard.evaluations.wire import JobRecordPage, RecordGroup
 from steelyard.families import fine_tune_store as rows
@@ -33,20 +33,19 @@ from steelyard.families.fine_tune_wire import (
     JobPage,
     JobProgress,
     JobRecordsQuery,
-    JobsQuery,
 )
 from steelyard.families.lineage.draft import LineageChange
 from steelyard.families.lineage.fine_tunes import cancel_job, stop_job
 from steelyard.families.lineage.lineage import Conditions, Lineage
 from steelyard.families.lineage_store import Applied, LineageStore
 from steelyard.families.serializers import fine_tune_to_wire
-from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
+from steelyard.house import House
+from steelyard.job_frame.queue import JobQueue
+from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.operations.write import Write
-from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.training import CurvePoint
-from steelyard.wire.violations import show
 
 #: Groups of records kept in memory: 10,000 records take about 5 MB.
 _KEPT = 4
@@ -71,51 +70,38 @@ class Waiting:
     of_account: int
 
 
-class FineTuneJobs:
-    """Answers for the fine-tunes of an account."""
+class FineTuneJobs(JobQueue[Job, JobPage]):
+    """The fine-tunes of every account, which are queued and stopped by its lineage."""
 
-    def __init__(
-        self, state: State, lineages: LineageStore, writes: KeyedWrites, records: FrameStore
-    ) -> None:
-        self._state = state
+    jobs = rows.FINE_TUNES
+    page_type = JobPage
+
+    def __init__(self, house: House, lineages: LineageStore, records: FrameStore) -> None:
+        super().__init__(house)
         self._lineages = lineages
-        self._writes = writes
         self._records = records
         self._groups_of = functools.lru_cache(_KEPT * 3)(self._read_groups)
         self._scored_of = functools.lru_cache(_KEPT)(self._read_scored)
 
-    async def page(self, caller: Caller, query: JobsQuery) -> JobPage:
-        """Return a page of the account's fine-tunes, the newest first; their curves are left out."""
+    @staticmethod
+    def to_wire(row: Row[Any]) -> Job:
+        """Return a fine-tune as a list tells it, without its curve."""
+        return _tell(row, is_deleted=False)
 
-        def work(connection: Connection) -> JobPage:
-            page = rows.page_of_account(
-                connection,
-                caller.account_id,
-                statuses=query.status,
-                dataset_id=query.dataset_id,
-                limit=query.limit,
-                cursor=query.cursor,
-            )
-            deleted = rows.deleted_datasets(connection, [row.dataset_id for row in page.rows])
-            return JobPage(
-                data=[_tell(row, is_deleted=row.dataset_id in deleted) for row in page.rows],
-                has_more=page.next_cursor is not None,
-                next_cursor=page.next_cursor,
-            )
+    def items(self, connection: Connection, rows_: Sequence[Row[Any]]) -> list[Job]:
+        """Return the fine-tunes of a page; their curves are left out."""
+        deleted = rows.deleted_datasets(connection, [row.dataset_id for row in rows_])
+        return [_tell(row, is_deleted=row.dataset_id in deleted) for row in rows_]
 
-        return await self._state.read(work)
-
-    async def get(self, caller: Caller, job_id: str) -> Job:
+    def detail(self, connection: Connection, row: Row[Any]) -> Job:
         """Return a fine-tune, with its curve and its held-out evaluation once it succeeded."""
-        return await self._state.read(
-            functools.partial(_get, account_id=caller.account_id, job_id=job_id)
-        )
+        return read_fine_tune(connection, row)
 
     async def events(self, caller: Caller, job_id: str) -> JobEvents:
         """Return everything that happened to a fine-tune, oldest first."""
 
         def work(connection: Connection) -> JobEvents:
-            _find(connection, caller.account_id, job_id)
+            self.jobs.require(connection, caller, job_id)
             return JobEvents(data=rows.events_of(connection, job_id))
 
         return await self._state.read(work)
@@ -128,7 +114,7 @@ class FineTuneJobs:
         """
 
         def work(connection: Connection) -> tuple[Row[Any], bool]:
-            row = _find(connection, caller.account_id, job_id)
+            row = self.jobs.require(connection, caller, job_id)
             return row, bool(rows.deleted_datasets(connection, [row.dataset_id]))
 
         row, is_deleted = await self._state.read(work)
@@ -150,9 +136,7 @@ class FineTuneJobs:
 
     async def held_out(self, caller: Caller, job_id: str) -> tuple[Records, RecordMeasures]:
         """Return the held-out answers of the model that a fine-tune made, and what each measures."""
-        row = await self._state.read(
-            functools.partial(_find, account_id=caller.account_id, job_id=job_id)
-        )
+        row = await self.find(caller, job_id)
         if row.records_sha256 is None:
             raise errors.NotMeasurableError(
                 f"The fine-tune {job_id} has no held-out records; add evaluation rows to its dataset "
@@ -172,19 +156,19 @@ class FineTuneJobs:
 
     async def cancel(self, write: Write, job_id: str) -> Job:
         """Stop a fine-tune. One that has ended stays as it is."""
-        account_id = write.caller.account_id
+        caller = write.caller
         applied: list[Applied] = []
 
         def work(connection: Connection) -> Job:
             applied.clear()
-            _find(connection, account_id, job_id)
+            row = self.jobs.require(connection, caller, job_id)
             for command in (cancel_job, stop_job):
                 change = _command_on(job_id, command)
-                applied.append(self._lineages.apply_in(connection, account_id, change))
-                row = _find(connection, account_id, job_id)
+                applied.append(self._lineages.apply_in(connection, caller.account_id, change))
+                row = self.jobs.require(connection, caller, job_id)
                 if row.runner is not None and self._state.is_alive(connection, row.runner):
                     break  # whoever runs it stops its trainer first
-            return _get(connection, account_id, job_id)
+            return self.detail(connection, row)
 
         job = await self._writes.once(write, work, window_s=SECONDS_A_DAY)
         for one in applied:
@@ -238,7 +222,7 @@ def read_fine_tune(connection: Connection, row: Row[Any]) -> Job:
     evaluation = find_held_out(connection, row.account_id, row.dataset_id, row.id)
     if evaluation is None:
         return job
-    return structs.replace(job, dataset_evaluation=evaluation_to_wire(evaluation))
+    return structs.replace(job, dataset_evaluation=EvaluationService.to_wire(evaluation))
 
 
 def _no_records(group: RecordGroup, offset: int, limit: int) -> JobRecordPage:
@@ -251,19 +235,6 @@ def _command_on(
     job_id: str, command: Callable[[Lineage, str, Conditions], LineageChange]
 ) -> Callable[[Lineage, Conditions], LineageChange]:
     return lambda lineage, conditions: command(lineage, job_id, conditions)
-
-
-def _find(connection: Connection, account_id: str, job_id: str) -> Row[Any]:
-    row = rows.find_fine_tune(connection, job_id, account_id)
-    if row is None:
-        raise errors.NotFoundError(
-            f"There is no fine-tune {show(job_id)}; look at GET /v1/fine-tuning/jobs."
-        )
-    return row
-
-
-def _get(connection: Connection, account_id: str, job_id: str) -> Job:
-    return read_fine_tune(connection, _find(connection, account_id, job_id))
 
 
 def _tell(row: Row[Any], *, is_deleted: bool, with_curve: bool = False) -> Job:
