@@ -365,10 +365,10 @@ def _newer(family: Family, to: str) -> list[str]:
 
 
 def _show_queued(client: Client, job: Job, server: Server, *, follow: bool) -> None:
-    from steelyard.cli.job import end_of
+    from steelyard.cli.job import FINE_TUNES
 
     if follow:
-        end_of(client, job, server)
+        FINE_TUNES.follow(client, job, server)
     else:
         server.show(job, show_job)
 

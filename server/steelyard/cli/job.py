@@ -7,18 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from steelyard.cli.connecting import Server, server_options
-from steelyard.cli.failures import FAILED
+from steelyard.cli.job_commands import JobCommands
 from steelyard.cli.local_state import show_table, show_time
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
-    from steelyard.client import Client
-    from steelyard.families.fine_tune_wire import Job, JobEvents
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
     from steelyard.evaluations.gate_wire import Gate
-    from steelyard.families.fine_tune_wire import Job
+    from steelyard.families.fine_tune_wire import Job, JobEvents
 
 _EPILOG = """\b
 Examples:
@@ -59,40 +54,6 @@ def list_jobs(*, statuses: tuple[str, ...], dataset: str | None, server: Server)
     server.show(jobs, lambda jobs: show_table(columns, job_rows(jobs)))
 
 
-@command.command("show", epilog=_EPILOG)
-@click.argument("job")
-@server_options
-def show(*, job: str, server: Server) -> None:
-    """Show JOB: how far it is, then its outcome and the gate's verdict."""
-    with server.connected() as client:
-        answer = client.jobs.get(job)
-    server.show(answer, show_job)
-
-
-@command.command("follow", epilog=_EPILOG)
-@click.argument("job")
-@click.option("--timeout", "timeout_s", type=float, help="Seconds to wait. [default: no end]")
-@server_options
-def follow(*, job: str, timeout_s: float | None, server: Server) -> None:
-    """Wait until JOB has ended, with a live bar, and show the gate's verdict.
-
-    Exit status: 0 when its model joined its family; 1 when the gate did not pass it, or the
-    fine-tune failed or was cancelled; 3 when it has not ended in time.
-    """
-    with server.connected() as client:
-        end_of(client, job, server, timeout_s=timeout_s)
-
-
-@command.command("cancel", epilog=_EPILOG)
-@click.argument("job")
-@server_options
-def cancel(*, job: str, server: Server) -> None:
-    """Ask JOB to stop; only a fine-tune that succeeds is charged."""
-    with server.connected() as client:
-        answer = client.jobs.cancel(job)
-    server.show(answer, show_job)
-
-
 @command.command("events", epilog=_EPILOG)
 @click.argument("job")
 @server_options
@@ -113,18 +74,6 @@ def _show_events(events: JobEvents) -> None:
     )
 
 
-def end_of(
-    client: Client, job: str | Job, server: Server, *, timeout_s: float | None = None
-) -> None:
-    """Follow a fine-tune to its end and print it; exit with 1 when it made no model."""
-    # Whatever ends the wait, it can be taken up again under this id.
-    click.echo(f"Following {printable(job if isinstance(job, str) else job.id)}", err=True)
-    answer = client.jobs.follow(job, timeout_s=timeout_s)
-    server.show(answer, show_job)
-    if not answer.has_joined:
-        raise click.exceptions.Exit(FAILED)
-
-
 def show_job(job: Job) -> None:
     """Print what is to be said of a fine-tune, and its gate's verdict once it was judged."""
     from steelyard.client.display_families import job_facts
@@ -133,6 +82,26 @@ def show_job(job: Job) -> None:
     if job.gate is not None:
         click.echo()
         show_gate(job.gate)
+
+
+#: Fine-tunes, which are followed by what queues them too.
+FINE_TUNES: JobCommands[Job] = JobCommands(
+    of=lambda client: client.jobs,
+    metavar="JOB",
+    epilog=_EPILOG,
+    show=show_job,
+    is_done=lambda job: job.has_joined,
+)
+FINE_TUNES.add_to(
+    command,
+    show="Show JOB: how far it is, then its outcome and the gate's verdict.",
+    follow="""Wait until JOB has ended, with a live bar, and show the gate's verdict.
+
+    Exit status: 0 when its model joined its family; 1 when the gate did not pass it, or the
+    fine-tune failed or was cancelled; 3 when it has not ended in time.
+    """,
+    cancel="Ask JOB to stop; only a fine-tune that succeeds is charged.",
+)
 
 
 def show_gate(gate: Gate) -> None:

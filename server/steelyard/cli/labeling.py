@@ -9,7 +9,7 @@ import click
 
 from steelyard.cli import next_rows
 from steelyard.cli.connecting import Server, server_options
-from steelyard.cli.failures import FAILED
+from steelyard.cli.job_commands import JobCommands
 from steelyard.cli.local_state import show_table, show_time
 from steelyard.cli.stored_queries import MAX_QUERIES, read_window, unsure_queries
 from steelyard.cli.terminal import printable
@@ -38,7 +38,7 @@ _SHOWN_CHARACTERS = 60
 def command() -> None:
     """Ask other models to label rows, and make datasets of those that you accept.
 
-    Exit status: 1 when a job that is followed has no labels to review.
+    Exit status: 1 when a job that is followed has no labels to review; 3 when it has none in time.
     """
 
 
@@ -168,19 +168,9 @@ def start(
             source, teacher_models=teacher_models or None, decisions=asked, **given
         )
         if follow:
-            click.echo(f"Following {printable(job.id)}", err=True)
-            job = client.labeling.wait(job)
-    _end(job, server, is_followed=follow)
-
-
-@command.command("follow", epilog=_EPILOG)
-@click.argument("job")
-@server_options
-def follow(*, job: str, server: Server) -> None:
-    """Wait until the labels of JOB are ready, with a live bar."""
-    with server.connected() as client:
-        found = client.labeling.wait(job)
-    _end(found, server, is_followed=True)
+            _COMMANDS.follow(client, job, server)
+        else:
+            server.show(job, _show_job)
 
 
 @command.command("list", epilog=_EPILOG)
@@ -191,16 +181,6 @@ def list_jobs(*, statuses: tuple[str, ...], server: Server) -> None:
     with server.connected() as client:
         found = list(client.labeling.list(status=statuses))
     server.show(found, _show_jobs)
-
-
-@command.command("show", epilog=_EPILOG)
-@click.argument("job")
-@server_options
-def show(*, job: str, server: Server) -> None:
-    """Show JOB: how far it is, and how far its teachers agree."""
-    with server.connected() as client:
-        found = client.labeling.get(job)
-    server.show(found, _show_job)
 
 
 @command.command("results", epilog=_EPILOG)
@@ -214,16 +194,6 @@ def results(*, job: str, disagreements: bool, server: Server) -> None:
             one for one in client.labeling.results(job) if not (disagreements and one.agreement)
         ]
     server.show(found, _show_results)
-
-
-@command.command("cancel", epilog=_EPILOG)
-@click.argument("job")
-@server_options
-def cancel(*, job: str, server: Server) -> None:
-    """Stop JOB; nothing is charged unless its labels were ready."""
-    with server.connected() as client:
-        found = client.labeling.cancel(job)
-    server.show(found, _show_job)
 
 
 @command.command("discard", epilog=_EPILOG)
@@ -263,12 +233,6 @@ def finalize(
         ]
         dataset = client.labeling.finalize(job, indices, evaluation_fraction=evaluation_fraction)
     server.show(dataset, _show_dataset)
-
-
-def _end(job: LabelingJob, server: Server, *, is_followed: bool) -> None:
-    server.show(job, _show_job)
-    if is_followed and job.status not in {"review_ready", "finalized"}:
-        raise click.exceptions.Exit(FAILED)
 
 
 def _show_teachers(found: TeacherList) -> None:
@@ -362,3 +326,18 @@ def _told(measure: Measure | None) -> str:
     from steelyard.client.display_evaluations import show_measure
 
     return "-" if measure is None else show_measure(measure)
+
+
+_COMMANDS: JobCommands[LabelingJob] = JobCommands(
+    of=lambda client: client.labeling,
+    metavar="JOB",
+    epilog=_EPILOG,
+    show=_show_job,
+    is_done=lambda job: job.status in {"review_ready", "finalized"},
+)
+_COMMANDS.add_to(
+    command,
+    show="Show JOB: how far it is, and how far its teachers agree.",
+    follow="Wait until the labels of JOB are ready, with a live bar.",
+    cancel="Stop JOB; nothing is charged unless its labels were ready.",
+)

@@ -9,14 +9,13 @@ import click
 
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.exporting import ExportAs, export_options
-from steelyard.cli.failures import FAILED
+from steelyard.cli.job_commands import JobCommands
 from steelyard.cli.local_state import show_table, show_time
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from steelyard.client import Client
     from steelyard.maps.wire import DatasetMap
 
 _EPILOG = """\b
@@ -51,20 +50,9 @@ def start(
     with server.connected() as client:
         found = client.maps.create(dataset, version=version, model=model)
         if follow:
-            click.echo(f"Following {printable(found.id)}", err=True)
-            _follow(client, found, server, timeout_s=None)
+            _COMMANDS.follow(client, found, server)
         else:
             server.show(found, _show)
-
-
-@command.command("follow", epilog=_EPILOG)
-@click.argument("map_", metavar="MAP")
-@click.option("--timeout", "timeout_s", type=float, help="Seconds to wait. [default: no end]")
-@server_options
-def follow(*, map_: str, timeout_s: float | None, server: Server) -> None:
-    """Wait until MAP has its points, with a live bar."""
-    with server.connected() as client:
-        _follow(client, map_, server, timeout_s=timeout_s)
 
 
 @command.command("list", epilog=_EPILOG)
@@ -78,26 +66,6 @@ def list_maps(*, dataset_id: str | None, limit: int, server: Server) -> None:
     with server.connected() as client:
         found = list(islice(client.maps.list(dataset_id=dataset_id), limit))
     server.show(found, _show_maps)
-
-
-@command.command("show", epilog=_EPILOG)
-@click.argument("map_", metavar="MAP")
-@server_options
-def show(*, map_: str, server: Server) -> None:
-    """Show MAP: how far it is."""
-    with server.connected() as client:
-        found = client.maps.get(map_)
-    server.show(found, _show)
-
-
-@command.command("cancel", epilog=_EPILOG)
-@click.argument("map_", metavar="MAP")
-@server_options
-def cancel(*, map_: str, server: Server) -> None:
-    """Stop MAP; what it has is kept for a day, and it goes on when it is started again."""
-    with server.connected() as client:
-        found = client.maps.cancel(map_)
-    server.show(found, _show)
 
 
 @command.command("export", epilog=_EPILOG)
@@ -129,15 +97,6 @@ def export(
         )
 
 
-def _follow(
-    client: Client, map_: str | DatasetMap, server: Server, *, timeout_s: float | None
-) -> None:
-    found = client.maps.wait(map_, timeout_s=timeout_s)
-    server.show(found, _show)
-    if found.status != "succeeded":
-        raise click.exceptions.Exit(FAILED)
-
-
 def _show(found: DatasetMap) -> None:
     _show_maps([found])
     if found.error is not None:
@@ -166,3 +125,18 @@ def _show_maps(found: Sequence[DatasetMap]) -> None:
 def _done(one: DatasetMap) -> str:
     now = one.progress
     return "" if now is None else f"{now.phase.replace('_', ' ')}: {now.step} of {now.steps}"
+
+
+_COMMANDS: JobCommands[DatasetMap] = JobCommands(
+    of=lambda client: client.maps,
+    metavar="MAP",
+    epilog=_EPILOG,
+    show=_show,
+    is_done=lambda found: found.status == "succeeded",
+)
+_COMMANDS.add_to(
+    command,
+    show="Show MAP: how far it is.",
+    follow="Wait until MAP has its points, with a live bar.",
+    cancel="Stop MAP; what it has is kept for a day, and it goes on when it is started again.",
+)

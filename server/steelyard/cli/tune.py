@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from steelyard.cli.connecting import Server, server_options
-from steelyard.cli.failures import FAILED
+from steelyard.cli.job_commands import JobCommands
 from steelyard.cli.local_state import show_table
 from steelyard.cli.terminal import printable
 
@@ -29,7 +29,7 @@ Examples:
 def command() -> None:
     """Rewrite a decision's wording on a dataset's rows, and prove it on rows put aside.
 
-    Exit status: 1 when a job that is followed did not succeed.
+    Exit status: 1 when a job that is followed did not succeed; 3 when it has not ended in time.
     """
 
 
@@ -62,19 +62,9 @@ def start(
             dataset, decision=decision, model=model, effort=effort, max_price_usd=max_price_usd
         )
         if follow:
-            click.echo(f"Following {printable(job.id)}", err=True)
-            job = client.prompt_tuning.wait(job)
-    _end(job, server, is_followed=follow)
-
-
-@command.command("follow", epilog=_EPILOG)
-@click.argument("job")
-@server_options
-def follow(*, job: str, server: Server) -> None:
-    """Wait until JOB has ended, with a live bar."""
-    with server.connected() as client:
-        found = client.prompt_tuning.wait(job)
-    _end(found, server, is_followed=True)
+            _COMMANDS.follow(client, job, server)
+        else:
+            server.show(job, _show_job)
 
 
 @command.command("list", epilog=_EPILOG)
@@ -88,26 +78,6 @@ def list_jobs(*, dataset_id: str | None, statuses: tuple[str, ...], server: Serv
     server.show(found, _show_jobs)
 
 
-@command.command("show", epilog=_EPILOG)
-@click.argument("job")
-@server_options
-def show(*, job: str, server: Server) -> None:
-    """Show JOB: how far it is, what it changed and what that is worth."""
-    with server.connected() as client:
-        found = client.prompt_tuning.get(job)
-    server.show(found, _show_job)
-
-
-@command.command("cancel", epilog=_EPILOG)
-@click.argument("job")
-@server_options
-def cancel(*, job: str, server: Server) -> None:
-    """Stop JOB; nothing is charged."""
-    with server.connected() as client:
-        found = client.prompt_tuning.cancel(job)
-    server.show(found, _show_job)
-
-
 @command.command("dismiss", epilog=_EPILOG)
 @click.argument("job")
 @click.option("--undo", is_flag=True, help="List them again.")
@@ -117,12 +87,6 @@ def dismiss(*, job: str, undo: bool, server: Server) -> None:
     with server.connected() as client:
         found = client.prompt_tuning.dismiss_label_issues(job, dismissed=not undo)
     server.show(found, _show_job)
-
-
-def _end(job: PromptTuningJob, server: Server, *, is_followed: bool) -> None:
-    server.show(job, _show_job)
-    if is_followed and job.status != "succeeded":
-        raise click.exceptions.Exit(FAILED)
 
 
 def _show_jobs(found: Sequence[PromptTuningJob]) -> None:
@@ -177,3 +141,18 @@ def _show_result(result: TuningResult) -> None:
         show_table(
             ("LABEL TO CHECK", "WHY"), [(one.row, one.reason) for one in result.label_issues]
         )
+
+
+_COMMANDS: JobCommands[PromptTuningJob] = JobCommands(
+    of=lambda client: client.prompt_tuning,
+    metavar="JOB",
+    epilog=_EPILOG,
+    show=_show_job,
+    is_done=lambda job: job.status == "succeeded",
+)
+_COMMANDS.add_to(
+    command,
+    show="Show JOB: how far it is, what it changed and what that is worth.",
+    follow="Wait until JOB has ended, with a live bar.",
+    cancel="Stop JOB; nothing is charged.",
+)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Final
+from typing import Final, Generic, Protocol, TypeVar
 
 from steelyard.client.display_families import WAITING_FOR
 from steelyard.client.failures import NoAnswerInTimeError, UnexpectedAnswerError
@@ -18,7 +20,7 @@ from steelyard.errors import (
     NotFoundError,
     SteelyardError,
 )
-from steelyard.evaluations.wire import ENDED, Evaluation
+from steelyard.evaluations.wire import Evaluation
 from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family
 from steelyard.labeling.wire import UNFINISHED_LABELING, LabelingJob
@@ -95,88 +97,89 @@ class Looking:
         return now < (gives_up_at if self._ends_at is None else self._ends_at)
 
 
-class _Following:
-    """Follows work to its end, and shows how far it is."""
+class AnyJob(Protocol):
+    """A job of any kind."""
 
-    def __init__(self, show: Show, timeout_s: float | None) -> None:
-        self._show = show
+    @property
+    def id(self) -> str:
+        """Its id."""
+
+    @property
+    def status(self) -> str:
+        """Where it is."""
+
+
+Job_ = TypeVar("Job_", bound=AnyJob)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind(Generic[Job_]):
+    """A kind of job, as a wait for one tells of it."""
+
+    #: What the bar says, and an error.
+    title: str
+    noun: str
+    #: Returns how far a job is: what is done, of how much, and what is done now.
+    progress: Callable[[Job_], tuple[int, int, str]]
+    unfinished: Collection[str] = ("queued", "running", "cancelling")
+
+
+class Following(Generic[Job_]):
+    """Follows a job to its end, and shows how far it is."""
+
+    def __init__(self, kind: Kind[Job_], show: Show, timeout_s: float | None) -> None:
+        self._kind, self._show = kind, show
         self._patience = Patience(timeout_s)
 
-
-class EvaluationFollowing(_Following):
-    """Follows an evaluation to its end, and shows how far it is."""
-
-    def has_ended(self, evaluation: Evaluation) -> bool:
-        """Look at the evaluation as it is now."""
-        self._show(evaluation.completed_rows, evaluation.evaluation_rows, evaluation.status)
-        if evaluation.status in ENDED:
-            return True
-        self._patience.check(f"the evaluation is {evaluation.status}")
-        return False
-
-
-class JobFollowing(_Following):
-    """Follows a fine-tune to its end, and shows how far it is."""
-
-    def has_ended(self, job: Job) -> bool:
-        """Look at the fine-tune as it is now."""
-        steps = job.hyperparameters.steps
-        if job.progress is None:
-            done = steps if job.status == "succeeded" else 0
-            self._show(done, steps, job.status)
-        else:
-            now = job.progress
-            loss = "" if now.loss is None else f", loss {now.loss:.4f}"
-            self._show(now.step, now.steps, f"{now.phase}{loss}")
-        if job.status in ENDED:
-            return True
-        self._patience.check(f"the fine-tune is {job.status}")
-        return False
-
-
-class LabelingFollowing(_Following):
-    """Follows a labeling job until its labels are ready or it has ended, and shows how far it is."""
-
-    def has_ended(self, job: LabelingJob) -> bool:
+    def has_ended(self, job: Job_) -> bool:
         """Look at the job as it is now."""
-        self._show(job.completed_rows, job.rows, job.status)
-        if job.status not in UNFINISHED_LABELING:
+        self._show(*self._kind.progress(job))
+        if job.status not in self._kind.unfinished:
             return True
-        self._patience.check(f"the labeling job is {job.status}")
+        self._patience.check(f"the {self._kind.noun} is {job.status}")
         return False
 
 
-class PromptTuningFollowing(_Following):
-    """Follows a prompt-tuning job to its end, and shows how far it is."""
-
-    def has_ended(self, job: PromptTuningJob) -> bool:
-        """Look at the job as it is now."""
-        now = job.progress
-        if now is None:
-            self._show(job.status == "succeeded", 1, job.status)
-        else:
-            loss = "" if now.best_loss is None else f", loss {now.best_loss:.4f}"
-            self._show(now.round, now.rounds, f"{now.phase}{loss}")
-        if job.status in ENDED:
-            return True
-        self._patience.check(f"the prompt tuning is {job.status}")
-        return False
+def _fine_tune_progress(job: Job) -> tuple[int, int, str]:
+    steps, now = job.hyperparameters.steps, job.progress
+    if now is None:
+        return steps if job.status == "succeeded" else 0, steps, job.status
+    loss = "" if now.loss is None else f", loss {now.loss:.4f}"
+    return now.step, now.steps, f"{now.phase}{loss}"
 
 
-class MapFollowing(_Following):
-    """Follows a map to its end, and shows how far it is."""
+def _prompt_tuning_progress(job: PromptTuningJob) -> tuple[int, int, str]:
+    now = job.progress
+    if now is None:
+        return job.status == "succeeded", 1, job.status
+    loss = "" if now.best_loss is None else f", loss {now.best_loss:.4f}"
+    return now.round, now.rounds, f"{now.phase}{loss}"
 
-    def has_ended(self, found: DatasetMap) -> bool:
-        """Look at the map as it is now."""
-        now = found.progress
-        if now is None:
-            self._show(found.status == "succeeded", 1, found.status)
-        else:
-            self._show(now.step, now.steps, now.phase.replace("_", " "))
-        if found.status in ENDED:
-            return True
-        self._patience.check(f"the map is {found.status}")
-        return False
+
+def _map_progress(job: DatasetMap) -> tuple[int, int, str]:
+    now = job.progress
+    if now is None:
+        return job.status == "succeeded", 1, job.status
+    return now.step, now.steps, now.phase.replace("_", " ")
+
+
+EVALUATIONS: Kind[Evaluation] = Kind(
+    title="Evaluation",
+    noun="evaluation",
+    progress=lambda job: (job.completed_rows, job.evaluation_rows, job.status),
+)
+FINE_TUNES: Kind[Job] = Kind(title="Fine-tune", noun="fine-tune", progress=_fine_tune_progress)
+#: A job of labeling is waited for until its labels are ready.
+LABELING: Kind[LabelingJob] = Kind(
+    title="Labeling",
+    noun="labeling job",
+    progress=lambda job: (job.completed_rows, job.rows, job.status),
+    unfinished=UNFINISHED_LABELING,
+)
+PROMPT_TUNING: Kind[PromptTuningJob] = Kind(
+    title="Tuning", noun="prompt tuning", progress=_prompt_tuning_progress
+)
+MAPS: Kind[DatasetMap] = Kind(title="Laying out", noun="map", progress=_map_progress)
 
 
 class ServingWait:

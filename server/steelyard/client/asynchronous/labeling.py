@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 
 from steelyard.client import labeling_calls as calls
-from steelyard.client.asynchronous.resource import AsyncResource
+from steelyard.client.asynchronous.resource import AsyncJobResource
 from steelyard.client.calls import async_method as _method
-from steelyard.client.progress import progress_bar
-from steelyard.client.waiting import LabelingFollowing, Looking
+from steelyard.client.waiting import LABELING
 from steelyard.labeling.wire import LabelingJob, LabelingResult, LabelingSource, SourceRow
 
 
-class AsyncLabeling(AsyncResource):
+class AsyncLabeling(AsyncJobResource[LabelingJob]):
     """Rows labelled by other models: ``client.labeling``."""
 
+    _kind = LABELING
+    _look = staticmethod(calls.get)
     teachers = _method(calls.teachers)
     upload = _method(calls.upload)
     source = _method(calls.source)
@@ -61,27 +62,3 @@ class AsyncLabeling(AsyncResource):
             offset += len(page.data)
             if not page.data or not page.has_more:
                 return
-
-    async def wait(
-        self,
-        job: str | LabelingJob,
-        *,
-        timeout_s: float | None = None,
-        poll_s: float = 0.5,
-        progress: bool = True,
-    ) -> LabelingJob:
-        """Wait until labels are ready or the job has ended; a restart of the server ends no wait.
-
-        ``timeout_s`` is without end when left out, though a server that was gone for a minute is
-        an error. ``poll_s`` is the seconds between two looks.
-
-        Raises
-        ------
-        steelyard.client.NoAnswerInTimeError
-            When it has not ended in time; it goes on.
-        """
-        job_id = job if isinstance(job, str) else job.id
-        looking = Looking(timeout_s, was_answered=not isinstance(job, str))
-        with progress_bar("Labeling", is_shown=progress) as show:
-            following = LabelingFollowing(show, timeout_s)
-            return await self._until(calls.get(job_id), following.has_ended, looking, poll_s)

@@ -6,18 +6,19 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from steelyard.client import map_calls as calls
-from steelyard.client.asynchronous.resource import AsyncResource
+from steelyard.client.asynchronous.resource import AsyncJobResource
 from steelyard.client.calls import async_method as _method
-from steelyard.client.progress import progress_bar
 from steelyard.client.saving import check_free, format_of
-from steelyard.client.waiting import Looking, MapFollowing
+from steelyard.client.waiting import MAPS
 from steelyard.maps.wire import DatasetMap
 from steelyard.wire.queries import ExportFormat
 
 
-class AsyncMaps(AsyncResource):
+class AsyncMaps(AsyncJobResource[DatasetMap]):
     """The rows of a dataset as points in a plane: ``client.maps``."""
 
+    _kind = MAPS
+    _look = staticmethod(calls.get)
     create = _method(calls.create)
     get = _method(calls.get)
     points = _method(calls.points)
@@ -73,27 +74,3 @@ class AsyncMaps(AsyncResource):
         if decision is not None:
             values = await self.send(calls.values(map_id, decision, evaluation=evaluation))
         return write_points(points, values, path, format_of(path, format), force=force)
-
-    async def wait(
-        self,
-        map_: str | DatasetMap,
-        *,
-        timeout_s: float | None = None,
-        poll_s: float = 0.5,
-        progress: bool = True,
-    ) -> DatasetMap:
-        """Wait until a map has ended; a restart of the server ends no wait.
-
-        ``timeout_s`` is without end when left out, though a server that was gone for a minute is
-        an error. ``poll_s`` is the seconds between two looks.
-
-        Raises
-        ------
-        steelyard.client.NoAnswerInTimeError
-            When it has not ended in time; it goes on.
-        """
-        map_id = map_ if isinstance(map_, str) else map_.id
-        looking = Looking(timeout_s, was_answered=not isinstance(map_, str))
-        with progress_bar("Laying out", is_shown=progress) as show:
-            following = MapFollowing(show, timeout_s)
-            return await self._until(calls.get(map_id), following.has_ended, looking, poll_s)

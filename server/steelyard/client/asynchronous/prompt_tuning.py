@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 
 from steelyard.client import prompt_tuning_calls as calls
-from steelyard.client.asynchronous.resource import AsyncResource
+from steelyard.client.asynchronous.resource import AsyncJobResource
 from steelyard.client.calls import async_method as _method
-from steelyard.client.progress import progress_bar
-from steelyard.client.waiting import Looking, PromptTuningFollowing
+from steelyard.client.waiting import PROMPT_TUNING
 from steelyard.prompt_tuning.wire import PromptTuningJob
 
 
-class AsyncPromptTuning(AsyncResource):
+class AsyncPromptTuning(AsyncJobResource[PromptTuningJob]):
     """A decision's wording rewritten, and the rewrite proved: ``client.prompt_tuning``."""
 
+    _kind = PROMPT_TUNING
+    _look = staticmethod(calls.get)
     create = _method(calls.create)
     get = _method(calls.get)
     dismiss_label_issues = _method(calls.dismiss_label_issues)
@@ -33,27 +34,3 @@ class AsyncPromptTuning(AsyncResource):
                 dataset_id=dataset_id, status=status, limit=page_size, cursor=cursor
             )
         )
-
-    async def wait(
-        self,
-        job: str | PromptTuningJob,
-        *,
-        timeout_s: float | None = None,
-        poll_s: float = 0.5,
-        progress: bool = True,
-    ) -> PromptTuningJob:
-        """Wait until a job has ended; a restart of the server ends no wait.
-
-        ``timeout_s`` is without end when left out, though a server that was gone for a minute is
-        an error. ``poll_s`` is the seconds between two looks.
-
-        Raises
-        ------
-        steelyard.client.NoAnswerInTimeError
-            When it has not ended in time; it goes on.
-        """
-        job_id = job if isinstance(job, str) else job.id
-        looking = Looking(timeout_s, was_answered=not isinstance(job, str))
-        with progress_bar("Tuning", is_shown=progress) as show:
-            following = PromptTuningFollowing(show, timeout_s)
-            return await self._until(calls.get(job_id), following.has_ended, looking, poll_s)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from steelyard.client.answers import RecordList
 from steelyard.client.calls import Call
-from steelyard.client.waiting import Looking
+from steelyard.client.progress import progress_bar
+from steelyard.client.waiting import Following, Job_, Kind, Looking
 from steelyard.evaluations.wire import MAX_RECORDS, JobRecord
 
 if TYPE_CHECKING:
@@ -89,3 +90,36 @@ class AsyncResource:
             if not page.data or not page.has_more:
                 break
         return found
+
+
+class AsyncJobResource(AsyncResource, Generic[Job_]):
+    """The calls of a client about one kind of job."""
+
+    #: Set by each kind.
+    _kind: Kind[Job_]
+    _look: Callable[[str], Call[Job_]]
+
+    async def wait(
+        self,
+        job: str | Job_,
+        *,
+        timeout_s: float | None = None,
+        poll_s: float = 0.5,
+        progress: bool = True,
+    ) -> Job_:
+        """Wait until a job has ended, and return it; a restart of the server ends no wait.
+
+        One of labeling is waited for until its labels are ready. ``timeout_s`` is without end when
+        left out, though a server that was gone for a minute is an error. ``poll_s`` is the seconds
+        between two looks.
+
+        Raises
+        ------
+        steelyard.client.NoAnswerInTimeError
+            When it has not ended in time; it goes on.
+        """
+        job_id = job if isinstance(job, str) else job.id
+        looking = Looking(timeout_s, was_answered=not isinstance(job, str))
+        with progress_bar(self._kind.title, is_shown=progress) as show:
+            following = Following(self._kind, show, timeout_s)
+            return await self._until(self._look(job_id), following.has_ended, looking, poll_s)

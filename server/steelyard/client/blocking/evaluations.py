@@ -10,20 +10,21 @@ from typing import Unpack
 
 from steelyard.client import evaluation_calls as calls
 from steelyard.client.answers import RecordList
-from steelyard.client.blocking.resource import Resource
+from steelyard.client.blocking.resource import JobResource
 from steelyard.client.calls import blocking_method as _method
 from steelyard.client.evaluation_calls import RecordFilters
-from steelyard.client.progress import progress_bar
 from steelyard.client.row_sources import Progress
 from steelyard.client.saving import format_of
-from steelyard.client.waiting import EvaluationFollowing, Looking
+from steelyard.client.waiting import EVALUATIONS
 from steelyard.evaluations.wire import Evaluation
 from steelyard.wire.queries import ExportFormat
 
 
-class Evaluations(Resource):
+class Evaluations(JobResource[Evaluation]):
     """Models scored on the evaluation rows of datasets: ``client.evaluations``."""
 
+    _kind = EVALUATIONS
+    _look = staticmethod(calls.get)
     create = _method(calls.create)
     get = _method(calls.get)
     cancel = _method(calls.cancel)
@@ -99,27 +100,3 @@ class Evaluations(Resource):
         format_ = format_of(path, format)
         call = calls.export_records(evaluation_id, format=format_, **filters)
         return self._client.save(call, path, format_, force=force, progress=progress)
-
-    def wait(
-        self,
-        evaluation: str | Evaluation,
-        *,
-        timeout_s: float | None = None,
-        poll_s: float = 0.5,
-        progress: bool = True,
-    ) -> Evaluation:
-        """Wait until an evaluation has ended, and return it; a restart of the server ends no wait.
-
-        ``timeout_s`` is without end when left out, though a server that was gone for a minute is
-        an error. ``poll_s`` is the seconds between two looks.
-
-        Raises
-        ------
-        steelyard.client.NoAnswerInTimeError
-            When it has not ended in time; it goes on.
-        """
-        evaluation_id = evaluation if isinstance(evaluation, str) else evaluation.id
-        looking = Looking(timeout_s, was_answered=not isinstance(evaluation, str))
-        with progress_bar("Evaluation", is_shown=progress) as show:
-            following = EvaluationFollowing(show, timeout_s)
-            return self._until(calls.get(evaluation_id), following.has_ended, looking, poll_s)
