@@ -17,7 +17,7 @@ from steelyard.scoring.batching import Batcher
 from steelyard.scoring.hashing import HashingScorer, WordCounter
 from steelyard.scoring.protocol import EngineStatus, ScoredDecision
 from steelyard.serving.decide import DecideLimits, DecideService
-from steelyard.serving.registry import HostedModel
+from steelyard.serving.registry import Health, HostedModel, ModelFacts
 
 Scored = list[list[ScoredDecision]]
 
@@ -94,17 +94,15 @@ def hosted(
         tokenizer=WordCounter(),
         limits=DecideLimits(max_input_tokens=max_input_tokens),
     )
-    model = HostedModel(
-        decide,
-        queue,
+    facts = ModelFacts(
+        decide=decide,
         engine="hashing",
         description=f"The model {name}.",
         release_date=dt.date(2026, 5, 1),
-        price_nano=price_nano,
         evaluation_key="0" * 64,
-        engine_status=engine_status,
-        **({} if clock is None else {"clock": clock}),
     )
+    health = Health(engine_status, **({} if clock is None else {"clock": clock}))
+    model = HostedModel(facts, queue, price_nano=price_nano, health=health)
     try:
         yield model, scorer
     finally:

@@ -19,7 +19,7 @@ from steelyard.scoring.remote.engine_host import RemoteHost
 from steelyard.scoring.remote.triton_address import parse_scorer
 from steelyard.scoring.tuned import load_tuned
 from steelyard.serving.decide import DecideService
-from steelyard.serving.registry import Base, HostedModel
+from steelyard.serving.registry import Base, HostedModel, ModelFacts
 from support.random_model import sample_requests
 
 REQUEST = RenderedRequest("Short.", sample_requests()[0].decisions)
@@ -53,17 +53,16 @@ def open_models(
     closing.callback(base.scorer.close)
     queue = Batcher(base.scorer)
     closing.callback(queue.close)
-    hosted = HostedModel(
-        DecideService(
+    facts = ModelFacts(
+        decide=DecideService(
             model_name="random", temperatures=TemperatureTable(), tokenizer=base.tokenizer
         ),
-        queue,
         engine=base.scorer.engine,
         description="A base.",
         release_date=dt.date(2026, 5, 1),
-        price_nano=0,
         evaluation_key="0" * 64,
     )
+    hosted = HostedModel(facts, queue, price_nano=0)
 
     class Artifacts:
         def fetch(self, sha256: str) -> Path:

@@ -31,7 +31,7 @@ from steelyard.families.lineage.lineage import FamilyModel
 from steelyard.families.wire import LoadState
 from steelyard.scoring.batching import Batcher
 from steelyard.scoring.protocol import Scorer
-from steelyard.serving.registry import Base, HostedModel
+from steelyard.serving.registry import Base, HostedModel, ModelFacts
 
 if TYPE_CHECKING:
     from steelyard.scoring.tuned import TunedScorer
@@ -346,15 +346,14 @@ class TunedModels:
             prepared = decide.prepare(_PROBE)
             decide.finish(prepared, slot.queue.submit(prepared.rendered).result())
         slot.base = base.hosted
-        return HostedModel(
-            decide,
-            slot.queue,
+        facts = ModelFacts(
+            decide=decide,
             engine=slot.scorer.engine,
             description=f"Tuned from {model.base}.",
             release_date=base.hosted.release_date,
-            price_nano=base.hosted.price_nano,
             evaluation_key=tuned_evaluation_key(slot.artifact_sha256, base.hosted.evaluation_key),
         )
+        return HostedModel(facts, slot.queue, price_nano=base.hosted.price_nano)
 
     def _note_failure(self, slot: _Slot, error: BaseException) -> None:
         adapter, ref = slot.model.adapter, slot.model.ref

@@ -242,7 +242,7 @@ def _host(
     *,
     is_earlier: bool = False,
 ) -> HostedModel:
-    from steelyard.serving.registry import HostedModel
+    from steelyard.serving.registry import Health, HostedModel, ModelFacts
 
     queue = Batcher(model.scorer, max_queue=settings.max_queue)
     closing.callback(_close_model, queue, model.scorer, settings.shutdown_s)
@@ -253,18 +253,17 @@ def _host(
         tokenizer=model.tokenizer,
         warns=reads_cleaned(model.scorer),
     )
-    return HostedModel(
-        decide,
-        queue,
+    facts = ModelFacts(
+        decide=decide,
         engine=model.scorer.engine,
         description=_DOUBLE if is_double else model.manifest.get("description", description),
         release_date=_release_date(model),
-        price_nano=prices.of(name),
         evaluation_key=_identity(name, model),
         embed=getattr(model.scorer, "embed", getattr(model.scorer, "embed_words", None)),
-        engine_status=getattr(model.scorer, "engine_status", None),
         is_earlier=is_earlier,
     )
+    health = Health(getattr(model.scorer, "engine_status", None))
+    return HostedModel(facts, queue, price_nano=prices.of(name), health=health)
 
 
 def reads_cleaned(scorer: Scorer) -> bool:

@@ -38,11 +38,14 @@ _log = logging.getLogger(__name__)
 
 #: Seconds for which a model that failed is passed over while another can answer.
 RECENT_S = 30.0
-#: Seconds that a caller refused for an engine that hangs should wait.
-_HUNG_RETRY_S = 5.0
 #: An engine hangs when one call of it took more than this share of the time a request waited.
 _HUNG_SHARE = 0.5
 
+#: Seconds that a caller refused for an engine that hangs should wait.
+_HUNG_RETRY_S = 5.0
+
+#: The number of an engine's current call and its seconds; ``None`` when it is idle.
+RunningCall = tuple[int, float] | None
 #: The future of a request's scores.
 Scores = Future[list[ScoredDecision]]
 
@@ -79,6 +82,89 @@ class WatchedQueue(Queue, Protocol):
         ...
 
 
+class Health:
+    """How the last calls of one model went, and where its passes go.
+
+    Safe to use from several threads.
+    """
+
+    def __init__(
+        self,
+        engine_status: Callable[[], EngineStatus | None] | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._engine_status, self._clock = engine_status, clock
+        self._lock = threading.Lock()
+        self._failed_at: float | None = None
+        self._hung_call: int | None = None
+
+    @property
+    def place(self) -> str | None:
+        """Where passes go; ``None`` where they can run in this process alone."""
+        status = None if self._engine_status is None else self._engine_status()
+        return None if status is None else status.place
+
+    @property
+    def failed_recently(self) -> bool:
+        """Whether it failed in the last ``RECENT_S`` seconds and has not answered since."""
+        with self._lock:
+            return self._failed_at is not None and self._clock() - self._failed_at < RECENT_S
+
+    @property
+    def has_hung(self) -> bool:
+        """Whether a call outlasted the wait of a request, and no other was seen since."""
+        return self._hung_call is not None
+
+    def hangs_in(self, call: RunningCall) -> bool:
+        """Whether the call that runs is one that outlasted the wait of a request."""
+        with self._lock:
+            return call is not None and call[0] == self._hung_call
+
+    def note_answer(self) -> None:
+        """Note that it answered."""
+        with self._lock:
+            self._failed_at = None
+
+    def note_failure(self) -> None:
+        """Note that it failed."""
+        with self._lock:
+            self._failed_at = self._clock()
+
+    def note_late(self, wait_s: float, call: RunningCall) -> None:
+        """Note that a request waited in vain, and what call runs now."""
+        self.note_failure()
+        # An engine that was in one call for most of the wait hangs; one that went from call to
+        # call is only busy. When the call ends after all, the engine is back by itself.
+        if call is not None and call[1] >= wait_s * _HUNG_SHARE:
+            with self._lock:
+                self._hung_call = call[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFacts:
+    """What a model that answers here is: how it decides, and what is told of it."""
+
+    decide: DecideService
+    engine: str
+    description: str
+    release_date: dt.date
+    evaluation_key: str
+    embed: Callable[[Sequence[str]], NDArray[np.float32]] | None = None
+    #: Whether it answers on another server, which then sees what is asked, or by a route.
+    is_connected: bool = False
+    #: Whether it ships for those who know it by name: it stands in for no other.
+    is_earlier: bool = False
+    #: Of a connected model: names what its logits come from, as a scorer's does.
+    sha256: str = ""
+    #: Whether its probabilities were calibrated; those of connected models may not be.
+    is_calibrated: bool = True
+    #: Whether an operator lets it label rows.
+    is_teacher: bool = False
+    #: Loads it before a request comes; ``None`` where it is loaded already or when it is used.
+    warm_up: Callable[[], None] | None = None
+
+
 class HostedModel:
     """One base model that answers here.
 
@@ -90,82 +176,47 @@ class HostedModel:
 
     def __init__(
         self,
-        decide: DecideService,
+        model: ModelFacts,
         queue: WatchedQueue,
         *,
-        engine: str,
-        description: str,
-        release_date: dt.date,
         price_nano: int,
-        evaluation_key: str,
-        embed: Callable[[Sequence[str]], NDArray[np.float32]] | None = None,
-        engine_status: Callable[[], EngineStatus | None] | None = None,
-        is_connected: bool = False,
-        is_earlier: bool = False,
-        sha256: str = "",
-        is_calibrated: bool = True,
-        is_teacher: bool = False,
-        warm_up: Callable[[], None] | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        health: Health | None = None,
     ) -> None:
-        self.decide = decide
+        self.queue, self.price_nano = queue, price_nano
+        self.health = health or Health()
+        self.decide = model.decide
         #: The name that requests give and answers carry.
-        self.name = decide.model_name
+        self.name = model.decide.model_name
         #: Most input tokens of a request.
-        self.max_input_tokens = decide.limits.max_input_tokens
-        self.queue = queue
-        self.engine = engine
-        self.description = description
-        self.release_date = release_date
-        self.price_nano = price_nano
-        self.evaluation_key = evaluation_key
-        self.embed = embed
-        #: Whether it answers on another server, which then sees what is asked, or by a route.
-        self.is_connected = is_connected
-        #: Whether it ships for those who know it by name: it stands in for no other.
-        self.is_earlier = is_earlier
-        #: Of a connected model: names what its logits come from, as a scorer's does.
-        self.sha256 = sha256
-        #: Whether its probabilities were calibrated; those of connected models may not be.
-        self.is_calibrated = is_calibrated
-        #: Whether an operator lets it label rows.
-        self.is_teacher = is_teacher
-        #: Loads it before a request comes; ``None`` where it is loaded already or when it is used.
-        self.warm_up = warm_up
-        self._engine_status = engine_status
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._failed_at: float | None = None
-        self._hung_call: int | None = None
+        self.max_input_tokens = model.decide.limits.max_input_tokens
+        self.engine, self.description = model.engine, model.description
+        self.release_date, self.evaluation_key = model.release_date, model.evaluation_key
+        self.embed, self.warm_up = model.embed, model.warm_up
+        self.is_connected, self.is_earlier = model.is_connected, model.is_earlier
+        self.is_calibrated, self.is_teacher = model.is_calibrated, model.is_teacher
+        self.sha256 = model.sha256
 
     @property
     def runs_on(self) -> str:
         """Engine and precision, and where: ``onnxruntime-int8``, or ``triton-int8`` elsewhere."""
-        status = None if self._engine_status is None else self._engine_status()
-        if status is None or status.place != "triton":
+        if self.health.place != "triton":
             return self.engine
         return f"triton-{self.engine.rpartition('-')[2]}"
 
     @property
     def failed_recently(self) -> bool:
         """Whether it failed in the last ``RECENT_S`` seconds and has not answered since."""
-        with self._lock:
-            return self._failed_at is not None and self._clock() - self._failed_at < RECENT_S
+        return self.health.failed_recently
 
     @property
     def hangs(self) -> bool:
         """Whether its engine is still in a call that outlasted the wait of a request."""
-        if self._hung_call is None:
-            return False
-        call = self.queue.running_call
-        with self._lock:
-            return call is not None and call[0] == self._hung_call
+        return self.health.has_hung and self.health.hangs_in(self.queue.running_call)
 
     @property
     def is_away(self) -> bool:
         """Whether no engine would answer now: its server is away, and none here stands in."""
-        status = None if self._engine_status is None else self._engine_status()
-        return status is not None and status.place == "none"
+        return self.health.place == "none"
 
     @property
     def can_answer(self) -> bool:
@@ -210,42 +261,28 @@ class HostedModel:
                 score_ms=(perf_counter() - started) * 1000,
             )
         except DeadlineExceededError:
-            self._note_late(wait_s)
+            self.health.note_late(wait_s, self.queue.running_call)
             raise
         except EngineUnavailableError as error:
-            self._note_failure()
+            self.health.note_failure()
             # A fresh one: an engine may raise the same object for every request.
             raise EngineUnavailableError(
                 error.message, retry_after_s=error.retry_after_s, is_unreached=error.is_unreached
             ) from error
         except ModelWarmingError as error:
-            self._note_failure()
+            self.health.note_failure()
             raise ModelWarmingError(error.message, retry_after_s=error.retry_after_s) from error
         except InvalidRequestError:
             raise
         except Exception as error:
-            self._note_failure()
+            self.health.note_failure()
             _log.exception("The engine of %s failed.", self.name)
             raise EngineUnavailableError(
                 f"The engine of {self.name} failed on this request; send it again, or name "
                 "another model."
             ) from error
-        with self._lock:
-            self._failed_at = None
+        self.health.note_answer()
         return answer
-
-    def _note_failure(self) -> None:
-        with self._lock:
-            self._failed_at = self._clock()
-
-    def _note_late(self, wait_s: float) -> None:
-        self._note_failure()
-        call = self.queue.running_call
-        # An engine that was in one call for most of the wait hangs; one that went from call to
-        # call is only busy. When the call ends after all, the engine is back by itself.
-        if call is not None and call[1] >= wait_s * _HUNG_SHARE:
-            with self._lock:
-                self._hung_call = call[0]
 
 
 @dataclass(frozen=True, slots=True)

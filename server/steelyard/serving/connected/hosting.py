@@ -34,7 +34,7 @@ from steelyard.serving.decide import DecideLimits, DecideService
 from steelyard.serving.judge.engine import JudgeEngine
 from steelyard.serving.judge.pool import JudgePool
 from steelyard.serving.judge.wire import GgufWire
-from steelyard.serving.registry import HostedModel
+from steelyard.serving.registry import HostedModel, ModelFacts
 from steelyard.settings import InvalidSettingError, Settings, home_of
 
 if TYPE_CHECKING:
@@ -153,9 +153,8 @@ class ConnectedModels:
             tokenizer=self._tokenizer,
             limits=DecideLimits(model.max_input_tokens),
         )
-        hosted = HostedModel(
-            decide,
-            queue,
+        facts = ModelFacts(
+            decide=decide,
             engine=f"connected-{model.wire}",
             description=(
                 f"Exported from {model.model}; it answers on this server."
@@ -165,7 +164,6 @@ class ConnectedModels:
                 else f"Connected over the wire {model.wire}; it answers on another server."
             ),
             release_date=model.added or dt.datetime.now(dt.UTC).date(),
-            price_nano=self._prices.by_model.get(name, model.price_nano),
             evaluation_key=_identity(name, model),
             is_connected=True,
             sha256=_source(name, model),
@@ -173,7 +171,8 @@ class ConnectedModels:
             is_teacher=model.teacher,
             warm_up=queue.warm_up if model.warm else None,
         )
-        return hosted, queue.close
+        price_nano = self._prices.by_model.get(name, model.price_nano)
+        return HostedModel(facts, queue, price_nano=price_nano), queue.close
 
 
 def open_queue(

@@ -16,7 +16,7 @@ from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.connected.declared_route import DeclaredRoute
 from steelyard.serving.connected.hosting import ConnectedModels
 from steelyard.serving.decide import DecideLimits, DecideService, Prepared
-from steelyard.serving.registry import HostedModel
+from steelyard.serving.registry import HostedModel, ModelFacts
 from steelyard.serving.routed.queue import HostedStep, RouteQueue
 
 
@@ -122,16 +122,16 @@ class ModelRoute(HostedModel):
     def __init__(self, name: str, declared: DeclaredRoute, steps: tuple[HostedStep, ...]) -> None:
         self._walks = RouteDecide(name, steps)
         self._steps = steps
-        super().__init__(
-            self._walks,
-            RouteQueue(steps),
+        facts = ModelFacts(
+            decide=self._walks,
             engine="route",
             description=f"A route: {_description(steps)}.",
             release_date=declared.added or max(step.model.release_date for step in steps),
-            price_nano=sum(step.model.price_nano for step in steps),
             evaluation_key=_identity(name, steps),
             is_connected=True,
         )
+        price_nano = sum(step.model.price_nano for step in steps)
+        super().__init__(facts, RouteQueue(steps), price_nano=price_nano)
 
     @property
     def is_away(self) -> bool:
