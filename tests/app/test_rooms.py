@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import ExitStack
 from types import SimpleNamespace
 
@@ -20,7 +21,12 @@ from steelyard.outbox.names import EVENTS
 from steelyard.room import JobKind, Room, files_of
 from steelyard.settings import read_settings
 from steelyard.storage.tables import metadata
-from support.repository import ROOT
+from support.repository import PACKAGE, ROOT, python_files
+
+
+def stood_on(name: str) -> bool:
+    """Whether a room stands on another."""
+    return any(name in room.after for room in rooms.ROOMS)
 
 
 @pytest.mark.parametrize("room", rooms.ROOMS, ids=lambda room: room.name)
@@ -45,6 +51,42 @@ def test_every_table_error_and_event_is_of_one_room():
     assert codes == error_classes().keys()
     events = [event for room in rooms.ROOMS for event in room.events]
     assert sorted([*events, "job.succeeded", "job.failed", "balance.low"]) == sorted(EVENTS)
+
+
+def test_the_guide_lists_what_rooms_have(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    import guide
+
+    text = guide.GUIDE.read_text(encoding="utf-8")
+    assert guide.guide_text(text, rooms.ROOMS) == text, "run: scripts/fix"
+
+
+#: Rooms that no other stands on.
+LEAVES = [
+    room.name for room in rooms.ROOMS if room.open and room.routes and not stood_on(room.name)
+]
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_a_room_is_named_in_few_files_outside_of_its_own(name):
+    """Migrations aside; clients and commands are rooms of their own, which carry the same nouns."""
+    imports = re.compile(
+        rf"(?:from|import) steelyard\.(?:errors\.)?{name}\b|errors import {name}\b"
+    )
+    naming = [
+        path
+        for path in python_files(PACKAGE)
+        if path.relative_to(PACKAGE).parts[0] not in {name, "cli", "client"}
+        and imports.search(path.read_text(encoding="utf-8"))
+    ]
+    assert PACKAGE / "app" / "rooms.py" in naming
+    assert len(naming) <= 4, naming
+
+
+class TreeFallenError:
+    """A tree lies on the ground. It is no class of errors, so that no other test meets it."""
+
+    code, status = "tree_fallen", 409
 
 
 class Forester:
@@ -77,6 +119,8 @@ def test_a_made_up_room_is_found_wherever_rooms_are_walked(tmp_path, monkeypatch
     trees = Room(
         name="trees",
         after=("datasets",),
+        errors=(TreeFallenError,),
+        events=("tree.fallen",),
         routes=(route,),
         base=lambda house: (house.get(DatasetService),),
         open=lambda house: (Forester(house),),
@@ -85,12 +129,17 @@ def test_a_made_up_room_is_found_wherever_rooms_are_walked(tmp_path, monkeypatch
         sweeps=(open_sweep,),
     )
     monkeypatch.syspath_prepend(ROOT / "scripts")
+    import guide
     import layers
 
     monkeypatch.setattr(rooms, "ROOMS", (trees, *rooms.ROOMS))
     monkeypatch.setattr(layers, "ROOMS", rooms.ROOMS)
     [layer] = [layer for layer in layers.layers() if "trees" in layer.split(" | ")]
     assert layers.layers().index(layer) < layers.layers().index("datasets")
+    text = guide.guide_text(guide.GUIDE.read_text(encoding="utf-8"), rooms.ROOMS)
+    assert "| 409 | `tree_fallen` | A tree lies on the ground |\n| 410 |" in text
+    assert " and `tree.fallen`." in text
+    assert "## Further routes\n\n- `GET /v1/trees`: List trees.\n\n## Switching" in text
     settings = read_settings({"engine": "hashing", "home": tmp_path, "jobs": "off"}, environ={})
     with ExitStack() as closing:
         services = closing.enter_context(open_service(settings))
