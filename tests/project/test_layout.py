@@ -67,13 +67,13 @@ def test_docstrings_begin_in_plain_english():
 #: Words that do not say what a thing is, and how many names still have them; the numbers only fall.
 VAGUE_WORDS = {
     "asked": 197,
-    "found": 779,
+    "found": 769,
     "held": 180,
     "kept": 147,
     "one": 824,
     "said": 102,
-    "told": 245,
-    "wanted": 163,
+    "told": 244,
+    "wanted": 161,
 }
 
 
