@@ -158,13 +158,13 @@ class AccountService:
     ) -> tuple[list[AccountEntry], str | None]:
         """Return a page of every account, the newest first, and where the next begins."""
         page = rows.page_accounts(connection, limit=limit, cursor=cursor)
-        found = [
+        account_entries = [
             AccountEntry(
                 row.id, row.name, row.created_at, _wallet(connection, row.id), row.deletes_at
             )
             for row in page.rows
         ]
-        return found, page.next_cursor
+        return account_entries, page.next_cursor
 
     def add_credit(self, account: str, amount_nano: int) -> AccountEntry:
         """Add to what an account may spend, blocking."""
@@ -215,14 +215,16 @@ class AccountService:
 
         def work(connection: Connection) -> list[tuple[str, ApiKey]]:
             only = None if account is None else _get_account(connection, account).id
-            found = [
+            all_api_keys = [
                 row
                 for row in rows.all_api_keys(connection)
                 if only is None or row.account_id == only
             ]
             names = {row.id: row.name for row in rows.all_accounts(connection)}
-            shown = shown_keys(connection, found, self._now())
-            return [(names[row.account_id], key) for row, key in zip(found, shown, strict=True)]
+            shown = shown_keys(connection, all_api_keys, self._now())
+            return [
+                (names[row.account_id], key) for row, key in zip(all_api_keys, shown, strict=True)
+            ]
 
         return self._state.read_now(work)
 

@@ -265,7 +265,7 @@ def _wait_s(limit: int, cost: int, got: Slice) -> float:
     return seconds_until_room(got.previous, got.rest_s, got.current, limit=limit, cost=cost)
 
 
-def _lease_and_sweep(asked: list[Asked], most: int | None, connection: Connection) -> list[Slice]:
+def _lease_and_sweep(demands: list[Asked], most: int | None, connection: Connection) -> list[Slice]:
     if most is not None:
         sweep(connection, most)
-    return lease(connection, asked)
+    return lease(connection, demands)

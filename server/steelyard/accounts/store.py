@@ -109,8 +109,8 @@ def find_key_of(connection: Connection, account_id: str, key_id: str) -> Row[Any
 def key_names(connection: Connection, account_id: str) -> dict[str, str]:
     """Return the names of an account's keys by their ids."""
     of = api_keys.c.account_id == account_id
-    found = connection.execute(select(api_keys.c.id, api_keys.c.name).where(of))
-    return {row.id: row.name for row in found}
+    rows = connection.execute(select(api_keys.c.id, api_keys.c.name).where(of))
+    return {row.id: row.name for row in rows}
 
 
 def count_live_keys(connection: Connection, account_id: str) -> int:

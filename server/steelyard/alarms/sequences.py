@@ -79,8 +79,8 @@ def share_evidence(
     capital = np.concatenate([_CAPITAL, _CAPITAL]) / 2 if side == 0 else _CAPITAL
     bet = xlogy(hits[..., None], moved) + xlog1py((n - hits)[..., None], -moved)
     predicted = betaln(yes + hits, no + n - hits) - betaln(yes, no)
-    found: FloatArray = logsumexp(bet, axis=-1, b=capital) - predicted
-    return found
+    result: FloatArray = logsumexp(bet, axis=-1, b=capital) - predicted
+    return result
 
 
 def mean_bets(values: ArrayLike, low: float, high: float) -> FloatArray:
@@ -102,8 +102,8 @@ def mean_evidence(log_bets: ArrayLike, *, side: int = 0) -> FloatArray:
     bets = np.asarray(log_bets, dtype=np.float64)
     half = N_BETS // 2
     chosen = {0: bets, 1: bets[..., :half], -1: bets[..., half:]}[side]
-    found: FloatArray = logsumexp(chosen, axis=-1) - math.log(chosen.shape[-1])
-    return found
+    result: FloatArray = logsumexp(chosen, axis=-1) - math.log(chosen.shape[-1])
+    return result
 
 
 def capital_of(reference_hits: ArrayLike, reference_n: ArrayLike) -> FloatArray:
@@ -139,8 +139,8 @@ def window_evidence(n: int, reference_hits: ArrayLike, reference_n: ArrayLike) -
     ways = gammaln(n + 1) - gammaln(hits + 1) - gammaln(n - hits + 1)
     chance = np.exp(ways + betaln(yes + hits, no + n - hits) - betaln(yes, no))
     lower, higher = chance.cumsum(-1), chance[..., ::-1].cumsum(-1)[..., ::-1]
-    found: FloatArray = -np.log(np.clip(2 * np.minimum(lower, higher), 1e-300, 1))
-    return found
+    result: FloatArray = -np.log(np.clip(2 * np.minimum(lower, higher), 1e-300, 1))
+    return result
 
 
 def run_evidence(since_start: ArrayLike, since_later: ArrayLike) -> FloatArray:
@@ -157,8 +157,8 @@ def run_evidence(since_start: ArrayLike, since_later: ArrayLike) -> FloatArray:
 
     start = np.asarray(since_start, dtype=np.float64)
     later = logsumexp(np.asarray(since_later, dtype=np.float64), axis=-1)
-    found: FloatArray = np.logaddexp(start, later - math.log(RUN // BUCKET)) - math.log(2)
-    return found
+    result: FloatArray = np.logaddexp(start, later - math.log(RUN // BUCKET)) - math.log(2)
+    return result
 
 
 def average_evidence(parts: ArrayLike, capital: ArrayLike | None = None) -> FloatArray:
@@ -167,8 +167,8 @@ def average_evidence(parts: ArrayLike, capital: ArrayLike | None = None) -> Floa
 
     array = np.asarray(parts, dtype=np.float64)
     share = 1 / array.shape[-1] if capital is None else np.asarray(capital, dtype=np.float64)
-    found: FloatArray = logsumexp(array, axis=-1, b=share)
-    return found
+    result: FloatArray = logsumexp(array, axis=-1, b=share)
+    return result
 
 
 def tested_evidence(windows: ArrayLike, capital: ArrayLike, *, is_first: bool) -> FloatArray:
@@ -178,8 +178,8 @@ def tested_evidence(windows: ArrayLike, capital: ArrayLike, *, is_first: bool) -
     ``alpha``.
     """
     part = FIRST if is_first else LATEST / (RUN // BUCKET)
-    found: FloatArray = np.asarray(windows) + np.log(capital) + math.log(part)
-    return found
+    result: FloatArray = np.asarray(windows) + np.log(capital) + math.log(part)
+    return result
 
 
 def reference_interval(mean: float, variance: float, n: int, alpha: float) -> tuple[float, float]:

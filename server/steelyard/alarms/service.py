@@ -218,8 +218,8 @@ def _find(connection: Connection, account_id: str, alarm_id: str) -> Row[Any]:
 
 
 def _require_evaluation(connection: Connection, account_id: str, evaluation_id: str) -> None:
-    found = rows.find_reference(connection, account_id, label="", evaluation_id=evaluation_id)
-    if found is None:
+    reference = rows.find_reference(connection, account_id, label="", evaluation_id=evaluation_id)
+    if reference is None:
         message = "is no evaluation of this account that succeeded and whose rows are still there."
         raise _refused("reference", message, "unknown_evaluation")
 

@@ -102,10 +102,10 @@ def next_answers(
 
 def requests_of(connection: Connection, ids: Sequence[str]) -> dict[str, bytes]:
     """Return what was asked, by the id of the answer."""
-    found = connection.execute(
+    rows = connection.execute(
         select(decisions.c.id, decisions.c.request).where(decisions.c.id.in_(ids))
     )
-    return {row.id: bytes(row.request) for row in found}
+    return {row.id: bytes(row.request) for row in rows}
 
 
 def next_feedback(
@@ -144,7 +144,7 @@ def failed_operations(
 ) -> list[tuple[str, str, int]]:
     """Return account, model and number of the decisions that failed after they had begun."""
     table = operations.c
-    found = connection.execute(
+    rows = connection.execute(
         select(table.account_id, table.model, func.count())
         .where(
             table.state == "failed",
@@ -154,7 +154,7 @@ def failed_operations(
         )
         .group_by(table.account_id, table.model)
     )
-    return [(account_id, model, n) for account_id, model, n in found]
+    return [(account_id, model, n) for account_id, model, n in rows]
 
 
 def window_answers(
@@ -212,13 +212,13 @@ def find_watches(
     """Return what is kept of some models, by account, model and version."""
     wanted = set(keys)
     table = alarm_watches.c
-    found = connection.execute(
+    rows = connection.execute(
         select(alarm_watches).where(
             table.account_id.in_({key[0] for key in wanted}),
             table.model.in_({key[1] for key in wanted}),
         )
     )
-    by_key = {(row.account_id, row.model, row.version): bytes(row.body) for row in found}
+    by_key = {(row.account_id, row.model, row.version): bytes(row.body) for row in rows}
     return {key: body for key, body in by_key.items() if key in wanted}
 
 
@@ -323,12 +323,12 @@ def page_of_alarms(
 
 def count_by_state(connection: Connection) -> dict[str, int]:
     """Return how many alarms of every account are in each state that is not cleared."""
-    found = connection.execute(
+    rows = connection.execute(
         select(alarms.c.state, func.count())
         .where(alarms.c.state.in_(ACTIVE))
         .group_by(alarms.c.state)
     )
-    counts = {state: n for state, n in found}  # noqa: C416
+    counts = {state: n for state, n in rows}  # noqa: C416
     return {state: counts.get(state, 0) for state in ACTIVE}
 
 

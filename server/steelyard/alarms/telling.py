@@ -117,14 +117,18 @@ def message_of(one: Happening) -> str:
     )
 
 
-def _of_contexts(found: AlarmEvidence, held: str) -> str:
-    now, was, half = found.estimate.value, found.reference_value, f"half of {found.estimate.n}"
-    if found.figure == LENGTH:
+def _of_contexts(alarm_evidence: AlarmEvidence, held: str) -> str:
+    now, was, half = (
+        alarm_evidence.estimate.value,
+        alarm_evidence.reference_value,
+        f"half of {alarm_evidence.estimate.n}",
+    )
+    if alarm_evidence.figure == LENGTH:
         return (
             f"Contexts are of another length: {half} new ones have more than {now:,.0f} "
             f"characters, and {was:,.0f} in {held}."
         )
-    if found.figure == DISTANCE:
+    if alarm_evidence.figure == DISTANCE:
         return (
             f"Contexts are about something else: {half} new ones are further than {now:.3f} from "
             f"the nearest of the reference, and {was:.3f} in {held}."

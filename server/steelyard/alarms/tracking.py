@@ -259,7 +259,7 @@ def _tested(
 
 def _references(stream: Stream, names: Sequence[str]) -> tuple[list[float], list[float]]:
     figures = [stream.figures[name] for name in names]
-    return [one.total for one in figures], [one.n for one in figures]
+    return [figure.total for figure in figures], [figure.n for figure in figures]
 
 
 def recent_evidence(stream: Stream, watch: Watch) -> float:

@@ -148,24 +148,24 @@ def _adopt(
     always: Sequence[str],
 ) -> None:
     name = f"{source}/{decision}" if decision else source
-    held = watched.streams.get(name)
+    stream = watched.streams.get(name)
     found = {
         figure: of
         for figure, of in figures_of(units, always).items()
-        if (held is None or figure not in held.figures)
+        if (stream is None or figure not in stream.figures)
         and _FIGURES.get(figure, "shares") in rule.watches
     }
-    if held is not None and any(figure in held.figures for figure in (P_TOP, RIGHT)):
+    if stream is not None and any(figure in stream.figures for figure in (P_TOP, RIGHT)):
         # Outcomes are those of the reference that came first.
         found = {figure: of for figure, of in found.items() if figure == ABSTAINED}
     if not found:
         return
-    if held is None:
+    if stream is None:
         watched.streams[name] = Stream(source=source, decision=decision, figures=found)
     else:
-        held.figures |= found
-        held.open = tracking.Bucket()
-        held.restart()
+        stream.figures |= found
+        stream.open = tracking.Bucket()
+        stream.restart()
 
 
 def count_answer(

@@ -243,7 +243,8 @@ class Watcher:
             }
             bodies = rows.find_watches(connection, wanted) if wanted else {}
             counts = {
-                one: len(rows.watches_of_account(connection, one, MOST_WATCHED)) for one in accounts
+                account: len(rows.watches_of_account(connection, account, MOST_WATCHED))
+                for account in accounts
             }
             held = {key: _decode(body) for key, body in bodies.items()}
             return _Opened(held, rules, counts, self._begin)
@@ -338,17 +339,17 @@ class Watcher:
 
         self._state.write_now(work)
 
-    def _apply(self, connection: Connection, one: Happening, now: float) -> None:
-        account_id, model, version = one.key
-        of = {"version": version, "decision": one.decision, "watch": one.watch}
+    def _apply(self, connection: Connection, happening: Happening, now: float) -> None:
+        account_id, model, version = happening.key
+        of = {"version": version, "decision": happening.decision, "watch": happening.watch}
         active = rows.active_alarms(connection, account_id, model, **of)
-        if not one.move.is_raised:
+        if not happening.move.is_raised:
             for alarm in active:
                 clear(connection, alarm, "recovered", now)
             return
         if active:
             return
-        evidence, message = evidence_of(one), message_of(one)
+        evidence, message = evidence_of(happening), message_of(happening)
         alarm_id = new_id("alarm")
         values = {
             "id": alarm_id,

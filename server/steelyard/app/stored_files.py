@@ -36,7 +36,12 @@ Found = tuple[NamedFile, StoredFile | None, str | None]
 
 def named_in(connection: Connection) -> list[NamedFile]:
     """Return the files that a state names, each once; those that artifacts name are in the store."""
-    return list({(one.room, one.sha256): one for one in named_files(connection)}.values())
+    return list(
+        {
+            (named_file.room, named_file.sha256): named_file
+            for named_file in named_files(connection)
+        }.values()
+    )
 
 
 def find_files(

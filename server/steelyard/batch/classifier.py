@@ -129,14 +129,16 @@ class SteelyardClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from steelyard.app.deployment import default_deployment  # noqa: PLC0415
 
         described = self.outcomes or {}
-        names = [str(one) for one in self.classes_]
-        outcomes = dict(zip(names, (described.get(one) for one in self.classes_), strict=True))
+        names = [str(class_) for class_ in self.classes_]
+        outcomes = dict(
+            zip(names, (described.get(class_) for class_ in self.classes_), strict=True)
+        )
         decision = {"id": "class", "question": self.question, "outcomes": outcomes}
-        asked: dict[str, Any] = {"decisions": [decision]}
+        values: dict[str, Any] = {"decisions": [decision]}
         if self.model is not None:
-            asked["model"] = self.model
+            values["model"] = self.model
         rows: list[list[float]] = []
-        answers = by_this_process(default_deployment(self.model).answers, asked)(texts, [])
+        answers = by_this_process(default_deployment(self.model).answers, values)(texts, [])
         for place, answered in enumerate(answers):
             if isinstance(answered, SteelyardError):
                 told = f"Text {place} cannot be used: {answered.message}"

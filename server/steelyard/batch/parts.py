@@ -31,10 +31,10 @@ class Parts:
     def __init__(self, folder: Path, run: str) -> None:
         self.folder = folder
         self.run = run
-        kept = sorted(folder.glob("part-*.parquet"))
+        paths = sorted(folder.glob("part-*.parquet"))
         #: Those that are there. Of a run of several processes that died some may be missing between.
-        self.numbers = {int(path.stem.removeprefix("part-")) for path in kept}
-        self.n_rows = sum(pq.read_metadata(path).num_rows for path in kept)
+        self.numbers = {int(path.stem.removeprefix("part-")) for path in paths}
+        self.n_rows = sum(pq.read_metadata(path).num_rows for path in paths)
 
     @property
     def first_missing(self) -> int:

@@ -92,18 +92,18 @@ class Queue:
         sha256 = write_partition(self.store, part.rows, part.contexts)
         self.state.write_now(lambda c: rows.add(c, run, part.number, sha256, at=self.now()))
 
-    def _fetch(self, kept: Parts, waiting: dict[int, int], note: Note) -> int:
+    def _fetch(self, parts: Parts, waiting: dict[int, int], note: Note) -> int:
         """Keep what was answered since the last look; return how many parts that was."""
         found, answered = self.state.read_now(
-            lambda c: (rows.find_run(c, kept.run), rows.answered(c, kept.run))
+            lambda c: (rows.find_run(c, parts.run), rows.answered(c, parts.run))
         )
         for number, sha256 in answered.items():
             # What is not waited for was kept by a command that died before it could say so.
             if number in waiting:
-                keep_part(kept.folder, number, read_answers(self.store, sha256))
+                keep_part(parts.folder, number, read_answers(self.store, sha256))
                 note(number, waiting.pop(number))
         if answered:
-            self.state.write_now(lambda c: rows.remove(c, kept.run, list(answered), at=self.now()))
+            self.state.write_now(lambda c: rows.remove(c, parts.run, list(answered), at=self.now()))
         elif found is None:
             raise EngineUnavailableError(
                 "Nobody fetched the answers for a week, and the run was given up; start it again: "

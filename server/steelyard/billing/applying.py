@@ -183,15 +183,15 @@ def _change(
 def _end_top_up(
     connection: Connection, purchase: Row[Any], kind: states.NoticeKind, now: float
 ) -> None:
-    found = rows.find_top_up(connection, purchase.account_id)
-    if found is None or found.purchase_id != purchase.id:
+    top_up = rows.find_top_up(connection, purchase.account_id)
+    if top_up is None or top_up.purchase_id != purchase.id:
         return
-    failures = 0 if kind == "paid" else found.failures + 1
-    off_at = now if failures >= MAX_FAILURES else found.off_at
+    failures = 0 if kind == "paid" else top_up.failures + 1
+    off_at = now if failures >= MAX_FAILURES else top_up.off_at
     rows.put_top_up(
         connection, purchase.account_id, purchase_id=None, failures=failures, off_at=off_at
     )
-    if off_at is not None and found.off_at is None:
+    if off_at is not None and top_up.off_at is None:
         rows.insert_billing_event(
             connection,
             id=new_id("bev"),

@@ -139,15 +139,15 @@ class PurchaseService:
         account_id, before = self._reading(caller), None
         yield serializers.CSV_HEAD
         while True:
-            found = self._state.read_now(
+            now = self._state.read_now(
                 lambda connection, before=before: rows.page_transactions(  # type: ignore[misc]
                     connection, account_id, limit=_CSV_LINES, before=before
                 )
             )
-            if not found:
+            if not now:
                 return
-            yield serializers.csv_lines(found)
-            before = found[-1].id
+            yield serializers.csv_lines(now)
+            before = now[-1].id
 
     async def purchases(self, caller: Caller, query: PurchasesQuery) -> PurchasePage:
         """Return a page of an account's purchases, the newest first."""
@@ -388,13 +388,13 @@ class PurchaseService:
         """Put a parked event away, blocking: an operator has looked at it."""
 
         def work(connection: Connection) -> None:
-            found = rows.find_event(connection, self.provider.name, event_id)
-            if found is None or found.outcome != "parked":
+            event = rows.find_event(connection, self.provider.name, event_id)
+            if event is None or event.outcome != "parked":
                 raise NotFoundError(
                     f"No event {event_id!r} of {self.provider.name} is parked; steelyard billing "
                     "parked lists them."
                 )
-            rows.end_event(connection, found.provider, found.id, "cleared", found.reason)
+            rows.end_event(connection, event.provider, event.id, "cleared", event.reason)
 
         self._state.write_now(work)
 

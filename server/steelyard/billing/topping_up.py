@@ -69,11 +69,11 @@ class TopUps:
     def _begin(self, account_id: str, connection: Connection) -> None:
         """Write the purchase of an account that is still low, before its provider hears of it."""
         now = self._now()
-        wanted = rows.find_top_up(connection, account_id)
-        if wanted is None or available(connection, account_id) >= wanted.threshold_nano:
+        top_up = rows.find_top_up(connection, account_id)
+        if top_up is None or available(connection, account_id) >= top_up.threshold_nano:
             return
         bought = rows.topped_up_since(connection, account_id, _month_began(now))
-        if bought + wanted.amount_nano > wanted.monthly_cap_nano:
+        if bought + top_up.amount_nano > top_up.monthly_cap_nano:
             return
         purchase_id = new_id("pur")
         if not rows.begin_top_up(connection, account_id, purchase_id):
@@ -83,7 +83,7 @@ class TopUps:
             purchase_id,
             account_id=account_id,
             provider=self._provider.name,
-            amount_nano=wanted.amount_nano,
+            amount_nano=top_up.amount_nano,
             now=now,
             lifetime_s=_CHARGE_S if self._provider.needs_card else self._provider.lifetime_s,
             is_top_up=True,

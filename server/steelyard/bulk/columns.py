@@ -22,12 +22,12 @@ Answered = Mapping[str, Any] | SteelyardError
 def schema_of(decisions: Sequence[Decision]) -> dict[str, pl.DataType]:
     """Return the columns of decisions, in their order, and last the one of errors."""
     schema: dict[str, pl.DataType] = {}
-    for one in decisions:
-        schema |= {f"{one.id}.top": pl.String(), f"{one.id}.p_top": pl.Float64()}
-        schema[f"{one.id}.action"] = pl.String()
-        if one.kind == "ordinal":
-            schema[f"{one.id}.expected_level"] = pl.Float64()
-        schema |= {f"{one.id}.p.{name}": pl.Float64() for name in one.outcomes.names}
+    for decision in decisions:
+        schema |= {f"{decision.id}.top": pl.String(), f"{decision.id}.p_top": pl.Float64()}
+        schema[f"{decision.id}.action"] = pl.String()
+        if decision.kind == "ordinal":
+            schema[f"{decision.id}.expected_level"] = pl.Float64()
+        schema |= {f"{decision.id}.p.{name}": pl.Float64() for name in decision.outcomes.names}
     return schema | {ERROR: pl.String()}
 
 
@@ -40,15 +40,15 @@ def _scored_frame(decisions: Sequence[Decision], answers: Sequence[Answered]) ->
                 values.append(None)
             columns[ERROR][-1] = answered.message
             continue
-        for one in decisions:
-            result = answered[one.id]
-            columns[f"{one.id}.top"].append(result["top"])
-            columns[f"{one.id}.p_top"].append(result["p_top"])
-            columns[f"{one.id}.action"].append(result["action"])
-            if one.kind == "ordinal":
-                columns[f"{one.id}.expected_level"].append(result["expected_level"])
-            for name in one.outcomes.names:
-                columns[f"{one.id}.p.{name}"].append(result["probabilities"][name])
+        for decision in decisions:
+            result = answered[decision.id]
+            columns[f"{decision.id}.top"].append(result["top"])
+            columns[f"{decision.id}.p_top"].append(result["p_top"])
+            columns[f"{decision.id}.action"].append(result["action"])
+            if decision.kind == "ordinal":
+                columns[f"{decision.id}.expected_level"].append(result["expected_level"])
+            for name in decision.outcomes.names:
+                columns[f"{decision.id}.p.{name}"].append(result["probabilities"][name])
         columns[ERROR].append(None)
     return pl.DataFrame(columns, schema=schema_of(decisions))
 

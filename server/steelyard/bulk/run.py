@@ -85,18 +85,18 @@ class BulkRun(Run):
     def advance(self) -> bool:
         """Answer the rows of the partition, and keep them with their answers."""
         work = self._work
-        found = work.state.read_now(lambda connection: rows.find_mine(connection, self.job))
-        if found is None:
+        now = work.state.read_now(lambda connection: rows.find_mine(connection, self.job))
+        if now is None:
             raise LostRunError
-        partition = read_partition(work.store, found.input_sha256)
-        asked: dict[str, Any] = msgspec.json.decode(found.asked)
-        model_id = asked.pop("model", None)
+        partition = read_partition(work.store, now.input_sha256)
+        values: dict[str, Any] = msgspec.json.decode(now.asked)
+        model_id = values.pop("model", None)
         with ExitStack() as closing:
-            model = self._open(found, model_id, closing)
-            answered = self._answer(model, asked, partition.contexts)
+            model = self._open(now, model_id, closing)
+            answered = self._answer(model, values, partition.contexts)
         if answered is None:
             return True
-        decisions = read_request({**asked, "context": ""}).decisions
+        decisions = read_request({**values, "context": ""}).decisions
         sha256 = write_answers(work.store, with_answers(partition.rows, decisions, answered))
         if not work.state.write_now(lambda c: rows.finish(c, self.job, sha256)):
             raise LostRunError
@@ -124,7 +124,7 @@ class BulkRun(Run):
         return model
 
     def _answer(
-        self, model: HostedModel, asked: dict[str, Any], contexts: Sequence[Any]
+        self, model: HostedModel, values: dict[str, Any], contexts: Sequence[Any]
     ) -> list[Answered] | None:
         """Return the answers; ``None`` when it is to stop before it has all."""
         answers = AnswerService(model.decide, model.queue, deadline_s=self._work.deadline_s)
@@ -133,7 +133,7 @@ class BulkRun(Run):
             if self.stopping.is_set():
                 return None
             requests = [
-                {**asked, "context": context} for context in contexts[start : start + _AT_ONCE]
+                {**values, "context": context} for context in contexts[start : start + _AT_ONCE]
             ]
             answered += plain_answers(answers.answer_many(requests))
         return answered

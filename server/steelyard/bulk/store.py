@@ -58,12 +58,12 @@ def find_run(connection: Connection, run_id: str) -> Row[Any] | None:
 
 def answered(connection: Connection, run_id: str) -> dict[int, str]:
     """Return the files of the partitions that were answered, by number."""
-    found = connection.execute(
+    rows = connection.execute(
         select(_parts.number, _parts.output_sha256)
         .where(_parts.run_id == run_id, _parts.output_sha256.is_not(None))
         .order_by(_parts.number)
     )
-    return {row.number: row.output_sha256 for row in found}
+    return {row.number: row.output_sha256 for row in rows}
 
 
 def remove(connection: Connection, run_id: str, numbers: Collection[int], *, at: float) -> None:
@@ -151,12 +151,12 @@ def fix_model(connection: Connection, run_id: str, model_id: str, sha256: str) -
 
 def finish(connection: Connection, job: PendingJob, output_sha256: str) -> bool:
     """Keep the answers of a partition; returns whether the run still counted."""
-    kept = connection.execute(
+    rows = connection.execute(
         update(bulk_partitions)
         .where(_is_mine(job), _parts.output_sha256.is_(None))
         .values(output_sha256=output_sha256, runner=None)
     )
-    return kept.rowcount > 0
+    return rows.rowcount > 0
 
 
 def fail(connection: Connection, job: PendingJob, error: bytes) -> None:

@@ -125,32 +125,32 @@ def _seconds(at: dt.datetime) -> float:
     return at.replace(tzinfo=dt.UTC).timestamp()
 
 
-def _show_alarms(found: Sequence[Alarm]) -> None:
+def _show_alarms(alarms: Sequence[Alarm]) -> None:
     show_table(
         ("ID", "MODEL", "DECISION", "WATCH", "STATE", "RAISED", "CLEARED"),
         [
             (
-                one.id,
-                one.version or one.model,
-                one.decision,
-                one.watch,
-                one.state,
-                show_time(one.raised_at),
-                show_time(one.cleared_at),
+                alarm.id,
+                alarm.version or alarm.model,
+                alarm.decision,
+                alarm.watch,
+                alarm.state,
+                show_time(alarm.raised_at),
+                show_time(alarm.cleared_at),
             )
-            for one in found
+            for alarm in alarms
         ],
     )
-    for one in found:
-        click.echo(printable(f"{one.id}: {one.message}"))
+    for alarm in alarms:
+        click.echo(printable(f"{alarm.id}: {alarm.message}"))
 
 
-def _show_detail(found: AlarmDetail) -> None:
-    _show_alarms([found.alarm])
-    behind = found.alarm.evidence.decisions
-    click.echo(f"\nNow: {_shown(found.now)}")
-    if found.selection is not None:
-        chosen = found.selection
+def _show_detail(alarm_detail: AlarmDetail) -> None:
+    _show_alarms([alarm_detail.alarm])
+    behind = alarm_detail.alarm.evidence.decisions
+    click.echo(f"\nNow: {_shown(alarm_detail.now)}")
+    if alarm_detail.selection is not None:
+        chosen = alarm_detail.selection
         click.echo(
             f"Feedback came on {_shown(chosen.with_feedback)} of the decisions; mean top "
             f"probability {_number(chosen.mean_p_top_with_feedback)} of these, and "
@@ -165,7 +165,7 @@ def _show_detail(found: AlarmDetail) -> None:
     )
 
 
-def _show_rules(found: AlarmRules) -> None:
+def _show_rules(alarm_rules: AlarmRules) -> None:
     show_table(
         ("MODEL", "ON", "WATCHES", "FALSE ALARMS", "AGAINST"),
         [
@@ -176,7 +176,7 @@ def _show_rules(found: AlarmRules) -> None:
                 f"{rule.false_alarms:g}",
                 _against(rule),
             )
-            for rule in found.data
+            for rule in alarm_rules.data
         ],
     )
     click.echo()
@@ -189,7 +189,7 @@ def _show_rules(found: AlarmRules) -> None:
                 None if one.reference is None else one.reference.evaluation_id or "stored answers",
                 None if one.reference is None else one.reference.n,
             )
-            for one in found.watched
+            for one in alarm_rules.watched
         ],
     )
 

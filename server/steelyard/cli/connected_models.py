@@ -135,14 +135,14 @@ def list_models(*, as_json: bool, home: str | None) -> None:
         [
             (
                 name,
-                one.wire,
-                one.url or one.folder or one.file,
-                one.model or name,
-                one.key_env or one.key_file or None,
-                one.price_in,
-                None if one.calibration is None else one.calibration.number,
+                model.wire,
+                model.url or model.folder or model.file,
+                model.model or name,
+                model.key_env or model.key_file or None,
+                model.price_in,
+                None if model.calibration is None else model.calibration.number,
             )
-            for name, one in models.items()
+            for name, model in models.items()
         ],
     )
 
@@ -163,7 +163,7 @@ def remove(*, name: str, home: str | None) -> None:
         )
     removed = models.pop(name)
     write_models(folder, models)
-    if removed.folder and removed.folder not in {one.folder for one in models.values()}:
+    if removed.folder and removed.folder not in {model.folder for model in models.values()}:
         shutil.rmtree(folder / removed.folder, ignore_errors=True)
     click.echo(f"Disconnected {name}.")
 
@@ -260,7 +260,7 @@ def calibrate(
     if not report.is_better:
         click.echo("Not kept: the held-out log loss is not lower.", err=True)
         sys.exit(FAILED)
-    kept = Calibration(
+    calibration = Calibration(
         number=1 + len(model.calibrations),
         dataset=dataset,
         version=number,
@@ -268,11 +268,11 @@ def calibrate(
     )
     models = _declared(home)
     calibrated = msgspec.structs.replace(
-        _named(models, name), calibrations=(*model.calibrations, kept)
+        _named(models, name), calibrations=(*model.calibrations, calibration)
     )
     write_models(home_folder(home), {**models, name: calibrated})
     if not server.as_json:
-        click.echo(f"Kept as calibration {kept.number} of {name}.")
+        click.echo(f"Kept as calibration {calibration.number} of {name}.")
 
 
 def _show_report(report: CalibrationReport) -> None:

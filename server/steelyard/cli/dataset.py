@@ -404,21 +404,21 @@ def diff(*, dataset: str, older: int | None, newer: int | None, server: Server) 
     server.show(found, _show_diff)
 
 
-def _show_diff(found: dict[str, Any]) -> None:
+def _show_diff(values: dict[str, Any]) -> None:
     click.echo(
-        f"version {found['from']} to {found['to']}: {found['rows']} rows and "
-        f"{found['contexts']} contexts added"
+        f"version {values['from']} to {values['to']}: {values['rows']} rows and "
+        f"{values['contexts']} contexts added"
     )
     expected = [
         (decision, outcome, count)
-        for decision, outcomes in found["expected"].items()
+        for decision, outcomes in values["expected"].items()
         for outcome, count in outcomes.items()
     ]
     if expected:
         show_table(("DECISION", "OUTCOME", "ROWS ADDED"), expected)
     moved = [
         (one["decision"], one["before"], one["after"], one["contexts"])
-        for one in found["relabelled"]
+        for one in values["relabelled"]
     ]
     if moved:
         click.echo()
@@ -433,23 +433,25 @@ def _progress(file: Path) -> AbstractContextManager[Progress]:
 def _show_datasets(datasets: Sequence[Dataset]) -> None:
     columns = ("ID", "NAME", "VERSION", "ROWS", "TRAINING", "EVALUATION", "METHOD", "MADE")
     rows = []
-    for one in datasets:
-        counts = (one.version, one.rows, one.split.training, one.split.evaluation)
-        rows.append((one.id, one.name, *counts, one.method, show_time(one.created_at)))
+    for dataset in datasets:
+        counts = (dataset.version, dataset.rows, dataset.split.training, dataset.split.evaluation)
+        rows.append(
+            (dataset.id, dataset.name, *counts, dataset.method, show_time(dataset.created_at))
+        )
     show_table(columns, rows)
 
 
-def _show_versions(found: DatasetVersions) -> None:
+def _show_versions(dataset_versions: DatasetVersions) -> None:
     rows = [
         (
-            one.version,
-            one.rows,
-            one.added,
-            one.added_via,
-            show_time(one.created_at),
-            one.sha256[:12],
+            item.version,
+            item.rows,
+            item.added,
+            item.added_via,
+            show_time(item.created_at),
+            item.sha256[:12],
         )
-        for one in found.data
+        for item in dataset_versions.data
     ]
     show_table(("VERSION", "ROWS", "ADDED", "VIA", "MADE", "SHA-256"), rows)
 
@@ -482,9 +484,9 @@ def _show_detail(dataset: Dataset) -> None:
     if dataset.prompt_tuning is UNSET:
         return
     rows = [
-        (one.decision["id"], outcome, count, one.reason or "yes")
-        for one in dataset.prompt_tuning.decisions
-        for outcome, count in one.labels.items()
+        (decision.decision["id"], outcome, count, decision.reason or "yes")
+        for decision in dataset.prompt_tuning.decisions
+        for outcome, count in decision.labels.items()
     ]
     click.echo()
     show_table(("DECISION", "OUTCOME", "TRAINING ROWS", "CAN BE TUNED"), rows)

@@ -207,7 +207,7 @@ def _finalize(client: Client, labeling: LabelingJob, review_share: float) -> lis
     results = list(client.labeling.results(labeling.id))
     contested = most_contested(results, review_share)
     if not contested:
-        client.labeling.finalize(labeling.id, [one.index for one in results if one.valid])
+        client.labeling.finalize(labeling.id, [result.index for result in results if result.valid])
     return contested
 
 
@@ -271,9 +271,9 @@ def _line(client: Client, model: str, point: FrontierPoint, rows: Sequence[Any])
     }
 
 
-def _show(found: dict[str, Any]) -> None:
-    show_job(found["job"])
-    lines = found["report"]
+def _show(values: dict[str, Any]) -> None:
+    show_job(values["job"])
+    lines = values["report"]
     if not lines:
         return
     click.echo()
@@ -281,12 +281,12 @@ def _show(found: dict[str, Any]) -> None:
         ("MODEL", "RIGHT", "USD FOR 1,000", "MS AN ANSWER"),
         [
             (
-                one["model"],
-                f"{one['accuracy'].value:.1%} ({one['accuracy'].low:.1%} to {one['accuracy'].high:.1%})",
-                one["price_usd_per_1000"],
-                "-" if one["latency_ms"] is None else f"{one['latency_ms']:.0f}",
+                line["model"],
+                f"{line['accuracy'].value:.1%} ({line['accuracy'].low:.1%} to {line['accuracy'].high:.1%})",
+                line["price_usd_per_1000"],
+                "-" if line["latency_ms"] is None else f"{line['latency_ms']:.0f}",
             )
-            for one in lines
+            for line in lines
         ],
     )
     family, *others = lines

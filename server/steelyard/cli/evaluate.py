@@ -67,13 +67,13 @@ def start(*, dataset: str, models: tuple[str, ...], follow: bool, server: Server
         evaluations: Sequence[Evaluation] = submission.data
         if follow:
             _show_followed(evaluations)
-            evaluations = [client.evaluations.wait(one) for one in evaluations]
+            evaluations = [client.evaluations.wait(evaluation) for evaluation in evaluations]
         server.show(evaluations, _show_evaluations)
         is_one = follow and len(evaluations) == 1 and evaluations[0].status == "succeeded"
         if is_one and not server.as_json:
             click.echo()
             _show_detail(client.evaluations.detail(evaluations[0].id))
-    if follow and any(one.status != "succeeded" for one in evaluations):
+    if follow and any(evaluation.status != "succeeded" for evaluation in evaluations):
         raise click.exceptions.Exit(FAILED)
 
 
@@ -144,7 +144,9 @@ def compare(*, before: str, after: str, server: Server) -> None:
 
 def _show_followed(evaluations: Sequence[Evaluation]) -> None:
     """Print the ids that are waited for, so that they can be looked up however the wait ends."""
-    click.echo(f"Following {', '.join(printable(one.id) for one in evaluations)}", err=True)
+    click.echo(
+        f"Following {', '.join(printable(evaluation.id) for evaluation in evaluations)}", err=True
+    )
 
 
 def _show_evaluation(evaluation: Evaluation) -> None:
@@ -158,14 +160,14 @@ def _show_evaluations(evaluations: Sequence[Evaluation]) -> None:
         ("ID", "MODEL", "STATUS", "ROWS", "ASKED", "METRICS"),
         [
             (
-                one.id,
-                one.model_label,
-                one.status,
-                f"{one.completed_rows} of {one.evaluation_rows}",
-                show_time(one.created_at),
-                show_metrics(one),
+                evaluation.id,
+                evaluation.model_label,
+                evaluation.status,
+                f"{evaluation.completed_rows} of {evaluation.evaluation_rows}",
+                show_time(evaluation.created_at),
+                show_metrics(evaluation),
             )
-            for one in evaluations
+            for evaluation in evaluations
         ],
     )
 
@@ -179,7 +181,10 @@ def _show_detail(detail: EvaluationDetail) -> None:
     lines = [("all", detail.overall)]
     lines += [(decision.decision_id, decision.metrics) for decision in detail.decisions]
     for table in detail.slices:
-        lines += [(f"{table.by}: {one.value}", one.metrics) for one in table.slices[:_SHOWN_SLICES]]
+        lines += [
+            (f"{table.by}: {slice_.value}", slice_.metrics)
+            for slice_ in table.slices[:_SHOWN_SLICES]
+        ]
     show_table(
         ("DECISIONS", "N", *(name.upper() for name in names)),
         [

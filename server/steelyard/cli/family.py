@@ -96,9 +96,9 @@ def list_families(*, server: Server) -> None:
     from steelyard.client.display_families import FAMILY_COLUMNS, family_rows
 
     with _connected(server) as client:
-        found = client.families.list()
+        families = client.families.list()
     columns = [column.upper() for column in FAMILY_COLUMNS]
-    server.show(found, lambda found: show_table(columns, family_rows(found.data)))
+    server.show(families, lambda found: show_table(columns, family_rows(found.data)))
 
 
 @command.command("show", epilog=_EPILOG)
@@ -107,8 +107,8 @@ def list_families(*, server: Server) -> None:
 def show(*, name: str, server: Server) -> None:
     """Show NAME: its models, its fine-tunes, and what continuing it would do now."""
     with _connected(server) as client:
-        found = client.families.get(name)
-    server.show(found, _show_family)
+        family = client.families.get(name)
+    server.show(family, _show_family)
 
 
 @command.command("estimate", epilog=_EPILOG)
@@ -373,19 +373,22 @@ def _show_queued(client: Client, job: Job, server: Server, *, follow: bool) -> N
         server.show(job, show_job)
 
 
-def _show_estimate(found: FineTuneEstimate) -> None:
-    minimum = ", the least that one costs" if found.minimum_applied else ""
+def _show_estimate(shown: FineTuneEstimate) -> None:
+    minimum = ", the least that one costs" if shown.minimum_applied else ""
     show_table(
         ("FIELD", "VALUE"),
         [
-            ("price", f"{found.price_usd} {found.currency}{minimum}"),
-            ("trained tokens", found.trained_tokens),
-            ("steps", f"{found.steps}, {found.passes:.3g} passes over {found.train_rows} rows"),
-            ("new rows", found.rows.new),
-            ("earlier rows", found.rows.earlier),
-            ("evaluation rows", found.rows.evaluation),
-            ("dataset version", found.dataset_version),
-            ("seed", found.seed),
+            ("price", f"{shown.price_usd} {shown.currency}{minimum}"),
+            ("trained tokens", shown.trained_tokens),
+            (
+                "steps",
+                f"{shown.steps}, {shown.passes:.3g} passes over {shown.train_rows} rows",
+            ),
+            ("new rows", shown.rows.new),
+            ("earlier rows", shown.rows.earlier),
+            ("evaluation rows", shown.rows.evaluation),
+            ("dataset version", shown.dataset_version),
+            ("seed", shown.seed),
         ],
     )
 
@@ -437,13 +440,13 @@ def _show_shadow(report: ShadowReport) -> None:
         [
             (
                 name,
-                one.n,
-                f"{one.agreement.value:.1%}",
-                one.observed,
-                one.both_right + one.family_right,
-                one.both_right + one.shadow_right,
+                decision.n,
+                f"{decision.agreement.value:.1%}",
+                decision.observed,
+                decision.both_right + decision.family_right,
+                decision.both_right + decision.shadow_right,
             )
-            for name, one in report.decisions.items()
+            for name, decision in report.decisions.items()
         ],
     )
 

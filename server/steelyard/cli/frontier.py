@@ -67,24 +67,31 @@ def _read_costs(text: str) -> Any:
     return costs
 
 
-def _show(found: Frontier) -> None:
+def _show(frontier: Frontier) -> None:
     from steelyard.client.display_evaluations import show_measure
 
-    if not found.data:
+    if not frontier.data:
         click.echo("No model was evaluated yet; start with steelyard evaluate.")
         return
     show_table(
-        ("MODEL", found.measure.upper().replace("_", " "), "USD PER 1,000", "MS", "", "EVALUATION"),
+        (
+            "MODEL",
+            frontier.measure.upper().replace("_", " "),
+            "USD PER 1,000",
+            "MS",
+            "",
+            "EVALUATION",
+        ),
         [
             (
-                one.model,
-                show_measure(one.estimate),
-                one.price_usd_per_1000 or "-",
-                "-" if one.latency_ms is None else f"{one.latency_ms:.1f}",
-                "" if one.dominated else "*",
-                one.evaluation,
+                item.model,
+                show_measure(item.estimate),
+                item.price_usd_per_1000 or "-",
+                "-" if item.latency_ms is None else f"{item.latency_ms:.1f}",
+                "" if item.dominated else "*",
+                item.evaluation,
             )
-            for one in found.data
+            for item in frontier.data
         ],
     )
     click.echo("* no other model is nowhere worse and somewhere better")

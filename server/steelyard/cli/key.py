@@ -87,13 +87,13 @@ def create(
 def list_keys(*, account: str | None, local: LocalAccounts) -> None:
     """List API keys, the newest first."""
     with local.opened() as accounts:
-        found = accounts.list_keys(account)
+        keys = accounts.list_keys(account)
     if local.as_json:
         import msgspec
 
-        show_json([{**msgspec.to_builtins(key), "account": name} for name, key in found])
+        show_json([{**msgspec.to_builtins(key), "account": name} for name, key in keys])
         return
-    show_table(_COLUMNS, [_line(name, key) for name, key in found])
+    show_table(_COLUMNS, [_line(name, key) for name, key in keys])
 
 
 @command.command("revoke", epilog=_EPILOG)

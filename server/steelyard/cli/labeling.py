@@ -191,7 +191,9 @@ def results(*, job: str, disagreements: bool, server: Server) -> None:
     """List the rows of JOB with what each teacher said of them."""
     with server.connected() as client:
         found = [
-            one for one in client.labeling.results(job) if not (disagreements and one.agreement)
+            result
+            for result in client.labeling.results(job)
+            if not (disagreements and result.agreement)
         ]
     server.show(found, _show_results)
 
@@ -227,46 +229,54 @@ def finalize(
         raise click.UsageError("Choose rows with one of --row, --agreed and --all.")
     with server.connected() as client:
         indices = list(chosen) or [
-            one.index
-            for one in client.labeling.results(job)
-            if one.valid and (is_all or one.agreement)
+            result.index
+            for result in client.labeling.results(job)
+            if result.valid and (is_all or result.agreement)
         ]
         dataset = client.labeling.finalize(job, indices, evaluation_fraction=evaluation_fraction)
     server.show(dataset, _show_dataset)
 
 
-def _show_teachers(found: TeacherList) -> None:
-    if not found.available:
-        click.echo(printable(str(found.reason)))
+def _show_teachers(teacher_list: TeacherList) -> None:
+    if not teacher_list.available:
+        click.echo(printable(str(teacher_list.reason)))
         return
-    defaults = found.defaults.get("default", [])
+    defaults = teacher_list.defaults.get("default", [])
     show_table(
         ("TEACHER", "DEFAULT"),
-        [(one.id, "yes" if one.id in defaults else "") for one in found.data],
+        [(item.id, "yes" if item.id in defaults else "") for item in teacher_list.data],
     )
 
 
-def _show_sources(found: Sequence[LabelingSource]) -> None:
+def _show_sources(labeling_sources: Sequence[LabelingSource]) -> None:
     show_table(
         ("ID", "NAME", "ROWS", "UPLOADED"),
-        [(one.id, one.name, one.rows, show_time(one.created_at)) for one in found],
+        [
+            (
+                labeling_source.id,
+                labeling_source.name,
+                labeling_source.rows,
+                show_time(labeling_source.created_at),
+            )
+            for labeling_source in labeling_sources
+        ],
     )
 
 
-def _show_jobs(found: Sequence[LabelingJob]) -> None:
+def _show_jobs(labeling_jobs: Sequence[LabelingJob]) -> None:
     show_table(
         ("ID", "NAME", "STATUS", "ROWS", "AGREED", "TEACHERS", "USD"),
         [
             (
-                one.id,
-                one.name,
-                one.status,
-                f"{one.completed_rows} of {one.rows}",
-                one.agreement_rows,
-                ", ".join(one.teacher_models),
-                one.price_usd,
+                labeling_job.id,
+                labeling_job.name,
+                labeling_job.status,
+                f"{labeling_job.completed_rows} of {labeling_job.rows}",
+                labeling_job.agreement_rows,
+                ", ".join(labeling_job.teacher_models),
+                labeling_job.price_usd,
             )
-            for one in found
+            for labeling_job in labeling_jobs
         ],
     )
 
@@ -284,36 +294,42 @@ def _show_job(job: LabelingJob) -> None:
     click.echo()
     show_table(
         ("DECISION", "ALPHA", "ROWS AGREED"),
-        [(one.decision_id, _told(one.alpha), _told(one.agreement)) for one in job.decisions],
+        [
+            (decision.decision_id, _told(decision.alpha), _told(decision.agreement))
+            for decision in job.decisions
+        ],
     )
     click.echo()
     show_table(
         ("TEACHER", "ANSWERED", "ERRORS", "WITH OTHERS"),
-        [(one.model, one.answered, one.errors, _told(one.with_others)) for one in job.teachers],
+        [
+            (teacher.model, teacher.answered, teacher.errors, _told(teacher.with_others))
+            for teacher in job.teachers
+        ],
     )
 
 
-def _show_results(found: Sequence[LabelingResult]) -> None:
+def _show_results(labeling_results: Sequence[LabelingResult]) -> None:
     from msgspec import UNSET
 
     show_table(
         ("ROW", "AGREED", "LABELS", "CONTEXT"),
         [
             (
-                one.index,
-                "yes" if one.agreement else "no",
+                labeling_result.index,
+                "yes" if labeling_result.agreement else "no",
                 "; ".join(
-                    f"{said.model}: "
+                    f"{teacher.model}: "
                     + (
                         "failed"
-                        if said.labels is UNSET
-                        else ", ".join(f"{name}={label}" for name, label in said.labels.items())
+                        if teacher.labels is UNSET
+                        else ", ".join(f"{name}={label}" for name, label in teacher.labels.items())
                     )
-                    for said in one.teachers
+                    for teacher in labeling_result.teachers
                 ),
-                str(one.context)[:_SHOWN_CHARACTERS],
+                str(labeling_result.context)[:_SHOWN_CHARACTERS],
             )
-            for one in found
+            for labeling_result in labeling_results
         ],
     )
 

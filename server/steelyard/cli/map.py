@@ -97,33 +97,33 @@ def export(
         )
 
 
-def _show(found: DatasetMap) -> None:
-    _show_maps([found])
-    if found.error is not None:
-        click.echo(printable(f"{found.error} ({found.error_code})"))
+def _show(dataset_map: DatasetMap) -> None:
+    _show_maps([dataset_map])
+    if dataset_map.error is not None:
+        click.echo(printable(f"{dataset_map.error} ({dataset_map.error_code})"))
 
 
-def _show_maps(found: Sequence[DatasetMap]) -> None:
+def _show_maps(dataset_maps: Sequence[DatasetMap]) -> None:
     show_table(
         ("ID", "DATASET", "VERSION", "MODEL", "STATUS", "POINTS", "DONE", "ASKED FOR"),
         [
             (
-                one.id,
-                one.dataset_id,
-                one.dataset_version,
-                one.model,
-                one.status,
-                one.points,
-                _done(one),
-                show_time(one.created_at),
+                dataset_map.id,
+                dataset_map.dataset_id,
+                dataset_map.dataset_version,
+                dataset_map.model,
+                dataset_map.status,
+                dataset_map.points,
+                _done(dataset_map),
+                show_time(dataset_map.created_at),
             )
-            for one in found
+            for dataset_map in dataset_maps
         ],
     )
 
 
-def _done(one: DatasetMap) -> str:
-    now = one.progress
+def _done(dataset_map: DatasetMap) -> str:
+    now = dataset_map.progress
     return "" if now is None else f"{now.phase.replace('_', ' ')}: {now.step} of {now.steps}"
 
 

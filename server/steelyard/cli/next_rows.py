@@ -101,17 +101,22 @@ def _read(
 
     if rows.startswith("lab_"):
         results = list(client.labeling.results(rows))
-        queries = [{"context": one.context, "decisions": one.decisions} for one in results]
+        queries = [{"context": result.context, "decisions": result.decisions} for result in results]
         said = []
-        for one in results:
-            held = [each.probabilities for each in one.teachers if each.probabilities is not UNSET]
+        for result in results:
+            held = [
+                each.probabilities for each in result.teachers if each.probabilities is not UNSET
+            ]
             names = list(held[0]) if held else []
             said.append([[list(each[name].values()) for each in held] for name in names])
         return queries, said
     if rows.startswith("src_"):
         found = [
-            {"context": one.context, "decisions": None if one.decisions is UNSET else one.decisions}
-            for one in client.labeling.source_rows(rows)
+            {
+                "context": source_row.context,
+                "decisions": None if source_row.decisions is UNSET else source_row.decisions,
+            }
+            for source_row in client.labeling.source_rows(rows)
         ]
     else:
         found = _read_file(Path(rows))
@@ -148,7 +153,7 @@ def _ask(client: Client, shipped: BaseModel, model: str | None, query: dict[str,
         return []
     if model is not None:
         answer = client.decide(query["context"], query["decisions"], model=model, store=False)
-        return [[list(one.probabilities.values())] for one in answer.decisions.values()]
+        return [[list(decision.probabilities.values())] for decision in answer.decisions.values()]
     from steelyard.serving.decide import DecideLimits, DecideService
 
     decide = DecideService(

@@ -158,8 +158,14 @@ def list_routes(*, as_json: bool, home: str | None) -> None:
     show_table(
         ("NAME", "MODELS", "DATASET", "VERSION", "ADDED"),
         [
-            (name, ", ".join(one.models), one.dataset or None, one.version or None, one.added)
-            for name, one in routes.items()
+            (
+                name,
+                ", ".join(route.models),
+                route.dataset or None,
+                route.version or None,
+                route.added,
+            )
+            for name, route in routes.items()
         ],
     )
 
@@ -191,7 +197,7 @@ def remove(*, name: str, home: str | None) -> None:
     folder = home_folder(home)
     routes = read_file(folder).routes
     _named(routes, name)
-    write_routes(folder, {other: one for other, one in routes.items() if other != name})
+    write_routes(folder, {other: route for other, route in routes.items() if other != name})
     click.echo(f"Removed {name}.")
 
 
@@ -246,7 +252,7 @@ def _prices(
     asked = [name.strip() for name in names]
     if len(set(asked)) != len(asked) or not 2 <= len(asked) <= MAX_STEPS:
         raise click.UsageError(f"--models: name two to {MAX_STEPS} models, each once.")
-    here = {one.id: one for one in client.models.list().data if one.lora is None}
+    here = {item.id: item for item in client.models.list().data if item.lora is None}
     if route in here and route not in routes:
         raise click.UsageError(f"The server has a model {route!r}; choose another name.")
     known = [name for name, one in here.items() if one.engine != "route"]

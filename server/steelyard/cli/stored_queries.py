@@ -19,10 +19,10 @@ def read_window(context: click.Context, option: click.Parameter, value: str | No
     """Return the seconds of a length of time such as ``30d`` or ``12h``; an option's callback."""
     if value is None:
         return None
-    found = re.fullmatch(r"(\d{1,5})([hd])", value.strip())
-    if found is None or not int(found[1]):
+    match = re.fullmatch(r"(\d{1,5})([hd])", value.strip())
+    if match is None or not int(match[1]):
         raise click.BadParameter(f"{value!r} is no time; write hours or days, such as 12h or 30d.")
-    return int(found[1]) * _SECONDS[found[2]]
+    return int(match[1]) * _SECONDS[match[2]]
 
 
 def unsure_queries(

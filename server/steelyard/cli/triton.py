@@ -126,15 +126,15 @@ def export(
         threads=settings.threads,
         instances=instances,
     )
-    found = find_sources(settings, names=names, engine=engine)
-    _write(folder, found.sources, options, click.echo)
-    for name, reason in sorted(found.left_out.items()):
+    sources = find_sources(settings, names=names, engine=engine)
+    _write(folder, sources.sources, options, click.echo)
+    for name, reason in sorted(sources.left_out.items()):
         click.echo(f"{printable(name)}: left out. {printable(reason)}", err=True)
     if prune:
-        _prune(folder, found)
+        _prune(folder, sources)
     if target == "gpu":
         click.echo(f"The service needs STEELYARD_ENGINE={engine} with these models.")
-    if names and found.left_out:
+    if names and sources.left_out:
         click.get_current_context().exit(FAILED)
 
 
@@ -327,13 +327,13 @@ class _Following:
 
         # Read first: what comes into use while these are written is then seen by the next look.
         in_use = self._in_use()
-        found = find_sources(self._settings)
-        for name, reason in sorted(found.left_out.items() - self._left_out.items()):
+        sources = find_sources(self._settings)
+        for name, reason in sorted(sources.left_out.items() - self._left_out.items()):
             _progress(f"{name}: left out. {reason}")
-        self._left_out = found.left_out
-        _write(self._folder, found.sources, self._options, _progress)
+        self._left_out = sources.left_out
+        _write(self._folder, sources.sources, self._options, _progress)
         self._known = in_use
-        return [source.name for source in found.sources if source.adapter is None]
+        return [source.name for source in sources.sources if source.adapter is None]
 
     def __call__(self) -> None:
         """Look, when it is time; trouble is told once, and the server goes on."""
@@ -438,20 +438,22 @@ def _show(comparisons: Sequence[ModelComparison]) -> None:
     table = Table("model", "verdict", "precision", box=None, pad_edge=False)
     for name in ("n", "difference", "vectors", "here ms", "there ms"):
         table.add_column(name, justify="right", no_wrap=True)
-    for one in comparisons:
-        compared = one.n_decisions > 0
-        style = {"equal": "green", "different": "red", "failed": "red"}.get(one.verdict, "dim")
+    for comparison in comparisons:
+        compared = comparison.n_decisions > 0
+        style = {"equal": "green", "different": "red", "failed": "red"}.get(
+            comparison.verdict, "dim"
+        )
         table.add_row(
-            Text(printable(one.model)),
-            Text(one.verdict, style=style),
-            Text(one.precision),
+            Text(printable(comparison.model)),
+            Text(comparison.verdict, style=style),
+            Text(comparison.precision),
             *(
                 (
-                    str(one.n_decisions),
-                    f"{one.difference:.2g}",
-                    f"{one.vector_difference:.2g}",
-                    f"{one.here_ms:.1f}",
-                    f"{one.there_ms:.1f}",
+                    str(comparison.n_decisions),
+                    f"{comparison.difference:.2g}",
+                    f"{comparison.vector_difference:.2g}",
+                    f"{comparison.here_ms:.1f}",
+                    f"{comparison.there_ms:.1f}",
                 )
                 if compared
                 else ("-",) * 5
@@ -459,8 +461,8 @@ def _show(comparisons: Sequence[ModelComparison]) -> None:
         )
     console = Console()
     console.print(table)
-    for one in comparisons:
-        if one.message:
-            console.print(Text(f"{printable(one.model)}: {printable(one.message)}"))
+    for comparison in comparisons:
+        if comparison.message:
+            console.print(Text(f"{printable(comparison.model)}: {printable(comparison.message)}"))
     if not comparisons:
         console.print("The server has no models; load one.")

@@ -89,20 +89,20 @@ def dismiss(*, job: str, undo: bool, server: Server) -> None:
     server.show(found, _show_job)
 
 
-def _show_jobs(found: Sequence[PromptTuningJob]) -> None:
+def _show_jobs(prompt_tuning_jobs: Sequence[PromptTuningJob]) -> None:
     show_table(
         ("ID", "DATASET", "DECISION", "MODEL", "STATUS", "VERDICT", "USD"),
         [
             (
-                one.id,
-                one.dataset_id,
-                one.decision,
-                one.model,
-                one.status,
-                None if one.result is None else one.result.verdict,
-                one.price_usd,
+                prompt_tuning_job.id,
+                prompt_tuning_job.dataset_id,
+                prompt_tuning_job.decision,
+                prompt_tuning_job.model,
+                prompt_tuning_job.status,
+                None if prompt_tuning_job.result is None else prompt_tuning_job.result.verdict,
+                prompt_tuning_job.price_usd,
             )
-            for one in found
+            for prompt_tuning_job in prompt_tuning_jobs
         ],
     )
 
@@ -125,7 +125,7 @@ def _show_result(result: TuningResult) -> None:
         click.echo()
         show_table(
             ("PART", "BEFORE", "AFTER"),
-            [(one.part, one.before, one.after) for one in result.changes],
+            [(change.part, change.before, change.after) for change in result.changes],
         )
     if result.test is not None:
         test = result.test
@@ -139,7 +139,8 @@ def _show_result(result: TuningResult) -> None:
     if result.label_issues:
         click.echo()
         show_table(
-            ("LABEL TO CHECK", "WHY"), [(one.row, one.reason) for one in result.label_issues]
+            ("LABEL TO CHECK", "WHY"),
+            [(label_issue.row, label_issue.reason) for label_issue in result.label_issues],
         )
 
 

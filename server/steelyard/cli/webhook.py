@@ -69,8 +69,8 @@ def add(
 def list_webhooks(*, server: Server) -> None:
     """List the account's webhooks, the newest first."""
     with server.connected() as client:
-        found = list(client.webhooks.list())
-    server.show(found, _show_webhooks)
+        webhooks = list(client.webhooks.list())
+    server.show(webhooks, _show_webhooks)
 
 
 @command.command("change", epilog=_EPILOG)
@@ -169,23 +169,23 @@ def _show_made(webhook: Webhook) -> None:
         click.echo(f"\nSecret, shown once: {webhook.secret}")
 
 
-def _show_webhooks(found: Sequence[Webhook]) -> None:
+def _show_webhooks(webhooks: Sequence[Webhook]) -> None:
     show_table(
         ("ID", "URL", "EVENTS", "ON", "FAILING SINCE"),
         [
             (
-                one.id,
-                one.url,
-                "all" if len(one.events) == len(EVENTS) else ", ".join(one.events),
-                "yes" if one.enabled else "no",
-                show_time(one.failing_since),
+                webhook.id,
+                webhook.url,
+                "all" if len(webhook.events) == len(EVENTS) else ", ".join(webhook.events),
+                "yes" if webhook.enabled else "no",
+                show_time(webhook.failing_since),
             )
-            for one in found
+            for webhook in webhooks
         ],
     )
-    for one in found:
-        if one.disabled_reason is not None:
-            click.echo(printable(f"{one.id} is off: {one.disabled_reason}"))
+    for webhook in webhooks:
+        if webhook.disabled_reason is not None:
+            click.echo(printable(f"{webhook.id} is off: {webhook.disabled_reason}"))
 
 
 def _show_removed(removed: DeletedWebhook) -> None:
@@ -197,16 +197,16 @@ def _show_deliveries(found: Sequence[Delivery]) -> None:
         ("ID", "EVENT", "SUBJECT", "STATUS", "TRIES", "ANSWER", "MADE", "NEXT TRY"),
         [
             (
-                one.id,
-                one.event,
-                one.subject,
-                one.status,
-                one.attempts,
-                one.response_status,
-                show_time(one.created_at),
-                show_time(one.next_try_at),
+                delivery.id,
+                delivery.event,
+                delivery.subject,
+                delivery.status,
+                delivery.attempts,
+                delivery.response_status,
+                show_time(delivery.created_at),
+                show_time(delivery.next_try_at),
             )
-            for one in found
+            for delivery in found
         ],
     )
 

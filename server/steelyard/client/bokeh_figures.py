@@ -15,14 +15,14 @@ _BLUE, _GREY = "#0072b2", "#888888"
 def plane(series: Sequence[Series], title: str, across: str, up: str, drawn: str) -> figure:
     """Return series over a plane, with their intervals."""
     made = _figure(title, drawn, x_axis_label=across, y_axis_label=up, width=520, height=400)
-    for one in series:
-        x, y, low, high = ([point[at] for point in one.points] for at in range(4))
-        style = {"color": one.color, "legend_label": one.label}
-        if one.is_line:
-            made.varea(x, low, high, fill_color=one.color, fill_alpha=0.2)
-            made.line(x, y, line_dash="dashed" if one.is_dashed else "solid", width=2, **style)
+    for curve in series:
+        x, y, low, high = ([point[at] for point in curve.points] for at in range(4))
+        style = {"color": curve.color, "legend_label": curve.label}
+        if curve.is_line:
+            made.varea(x, low, high, fill_color=curve.color, fill_alpha=0.2)
+            made.line(x, y, line_dash="dashed" if curve.is_dashed else "solid", width=2, **style)
         else:
-            made.segment(x, low, x, high, color=one.color, width=2)
+            made.segment(x, low, x, high, color=curve.color, width=2)
             made.scatter(x, y, size=9, **style)
     made.add_layout(made.legend[0], "below")
     return made
@@ -54,12 +54,12 @@ def cells(names: Sequence[str], counts: Sequence[Sequence[int]], title: str, dra
 
 def changes(lines: Sequence[Interval], unit: str, drawn: str) -> figure:
     """Return changes with their intervals on one number line, the first at the top."""
-    names = [one.label for one in lines]
+    names = [line.label for line in lines]
     made = _figure(
         "", drawn, x_axis_label=unit, y_range=names[::-1], width=520, height=90 + 40 * len(names)
     )
-    made.segment([one.low for one in lines], names, [one.high for one in lines], names, width=2)
-    made.scatter([one.change for one in lines], names, size=9, color=_BLUE)
+    made.segment([line.low for line in lines], names, [line.high for line in lines], names, width=2)
+    made.scatter([line.change for line in lines], names, size=9, color=_BLUE)
     made.vspan(0, line_color=_GREY, line_dash="dashed")
     return made
 

@@ -93,9 +93,9 @@ def encode_body(
     """
     given = {name: plain(value) for name, value in fields.items() if value is not None}
     given.update((name, seen) for name, seen in (guards or {}).items() if seen is not UNSET)
-    found = Violations()
-    check_json(given, found)
-    found.raise_if_any()
+    violations = Violations()
+    check_json(given, violations)
+    violations.raise_if_any()
     return json.dumps(given, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
 

@@ -47,11 +47,13 @@ def _(answer: DecideResponse) -> str:
 
 
 @to_html.register
-def _(found: LintResponse) -> str:
-    if not found.warnings:
+def _(response: LintResponse) -> str:
+    if not response.warnings:
         return "<p>Nothing found.</p>"
     columns = ("decision", "rule", "severity", "message")
-    rows = [tuple(str(getattr(one, column)) for column in columns) for one in found.warnings]
+    rows = [
+        tuple(str(getattr(warning, column)) for column in columns) for warning in response.warnings
+    ]
     return table_html("Findings", columns, rows)
 
 
@@ -113,10 +115,10 @@ def _(page: RowPage) -> Any:
 def _datasets_html(datasets: Sequence[Dataset]) -> str:
     columns = ("name", "id", "version", "rows", "training", "evaluation", "method")
     rows = []
-    for one in datasets:
-        counts = (one.version, one.rows, one.split.training, one.split.evaluation)
+    for dataset in datasets:
+        counts = (dataset.version, dataset.rows, dataset.split.training, dataset.split.evaluation)
         numbers = "".join(f'<td style="{_NUMBER}">{count:,}</td>' for count in counts)
-        rows.append(f"{_cell(one.name)}{_cell(one.id)}{numbers}{_cell(one.method)}")
+        rows.append(f"{_cell(dataset.name)}{_cell(dataset.id)}{numbers}{_cell(dataset.method)}")
     return _table_html("Datasets", columns, rows)
 
 

@@ -136,13 +136,13 @@ def _(frontier: Frontier) -> str:
         ("model", frontier.measure.replace("_", " "), "USD per 1,000", "ms", ""),
         [
             (
-                one.model,
-                show_measure(one.estimate),
-                one.price_usd_per_1000 or "",
-                "" if one.latency_ms is None else f"{one.latency_ms:.1f}",
-                "" if one.dominated else "not dominated",
+                item.model,
+                show_measure(item.estimate),
+                item.price_usd_per_1000 or "",
+                "" if item.latency_ms is None else f"{item.latency_ms:.1f}",
+                "" if item.dominated else "not dominated",
             )
-            for one in frontier.data
+            for item in frontier.data
         ],
     )
 
@@ -151,7 +151,7 @@ def _(frontier: Frontier) -> str:
 def _(records: RecordList) -> str:
     shown = records[:_SHOWN_RECORDS]
     contexts = [getattr(record, "context", msgspec.UNSET) for record in shown]
-    has_contexts = any(one is not msgspec.UNSET for one in contexts)
+    has_contexts = any(context is not msgspec.UNSET for context in contexts)
     return table_html(
         f"{len(records):,} scored decisions",
         ("decision", "top", "right", *(["context"] if has_contexts else [])),
@@ -176,8 +176,8 @@ def _(detail: EvaluationDetail) -> Any:
             ("decision", decision.decision_id, *row) for row in _measure_rows(decision.metrics)
         ]
     for table in detail.slices:
-        for one in table.slices:
-            rows += [(table.by, one.value, *row) for row in _measure_rows(one.metrics)]
+        for slice_ in table.slices:
+            rows += [(table.by, slice_.value, *row) for row in _measure_rows(slice_.metrics)]
     schema = {
         "by": pl.String,
         "of": pl.String,
@@ -205,12 +205,12 @@ def _(frontier: Frontier) -> Any:
 
     rows = [
         (
-            *(one.evaluation, one.model, one.family),
-            *(one.estimate.value, one.estimate.low, one.estimate.high, one.estimate.n),
-            None if one.price_usd_per_1000 is None else float(one.price_usd_per_1000),
-            *(one.latency_ms, one.dominated),
+            *(item.evaluation, item.model, item.family),
+            *(item.estimate.value, item.estimate.low, item.estimate.high, item.estimate.n),
+            None if item.price_usd_per_1000 is None else float(item.price_usd_per_1000),
+            *(item.latency_ms, item.dominated),
         )
-        for one in frontier.data
+        for item in frontier.data
     ]
     schema = {
         **dict.fromkeys(("evaluation", "model", "family"), pl.String),
@@ -237,13 +237,13 @@ def _table(evaluations: Sequence[Evaluation]) -> str:
         ("id", "model", "status", "rows", "metrics"),
         [
             (
-                one.id,
-                one.model_label,
-                one.status,
-                f"{one.completed_rows:,} of {one.evaluation_rows:,}",
-                show_metrics(one),
+                evaluation.id,
+                evaluation.model_label,
+                evaluation.status,
+                f"{evaluation.completed_rows:,} of {evaluation.evaluation_rows:,}",
+                show_metrics(evaluation),
             )
-            for one in evaluations
+            for evaluation in evaluations
         ],
     )
 

@@ -135,16 +135,16 @@ def family_rows(families: Sequence[Family]) -> list[tuple[str, ...]]:
     """Return a table row a family."""
     return [
         (
-            one.id,
-            _switch_text(one),
-            "-" if one.served is None else one.served.ref,
-            "-" if one.latest is None else one.latest.ref,
-            str(len(one.models)),
-            "yes" if one.keep_warm else "no",
-            one.dataset_id,
-            _next_text(one),
+            family.id,
+            _switch_text(family),
+            "-" if family.served is None else family.served.ref,
+            "-" if family.latest is None else family.latest.ref,
+            str(len(family.models)),
+            "yes" if family.keep_warm else "no",
+            family.dataset_id,
+            _next_text(family),
         )
-        for one in families
+        for family in families
     ]
 
 

@@ -31,8 +31,8 @@ class Interval:
 def draw_intervals(intervals: Sequence[Interval], *, unit: str, fall_is_good: bool) -> str:
     """Draw changes, at least one, on one number line with zero on it and its unit below."""
     left, width, row = 110, 330, 22
-    low = min(0.0, *(one.low for one in intervals))
-    high = max(0.0, *(one.high for one in intervals))
+    low = min(0.0, *(interval.low for interval in intervals))
+    high = max(0.0, *(interval.high for interval in intervals))
     span = high - low or 1.0
     low, high = low - span * 0.08, high + span * 0.08
 
@@ -45,22 +45,22 @@ def draw_intervals(intervals: Sequence[Interval], *, unit: str, fall_is_good: bo
         _line(x(0), 2, x(0), bottom + 4, is_dashed=True),
         _text(x(0), bottom + 16, "0", "middle"),
     ]
-    for number, one in enumerate(intervals):
+    for number, interval in enumerate(intervals):
         y = row * number + 13
-        color = _color_of(one, fall_is_good=fall_is_good)
+        color = _color_of(interval, fall_is_good=fall_is_good)
         parts += [
-            _text(left - 8, y + 4, one.label, "end"),
-            _line(x(one.low), y, x(one.high), y, color=color, width=2),
-            _line(x(one.low), y - 4, x(one.low), y + 4, color=color, width=2),
-            _line(x(one.high), y - 4, x(one.high), y + 4, color=color, width=2),
-            _circle(x(one.change), y, 4, color, fill=color),
-            _text(left + width + 8, y + 4, f"{one.change:+.4f}", "start"),
+            _text(left - 8, y + 4, interval.label, "end"),
+            _line(x(interval.low), y, x(interval.high), y, color=color, width=2),
+            _line(x(interval.low), y - 4, x(interval.low), y + 4, color=color, width=2),
+            _line(x(interval.high), y - 4, x(interval.high), y + 4, color=color, width=2),
+            _circle(x(interval.change), y, 4, color, fill=color),
+            _text(left + width + 8, y + 4, f"{interval.change:+.4f}", "start"),
         ]
     better = ("left", "right")[not fall_is_good]
     parts.append(_text(left + width / 2, bottom + 30, f"{unit}; {better} of 0 is better", "middle"))
     told = "; ".join(
-        f"{one.label}: {one.change:+.4f}, 95 % interval {one.low:+.4f} to {one.high:+.4f}"
-        for one in intervals
+        f"{interval.label}: {interval.change:+.4f}, 95 % interval {interval.low:+.4f} to {interval.high:+.4f}"
+        for interval in intervals
     )
     return _svg(left + width + 70, bottom + 36, told, parts)
 
@@ -139,7 +139,9 @@ def draw_plane(
 ) -> str:
     """Draw series over x from 0 to 1, with their intervals; y goes from 0 to ``top`` or the largest."""
     left, above, width, height = 52, 26, 380, 240
-    most = top or max((one[3] for held in series for one in held.points), default=0.0) or 1.0
+    most = (
+        top or max((point[3] for plotted in series for point in plotted.points), default=0.0) or 1.0
+    )
 
     def place(x: float, y: float) -> tuple[float, float]:
         return left + x * width, above + height - min(y, most) / most * height
@@ -153,36 +155,44 @@ def draw_plane(
             _text(left - 6, y + 4, f"{step / 5 * most:.3g}", "end"),
             _text(x, bottom + 15, f"{step / 5:.1f}", "middle"),
         ]
-    for number, one in enumerate(series):
-        parts += _series(one, place)
+    for number, plotted in enumerate(series):
+        parts += _series(plotted, place)
         y = bottom + 50 + 16 * number
         parts += [
-            _line(left, y - 4, left + 22, y - 4, color=one.color, width=2, is_dashed=one.is_dashed),
-            _text(left + 28, y, one.label, "start"),
+            _line(
+                left,
+                y - 4,
+                left + 22,
+                y - 4,
+                color=plotted.color,
+                width=2,
+                is_dashed=plotted.is_dashed,
+            ),
+            _text(left + 28, y, plotted.label, "start"),
         ]
     parts.append(_text(left + width / 2, bottom + 31, f"{up}, by {across}", "middle"))
-    told = f"{title}: {up}, by {across}. {'; '.join(one.label for one in series)}"
+    told = f"{title}: {up}, by {across}. {'; '.join(plotted.label for plotted in series)}"
     return _svg(left + width + 12, bottom + 40 + 16 * len(series), told, parts)
 
 
-def _series(one: Series, place: Callable[[float, float], tuple[float, float]]) -> list[str]:
+def _series(series: Series, place: Callable[[float, float], tuple[float, float]]) -> list[str]:
     """Return the marks of a series: a band and a line, or a point with a whisker each."""
     parts = []
-    dots = [place(x, y) for x, y, _, _ in one.points]
-    ends = [(place(x, low), place(x, high)) for x, _, low, high in one.points]
-    if one.is_line:
+    dots = [place(x, y) for x, y, _, _ in series.points]
+    ends = [(place(x, low), place(x, high)) for x, _, low, high in series.points]
+    if series.is_line:
         band = [high for _, high in ends] + [low for low, _ in reversed(ends)]
-        dashes = _DASHES if one.is_dashed else ""
-        style = f'fill="none" stroke="{one.color}" stroke-width="2"{dashes}'
+        dashes = _DASHES if series.is_dashed else ""
+        style = f'fill="none" stroke="{series.color}" stroke-width="2"{dashes}'
         parts += [
-            f'<polygon points="{_path(band)}" fill="{one.color}" fill-opacity="0.2"></polygon>',
+            f'<polygon points="{_path(band)}" fill="{series.color}" fill-opacity="0.2"></polygon>',
             f'<polyline points="{_path(dots)}" {style}></polyline>',
         ]
     else:
         for (x, y), ((_, low), (_, high)) in zip(dots, ends, strict=True):
             parts += [
-                _line(x, low, x, high, color=one.color, width=2),
-                _circle(x, y, 4, one.color, fill=one.color),
+                _line(x, low, x, high, color=series.color, width=2),
+                _circle(x, y, 4, series.color, fill=series.color),
             ]
     return parts
 
@@ -220,8 +230,8 @@ def _path(places: Sequence[tuple[float, float]]) -> str:
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
 
 
-def _color_of(one: Interval, *, fall_is_good: bool) -> str:
-    is_better, is_worse = one.high < 0, one.low > 0
+def _color_of(interval: Interval, *, fall_is_good: bool) -> str:
+    is_better, is_worse = interval.high < 0, interval.low > 0
     if not fall_is_good:
         is_better, is_worse = is_worse, is_better
     return _GREEN if is_better else _RED if is_worse else _BLUE

@@ -133,7 +133,7 @@ def _(curve: CostCurve) -> Callable[[], Any]:
             for point in curve.points
             if point.cost is not None
         ]
-        best = [one for one in points if one[0] == curve.best_threshold]
+        best = [point for point in points if point[0] == curve.best_threshold]
         return _plane(
             Series(label="mean cost, 95 % interval", points=points, color=_ORANGE),
             Series(label=f"cheapest: {curve.best_threshold:.2f}", points=best, is_line=False),
@@ -175,7 +175,7 @@ def _bokeh() -> Any:
 
 
 def _decision(detail: EvaluationDetail, name: str) -> DecisionMeasures:
-    known = {one.decision_id: one for one in detail.decisions}
+    known = {decision.decision_id: decision for decision in detail.decisions}
     if name not in known:
         raise ValueError(f"No decision is called {name!r}; choose among {', '.join(known)}.")
     return known[name]
@@ -184,7 +184,7 @@ def _decision(detail: EvaluationDetail, name: str) -> DecisionMeasures:
 def _measured(points: list[CoveragePoint]) -> str:
     return (
         "accuracy"
-        if any(isinstance(one.accuracy, Measure) for one in points)
+        if any(isinstance(point.accuracy, Measure) for point in points)
         else ("expected_reward")
     )
 

@@ -143,11 +143,13 @@ def _lines(rows: Rows, columns: FrameColumns) -> Iterator[bytes]:
             yield from file
     else:
         for number, row in enumerate(_dicts(rows, columns)):
-            found = Violations()
+            violations = Violations()
             value = plain(row)
-            check_json(value, found, ("body", "examples", number))
-            if found:
-                raise InvalidRequestError(violations=found.listed, n_unlisted=found.n_unlisted)
+            check_json(value, violations, ("body", "examples", number))
+            if violations:
+                raise InvalidRequestError(
+                    violations=violations.listed, n_unlisted=violations.n_unlisted
+                )
             yield json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
@@ -240,7 +242,7 @@ def numbers_of(cell: Any) -> dict[str, Any] | None:
             return None
     if not isinstance(cell, Mapping | str) and isinstance(cell, Iterable):
         entries = list(cell)
-        if not all(isinstance(one, Mapping) and one.keys() >= _EXPORTED for one in entries):
+        if not all(isinstance(entry, Mapping) and entry.keys() >= _EXPORTED for entry in entries):
             return None
         listed: dict[str, dict[str, Any]] = {}
         for one in entries:

@@ -40,10 +40,10 @@ def unsure_queries(
             decision=decision,
             cursor=cursor,
         )
-        for one in page.data:
-            asked = client.stored_decision(one.id).request
-            query = {"context": asked["context"], "decisions": asked["decisions"]}
-            found.setdefault(json.dumps(query), {**query, "metadata": {"decision": one.id}})
+        for item in page.data:
+            request = client.stored_decision(item.id).request
+            query = {"context": request["context"], "decisions": request["decisions"]}
+            found.setdefault(json.dumps(query), {**query, "metadata": {"decision": item.id}})
             on_query(len(found))
             if len(found) == limit:
                 break

@@ -210,7 +210,9 @@ class ServingWait:
             raise FamilyOffError(
                 f"{family.id} is off and moves to no model; switch it on with families.switch()."
             )
-        mine = next((one for one in family.models if self._model in {one.ref, one.adapter}), None)
+        mine = next(
+            (model for model in family.models if self._model in {model.ref, model.adapter}), None
+        )
         if mine is None:
             raise NotFoundError(
                 f"{family.id} has no model {self._model}: a model joins only when its gate passes "

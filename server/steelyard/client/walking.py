@@ -26,13 +26,15 @@ class DatasetWalk:
         """Return those of a page that are to be given."""
         if self._began is None:
             # The first was used last, by the server's clock: all that are there are no newer.
-            self._began = max((_used_at(one) for one in page.data), default=0.0)
+            self._began = max((_used_at(item) for item in page.data), default=0.0)
         began = self._began
-        new = [one for one in page.data if one.id not in self._given and one.created_at <= began]
+        new = [
+            item for item in page.data if item.id not in self._given and item.created_at <= began
+        ]
         self._given.update(one.id for one in new)
         self._has_given |= bool(new)
         # What was not used meanwhile kept its order, and came in the first round.
-        has_unmoved = any(_used_at(one) <= began for one in page.data)
+        has_unmoved = any(_used_at(item) <= began for item in page.data)
         is_last = not page.data or not page.has_more or page.next_cursor is None
         if not is_last and (self._is_first_round or not has_unmoved):
             self.cursor = page.next_cursor

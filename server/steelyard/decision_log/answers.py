@@ -56,8 +56,8 @@ class StoredAnswers:
     ) -> StoredDecision | None:
         """Return an answer that is in no place but a file."""
         wanted = Wanted(account_id=account_id, since=not_before, ids=(decision_id,))
-        found = next(self._rows(connection, wanted, SCHEMA.names), None)
-        return None if found is None else _stored(found, account_id)
+        row = next(self._rows(connection, wanted, SCHEMA.names), None)
+        return None if row is None else _stored(row, account_id)
 
     def place_of(
         self, connection: Connection, account_id: str, decision_id: str
@@ -66,10 +66,10 @@ class StoredAnswers:
         at = rows.time_of(connection, account_id, decision_id)
         if at is None:
             wanted = Wanted(account_id=account_id, ids=(decision_id,))
-            found = next(self._rows(connection, wanted, ("id", "created_at")), None)
-            if found is None:
+            row = next(self._rows(connection, wanted, ("id", "created_at")), None)
+            if row is None:
                 raise unknown_cursor()
-            at = found["created_at"]
+            at = row["created_at"]
         return at, decision_id
 
     def newest(

@@ -29,15 +29,15 @@ def outcome_names(
     pages: Iterator[Sequence[ObservedDecision]], decision_id: str | None
 ) -> tuple[str, ...] | None:
     """Return the outcomes of stored decisions, or of the one of an id; ``None`` of very many."""
-    found: dict[str, None] = {}
+    distinct: dict[str, None] = {}
     for page in pages:
         for one in page:
             for name, outcomes in one.decision.outcome_names.items():
                 if decision_id in {None, name}:
-                    found.update(dict.fromkeys(outcomes))
-        if len(found) > MAX_NAMES:
+                    distinct.update(dict.fromkeys(outcomes))
+        if len(distinct) > MAX_NAMES:
             return None
-    return tuple(found) or None
+    return tuple(distinct) or None
 
 
 def export_table(
@@ -67,7 +67,7 @@ def export_table(
         Column("observed", _NUMBERS, "of each outcome, where what came true is not certain"),
         Column("is_right", _BOOL, "whether the top outcome came true"),
     )
-    schema = pa.schema([pa.field(one.name, one.type) for one in columns])
+    schema = pa.schema([pa.field(column.name, column.type) for column in columns])
 
     def batches() -> Iterator[pa.RecordBatch]:
         for page in pages():
@@ -85,9 +85,9 @@ def export_table(
 
 
 def _rows(
-    one: ObservedDecision, is_wanted: Callable[[str, LoggedResult], bool]
+    observed_decision: ObservedDecision, is_wanted: Callable[[str, LoggedResult], bool]
 ) -> Iterator[dict[str, Any]]:
-    stored = one.decision
+    stored = observed_decision.decision
     asked = msgspec.json.decode(stored.request)
     decisions = {decision["id"]: decision for decision in asked["decisions"]}
     context = asked["context"]
@@ -103,14 +103,14 @@ def _rows(
         "metadata": None if stored.metadata is None else stored.metadata.decode(),
     }
     for name, result in _results.decode(stored.results).items():
-        told = one.outcomes.get(name)
+        outcome = observed_decision.outcomes.get(name)
         logged = LoggedResult(
             kind=result.kind,
             top=result.top,
             p_top=result.p_top,
             action=result.action,
             abstained=did_abstain(result.action, result.top),
-            feedback=told,
+            feedback=outcome,
         )
         if not is_wanted(name, logged):
             continue
@@ -124,9 +124,11 @@ def _rows(
             "action": result.action,
             "abstained": logged.abstained,
             "probabilities": _numbers(result.probabilities),
-            "feedback": max(told, key=told.__getitem__) if isinstance(told, dict) else told,
-            "observed": _numbers(told) if isinstance(told, dict) else None,
-            "is_right": None if told is None else is_right(result.top, told),
+            "feedback": max(outcome, key=outcome.__getitem__)
+            if isinstance(outcome, dict)
+            else outcome,
+            "observed": _numbers(outcome) if isinstance(outcome, dict) else None,
+            "is_right": None if outcome is None else is_right(result.top, outcome),
         }
 
 

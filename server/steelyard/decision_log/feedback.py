@@ -85,33 +85,33 @@ def _observe(
     outcomes: Mapping[str, str | Mapping[str, float]], names: Mapping[str, Sequence[str]]
 ) -> dict[str, str | dict[str, float]]:
     """Hold a report against what was asked; returns it with probabilities that sum to 1."""
-    found = Violations()
+    violations = Violations()
     observed: dict[str, str | dict[str, float]] = {}
     for decision_id, outcome in outcomes.items():
         path = (*BODY, "outcomes", decision_id)
         if decision_id not in names:
-            found.add(
+            violations.add(
                 path,
                 f"is about no decision of this answer; it has {_listed(list(names))}.",
                 "unknown_decision",
             )
         elif isinstance(outcome, str):
-            _check_name(outcome, names[decision_id], path, found)
+            _check_name(outcome, names[decision_id], path, violations)
             observed[decision_id] = outcome
         else:
-            observed[decision_id] = _distribution(outcome, names[decision_id], path, found)
-    found.raise_if_any()
+            observed[decision_id] = _distribution(outcome, names[decision_id], path, violations)
+    violations.raise_if_any()
     return observed
 
 
 def _distribution(
-    outcome: Mapping[str, float], names: Sequence[str], path: Path, found: Violations
+    outcome: Mapping[str, float], names: Sequence[str], path: Path, violations: Violations
 ) -> dict[str, float]:
     for name in outcome:
-        _check_name(name, names, (*path, name), found)
+        _check_name(name, names, (*path, name), violations)
     total = math.fsum(outcome.values())
     if abs(total - 1) > SUM_TOLERANCE:
-        found.add(
+        violations.add(
             path,
             f"has probabilities that sum to {total:.6g}; give ones that sum to 1.",
             "not_a_distribution",
@@ -121,9 +121,9 @@ def _distribution(
     return {name: outcome[name] / total for name in names if name in outcome}
 
 
-def _check_name(name: str, names: Sequence[str], path: Path, found: Violations) -> None:
+def _check_name(name: str, names: Sequence[str], path: Path, violations: Violations) -> None:
     if name not in names:
-        found.add(
+        violations.add(
             path,
             f"is {show(name)}, which is no outcome of this decision; it has {_listed(names)}.",
             "unknown_outcome",

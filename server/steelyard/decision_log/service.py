@@ -212,7 +212,7 @@ def _page(
     is_found = query.has_feedback or (query.has_feedback is None and query.decision is None)
     looks_into = not is_found or any(wanted is not None for wanted in sought)
     size = _AT_A_TIME if looks_into else query.limit + 1
-    found: list[LoggedDecision] = []
+    logged_decisions: list[LoggedDecision] = []
     n_looked = 0
     wanted = Wanted(
         account_id=caller.account_id,
@@ -237,15 +237,17 @@ def _page(
             logged = _to_wire(row, observed.get(row.id, {}))
             if looks_into and not _is_wanted(logged, query):
                 continue
-            if len(found) == query.limit:
-                return DecisionLogPage(data=found, has_more=True, next_cursor=found[-1].id)
-            found.append(logged)
+            if len(logged_decisions) == query.limit:
+                return DecisionLogPage(
+                    data=logged_decisions, has_more=True, next_cursor=logged_decisions[-1].id
+                )
+            logged_decisions.append(logged)
         n_looked += len(rows)
         if len(rows) < size:
-            return DecisionLogPage(data=found, has_more=False, next_cursor=None)
+            return DecisionLogPage(data=logged_decisions, has_more=False, next_cursor=None)
         wanted = replace(wanted, after=(rows[-1].created_at, rows[-1].id))
         if n_looked >= _MAX_LOOKED:
-            return DecisionLogPage(data=found, has_more=True, next_cursor=rows[-1].id)
+            return DecisionLogPage(data=logged_decisions, has_more=True, next_cursor=rows[-1].id)
 
 
 def _to_wire(row: ShortRow, observed: dict[str, Any]) -> LoggedDecision:

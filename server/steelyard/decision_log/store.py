@@ -211,14 +211,14 @@ def page_answers(
     connection: Connection, wanted: Wanted, limit: int, *further: ColumnElement[bool]
 ) -> list[ObservedDecision]:
     """Return a page of the kept answers in the order that is wanted, with what was observed of them."""
-    found = connection.execute(
+    rows = connection.execute(
         select(decisions)
         .where(*in_window(wanted), *_beyond(wanted), *further)
         .order_by(*_order(wanted))
         .limit(limit)
     ).all()
-    outcomes = feedback_of_answers(connection, [row.id for row in found])
-    return [ObservedDecision(_stored(row), outcomes.get(row.id, {})) for row in found]
+    outcomes = feedback_of_answers(connection, [row.id for row in rows])
+    return [ObservedDecision(_stored(row), outcomes.get(row.id, {})) for row in rows]
 
 
 def delete_decisions_before(connection: Connection, before: float, *, limit: int) -> int:
@@ -255,7 +255,7 @@ def _beyond(wanted: Wanted) -> list[ColumnElement[bool]]:
 
 def _order(wanted: Wanted) -> list[ColumnElement[Any]]:
     order: list[ColumnElement[Any]] = [decisions.c.created_at, decisions.c.id]
-    return [one.desc() for one in order] if wanted.newest_first else order
+    return [condition.desc() for condition in order] if wanted.newest_first else order
 
 
 def newest_answers(
@@ -289,10 +289,8 @@ def count_between(
 ) -> dict[int, int]:
     """Return how many stored answers there are in each stretch after ``first`` that has some."""
     place = _stretch(connection, decisions.c.created_at, first, width)
-    found = connection.execute(
-        select(place, func.count()).where(*in_window(wanted)).group_by(place)
-    )
-    return {int(at): n for at, n in found}
+    rows = connection.execute(select(place, func.count()).where(*in_window(wanted)).group_by(place))
+    return {int(at): n for at, n in rows}
 
 
 def costs_between(
@@ -317,13 +315,13 @@ def costs_between(
     ]
     if model is not None:
         where.append(operations.c.model == model)
-    found = connection.execute(
+    rows = connection.execute(
         select(place, func.sum(entry.amount_nano))
         .join(operations, operations.c.id == entry.operation_id)
         .where(*where)
         .group_by(place)
     )
-    return {int(at): int(nano) for at, nano in found}  # a sum of PostgreSQL's is a decimal
+    return {int(at): int(nano) for at, nano in rows}  # a sum of PostgreSQL's is a decimal
 
 
 def _stretch(
@@ -337,24 +335,24 @@ def _stretch(
 
 def feedback_between(connection: Connection, wanted: Wanted) -> dict[str, dict[str, Any]]:
     """Return what was observed of wanted answers, by answer and decision id."""
-    found = connection.execute(
+    rows = connection.execute(
         select(feedback.c.decision_id, feedback.c.name, feedback.c.outcome)
         .join(decisions, decisions.c.id == feedback.c.decision_id)
         .where(*in_window(wanted))
     )
-    return _by_answer(found)
+    return _by_answer(rows)
 
 
 def feedback_of_answers(connection: Connection, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return what was observed of some answers, by answer and then by decision id, in its order."""
     if not ids:
         return {}
-    found = connection.execute(
+    rows = connection.execute(
         select(feedback.c.decision_id, feedback.c.name, feedback.c.outcome)
         .where(feedback.c.decision_id.in_(ids))
         .order_by(feedback.c.name)
     )
-    return _by_answer(found)
+    return _by_answer(rows)
 
 
 def _by_answer(rows: Any) -> dict[str, dict[str, Any]]:
@@ -384,19 +382,19 @@ def record_answer(
     caller: Caller, at: float, request: ValidRequest, answer: DecideResponse
 ) -> Callable[[Connection], None]:
     """Return the write that stores an answer, for the transaction that settles it."""
-    asked: dict[str, Any] = {
+    values: dict[str, Any] = {
         "context": request.context,
         "decisions": [_as_sent(decision) for decision in request.decisions],
     }
     if request.temperature is not None:
-        asked["temperature"] = request.temperature
+        values["temperature"] = request.temperature
     stored = StoredDecision(
         id=answer.id,
         account_id=caller.account_id,
         created_at=at,
         model=answer.model,
         version=answer.version if isinstance(answer.version, str) else None,
-        request=msgspec.json.encode(asked),
+        request=msgspec.json.encode(values),
         results=msgspec.json.encode(answer.decisions),
         metadata=msgspec.json.encode(request.metadata) if request.metadata else None,
         outcome_names={

@@ -178,16 +178,16 @@ def _without_markup(text: str) -> str:
         return text
     from selectolax.lexbor import LexborHTMLParser  # noqa: PLC0415 (few contexts need it)
 
-    found = LexborHTMLParser(" ".join(text.splitlines()))
-    for node in found.css("head, style, script"):
+    document = LexborHTMLParser(" ".join(text.splitlines()))
+    for node in document.css("head, style, script"):
         node.decompose()
-    for node in found.css("p, div, br, tr, li, h1, h2, h3, h4, h5, h6, table, blockquote"):
+    for node in document.css("p, div, br, tr, li, h1, h2, h3, h4, h5, h6, table, blockquote"):
         node.insert_before("\n")
         node.insert_after("\n")
-    whole = _tidied(found.text())
-    for node in found.css("blockquote, .gmail_quote"):
+    whole = _tidied(document.text())
+    for node in document.css("blockquote, .gmail_quote"):
         node.decompose()
-    own = _tidied(found.text())
+    own = _tidied(document.text())
     return next((one for one in (own, whole) if len(one.split()) >= _LEAST_REPLY), text)
 
 

@@ -52,12 +52,14 @@ def check_images(images: Sequence[dict[str, Any]], context: Any, found: Violatio
         )
 
 
-def _check_data(data: str, index: int, found: Violations) -> None:
+def _check_data(data: str, index: int, violations: Violations) -> None:
     path = (*BODY, "images", index, "data")
     try:
         n_bytes = len(base64.b64decode(data, validate=True))
     except (binascii.Error, ValueError):
-        found.add(path, "is not padded standard base64; encode the file again.", "not_base64")
+        violations.add(path, "is not padded standard base64; encode the file again.", "not_base64")
         return
     if n_bytes > MAX_IMAGE_BYTES:
-        found.add(path, f"decodes to {n_bytes} bytes; send at most {MAX_IMAGE_BYTES}.", "too_long")
+        violations.add(
+            path, f"decodes to {n_bytes} bytes; send at most {MAX_IMAGE_BYTES}.", "too_long"
+        )

@@ -98,13 +98,13 @@ def choose_action(
         costs = [_expected_cost(shares, row) for row in policy.costs]
         if not all(map(math.isfinite, costs)):
             action = policy.actions[[math.isfinite(cost) for cost in costs].index(False)]
-            found = Violations()
-            found.add(
+            violations = Violations()
+            violations.add(
                 (*policy.costs_path, action),
                 "has an expected cost too large for a number; scale the costs down.",
                 "overflow",
             )
-            found.raise_if_any()
+            violations.raise_if_any()
         cost = min(costs)
         chosen = policy.actions[costs.index(cost)]
         expected_costs = dict(zip(policy.actions, costs, strict=True))
@@ -162,44 +162,46 @@ def read_policy(
 
 
 def _read_new(
-    policy: Mapping[str, Any], names: Sequence[str] | None, path: Path, found: Violations
+    policy: Mapping[str, Any], names: Sequence[str] | None, path: Path, violations: Violations
 ) -> Policy | None:
     costs_path = (*path, "action_costs")
     # One of the wrong type is noted already.
-    matrix = None if costs_path in found.paths else policy.get("action_costs")
+    matrix = None if costs_path in violations.paths else policy.get("action_costs")
     threshold = policy.get("abstain_below")
-    if matrix is None and threshold is None and path not in found.touched:
-        found.add(path, "is empty; give action_costs or abstain_below, or remove it.", "missing")
-    actions, costs = _read_matrix(matrix, names, costs_path, found)
-    if path in found.touched:
+    if matrix is None and threshold is None and path not in violations.touched:
+        violations.add(
+            path, "is empty; give action_costs or abstain_below, or remove it.", "missing"
+        )
+    actions, costs = _read_matrix(matrix, names, costs_path, violations)
+    if path in violations.touched:
         return None
     return Policy(actions, costs, min_probability=threshold, costs_path=costs_path)
 
 
 def _read_seed(
-    fields: Mapping[str, Any], names: Sequence[str] | None, path: Path, found: Violations
+    fields: Mapping[str, Any], names: Sequence[str] | None, path: Path, violations: Violations
 ) -> Policy | None:
     costs_path = (*path, "costs")
     matrix = fields.get("costs")
     if matrix and any(isinstance(row, int | float) for row in matrix.values()):
-        actions, costs = _read_flat(matrix, names, costs_path, found)
+        actions, costs = _read_flat(matrix, names, costs_path, violations)
     else:
-        actions, costs = _read_matrix(matrix, names, costs_path, found)
-    weights = _read_weights(fields.get("weights"), names, (*path, "weights"), found)
-    threshold, max_cost = _read_abstain(fields.get("abstain"), (*path, "abstain"), found)
-    if any((*path, name) in found.touched for name in SEED_FIELDS):
+        actions, costs = _read_matrix(matrix, names, costs_path, violations)
+    weights = _read_weights(fields.get("weights"), names, (*path, "weights"), violations)
+    threshold, max_cost = _read_abstain(fields.get("abstain"), (*path, "abstain"), violations)
+    if any((*path, name) in violations.touched for name in SEED_FIELDS):
         return None
     return Policy(actions, costs, weights, threshold, max_cost, costs_path)
 
 
 def _read_abstain(
-    abstain: Mapping[str, Any] | None, path: Path, found: Violations
+    abstain: Mapping[str, Any] | None, path: Path, violations: Violations
 ) -> tuple[float | None, float | None]:
     if abstain is None:
         return None, None
     threshold, max_cost = abstain.get("min_probability"), abstain.get("cost")
-    if threshold is None and max_cost is None and path not in found.touched:
-        found.add(path, "is empty; give min_probability or cost, or remove it.", "missing")
+    if threshold is None and max_cost is None and path not in violations.touched:
+        violations.add(path, "is empty; give min_probability or cost, or remove it.", "missing")
     return threshold, max_cost
 
 
@@ -207,21 +209,25 @@ _Matrix = tuple[tuple[str, ...], tuple[Sequence[float], ...]]
 
 
 def _read_flat(
-    flat: Mapping[str, Any], names: Sequence[str] | None, path: Path, found: Violations
+    flat: Mapping[str, Any], names: Sequence[str] | None, path: Path, violations: Violations
 ) -> _Matrix:
     """Turn outcome to cost of choosing it wrongly into costs of actions named like the outcomes."""
     if any(isinstance(row, Mapping) for row in flat.values()):
-        found.add(
+        violations.add(
             path,
             "mixes numbers and objects; give every action an object of costs, or every outcome a "
             "number.",
             "conflict",
         )
         return (), ()
-    if names is None or not _check_keys(flat, names, path, found) or path in found.touched:
+    if (
+        names is None
+        or not _check_keys(flat, names, path, violations)
+        or path in violations.touched
+    ):
         return (), ()
     for name in names:
-        _check_action(name, path, found)
+        _check_action(name, path, violations)
     rows = (FlatCosts(float(flat[name]), place, len(names)) for place, name in enumerate(names))
     return tuple(names), tuple(rows)
 
@@ -230,12 +236,12 @@ def _read_matrix(
     matrix: Mapping[str, Mapping[str, float]] | None,
     names: Sequence[str] | None,
     path: Path,
-    found: Violations,
+    violations: Violations,
 ) -> _Matrix:
     if matrix is None:
         return (), ()
     if not 1 <= len(matrix) <= MAX_ACTIONS:
-        found.add(
+        violations.add(
             path,
             f"has {len(matrix)} actions; give 1 to {MAX_ACTIONS}.",
             "too_long" if matrix else "too_short",
@@ -245,19 +251,22 @@ def _read_matrix(
     for action, row in matrix.items():
         if not isinstance(action, str):
             continue
-        _check_action(action, path, found)
+        _check_action(action, path, violations)
         if names is None or not isinstance(row, Mapping):
             continue
-        if _check_keys(row, names, (*path, action), found) and (*path, action) not in found.touched:
+        if (
+            _check_keys(row, names, (*path, action), violations)
+            and (*path, action) not in violations.touched
+        ):
             rows.append(tuple(float(row[name]) for name in names))
     return tuple(matrix), tuple(rows)
 
 
-def _check_action(action: str, path: Path, found: Violations) -> None:
+def _check_action(action: str, path: Path, violations: Violations) -> None:
     if not action.strip():
-        found.add((*path, action), "is a blank action; give it a name.", "blank")
+        violations.add((*path, action), "is a blank action; give it a name.", "blank")
     elif action == ABSTAIN:
-        found.add(
+        violations.add(
             (*path, action),
             "is reserved; say when to abstain with abstain_below or abstain, and leave this action "
             "out.",
@@ -266,34 +275,37 @@ def _check_action(action: str, path: Path, found: Violations) -> None:
 
 
 def _read_weights(
-    weights: Mapping[str, float] | None, names: Sequence[str] | None, path: Path, found: Violations
+    weights: Mapping[str, float] | None,
+    names: Sequence[str] | None,
+    path: Path,
+    violations: Violations,
 ) -> tuple[float, ...] | None:
     if weights is None or names is None:
         return None
-    _refuse_unknown(weights, names, path, found)
-    if path in found.touched:
+    _refuse_unknown(weights, names, path, violations)
+    if path in violations.touched:
         return None
     return tuple(float(weights.get(name, 1.0)) for name in names)
 
 
 def _check_keys(
-    row: Mapping[str, Any], names: Sequence[str], path: Path, found: Violations
+    row: Mapping[str, Any], names: Sequence[str], path: Path, violations: Violations
 ) -> bool:
     """Note outcomes that a row leaves out and names that are none; return whether it fits."""
     missing = [name for name in names if name not in row]
     for name in missing:
-        found.add((*path, name), "is missing; give a cost for every outcome.", "missing")
-    return _refuse_unknown(row, names, path, found) and not missing
+        violations.add((*path, name), "is missing; give a cost for every outcome.", "missing")
+    return _refuse_unknown(row, names, path, violations) and not missing
 
 
 def _refuse_unknown(
-    row: Mapping[str, Any], names: Sequence[str], path: Path, found: Violations
+    row: Mapping[str, Any], names: Sequence[str], path: Path, violations: Violations
 ) -> bool:
     known = set(names)
     # A key that is no text is noted already.
     unknown = [name for name in row if name not in known and isinstance(name, str)]
     for name in unknown:
-        found.add(
+        violations.add(
             (*path, name),
             f"is not one of the decision's outcomes ({show(name)}); remove or rename it.",
             "unknown_outcome",

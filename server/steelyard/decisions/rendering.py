@@ -112,8 +112,8 @@ def read_outcomes(outcomes: Sequence[str]) -> tuple[str, ...]:
 
 
 def _read_name(outcome: str) -> str:
-    found = _IDENTIFIER.fullmatch(outcome)
-    return outcome if found is None else _SEAM.sub(" ", found[1]) + found[2]
+    match = _IDENTIFIER.fullmatch(outcome)
+    return outcome if match is None else _SEAM.sub(" ", match[1]) + match[2]
 
 
 def _without_list(outcomes: Sequence[str]) -> Sequence[str]:

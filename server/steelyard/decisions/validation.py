@@ -68,15 +68,15 @@ def read_request(
     >>> read_request({"context": "Hi", "decisions": [decision]}).decisions[0].outcomes.names
     ('yes', 'no')
     """
-    found = Violations()
-    value = open_payload(payload, shape, found)
-    decisions = read_decisions(value, found)
-    check_model_names(value, found)
+    violations = Violations()
+    value = open_payload(payload, shape, violations)
+    decisions = read_decisions(value, violations)
+    check_model_names(value, violations)
     images = value.get("images")
-    if images is not None and _IMAGES not in found.touched:
-        check_ids(images, found)
-    if found.listed:
-        found.raise_if_any()
+    if images is not None and _IMAGES not in violations.touched:
+        check_ids(images, violations)
+    if violations.listed:
+        violations.raise_if_any()
     fallback = value.get("fallback")
     return ValidRequest(
         context=value["context"],
@@ -122,19 +122,23 @@ def read_decisions(value: Mapping[str, Any], found: Violations) -> list[Decision
     return decisions
 
 
-def _sound_fields(item: dict[Any, Any], path: Path, found: Violations) -> dict[str, Any]:
+def _sound_fields(item: dict[Any, Any], path: Path, violations: Violations) -> dict[str, Any]:
     """Return the fields in which nothing was found, or only something inside a field of objects.
 
     What holds several values of the caller's (costs, a policy) stays, so that its other parts are
     looked at too; the readers of those step over what was found already.
     """
-    if not found.listed:
+    if not violations.listed:
         return item
     return {
         name: value
         for name, value in item.items()
-        if (*path, name) not in found.touched
-        or (name in _PARTLY_READ and isinstance(value, dict) and (*path, name) not in found.paths)
+        if (*path, name) not in violations.touched
+        or (
+            name in _PARTLY_READ
+            and isinstance(value, dict)
+            and (*path, name) not in violations.paths
+        )
     }
 
 
@@ -142,14 +146,14 @@ _PARTLY_READ = frozenset(("policy", "weights", "costs", "abstain"))
 
 
 def _check_id(
-    id_: str | None, index: int, places: dict[str, int], path: Path, found: Violations
+    id_: str | None, index: int, places: dict[str, int], path: Path, violations: Violations
 ) -> None:
     if id_ is None:
         return
     if not id_.strip():
-        found.add(path, "is blank; give the decision a name.", "blank")
+        violations.add(path, "is blank; give the decision a name.", "blank")
     elif id_ in places:
-        found.add(
+        violations.add(
             path,
             f"repeats {show(id_)}, the id of decisions[{places[id_]}]; give each its own.",
             "duplicate",
@@ -159,32 +163,36 @@ def _check_id(
 
 
 def _read_decision(
-    fields: dict[str, Any], index: int, path: Path, found: Violations
+    fields: dict[str, Any], index: int, path: Path, violations: Violations
 ) -> Decision | None:
     question = fields.get("question")
     if isinstance(question, str) and not question.strip():
-        found.add((*path, "question"), "is blank; ask something.", "blank")
+        violations.add((*path, "question"), "is blank; ask something.", "blank")
     kind: Kind = fields.get("kind") or "single"
     outcomes = None
     # Outcomes cannot be read for a kind that is unknown, nor read again when they were refused.
-    if (*path, "kind") not in found.touched and (*path, "outcomes") not in found.touched:
-        outcomes = read_outcomes(kind, fields.get("outcomes"), fields.get("rubric"), path, found)
+    if (*path, "kind") not in violations.touched and (*path, "outcomes") not in violations.touched:
+        outcomes = read_outcomes(
+            kind, fields.get("outcomes"), fields.get("rubric"), path, violations
+        )
     opposite = fields.get("opposite") or ""
     if opposite and kind != "binary":
-        found.add(
+        violations.add(
             (*path, "opposite"), "belongs to binary decisions alone; leave it out.", "not_allowed"
         )
     elif opposite and not opposite.strip():
-        found.add((*path, "opposite"), "is blank; write a question, or leave it out.", "blank")
+        violations.add((*path, "opposite"), "is blank; write a question, or leave it out.", "blank")
     policy = None
     if not POLICY_FIELDS.isdisjoint(fields):
-        policy = read_policy(fields, outcomes.names if outcomes else None, path, found)
-    if outcomes is None or path in found.touched:
+        policy = read_policy(fields, outcomes.names if outcomes else None, path, violations)
+    if outcomes is None or path in violations.touched:
         return None
     return Decision(fields["id"], kind, question, outcomes, policy, index, opposite)
 
 
-def _check_long_names(decisions: Sequence[Decision | None], path: Path, found: Violations) -> None:
+def _check_long_names(
+    decisions: Sequence[Decision | None], path: Path, violations: Violations
+) -> None:
     """Hold single decisions with very long names to one list of outcomes, the first one's."""
     first: Decision | None = None
     for decision in decisions:
@@ -195,7 +203,7 @@ def _check_long_names(decisions: Sequence[Decision | None], path: Path, found: V
         if first is None:
             first = decision
         elif decision.outcomes.names != first.outcomes.names:
-            found.add(
+            violations.add(
                 (*path, decision.index, "outcomes"),
                 f"has a name over {MAX_OWN_NAME_CHARACTERS} characters and is not the list of "
                 f"decisions[{first.index}], which has one too; give both the same list, or "
@@ -237,34 +245,37 @@ def read_outcomes(
     return _read_single(outcomes, (*path, "outcomes"), found)
 
 
-def _read_single(outcomes: Any, path: Path, found: Violations) -> Outcomes | None:
+def _read_single(outcomes: Any, path: Path, violations: Violations) -> Outcomes | None:
     if isinstance(outcomes, dict):
         names = tuple(name for name in outcomes if isinstance(name, str))
         descriptions = tuple(outcomes[name] for name in names)
         steps: Sequence[str | int] = names
     elif isinstance(outcomes, list | tuple):
-        if not _has_allowed_count(len(outcomes), "outcomes", path, found):
+        if not _has_allowed_count(len(outcomes), "outcomes", path, violations):
             return None
         names = tuple(render_value(entry) for entry in outcomes)
         descriptions = (None,) * len(names)
         steps = range(len(names))
     else:
         _refuse_form(
-            outcomes, "an array of outcomes, or an object from name to description", path, found
+            outcomes,
+            "an array of outcomes, or an object from name to description",
+            path,
+            violations,
         )
         return None
-    if not _has_allowed_count(len(names), "outcomes", path, found):
+    if not _has_allowed_count(len(names), "outcomes", path, violations):
         return None
-    return Outcomes(names, descriptions) if _check_names(names, steps, path, found) else None
+    return Outcomes(names, descriptions) if _check_names(names, steps, path, violations) else None
 
 
-def _read_binary(outcomes: Any, path: Path, found: Violations) -> Outcomes | None:
+def _read_binary(outcomes: Any, path: Path, violations: Violations) -> Outcomes | None:
     if outcomes is None:
         return Outcomes(BINARY_NAMES, (None, None))
     if isinstance(outcomes, list | tuple):
         if len(outcomes) == len(BINARY_NAMES) and all(name in outcomes for name in BINARY_NAMES):
             return Outcomes(BINARY_NAMES, (None, None))
-        found.add(
+        violations.add(
             path,
             'names other outcomes than the "yes" and "no" of a binary decision; leave it out, or '
             "make the kind single.",
@@ -272,11 +283,11 @@ def _read_binary(outcomes: Any, path: Path, found: Violations) -> Outcomes | Non
         )
         return None
     if not isinstance(outcomes, dict):
-        _refuse_form(outcomes, 'nothing, or an object with "yes" and "no"', path, found)
+        _refuse_form(outcomes, 'nothing, or an object with "yes" and "no"', path, violations)
         return None
     unknown = [name for name in outcomes if name not in BINARY_NAMES and isinstance(name, str)]
     for name in unknown:
-        found.add(
+        violations.add(
             (*path, name),
             'is no outcome of a binary decision; describe "yes" and "no" alone, or make the kind '
             "single.",
@@ -288,25 +299,25 @@ def _read_binary(outcomes: Any, path: Path, found: Violations) -> Outcomes | Non
 
 
 def _read_ordinal(
-    outcomes: Any, rubric: Sequence[Any] | None, path: Path, found: Violations
+    outcomes: Any, rubric: Sequence[Any] | None, path: Path, violations: Violations
 ) -> Outcomes | None:
     rubric_path = (*path, "rubric")
     if outcomes is None and rubric is not None:
-        if not _has_allowed_count(len(rubric), "levels", rubric_path, found):
+        if not _has_allowed_count(len(rubric), "levels", rubric_path, violations):
             return None
         return Outcomes(tuple(str(level) for level in range(len(rubric))), tuple(rubric))
-    names = None if outcomes is None else _read_levels(outcomes, (*path, "outcomes"), found)
+    names = None if outcomes is None else _read_levels(outcomes, (*path, "outcomes"), violations)
     if rubric is None:
         # One that is there and of the wrong type is noted already.
-        if rubric_path not in found.touched:
-            found.add(
+        if rubric_path not in violations.touched:
+            violations.add(
                 rubric_path,
                 "is missing; an ordinal decision needs one description per level.",
                 "missing",
             )
         return None
     if names is not None and len(rubric) != len(names):
-        found.add(
+        violations.add(
             rubric_path,
             f"has {len(rubric)} entries for {len(names)} levels; give one per level.",
             "length_mismatch",
@@ -315,18 +326,20 @@ def _read_ordinal(
     return None if names is None else Outcomes(names, tuple(rubric))
 
 
-def _read_levels(outcomes: Any, path: Path, found: Violations) -> tuple[str, ...] | None:
+def _read_levels(outcomes: Any, path: Path, violations: Violations) -> tuple[str, ...] | None:
     if not isinstance(outcomes, list | tuple):
-        _refuse_form(outcomes, "an array of levels in order (describe them in rubric)", path, found)
+        _refuse_form(
+            outcomes, "an array of levels in order (describe them in rubric)", path, violations
+        )
         return None
-    if not _has_allowed_count(len(outcomes), "levels", path, found):
+    if not _has_allowed_count(len(outcomes), "levels", path, violations):
         return None
     names = tuple(render_value(entry) for entry in outcomes)
-    return names if _check_names(names, range(len(names)), path, found) else None
+    return names if _check_names(names, range(len(names)), path, violations) else None
 
 
 def _check_names(
-    names: Sequence[str], steps: Sequence[str | int], path: Path, found: Violations
+    names: Sequence[str], steps: Sequence[str | int], path: Path, violations: Violations
 ) -> bool:
     """Note names that are blank, reserved or repeated; return whether there were none."""
     places: dict[str, str | int] = {}
@@ -350,15 +363,15 @@ def _check_names(
         else:
             places[name] = step
             continue
-        found.add((*path, step), predicate, type_)
+        violations.add((*path, step), predicate, type_)
         are_good = False
     return are_good
 
 
-def _has_allowed_count(n_outcomes: int, noun: str, path: Path, found: Violations) -> bool:
+def _has_allowed_count(n_outcomes: int, noun: str, path: Path, violations: Violations) -> bool:
     if MIN_OUTCOMES <= n_outcomes <= MAX_OUTCOMES:
         return True
-    found.add(
+    violations.add(
         path,
         f"has {n_outcomes} {noun}; give {MIN_OUTCOMES} to {MAX_OUTCOMES}.",
         "too_short" if n_outcomes < MIN_OUTCOMES else "too_long",
@@ -366,8 +379,8 @@ def _has_allowed_count(n_outcomes: int, noun: str, path: Path, found: Violations
     return False
 
 
-def _refuse_form(outcomes: Any, wanted: str, path: Path, found: Violations) -> None:
+def _refuse_form(outcomes: Any, wanted: str, path: Path, violations: Violations) -> None:
     if outcomes is None:
-        found.add(path, f"is missing; give {wanted}.", "missing")
+        violations.add(path, f"is missing; give {wanted}.", "missing")
     else:
-        found.add(path, f"is {show(outcomes)}; give {wanted}.", "wrong_type")
+        violations.add(path, f"is {show(outcomes)}; give {wanted}.", "wrong_type")

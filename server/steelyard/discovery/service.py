@@ -140,14 +140,14 @@ def full_queues(
 
     async def warn(caller: Caller) -> list[DiscoveryWarning]:
         counts = await waiting(caller)
-        found: list[DiscoveryWarning] = []
+        discovery_warnings: list[DiscoveryWarning] = []
         if counts.of_account >= limits.fine_tune_queue_per_account:
             message = f"{counts.of_account} fine-tunes of the account wait, and no more may."
-            found.append(DiscoveryWarning(code="tenant_queue_full", message=message))
+            discovery_warnings.append(DiscoveryWarning(code="tenant_queue_full", message=message))
         if counts.total >= limits.fine_tune_queue:
             message = "The queue of fine-tunes is full; one started now is refused."
-            found.append(DiscoveryWarning(code="queue_full", message=message))
-        return found
+            discovery_warnings.append(DiscoveryWarning(code="queue_full", message=message))
+        return discovery_warnings
 
     return warn
 

@@ -83,7 +83,7 @@ def export_table(
         Column(supervision, _NUMBERS, "of each outcome"),
         *(Column(name, _NUMBER, _MEASURES[name]) for name in measured),
     )
-    schema = pa.schema([pa.field(one.name, one.type) for one in columns])
+    schema = pa.schema([pa.field(column.name, column.type) for column in columns])
 
     def batches() -> Iterator[pa.RecordBatch]:
         for piece in pieces():

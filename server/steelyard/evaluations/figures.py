@@ -261,15 +261,15 @@ class EvaluationFigures:
 
     def _read_contexts(self, manifest: Manifest, places: Collection[int]) -> dict[int, Any]:
         """Return the context of each place among the evaluation rows."""
-        found: dict[int, Any] = {}
+        values: dict[int, Any] = {}
         for first, last in _near_runs(sorted(places)):
             page = self._rows.page(
                 manifest, partition="evaluation", offset=first, limit=last - first + 1
             )
-            found.update(
+            values.update(
                 (first + index, decode_example(row.json).context) for index, row in enumerate(page)
             )
-        return found
+        return values
 
     def _compare(self, before: Row[Any], after: Row[Any]) -> EvaluationComparison:
 
@@ -338,31 +338,31 @@ def _near_runs(places: list[int]) -> Iterator[tuple[int, int]]:
 
 def _check_query(query: RecordFilter) -> None:
     """Hold the fields of a query against each other."""
-    found = Violations()
+    violations = Violations()
     if query.slice is None and query.slice_by is not None:
-        found.add(("query", "slice"), "is missing; give the slice's value.", "missing")
+        violations.add(("query", "slice"), "is missing; give the slice's value.", "missing")
     if query.slice_by is None and query.slice is not None:
-        found.add(("query", "slice_by"), "is missing; name the slice's property.", "missing")
+        violations.add(("query", "slice_by"), "is missing; name the slice's property.", "missing")
     if len(query.context_sha256) > MAX_RECORD_CONTEXTS:
-        found.add(
+        violations.add(
             ("query", "context_sha256"),
             f"is given {len(query.context_sha256)} times; give at most {MAX_RECORD_CONTEXTS}.",
             "too_many",
         )
-    found.raise_if_any()
+    violations.raise_if_any()
 
 
 def _check_streamed(query: RecordFilter) -> None:
     """Refuse what needs every decision in memory, of more than are held there."""
-    found = Violations()
+    violations = Violations()
     refused = {"order": query.order != "row", "slice_by": query.slice_by is not None}
     for name in [name for name, is_asked in refused.items() if is_asked]:
         message = (
             f"cannot be had of over {MAX_MEASURED:,} decisions, which are exported as the dataset "
             "has them; leave it out."
         )
-        found.add(("query", name), message, "too_many")
-    found.raise_if_any()
+        violations.add(("query", name), message, "too_many")
+    violations.raise_if_any()
 
 
 def _chosen(scored: _Scored, query: RecordFilter) -> BoolArray:
@@ -441,17 +441,21 @@ def _measured(path: Path = (*BODY, "decision_id")) -> Iterator[None]:
 
 def _check_costs(trial: CostTrial) -> None:
     """Hold the fields of costs against each other: two for a binary decision, or a matrix."""
-    found = Violations()
+    violations = Violations()
     pair = {"false_positive": trial.false_positive, "false_negative": trial.false_negative}
     given = [name for name, cost in pair.items() if cost is not None]
     if trial.action_costs is None:
         for name in sorted(pair.keys() - set(given)):
-            found.add((*BODY, name), "is missing; give both costs, or action_costs.", "missing")
+            violations.add(
+                (*BODY, name), "is missing; give both costs, or action_costs.", "missing"
+            )
         if given and len(given) == len(pair) and not any(pair.values()):
-            found.add((*BODY, "false_positive"), "and false_negative are both 0.", "all_zero")
+            violations.add((*BODY, "false_positive"), "and false_negative are both 0.", "all_zero")
         if trial.abstain_cost is not None:
-            found.add((*BODY, "abstain_cost"), "goes with action_costs; leave it out.", "refused")
+            violations.add(
+                (*BODY, "abstain_cost"), "goes with action_costs; leave it out.", "refused"
+            )
     else:
         for name in given:
-            found.add((*BODY, name), "is given beside action_costs; give one.", "refused")
-    found.raise_if_any()
+            violations.add((*BODY, name), "is given beside action_costs; give one.", "refused")
+    violations.raise_if_any()

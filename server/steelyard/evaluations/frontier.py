@@ -141,23 +141,25 @@ def _number(usd: str | None) -> float | None:
 
 def _costs_of(query: FrontierQuery) -> Costs | None:
     """Return the cost of each action by outcome, with its fields held against each other."""
-    found = Violations()
+    violations = Violations()
     pair = {"false_positive": query.false_positive, "false_negative": query.false_negative}
     given = {name: cost for name, cost in pair.items() if cost is not None}
     if query.measure != "expected_cost":
         for name in ("decision", *pair, "action_costs"):
             if getattr(query, name) is not None:
-                found.add(("query", name), "goes with expected_cost; leave it out.", "refused")
-        found.raise_if_any()
+                violations.add(("query", name), "goes with expected_cost; leave it out.", "refused")
+        violations.raise_if_any()
         return None
     if query.decision is None:
-        found.add(("query", "decision"), "is missing; name the decision.", "missing")
+        violations.add(("query", "decision"), "is missing; name the decision.", "missing")
     if query.action_costs is not None:
         for name in given:
-            found.add(("query", name), "is given beside action_costs; give one.", "refused")
+            violations.add(("query", name), "is given beside action_costs; give one.", "refused")
     else:
         for name in sorted(pair.keys() - given.keys()):
-            found.add(("query", name), "is missing; give both costs, or action_costs.", "missing")
+            violations.add(
+                ("query", name), "is missing; give both costs, or action_costs.", "missing"
+            )
     costs: Mapping[str, Mapping[str, float]] = {}
     if query.action_costs is None:
         costs = {
@@ -168,8 +170,8 @@ def _costs_of(query: FrontierQuery) -> Costs | None:
         try:
             costs = _decode_costs(query.action_costs)
         except msgspec.DecodeError as error:
-            found.add(
+            violations.add(
                 _COSTS, f"is not JSON of action to outcome to cost: {error}.", "invalid_value"
             )
-    found.raise_if_any()
+    violations.raise_if_any()
     return costs

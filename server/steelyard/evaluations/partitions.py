@@ -75,18 +75,20 @@ def pending(connection: Connection) -> list[PendingJob]:
     Those are the partitions that are held and the first that is not, or the evaluation itself when
     all of them are scored.
     """
-    found: list[PendingJob] = []
+    pending_jobs: list[PendingJob] = []
     is_open = _open_partitions(connection)
     for job in jobs.unfinished(connection, evaluations):
         partitions = is_open.get(job.id)
         if partitions is None:
-            found.append(job)
+            pending_jobs.append(job)
             continue
-        found += (
-            dataclasses.replace(job, partition=one.number, attempt=one.attempt, runner=one.runner)
-            for one in partitions
+        pending_jobs += (
+            dataclasses.replace(
+                job, partition=partition.number, attempt=partition.attempt, runner=partition.runner
+            )
+            for partition in partitions
         )
-    return found
+    return pending_jobs
 
 
 def _open_partitions(connection: Connection) -> dict[str, list[Row[Any]]]:
@@ -135,7 +137,7 @@ def find_share(connection: Connection, job: PendingJob) -> Share | None:
         row = jobs.find_running(connection, evaluations, job)
         if row is None:
             return None
-        parts = [one.sha256 for one in _parts(connection, job)]
+        parts = [part.sha256 for part in _parts(connection, job)]
         return Share(row, 0, row.evaluation_rows, row.completed_rows, parts)
     row = connection.execute(
         select(evaluations).where(
@@ -169,24 +171,24 @@ def finish(connection: Connection, job: PendingJob, sha256: str) -> bool:
         evaluations.c.status == "running",
         evaluations.c.generation == job.generation,
     )
-    kept = connection.execute(
+    rows = connection.execute(
         update(evaluation_partitions)
         .where(_is_mine(job), is_running)
         .values(sha256=sha256, runner=None)
     )
-    if kept.rowcount:
+    if rows.rowcount:
         connection.execute(delete(evaluation_parts).where(*_of_parts(job)))
-    return kept.rowcount > 0
+    return rows.rowcount > 0
 
 
 def finished(connection: Connection, evaluation_id: str) -> list[str]:
     """Return the hashes of the predictions of an evaluation's partitions, in the order of its rows."""
-    found = connection.execute(
+    rows = connection.execute(
         select(_held.sha256)
         .where(_held.evaluation_id == evaluation_id, _held.sha256.is_not(None))
         .order_by(_held.number)
     )
-    return list(found.scalars())
+    return list(rows.scalars())
 
 
 def let_go(connection: Connection, job: PendingJob) -> bool:
@@ -209,18 +211,18 @@ def free(connection: Connection, evaluation_id: str) -> None:
 def status_once_stopped(connection: Connection, state: State, row: Row[Any]) -> str:
     """Return the status of an unfinished evaluation that is to stop; living runners end it first."""
     runners = _runners(connection, row.id)
-    if row.status != "queued" and any(state.is_alive(connection, one) for one in runners):
+    if row.status != "queued" and any(state.is_alive(connection, runner) for runner in runners):
         return "cancelling"
     return jobs.status_once_stopped(connection, state, row)
 
 
 def _runners(connection: Connection, evaluation_id: str) -> list[str]:
-    found = connection.execute(
+    rows = connection.execute(
         select(_held.runner)
         .where(_held.evaluation_id == evaluation_id, _is_open, _held.runner.is_not(None))
         .distinct()
     )
-    return list(found.scalars())
+    return list(rows.scalars())
 
 
 def _parts(connection: Connection, job: PendingJob) -> Iterator[Row[Any]]:

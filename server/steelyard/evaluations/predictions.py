@@ -18,7 +18,8 @@ SUFFIX = ".parquet"
 def write_predictions(store: FrameStore, predictions: Sequence[Prediction]) -> str:
     """Store predictions in a file of their own; return its hash. It is durable on return."""
     columns = [
-        pa.array([getattr(one, field.name) for one in predictions], field.type) for field in SCHEMA
+        pa.array([getattr(prediction, field.name) for prediction in predictions], field.type)
+        for field in SCHEMA
     ]
     return write_table(store, pa.table(columns, schema=SCHEMA))
 

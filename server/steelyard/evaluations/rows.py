@@ -135,7 +135,7 @@ class RowRenderer:
 
     def _read_task(self, sent: bytes) -> _Task:
         request = read_request({"context": "", "decisions": msgspec.json.decode(sent)})
-        plain = tuple(dataclasses.replace(one, policy=None) for one in request.decisions)
+        plain = tuple(dataclasses.replace(decision, policy=None) for decision in request.decisions)
         prepared = self._decide.prepare_request(dataclasses.replace(request, decisions=plain))
         rendered = prepared.rendered.decisions
         characters = sum(len(one.question) + sum(map(len, one.outcomes)) for one in rendered)
@@ -151,8 +151,8 @@ def slices_of(table: pa.Table) -> dict[str, list[str | None]]:
     facets = [decode(text) for text in table["facets"].to_pylist()]
     values: dict[str, set[str]] = {}
     counts: Counter[str] = Counter()
-    for held in facets:
-        for name, value in held.items():
+    for facet in facets:
+        for name, value in facet.items():
             counts[name] += 1
             values.setdefault(name, set()).add(value)
     cut_by = sorted(
@@ -160,7 +160,7 @@ def slices_of(table: pa.Table) -> dict[str, list[str | None]]:
         key=lambda name: (-counts[name], name),
     )
     for name in cut_by[:_MAX_TABLES]:
-        slices[name] = [held.get(name) for held in facets]
+        slices[name] = [facet.get(name) for facet in facets]
     return slices
 
 

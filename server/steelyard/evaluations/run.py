@@ -97,10 +97,10 @@ class EvaluationRuns(TableWork):
         LostRunError
             When it is no longer this runner's.
         """
-        found = self.state.read_now(lambda connection: partitions.find_share(connection, job))
-        if found is None:
+        now = self.state.read_now(lambda connection: partitions.find_share(connection, job))
+        if now is None:
             raise LostRunError
-        return found
+        return now
 
     def cancel(self, job: PendingJob) -> None:
         """End an evaluation that is to stop; of one with partitions, the last that is let go of."""

@@ -196,15 +196,15 @@ class EvaluationService(JobQueue[Evaluation, EvaluationPage]):
         return "an evaluation" if rows.EVALUATIONS.has_unfinished(connection, dataset_id) else None
 
     async def _find_models(self, caller: Caller, names: Sequence[str]) -> list[EvaluatedModel]:
-        found = Violations()
+        violations = Violations()
         models: dict[str, EvaluatedModel] = {}
         for index, name in enumerate(names):
             if not name.strip():
-                found.add((*BODY, "models", index), "is blank; name a model.", "blank")
+                violations.add((*BODY, "models", index), "is blank; name a model.", "blank")
                 continue
             model = await self._models.find(caller, name)
             models.setdefault(model.id, model)
-        found.raise_if_any()
+        violations.raise_if_any()
         return list(models.values())
 
     def _queue(

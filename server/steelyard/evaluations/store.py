@@ -88,13 +88,13 @@ def newest_evaluated(
     connection: Connection, account_id: str, dataset_id: str
 ) -> tuple[int, str] | None:
     """Return number and evaluation rows of a dataset's newest version with figures."""
-    found = connection.execute(
+    row = connection.execute(
         select(evaluations.c.dataset_version, evaluations.c.evaluation_sha256)
         .where(*_succeeded(account_id, dataset_id))
         .order_by(evaluations.c.dataset_version.desc(), evaluations.c.created_at.desc())
         .limit(1)
     ).first()
-    return None if found is None else (found.dataset_version, found.evaluation_sha256)
+    return None if row is None else (row.dataset_version, row.evaluation_sha256)
 
 
 def latest_by_model(
@@ -113,13 +113,13 @@ def latest_by_model(
         )
         .subquery()
     )
-    found = connection.execute(
+    rows = connection.execute(
         select(evaluations)
         .join(ranked, ranked.c.id == evaluations.c.id)
         .where(ranked.c.place == 1)
         .order_by(evaluations.c.created_at.desc(), evaluations.c.id.desc())
     )
-    return list(found)
+    return list(rows)
 
 
 def _succeeded(account_id: str, dataset_id: str) -> tuple[ColumnElement[bool], ...]:

@@ -247,7 +247,9 @@ class _Refusals:
             "headers": _headers(route, errors, status),
             "content": {JSON: {"schema": self._body}},
         }
-        name = next((name for name, one in self.components.items() if one == refusal), None)
+        name = next(
+            (name for name, component in self.components.items() if component == refusal), None
+        )
         if name is None:
             self._counts[status] += 1
             name = f"Refused{status}-{self._counts[status]}"

@@ -19,16 +19,16 @@ def read_query(request: Request, shape: type[Query]) -> Query:
     """Return the query of a request."""
     given = _given_in(request)
     fields, types, required = _fields_of(shape)
-    found = Violations()
+    violations = Violations()
     values: dict[str, Any] = {}
     for name, texts in given.items():
         path = ("query", name)
         if name not in types:
-            found.add(path, "is not a parameter here; remove it.", "unknown_field")
+            violations.add(path, "is not a parameter here; remove it.", "unknown_field")
             continue
         is_list = _is_list(types[name])
         if len(texts) > 1 and not is_list:
-            found.add(path, f"is given {len(texts)} times; give it once.", "duplicate")
+            violations.add(path, f"is given {len(texts)} times; give it once.", "duplicate")
             continue
         if is_list:
             texts = [part.strip() for text in texts for part in text.split(",")]  # noqa: PLW2901
@@ -36,16 +36,16 @@ def read_query(request: Request, shape: type[Query]) -> Query:
         unknown = [text for text in texts if allowed and text not in allowed]
         if unknown:
             shown = ", ".join(show(text) for text in unknown)
-            found.add(path, f"has {shown}; use {', '.join(allowed)}.", "not_allowed")
+            violations.add(path, f"has {shown}; use {', '.join(allowed)}.", "not_allowed")
             continue
-        values[name] = read_texts(texts, types[name], found, path)
+        values[name] = read_texts(texts, types[name], violations, path)
         if values[name] is None:  # read from the word null, where no text is taken
             message = "cannot be null in an address; give a value, or leave it out."
-            found.add(path, message, "invalid_value")
+            violations.add(path, message, "invalid_value")
     for name in required:
         if name not in given:
-            found.add(("query", name), "is missing; add it to the address.", "missing")
-    found.raise_if_any()
+            violations.add(("query", name), "is missing; add it to the address.", "missing")
+    violations.raise_if_any()
     return shape(**{fields[name]: value for name, value in values.items()})
 
 

@@ -147,7 +147,7 @@ class JobRuntime:
 
     def _pending(self, connection: Connection) -> list[_Job]:
         jobs = [(work, job) for work in self.work.values() for job in work.pending(connection)]
-        return sorted(jobs, key=lambda one: one[1].created_at)
+        return sorted(jobs, key=lambda job: job[1].created_at)
 
     def _claim(self, connection: Connection) -> _Job | None:
         """Claim the oldest job of the account whose turn it is; ``None`` when none can run here."""
@@ -266,11 +266,11 @@ def _next_attempt(job: PendingJob) -> int:
 
 
 def _step(work: Work, run: Run) -> bool:
-    told: Attributes = {
+    attributes: Attributes = {
         "steelyard.job.id": run.job.id,
         "steelyard.job.attempt": run.job.attempt,
     }
-    with tracing.span(f"job {_noun(work)}", told):
+    with tracing.span(f"job {_noun(work)}", attributes):
         return _advance(run)
 
 

@@ -45,12 +45,12 @@ _COLUMNS = ("id", "account_id", "status", "created_at", "generation", "attempt",
 
 def unfinished(connection: Connection, table: Table) -> list[PendingJob]:
     """Return every job that has not ended, the oldest first."""
-    found = connection.execute(
+    rows = connection.execute(
         select(*(table.c[name] for name in _COLUMNS))
         .where(table.c.status.in_(UNFINISHED))
         .order_by(table.c.created_at, table.c.id)
     )
-    return [PendingJob(**row) for row in found.mappings()]
+    return [PendingJob(**row) for row in rows.mappings()]
 
 
 def has_unfinished(connection: Connection, table: Table, dataset_id: str | None = None) -> bool:

@@ -16,12 +16,14 @@ def most_contested(results: Sequence[LabelingResult], share: float) -> list[int]
     A row is as contested as its least sure decision: by the highest probability in the mean of what
     the teachers gave.
     """
-    valid = sorted((one for one in results if one.valid), key=_certainty)
+    valid = sorted((result for result in results if result.valid), key=_certainty)
     return [one.index for one in valid[: math.ceil(share * len(valid))]]
 
 
 def _certainty(result: LabelingResult) -> float:
-    said = [one.probabilities for one in result.teachers if one.probabilities is not UNSET]
+    said = [
+        teacher.probabilities for teacher in result.teachers if teacher.probabilities is not UNSET
+    ]
     means = (
         max(math.fsum(one[decision][name] for one in said) for name in said[0][decision])
         / len(said)

@@ -123,7 +123,7 @@ class LabelingFinalizer:
     def _write(self, upload: Upload, job: Row[Any], source: Row[Any], request: FinalizeJob) -> None:
         """Write the accepted rows to the files of an upload."""
         results = read_results(self._store, job, source)
-        found = Violations()
+        violations = Violations()
         for field, part in _SIDES.items():
             indices = getattr(request, field)
             if indices is None:
@@ -132,35 +132,35 @@ class LabelingFinalizer:
             for place, index in enumerate(indices):
                 path = (*BODY, field, place)
                 if index >= len(results):
-                    found.add(path, f"is not 0 to {len(results) - 1}.", "out_of_range")
+                    violations.add(path, f"is not 0 to {len(results) - 1}.", "out_of_range")
                 elif not results[index].valid:
-                    found.add(path, "is a row without labels; leave it out.", "not_valid")
+                    violations.add(path, "is a row without labels; leave it out.", "not_valid")
                 else:
                     file.write(_row_of(results[index]) + b"\n")
-        found.raise_if_any()
+        violations.raise_if_any()
 
 
 def read_finalize(payload: object) -> FinalizeJob:
     """Read which rows become a dataset: all with picked sides, or each side by name; once each."""
     request = priced(FinalizeJob)(payload)
-    found = Violations()
+    violations = Violations()
     named = [field for field in _SIDES if getattr(request, field) is not None]
     if not named:
-        found.add((*BODY, "row_indices"), "is missing; name the accepted rows.", "missing")
+        violations.add((*BODY, "row_indices"), "is missing; name the accepted rows.", "missing")
     if "row_indices" in named:
         for field in named[1:]:
-            found.add((*BODY, field), "is given beside row_indices; give one.", "refused")
+            violations.add((*BODY, field), "is given beside row_indices; give one.", "refused")
     elif request.evaluation_fraction is not None:
         message = "goes with row_indices; leave it out."
-        found.add((*BODY, "evaluation_fraction"), message, "refused")
+        violations.add((*BODY, "evaluation_fraction"), message, "refused")
     seen: set[int] = set()
     for field in named:
         for place, index in enumerate(getattr(request, field)):
             if index in seen:
                 message = f"repeats row {index}; name each once."
-                found.add((*BODY, field, place), message, "duplicate")
+                violations.add((*BODY, field, place), message, "duplicate")
             seen.add(index)
-    found.raise_if_any()
+    violations.raise_if_any()
     return request
 
 
@@ -192,7 +192,7 @@ def _explicit(selection: bytes) -> dict[str, Any]:
 def _lineage_of(job: Row[Any], source: Row[Any], selection: bytes) -> LabelingLineage:
     teachers = teachers_of(job)
     spec = [
-        [(one.name, one.evaluation_key) for one in teachers],
+        [(teacher.name, teacher.evaluation_key) for teacher in teachers],
         None if job.decisions is None else msgspec.json.decode(job.decisions),
         job.weighting,
         PROMPT_VERSION,
@@ -205,7 +205,7 @@ def _lineage_of(job: Row[Any], source: Row[Any], selection: bytes) -> LabelingLi
         source_input_sha256=_decode_receipt(source.receipt).sha256,
         spec_sha256=hashlib.sha256(msgspec.json.encode(spec)).hexdigest(),
         prompt_version=PROMPT_VERSION,
-        teacher_models=[one.name for one in teachers],
+        teacher_models=[teacher.name for teacher in teachers],
         row_indices=sorted(index for field in _SIDES for index in chosen.get(field) or ()),
         selection_sha256=hashlib.sha256(selection).hexdigest(),
         target_method=_METHODS[job.weighting],

@@ -47,7 +47,7 @@ def verdict_of(judgments: Sequence[Judgment], weighting: Weighting) -> Verdict:
 
     Weighted by probabilities, teachers without a calibration vote.
     """
-    said = [one for one in judgments if one.probabilities]
+    said = [judgment for judgment in judgments if judgment.probabilities]
     if not said:
         return Verdict(is_valid=False, has_agreement=False, targets={})
     targets = {
@@ -55,7 +55,7 @@ def verdict_of(judgments: Sequence[Judgment], weighting: Weighting) -> Verdict:
         for decision in said[0].probabilities or {}
     }
     labels = [one.labels for one in said]
-    agrees = len(said) == len(judgments) and all(one == labels[0] for one in labels)
+    agrees = len(said) == len(judgments) and all(label == labels[0] for label in labels)
     return Verdict(is_valid=True, has_agreement=agrees, targets=targets)
 
 

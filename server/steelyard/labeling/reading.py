@@ -65,10 +65,13 @@ def read_source(chunks: Iterable[bytes], counter: TokenCounter, *, max_rows: int
 
 def decisions_json(decisions: list[dict[str, Any]]) -> str:
     """Return the decisions of a job in the form in which they are stored, or refuse them."""
-    found = Violations()
-    given = [{name: held for name, held in one.items() if held is not None} for one in decisions]
-    task = _read_task(given, found)
-    found.raise_if_any()
+    violations = Violations()
+    given = [
+        {name: held for name, held in decision.items() if held is not None}
+        for decision in decisions
+    ]
+    task = _read_task(given, violations)
+    violations.raise_if_any()
     assert task is not None  # noqa: S101  refused otherwise
     return task.json
 
@@ -89,25 +92,25 @@ class _Reader:
 
     def take(self, line: bytes) -> list[Violation]:
         """Take a row, or return what is wrong in it; paths start at the row."""
-        found = Violations()
+        violations = Violations()
         try:
             value = decode_json(line)
-            check_json(value, found)
-            if not found:
-                check_shape(value, SourceRowInput, found, BODY)
-            if not found:
-                self._take(value, found)
+            check_json(value, violations)
+            if not violations:
+                check_shape(value, SourceRowInput, violations, BODY)
+            if not violations:
+                self._take(value, violations)
         except InvalidRequestError as error:
             # Bytes that are no JSON: the one thing that stops the reading of a row.
-            return [_of_row(one) for one in error.violations]
-        return [_of_row(one) for one in found.listed]
+            return [_of_row(violation) for violation in error.violations]
+        return [_of_row(one) for one in violations.listed]
 
-    def _take(self, value: Mapping[str, Any], found: Violations) -> None:
+    def _take(self, value: Mapping[str, Any], violations: Violations) -> None:
         sent = {name: item for name, item in value.items() if item is not None}
         kept = {"context": sent["context"]}
         tokens = count_input_tokens(self._counter, sent["context"], ())
         if "decisions" in sent:
-            task = _read_task(sent["decisions"], found)
+            task = _read_task(sent["decisions"], violations)
             if task is None:
                 return
             if task.json not in self._task_tokens:
@@ -121,8 +124,8 @@ class _Reader:
         self.n_open += "decisions" not in sent
 
 
-def _read_task(decisions: list[Any], found: Violations) -> Task | None:
-    task, _ = read_task({"decisions": decisions}, found)
+def _read_task(decisions: list[Any], violations: Violations) -> Task | None:
+    task, _ = read_task({"decisions": decisions}, violations)
     return task
 
 

@@ -54,8 +54,8 @@ class LabelingReviews:
         settled: dict[tuple[bytes, str], str] = {}
         if job.dataset_id is not None:
             page = await self._drafts.page(caller, DraftsQuery(dataset_id=job.dataset_id))
-            for one in reversed(page.data):  # what was settled last holds
-                draft = await self._drafts.find(caller, one.id)
+            for item in reversed(page.data):  # what was settled last holds
+                draft = await self._drafts.find(caller, item.id)
                 settled.update(await asyncio.to_thread(self._settled, draft))
         results = await asyncio.to_thread(read_results, self._store, job, source)
         return beside(results, settled)
@@ -77,7 +77,7 @@ class LabelingReviews:
 
 def beside(results: Sequence[LabelingResult], settled: Settled) -> ReviewedTeachers:
     """Count for each teacher the decisions on which it chose what people settled on."""
-    names = [one.model for one in results[0].teachers] if results else []
+    names = [teacher.model for teacher in results[0].teachers] if results else []
     chosen, right = [0] * len(names), [0] * len(names)
     n_reviewed = 0
     for result in results:
@@ -88,8 +88,8 @@ def beside(results: Sequence[LabelingResult], settled: Settled) -> ReviewedTeach
             if (context, decision["id"]) in settled
         }
         n_reviewed += bool(wanted)
-        for place, said in enumerate(result.teachers):
-            labels = {} if said.labels is msgspec.UNSET else said.labels
+        for place, teacher in enumerate(result.teachers):
+            labels = {} if teacher.labels is msgspec.UNSET else teacher.labels
             both = wanted.keys() & labels.keys()
             chosen[place] += len(both)
             right[place] += sum(labels[name] == wanted[name] for name in both)

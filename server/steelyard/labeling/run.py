@@ -215,7 +215,8 @@ class LabelingRun(Run):
         counts = Counter(place for place, _ in done)
         with ExitStack() as closing:
             teachers = [
-                self._load(row, place, one, closing) for place, one in enumerate(teachers_of(row))
+                self._load(row, place, teacher, closing)
+                for place, teacher in enumerate(teachers_of(row))
             ]
             left = ((place, one) for place, one in stored if counts[place] < len(teachers))
             return _Labeling(teachers, left, done, counts, closing.pop_all())
@@ -278,7 +279,10 @@ class LabelingRun(Run):
         finished: queue.SimpleQueue[_Finished] = queue.SimpleQueue()
         teachers = labeling.teachers
         try:
-            while any(one.window or one.waiting for one in teachers) and not self.stopping.is_set():
+            while (
+                any(teacher.window or teacher.waiting for teacher in teachers)
+                and not self.stopping.is_set()
+            ):
                 for teacher in teachers:
                     _fill(teacher, finished)
                 for teacher, row, future in _take(finished):
@@ -342,16 +346,18 @@ class LabelingRun(Run):
     def _finish(self, row: Row[Any]) -> None:
         """Sum up what was said, keep it in order, and charge for it."""
         work, teachers = self._work, teachers_of(row)
-        said = [one for part in self._parts() for one in files.read_answers(work.store, part)]
-        said.sort(key=lambda one: one[:2])
-        summary = self._sum_up(row, teachers, [judgment for _, _, judgment in said])
+        answers = [
+            answer for part in self._parts() for answer in files.read_answers(work.store, part)
+        ]
+        answers.sort(key=lambda answer: answer[:2])
+        summary = self._sum_up(row, teachers, [judgment for _, _, judgment in answers])
         if summary.valid_rows == 0:
-            failures = Counter(one.error for _, _, one in said if one.error)
+            failures = Counter(one.error for _, _, one in answers if one.error)
             raise errors.LabelingUnavailableError(
                 f"No teacher labelled any of the {row.rows} rows; the commonest failure is: "
                 f"{failures.most_common(1)[0][0]}"
             )
-        sha256 = files.write_answers(work.store, said, len(teachers))
+        sha256 = files.write_answers(work.store, answers, len(teachers))
 
         def end(connection: Connection) -> None:
             is_ours = rows.finish_run(
@@ -370,16 +376,16 @@ class LabelingRun(Run):
         work.state.write_now(end)
 
     def _sum_up(
-        self, row: Row[Any], teachers: Sequence[JobTeacher], said: Sequence[Judgment]
+        self, row: Row[Any], teachers: Sequence[JobTeacher], judgments: Sequence[Judgment]
     ) -> Summary:
         n = len(teachers)
         read = functools.lru_cache(_KEPT_TASKS)(_read_decisions)
         asked = (read(msgspec.json.encode(one.decisions)) for one in self._stored(row))
         judged = (
-            Judged(decisions, said[place * n : place * n + n])
+            Judged(decisions, judgments[place * n : place * n + n])
             for place, decisions in enumerate(asked)
         )
-        return summarize(judged, [one.name for one in teachers], row.weighting)
+        return summarize(judged, [teacher.name for teacher in teachers], row.weighting)
 
 
 def _read_decisions(sent: bytes) -> tuple[Decision, ...]:

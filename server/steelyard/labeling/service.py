@@ -89,7 +89,7 @@ class LabelingJobs(JobQueue[LabelingJob, LabelingJobPage]):
             source = require_source(connection, caller, request.source_id)
             _check_decisions(source, decisions)
             tokens = source.tokens + source.open_rows * task_tokens
-            price_nano = tokens * sum(one.price_nano for one in teachers)
+            price_nano = tokens * sum(teacher.price_nano for teacher in teachers)
             check_price(price_nano, request.max_price_usd, "The labeling")
             held_jobs.lock_account(connection, caller.account_id)
             self.check_room(connection, caller.account_id)
@@ -125,7 +125,7 @@ class LabelingJobs(JobQueue[LabelingJob, LabelingJobPage]):
             name=row.name,
             source_id=row.source_id,
             status=row.status,
-            teacher_models=[one.name for one in teachers_of(row)],
+            teacher_models=[teacher.name for teacher in teachers_of(row)],
             weighting=row.weighting,
             rows=row.rows,
             completed_rows=row.completed_rows,
@@ -183,10 +183,10 @@ class LabelingJobs(JobQueue[LabelingJob, LabelingJobPage]):
 
 def _check_decisions(source: Row[Any], decisions: str | None) -> None:
     if source.open_rows and decisions is None:
-        found = Violations()
+        violations = Violations()
         message = f"is missing; {source.open_rows} rows of the source carry none."
-        found.add((*BODY, "decisions"), message, "missing")
-        found.raise_if_any()
+        violations.add((*BODY, "decisions"), message, "missing")
+        violations.raise_if_any()
 
 
 def require_ready(job: Row[Any]) -> Row[Any]:
@@ -222,7 +222,7 @@ def read_results(
         judgments = [judgment for _, _, judgment in answers[place * n : place * n + n]]
         decisions = sent.get("decisions", shared)
         verdict = verdict_of(judgments, job.weighting)
-        errors_told = [one.error for one in judgments if one.error]
+        errors_told = [judgment.error for judgment in judgments if judgment.error]
         found.append(
             LabelingResult(
                 index=offset + place,

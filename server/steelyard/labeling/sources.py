@@ -53,10 +53,10 @@ class LabelingSources:
 
     async def upload(self, write: Write, query: UploadQuery, file: UploadedFile) -> LabelingSource:
         """Keep queries; their file is durable before the state names it."""
-        found = Violations()
+        violations = Violations()
         if not query.name.strip():
-            found.add(("query", "name"), "is blank; name the source.", "blank")
-        found.raise_if_any()
+            violations.add(("query", "name"), "is blank; name the source.", "blank")
+        violations.raise_if_any()
         write = replace(write, digest=payload_sha256({"name": query.name, "rows": file.sha256}))
         await self._writes.replay_known(write)
         chunks = PASSES.after(file.chunks())

@@ -103,12 +103,12 @@ def add_part(
 
 def parts_of(connection: Connection, job_id: str) -> list[str]:
     """Return the hashes of a job's parts, in the order they were written."""
-    found = connection.execute(
+    rows = connection.execute(
         select(labeling_parts.c.sha256)
         .where(labeling_parts.c.job_id == job_id)
         .order_by(labeling_parts.c.number)
     )
-    return list(found.scalars())
+    return list(rows.scalars())
 
 
 def finish_run(connection: Connection, job: PendingJob, *, at: float, **values: Any) -> bool:

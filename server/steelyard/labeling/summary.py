@@ -69,7 +69,7 @@ class _Agreements:
 def summarize(rows: Iterable[Judged], teachers: Sequence[str], weighting: Weighting) -> Summary:
     """Return what the answers of one row or more say together."""
     n_rows = n_valid = n_agreed = n_errors = 0
-    asked: dict[str, DecisionVotes] = {}
+    decision_votes: dict[str, DecisionVotes] = {}
     answered = [0] * len(teachers)
     beside = _Agreements(len(teachers))
     for row in rows:
@@ -77,24 +77,28 @@ def summarize(rows: Iterable[Judged], teachers: Sequence[str], weighting: Weight
         verdict = verdict_of(row.judgments, weighting)
         n_valid += verdict.is_valid
         n_agreed += verdict.has_agreement
-        n_errors += any(one.probabilities is None for one in row.judgments)
-        labels = [one.labels for one in row.judgments]
+        n_errors += any(judgment.probabilities is None for judgment in row.judgments)
+        labels = [judgment.labels for judgment in row.judgments]
         beside.add(labels)
         for decision in row.decisions:
-            told = [one[decision.id] for one in labels if one]
-            asked.setdefault(decision.id, DecisionVotes()).add(
+            told = [label[decision.id] for label in labels if label]
+            decision_votes.setdefault(decision.id, DecisionVotes()).add(
                 decision.outcomes.names, told, is_ordinal=decision.kind == "ordinal"
             )
-        for place, said in enumerate(labels):
-            answered[place] += bool(said)
-    most = sorted(asked, key=lambda name: (-len(asked[name]), name))[:MAX_DECISIONS]
+        for place, label in enumerate(labels):
+            answered[place] += bool(label)
+    most = sorted(decision_votes, key=lambda name: (-len(decision_votes[name]), name))[
+        :MAX_DECISIONS
+    ]
     return Summary(
         valid_rows=n_valid,
         agreement_rows=n_agreed,
         error_rows=n_errors,
         decisions=[
             DecisionAgreement(
-                decision_id=name, alpha=asked[name].alpha(), agreement=asked[name].share()
+                decision_id=name,
+                alpha=decision_votes[name].alpha(),
+                agreement=decision_votes[name].share(),
             )
             for name in most
         ],

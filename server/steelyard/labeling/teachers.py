@@ -43,8 +43,8 @@ class Teachers:
         lineage = (await self._lineages.read(caller.account_id)).lineage
         families = [
             name
-            for name, one in lineage.families.items()
-            if one.served is not None and one.switch.is_on
+            for name, family in lineage.families.items()
+            if family.served is not None and family.switch.is_on
         ]
         names = [*marked, *sorted(families)]
         return TeacherList(
@@ -61,18 +61,18 @@ class Teachers:
         if not known.available:
             raise errors.LabelingUnavailableError(_NOBODY)
         chosen = known.defaults["default"] if names is None else list(names)
-        found = Violations()
-        allowed = [one.id for one in known.data]
+        violations = Violations()
+        allowed = [item.id for item in known.data]
         for index, name in enumerate(chosen):
             path = (*BODY, "teacher_models", index)
             if name not in allowed:
                 told = ", ".join(allowed)
-                found.add(path, f"is {show(name)}; the teachers are {told}.", "not_allowed")
+                violations.add(path, f"is {show(name)}; the teachers are {told}.", "not_allowed")
             elif name in chosen[:index]:
-                found.add(path, f"repeats {show(name)}; name each once.", "duplicate")
-        found.raise_if_any()
+                violations.add(path, f"repeats {show(name)}; name each once.", "duplicate")
+        violations.raise_if_any()
         models = [await self._models.find(caller, name) for name in chosen]
-        prices = await self._models.prices_of(caller.account_id, [one.id for one in models])
+        prices = await self._models.prices_of(caller.account_id, [model.id for model in models])
         return [
             JobTeacher(
                 name=name,

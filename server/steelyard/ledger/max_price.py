@@ -33,13 +33,13 @@ def priced(shape: type[Body]) -> Callable[[object], Body]:
 
 
 def _read_priced(payload: object, shape: type[Body]) -> Body:
-    found = Violations()
-    fields = open_payload(payload, shape, found)
+    violations = Violations()
+    fields = open_payload(payload, shape, violations)
     price = fields.get("max_price_usd")
     if isinstance(price, str):
         try:
             from_usd(price)
         except InvalidAmountError as error:
-            found.add((*BODY, "max_price_usd"), f"cannot be used: {error}", "invalid_amount")
-    found.raise_if_any()
+            violations.add((*BODY, "max_price_usd"), f"cannot be used: {error}", "invalid_amount")
+    violations.raise_if_any()
     return convert(fields, shape)

@@ -101,10 +101,10 @@ def post(
 
 def balances_of(connection: Connection, account_id: str) -> Counter[str]:
     """Return an account's balances in nano-USD by book; 0 where nothing was posted."""
-    found = Counter({"paid": 0, "held": 0, "revenue": 0, "funding": 0})
+    counts = Counter({"paid": 0, "held": 0, "revenue": 0, "funding": 0})
     for row in connection.execute(_BALANCES, {"account": account_id}):
-        found[row.book] = row.amount_nano
-    return found
+        counts[row.book] = row.amount_nano
+    return counts
 
 
 def available(connection: Connection, account_id: str) -> int:

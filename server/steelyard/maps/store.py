@@ -30,12 +30,12 @@ def find_of(
 ) -> Row[Any] | None:
     """Return the map of a version by a model; ``None`` when none was asked for."""
     table = dataset_maps.c
-    wanted = (
+    conditions = (
         table.dataset_id == dataset_id,
         table.dataset_version == version,
         table.model_sha256 == model_sha256,
     )
-    return connection.execute(select(dataset_maps).where(*wanted)).first()
+    return connection.execute(select(dataset_maps).where(*conditions)).first()
 
 
 def requeue(connection: Connection, row: Row[Any], *, at: float) -> None:

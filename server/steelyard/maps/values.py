@@ -23,8 +23,8 @@ def expected_outcomes(
     is_top = entry.field("decision").eq(decision) & entry.field("is_top")
     outcome = pl.col("labels").list.eval(entry.field("outcome").filter(is_top)).list.first()
     with store.reading(*manifest.part_names()):
-        found = scan(store, manifest).select("index", outcome.alias("outcome")).collect()
-    return _at(found, indexes)["outcome"].to_list()
+        frame = scan(store, manifest).select("index", outcome.alias("outcome")).collect()
+    return _at(frame, indexes)["outcome"].to_list()
 
 
 def answered_outcomes(
@@ -77,8 +77,8 @@ def places_of(names: Iterable[str | None], outcomes: list[str]) -> list[int]:
 
 
 def _at(found: pl.DataFrame, indexes: NDArray[np.int64]) -> pl.DataFrame:
-    wanted = pl.DataFrame({"index": indexes})
-    return wanted.join(
+    data_frame = pl.DataFrame({"index": indexes})
+    return data_frame.join(
         found.with_columns(pl.col("index").cast(pl.Int64)),
         on="index",
         how="left",

@@ -305,13 +305,15 @@ class JudgeSetup:
             model = declared.models.get(name)
             if model is None:
                 raise NotFoundError(f"The judge {name!r} was disconnected meanwhile.")
-            kept = Calibration(
+            calibration = Calibration(
                 number=1 + len(model.calibrations),
                 dataset=dataset_id,
                 version=version,
                 temperatures=temperatures,
             )
-            calibrated = msgspec.structs.replace(model, calibrations=(*model.calibrations, kept))
+            calibrated = msgspec.structs.replace(
+                model, calibrations=(*model.calibrations, calibration)
+            )
             write_file(
                 self._home, ModelsFile({**declared.models, name: calibrated}, declared.routes)
             )

@@ -64,19 +64,19 @@ def find_job(
     connection: Connection, table: Table, job_id: str, account_id: str | None = None
 ) -> Row[Any] | None:
     """Return a job; ``None`` when there is none, or it is not the account's."""
-    wanted = [table.c.id == job_id]
+    conditions = [table.c.id == job_id]
     if account_id is not None:
-        wanted.append(table.c.account_id == account_id)
-    return connection.execute(select(table).where(*wanted)).first()
+        conditions.append(table.c.account_id == account_id)
+    return connection.execute(select(table).where(*conditions)).first()
 
 
 def count_backlog(connection: Connection, table: Table, account_id: str) -> tuple[int, int]:
     """Count the jobs that have not ended: in all, and of one account."""
     of_account = func.count().filter(table.c.account_id == account_id)
-    found = connection.execute(
+    row = connection.execute(
         select(func.count(), of_account).where(table.c.status.in_(UNFINISHED))
     ).one()
-    return found[0], found[1]
+    return row[0], row[1]
 
 
 def check_room(

@@ -79,8 +79,8 @@ def settle(
     connection: Connection, operation_id: str, *, reserved_nano: int, amount_nano: int, at: float
 ) -> None:
     """Charge a part of what is held and free the rest; a second time changes nothing."""
-    found = rows.find_operation(connection, operation_id)
-    if found is None or found.reserved_nano != reserved_nano:
+    operation = rows.find_operation(connection, operation_id)
+    if operation is None or operation.reserved_nano != reserved_nano:
         raise ValueError(f"{reserved_nano} nano-USD are not held as {operation_id}.")
     is_pending = rows.end_operation(
         connection,
@@ -92,13 +92,13 @@ def settle(
     if not is_pending:
         return
     posting = ledger.settlement(reserved_nano, amount_nano)
-    post(connection, posting, operation_id=operation_id, account_id=found.account_id, at=at)
-    if found.key_id is not None:
+    post(connection, posting, operation_id=operation_id, account_id=operation.account_id, at=at)
+    if operation.key_id is not None:
         # It counts towards the month in which it was held, whenever it ends.
         add_to_month(
             connection,
-            found.key_id,
-            utc_month(found.accepted_at),
+            operation.key_id,
+            utc_month(operation.accepted_at),
             spent_nano=amount_nano,
             held_nano=-reserved_nano,
         )

@@ -81,7 +81,7 @@ class KeyedWrites:
                 return known
             rows.delete_key(connection, account_id, write.route, key)
         answer = work(connection)
-        kept = rows.KeyRow(
+        key_row = rows.KeyRow(
             account_id=account_id,
             route=write.route,
             key=key,
@@ -92,7 +92,7 @@ class KeyedWrites:
             replay_until=None if window_s is None else now + window_s,
             forget_at=now + max(window_s or 0.0, KEEP_S),
         )
-        rows.insert_key(connection, kept)
+        rows.insert_key(connection, key_row)
         return answer
 
 

@@ -21,13 +21,13 @@ def publish_low_balance(
     """Publish that little is available where it just became so; at most once a day."""
     if not after_nano < LOW_BALANCE_NANO <= before_nano:
         return
-    told = select(webhook_deliveries.c.id).where(
+    query = select(webhook_deliveries.c.id).where(
         webhook_deliveries.c.webhook_id.in_(
             select(webhooks.c.id).where(webhooks.c.account_id == account_id)
         ),
         webhook_deliveries.c.event == "balance.low",
         webhook_deliveries.c.created_at > time.time() - _SECONDS_A_DAY,
     )
-    if connection.execute(told.limit(1)).first() is None:
+    if connection.execute(query.limit(1)).first() is None:
         data = {"available_usd": to_usd(after_nano), "threshold_usd": to_usd(LOW_BALANCE_NANO)}
         publish(connection, account_id, "balance.low", account_id, data)

@@ -27,8 +27,8 @@ def publish(
     Events of one subject reach each webhook in the order in which they were written. ``data`` holds
     ids, names and figures, and no text that a caller sent to be decided about.
     """
-    found = connection.execute(_WANTING, {"account": account_id})
-    wanting = [one.id for one in found if event in one.events.split()]
+    rows = connection.execute(_WANTING, {"account": account_id})
+    wanting = [row.id for row in rows if event in row.events.split()]
     if not wanting:
         return
     now, event_id = time.time(), new_id("evt")

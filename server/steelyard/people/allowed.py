@@ -9,23 +9,23 @@ from steelyard.wire.violations import show
 
 def read_operators(settings: Settings) -> frozenset[str]:
     """Return the addresses of the setting ``operators``, or refuse one that is none."""
-    found = read_addresses(settings.operators)
-    for address in found:
+    addresses = read_addresses(settings.operators)
+    for address in addresses:
         if not is_address(address):
             raise InvalidSettingError(
                 f"The setting operators (STEELYARD_OPERATORS) has {show(address)}, which is not an "
                 "e-mail address; write name@example.org, separated by commas."
             )
-    return found
+    return addresses
 
 
 def read_domains(settings: Settings) -> frozenset[str]:
     """Return the domains of the setting ``sign_up_domains``, or refuse one that is none."""
-    found = read_addresses(settings.sign_up_domains)
-    for domain in found:
+    addresses = read_addresses(settings.sign_up_domains)
+    for domain in addresses:
         if not is_address(f"a@{domain}"):
             raise InvalidSettingError(
                 f"The setting sign_up_domains (STEELYARD_SIGN_UP_DOMAINS) has {show(domain)}, which "
                 "is not a domain; write example.org, separated by commas."
             )
-    return found
+    return addresses

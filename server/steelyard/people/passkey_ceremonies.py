@@ -190,8 +190,8 @@ def _credential(id_: str, response: dict[str, str]) -> dict[str, Any]:
 def _as_json(options: Any) -> dict[str, Any]:
     from webauthn import options_to_json  # noqa: PLC0415
 
-    found: dict[str, Any] = json.loads(options_to_json(options))
-    return found
+    values: dict[str, Any] = json.loads(options_to_json(options))
+    return values
 
 
 def _read(text: str) -> bytes:

@@ -105,7 +105,7 @@ def _owned(account_id: str) -> list[tuple[Table, ColumnElement[bool]]]:
 
 def owned_rows(account_id: str) -> dict[Table, ColumnElement[bool]]:
     """Return what is an account's in each table that has rows of accounts."""
-    found: dict[Table, ColumnElement[bool]] = {accounts: accounts.c.id == account_id}
+    conditions: dict[Table, ColumnElement[bool]] = {accounts: accounts.c.id == account_id}
     for table in metadata.sorted_tables:
         if table is accounts:
             continue
@@ -116,10 +116,10 @@ def owned_rows(account_id: str) -> dict[Table, ColumnElement[bool]]:
         ]
         # Rows of a child, such as a version of a dataset, name no account themselves.
         of_parents = [
-            key.parent.in_(select(key.column).where(found[key.column.table]))
+            key.parent.in_(select(key.column).where(conditions[key.column.table]))
             for key in table.foreign_keys
-            if key.column.table in found
+            if key.column.table in conditions
         ]
         if own or of_parents:
-            found[table] = or_(*(own or of_parents))
-    return found
+            conditions[table] = or_(*(own or of_parents))
+    return conditions

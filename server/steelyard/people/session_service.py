@@ -58,7 +58,7 @@ class Sessions:
         row, accounts = await self._state.read(work)
         if row is None or not _lives(row, now):
             raise _not_signed_in()
-        chosen = next((one for one in accounts if account_id in {None, one.id}), None)
+        chosen = next((account for account in accounts if account_id in {None, account.id}), None)
         if chosen is None and account_id is not None:
             raise NotFoundError(
                 "You have no part in the account that X-Steelyard-Account names; GET "

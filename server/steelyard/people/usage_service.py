@@ -76,7 +76,7 @@ class UsageService:
                 since=since,
                 until=until,
                 by=query.by,
-                data=[_to_wire(one, labels) for one in lines],
+                data=[_to_wire(line, labels) for line in lines],
                 total=_to_wire(total, {}),
             )
 
@@ -95,7 +95,7 @@ def _sums(
         name = cast(days if is_cut else func.floor(days), BigInteger)
     else:
         name = operations.c.key_id if by == "key" else operations.c.model
-    found = connection.execute(
+    rows = connection.execute(
         select(
             name.label("name"),
             func.count().label("calls"),
@@ -120,7 +120,7 @@ def _sums(
             int(row.decisions or 0),
             int(row.cost_nano),  # a sum of PostgreSQL's is a decimal
         )
-        for row in found
+        for row in rows
     ]
 
 
@@ -130,10 +130,10 @@ def _families(connection: Connection, account_id: str) -> set[str]:
     )
 
 
-def _by_family(found: Iterable[_Sum], names: set[str]) -> list[_Sum]:
+def _by_family(items: Iterable[_Sum], names: set[str]) -> list[_Sum]:
     """Add up the models of each family, and whatever is of none."""
     sums: dict[str | None, _Sum] = {}
-    for one in found:
+    for one in items:
         family = (one.name or "").partition("@")[0]
         name = family if family in names else None
         sums.setdefault(name, _Sum(name)).add(one)
@@ -144,7 +144,7 @@ def _bounded(lines: list[_Sum]) -> list[_Sum]:
     """Return the lines that cost most, with the others added up in one without a name."""
     if len(lines) <= MAX_LINES:
         return lines
-    lines = sorted(lines, key=lambda one: (one.name is None, -one.cost_nano))
+    lines = sorted(lines, key=lambda line: (line.name is None, -line.cost_nano))
     rest = _Sum(None)
     for one in lines[MAX_LINES - 1 :]:
         rest.add(one)

@@ -78,7 +78,9 @@ class Candidates:
 
     def whole(self, best: Wording) -> list[Wording]:
         """Return wordings that change the question, or what is said of all outcomes."""
-        made = [msgspec.structs.replace(best, question=one) for one in self._questions(best)]
+        made = [
+            msgspec.structs.replace(best, question=question) for question in self._questions(best)
+        ]
         made += [
             msgspec.structs.replace(best, descriptions=descriptions)
             for descriptions in self._all_descriptions()
@@ -133,10 +135,10 @@ class Candidates:
 
     def _without_negation(self, best: Wording) -> list[Wording]:
         """Return the positive question with its answers turned round, where it negates."""
-        found = _NEGATION.search(best.question)
-        if self._kind != "binary" or found is None:
+        match = _NEGATION.search(best.question)
+        if self._kind != "binary" or match is None:
             return []
-        positive = best.question[: found.start()] + best.question[found.end() :]
+        positive = best.question[: match.start()] + best.question[match.end() :]
         return [Wording(question=positive, descriptions=("no, it is not so", "yes, it is so"))]
 
 
@@ -147,11 +149,13 @@ def combine(best: Wording, changed: Sequence[Wording]) -> Wording:
     >>> combine(best, [best.describing(0, "a"), best.describing(1, "b")]).descriptions
     ('a', 'b')
     """
-    question = next((one.question for one in changed if one.question != best.question), None)
+    question = next(
+        (wording.question for wording in changed if wording.question != best.question), None
+    )
     descriptions = [
         next((new for new in news if new != old), old)
         for old, *news in zip(
-            best.descriptions, *(one.descriptions for one in changed), strict=True
+            best.descriptions, *(wording.descriptions for wording in changed), strict=True
         )
     ]
     return Wording(question=question or best.question, descriptions=tuple(descriptions))
@@ -162,10 +166,10 @@ def _join(own: str | None, words: Sequence[str], examples: Sequence[str]) -> str
     if words:
         parts.append(", ".join(words))
     if examples:
-        parts.append("such as " + " or ".join(f'"{one}"' for one in examples))
+        parts.append("such as " + " or ".join(f'"{example}"' for example in examples))
     return "; ".join(parts)[:MAX_DESCRIPTION] or None
 
 
 def _distinct(made: Sequence[Wording], best: Wording) -> list[Wording]:
-    kept = (one for one in made if one != best and one.question.strip())
+    kept = (wording for wording in made if wording != best and wording.question.strip())
     return list(dict.fromkeys(itertools.chain(kept)))

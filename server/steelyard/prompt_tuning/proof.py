@@ -134,12 +134,14 @@ def _recall(
     original: FloatArray, tuned: FloatArray, targets: FloatArray, names: Sequence[str]
 ) -> dict[str, OutcomeRecall]:
     labels = targets.argmax(-1)
-    found: dict[str, OutcomeRecall] = {}
+    outcome_recalls: dict[str, OutcomeRecall] = {}
     for place, name in enumerate(names):
         mine = labels == place
         shares = [
             float((told[mine].argmax(-1) == place).mean()) if mine.any() else None
             for told in (original, tuned)
         ]
-        found[name] = OutcomeRecall(rows=int(mine.sum()), original=shares[0], tuned=shares[1])
-    return found
+        outcome_recalls[name] = OutcomeRecall(
+            rows=int(mine.sum()), original=shares[0], tuned=shares[1]
+        )
+    return outcome_recalls

@@ -43,8 +43,8 @@ class WordingScorer:
 
         Where a context and a wording are longer than the model reads, they are NaN.
         """
-        decisions = [reworded(self._decision, one) for one in wordings]
-        rendered = [render_decision(one) for one in decisions]
+        decisions = [reworded(self._decision, wording) for wording in wordings]
+        rendered = [render_decision(decision) for decision in decisions]
         shape = (len(wordings), len(contexts), len(self._decision.outcomes.names))
         found = np.full(shape, np.nan)
         waiting: dict[_Future, tuple[int, list[int]]] = {}

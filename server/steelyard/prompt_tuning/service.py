@@ -249,10 +249,10 @@ def _choose(definitions: Iterable[Definition], decision: str | None) -> Decision
     names = sorted({one.id for one in asked if one.training} or {one.id for one in asked})
     if decision is None:
         if len(names) != 1:
-            found = Violations()
+            violations = Violations()
             listed = ", ".join(map(show, names[:8])) or "none"
-            found.add((*BODY, "decision"), f"is missing; the rows ask {listed}.", "missing")
-            found.raise_if_any()
+            violations.add((*BODY, "decision"), f"is missing; the rows ask {listed}.", "missing")
+            violations.raise_if_any()
         decision = names[0]
     ready = readiness_of_decision(asked, decision)
     if ready is None and any(one.id == decision for one in asked):

@@ -37,7 +37,7 @@ def is_rerun(connection: Connection, row: Row[Any]) -> bool:
 
 def succeeded_on(connection: Connection, dataset_id: str) -> list[Row[Any]]:
     """Return the jobs of a dataset whose label issues nobody dismissed, the newest first."""
-    found = connection.execute(
+    rows = connection.execute(
         select(prompt_tunings)
         .where(
             prompt_tunings.c.dataset_id == dataset_id,
@@ -46,4 +46,4 @@ def succeeded_on(connection: Connection, dataset_id: str) -> list[Row[Any]]:
         )
         .order_by(prompt_tunings.c.created_at.desc(), prompt_tunings.c.id.desc())
     )
-    return list(found)
+    return list(rows)

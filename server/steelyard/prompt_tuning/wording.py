@@ -33,8 +33,8 @@ def wording_of(decision: Decision) -> Wording:
     return Wording(
         question=str(decision.question),
         descriptions=tuple(
-            None if one is None or not str(one).strip() else str(one)
-            for one in decision.outcomes.descriptions
+            None if description is None or not str(description).strip() else str(description)
+            for description in decision.outcomes.descriptions
         ),
     )
 
@@ -58,9 +58,9 @@ def as_sent(sent: Mapping[str, Any], names: Sequence[str], wording: Wording) -> 
     {'a': 'first', 'b': None}
     """
     changed = {**sent, "question": wording.question}
-    described = any(one is not None for one in wording.descriptions)
+    described = any(description is not None for description in wording.descriptions)
     if sent.get("kind") == "ordinal":
-        changed["rubric"] = [one or "" for one in wording.descriptions]
+        changed["rubric"] = [description or "" for description in wording.descriptions]
     elif described:
         changed["outcomes"] = dict(zip(names, wording.descriptions, strict=True))
     elif isinstance(sent.get("outcomes"), Mapping):

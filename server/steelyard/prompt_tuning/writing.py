@@ -130,16 +130,16 @@ def _messages(decision: Decision, best: Wording, wrong: Sequence[WrongRow]) -> l
 
 def read_wordings(text: str, decision: Decision, best: Wording) -> list[Wording]:
     """Return the wordings in a model's answer; what cannot be used is left out."""
-    found = re.search(r"[\[{].*[\]}]", text, re.DOTALL)
-    if found is None:
+    match = re.search(r"[\[{].*[\]}]", text, re.DOTALL)
+    if match is None:
         return []
     try:
-        said = json.loads(found[0])
+        said = json.loads(match[0])
     except (ValueError, RecursionError):
         return []
     objects = said if isinstance(said, list) else [said]
-    made = [_read(one, decision, best) for one in objects[:ALTERNATIVES]]
-    return [one for one in dict.fromkeys(made) if one is not None and one != best]
+    made = [_read(object_, decision, best) for object_ in objects[:ALTERNATIVES]]
+    return [reading for reading in dict.fromkeys(made) if reading is not None and reading != best]
 
 
 def _read(said: Any, decision: Decision, best: Wording) -> Wording | None:

@@ -94,9 +94,11 @@ class DraftAssignments:
         if to is not None:
             [to] = await self._read_names(write.caller, [(("to",), to)])
         if to == request.from_:
-            found = Violations()
-            found.add((*BODY, "to"), "has them already; name another, or leave it out.", "refused")
-            found.raise_if_any()
+            violations = Violations()
+            violations.add(
+                (*BODY, "to"), "has them already; name another, or leave it out.", "refused"
+            )
+            violations.raise_if_any()
         for _ in range(_TRIES):
             try:
                 work = await asyncio.to_thread(
@@ -160,17 +162,17 @@ class DraftAssignments:
         known = set(
             await self._state.read(lambda connection: self._candidates(connection, account_id))
         )
-        found = Violations()
+        violations = Violations()
         read = [name.strip().lower() for _, name in names]
         for (path, sent), name in zip(names, read, strict=True):
             if name not in known:
-                found.add(
+                violations.add(
                     (*BODY, *path),
                     f"is {show(sent)}, and no member of the account who may review has that address; "
                     "invite them, or name another.",
                     "unknown",
                 )
-        found.raise_if_any()
+        violations.raise_if_any()
         return list(dict.fromkeys(read))
 
     def _prepare(
@@ -181,14 +183,14 @@ class DraftAssignments:
         n_matching = len(chosen.places)
         free = np.sort(chosen.places[chosen.is_free[chosen.places]])
         if len(free) == 0:
-            found = Violations()
-            found.add(
+            violations = Violations()
+            violations.add(
                 (*BODY, "filter"),
                 f"leaves nothing to assign: of the {n_matching} matching rows every one is decided "
                 "or assigned already; choose others.",
                 "empty",
             )
-            found.raise_if_any()
+            violations.raise_if_any()
         # By the draft and by how often rows were assigned: a try again draws the same.
         seed = [chosen.n_duties, int.from_bytes(draft_id.encode()[-16:], "big")]
         drawn = np.random.default_rng(seed).permutation(free)[: request.limit]
@@ -255,14 +257,14 @@ def _check_unmoved(connection: Connection, draft_id: str, chosen: Chosen, places
 
 def _check_blind(n_blind: int, n_before: int) -> None:
     if n_blind and n_before + n_blind > MAX_BLIND:
-        found = Violations()
-        found.add(
+        violations = Violations()
+        violations.add(
             (*BODY, "overlap"),
             f"has two reviewers label {n_blind} rows apart, beside {n_before} of before; a draft has "
             f"at most {MAX_BLIND} such rows. Give a smaller share.",
             "too_many",
         )
-        found.raise_if_any()
+        violations.raise_if_any()
 
 
 def _check_entries(n: int) -> None:

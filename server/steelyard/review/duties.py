@@ -71,8 +71,8 @@ class Duties:
 
     def among(self, rows: Sequence[int] | Places, later: Iterable[Duty] = ()) -> Duties:
         """Return what is known of some rows alone, with later entries applied."""
-        wanted = np.unique(np.asarray(rows, dtype=np.int64))
-        part = self._part(wanted, np.searchsorted(self.rows, wanted))
+        row_indexes = np.unique(np.asarray(rows, dtype=np.int64))
+        part = self._part(row_indexes, np.searchsorted(self.rows, row_indexes))
         part.extend(later)
         return part
 

@@ -18,12 +18,12 @@ _decode_answer = decoder_of(Answer).decode
 
 def duties_after(connection: Connection, draft_id: str, number: int) -> list[Duty]:
     """Return the entries of a log that are newer than one, the oldest first."""
-    found = connection.execute(
+    rows = connection.execute(
         select(draft_duties)
         .where(draft_duties.c.draft_id == draft_id, draft_duties.c.number > number)
         .order_by(draft_duties.c.number)
     )
-    return [_read(row) for row in found]
+    return [_read(row) for row in rows]
 
 
 def append_duties(connection: Connection, draft_id: str, duties: Sequence[Duty]) -> None:

@@ -54,8 +54,8 @@ class Originals:
 
     def labels_now(self, place: int, relabelled: Mapping[str, Mapping[str, float]]) -> Labels:
         """Return a row's labels with what was relabelled, as the log has it."""
-        found = self.rows.get(place)
-        labels = {} if found is None else found[1].labels
+        row = self.rows.get(place)
+        labels = {} if row is None else row[1].labels
         return merge_labels(labels, rename_labels(relabelled, self.renamings))
 
     def stored_name(self, place: int, decision: str, outcome: str) -> str:

@@ -166,25 +166,25 @@ class Review:
         dead = self._dead if not later else self._dead.copy()
         for entry in later:
             _judge(entry, dead)
-        found: dict[int, RowFold] = {}
+        row_folds: dict[int, RowFold] = {}
         for row, entries in self._about(rows, later).items():
-            fold = found[row] = RowFold()
+            fold = row_folds[row] = RowFold()
             for entry in entries:
                 if entry.number not in dead:
                     fold.apply(entry, row)
-        return found
+        return row_folds
 
     def last_edits(
         self, rows: Sequence[int], later: Sequence[Entry] = ()
     ) -> dict[int, tuple[int, str | None]]:
         """Return the number of the last entry about each row, 0 for none, and whose it was."""
-        wanted = np.unique(np.asarray(rows, dtype=np.int64))
+        row_indexes = np.unique(np.asarray(rows, dtype=np.int64))
         found: dict[int, tuple[int, str | None]] = {}
-        for row in wanted.tolist():
+        for row in row_indexes.tolist():
             number = int(self.edit[row])
             found[row] = (number, None if number == 0 else self._editors[self._editor[row]])
         for entry in later:
-            for row in _shared(wanted, entry.rows()):
+            for row in _shared(row_indexes, entry.rows()):
                 found[row] = (entry.number, entry.reviewer)
         return found
 
@@ -214,16 +214,16 @@ class Review:
 
     def _about(self, rows: Sequence[int], later: Sequence[Entry]) -> dict[int, list[Entry]]:
         """Return the entries about each of some rows, in the order of the log."""
-        wanted = np.unique(np.asarray(rows, dtype=np.int64))
-        found = {row: list(self._of_row.get(row, ())) for row in wanted.tolist()}
+        row_indexes = np.unique(np.asarray(rows, dtype=np.int64))
+        found = {row: list(self._of_row.get(row, ())) for row in row_indexes.tolist()}
         for entry in self._of_many:
-            for row in _shared(wanted, entry.rows()):
+            for row in _shared(row_indexes, entry.rows()):
                 found[row].append(entry)
         for entries in found.values():
             entries.sort(key=lambda entry: entry.number)
         for entry in later:
             if entry.target is None:
-                for row in _shared(wanted, entry.rows()):
+                for row in _shared(row_indexes, entry.rows()):
                     found[row].append(entry)
         return found
 

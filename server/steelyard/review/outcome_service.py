@@ -102,7 +102,10 @@ class DraftOutcomeService:
             ).items()
         ]
         decisions.sort(
-            key=lambda decision: (-sum(one.rows for one in decision.outcomes), decision.decision)
+            key=lambda decision: (
+                -sum(outcome.rows for outcome in decision.outcomes),
+                decision.decision,
+            )
         )
         return DraftOutcomes(data=decisions, revision=revision)
 
@@ -132,7 +135,9 @@ class DraftOutcomeService:
 def _by_decision(definitions: list[Definition]) -> dict[str, list[Definition]]:
     """Return the wordings that rows have, by decision, those with the most rows first."""
     worded: dict[str, list[Definition]] = {}
-    for definition in sorted(definitions, key=lambda one: -(one.training + one.evaluation)):
+    for definition in sorted(
+        definitions, key=lambda definition: -(definition.training + definition.evaluation)
+    ):
         if definition.training + definition.evaluation:
             worded.setdefault(definition.id, []).append(definition)
     return worded

@@ -98,15 +98,15 @@ class OutcomeNames:
 
     def descriptions(self, decisions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return the draft's names with what they mean in the first wording that says it."""
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for decision in decisions:
             made = read_decisions({"decisions": [self.rename_decision(decision)]}, Violations())[0]
             if made is None:
                 continue
             for name, text in zip(made.outcomes.names, made.outcomes.descriptions, strict=True):
-                if found.get(name) is None:
-                    found[name] = text
-        return found
+                if values.get(name) is None:
+                    values[name] = text
+        return values
 
     def _describe(self, descriptions: Mapping[str, Any]) -> dict[str, Any]:
         """Return names to descriptions; of merged outcomes, the root's counts where there is one."""
@@ -256,33 +256,33 @@ def outcome_names(decision: Mapping[str, Any]) -> tuple[str, ...]:
 def _check_fields(
     changes: Mapping[str, OutcomeChange],
     decisions: Sequence[Mapping[str, Any]],
-    found: Violations,
+    violations: Violations,
 ) -> None:
     """Note outcomes that the decision does not have, and names that are blank."""
     path = (*BODY, "outcomes")
     known = {name for decision in decisions for name in outcome_names(decision)}
     for outcome, change in changes.items():
         if outcome not in known:
-            found.add((*path, outcome), "is not an outcome of the decision.", "unknown")
+            violations.add((*path, outcome), "is not an outcome of the decision.", "unknown")
         elif change.same_as is not None and change.same_as not in known:
             message = f"is {show(change.same_as)}, which is not an outcome of the decision."
-            found.add((*path, outcome, "same_as"), message, "unknown")
+            violations.add((*path, outcome, "same_as"), message, "unknown")
         elif change.name is not None and not change.name.strip():
-            found.add((*path, outcome, "name"), "is blank; name the outcome.", "blank")
+            violations.add((*path, outcome, "name"), "is blank; name the outcome.", "blank")
 
 
 def _check_decision(
-    names: OutcomeNames, decision: Mapping[str, Any], found: Violations, *, has_rewards: bool
+    names: OutcomeNames, decision: Mapping[str, Any], violations: Violations, *, has_rewards: bool
 ) -> None:
     """Note why a wording could not be asked with other outcomes."""
     path = (*BODY, "outcomes")
     before = outcome_names(decision)
     left = {names.name_of(outcome) for outcome in before}
     if len(left) < 2:
-        found.add(path, "leave one outcome; keep two apart.", "too_short")
+        violations.add(path, "leave one outcome; keep two apart.", "too_short")
         return
     if has_rewards and len(left) < len(before):
-        found.add(
+        violations.add(
             path, "merge rewards by giving two outcomes one name; name them apart.", "refused"
         )
         return
@@ -290,4 +290,4 @@ def _check_decision(
     read_task({"decisions": [names.rename_decision(decision)]}, wrong)
     for violation in wrong.listed[:1]:
         message = f"make a decision that cannot be asked: {violation.message}"
-        found.add(path, message, violation.type)
+        violations.add(path, message, violation.type)

@@ -153,24 +153,24 @@ def read_bulk(payload: object) -> BulkEdit:
 
 def read_edits(payload: object) -> EditRows:
     """Read edits of rows; as ``read_rows_search``."""
-    found = Violations()
-    fields = open_payload(payload, EditRows, found)
+    violations = Violations()
+    fields = open_payload(payload, EditRows, violations)
     edits = fields.get("edits")
     for index, edit in enumerate(edits if isinstance(edits, list) else ()):
         if isinstance(edit, dict):
-            _check_edit(edit, (*BODY, "edits", index), found)
-    found.raise_if_any()
+            _check_edit(edit, (*BODY, "edits", index), violations)
+    violations.raise_if_any()
     return convert(fields, EditRows)
 
 
 def read_create(payload: object) -> CreateDraft:
     """Read which version is to be reviewed; as ``read_rows_search``."""
-    found = Violations()
-    fields = open_payload(payload, CreateDraft, found)
+    violations = Violations()
+    fields = open_payload(payload, CreateDraft, violations)
     name = fields.get("name")
     if isinstance(name, str) and name and not name.strip():
-        found.add((*BODY, "name"), "is blank; name the draft, or leave it out.", "blank")
-    found.raise_if_any()
+        violations.add((*BODY, "name"), "is blank; name the draft, or leave it out.", "blank")
+    violations.raise_if_any()
     return convert(fields, CreateDraft)
 
 
@@ -179,27 +179,29 @@ def read_undo(payload: object) -> UndoEdit:
     request = read_payload(payload, UndoEdit)
     first, last = request.first, request.last
     if first is not None and (last is None or not first <= last < first + MAX_EDITS):
-        found = Violations()
-        found.add(
+        violations = Violations()
+        violations.add(
             (*BODY, "first"),
             f"must be at most `last`, and fewer than {MAX_EDITS} before it; give both, as the "
             "receipt of one call of edits has them.",
             "conflict",
         )
-        found.raise_if_any()
+        violations.raise_if_any()
     return request
 
 
 def read_seal(payload: object) -> SealDraft:
     """Read what a draft is to become; as ``read_rows_search``."""
-    found = Violations()
-    fields = open_payload(payload, SealDraft, found)
+    violations = Violations()
+    fields = open_payload(payload, SealDraft, violations)
     name = fields.get("name")
     if fields.get("as") == "version" and name is not None:
-        found.add((*BODY, "name"), "is of a new dataset; leave it out for a version.", "refused")
+        violations.add(
+            (*BODY, "name"), "is of a new dataset; leave it out for a version.", "refused"
+        )
     elif isinstance(name, str) and name and not name.strip():
-        found.add((*BODY, "name"), "is blank; name the dataset, or leave it out.", "blank")
-    found.raise_if_any()
+        violations.add((*BODY, "name"), "is blank; name the dataset, or leave it out.", "blank")
+    violations.raise_if_any()
     return convert(fields, SealDraft)
 
 
@@ -210,70 +212,78 @@ def read_assign(payload: object) -> AssignRows:
 
 def read_answer(payload: object) -> AnswerRow:
     """Read what a reviewer says of a row; as ``read_rows_search``."""
-    found = Violations()
-    fields = open_payload(payload, AnswerRow, found)
+    violations = Violations()
+    fields = open_payload(payload, AnswerRow, violations)
     outcomes, is_excluded = fields.get("outcomes"), fields.get("exclude") is True
     if is_excluded and outcomes:
-        found.add((*BODY, "outcomes"), "is given beside exclude; give one of the two.", "refused")
+        violations.add(
+            (*BODY, "outcomes"), "is given beside exclude; give one of the two.", "refused"
+        )
     elif not is_excluded and not outcomes:
-        found.add(
+        violations.add(
             (*BODY, "outcomes"),
             "is missing; give an outcome for every decision of the row, or exclude.",
             "missing",
         )
-    found.raise_if_any()
+    violations.raise_if_any()
     return convert(fields, AnswerRow)
 
 
-def _check_assign(fields: dict[str, Any], found: Violations) -> None:
+def _check_assign(fields: dict[str, Any], violations: Violations) -> None:
     names = fields.get("reviewers")
     if isinstance(names, list):
         for place, name in enumerate(names):
             if name in names[:place]:
-                found.add((*BODY, "reviewers", place), "is named twice; name it once.", "duplicate")
+                violations.add(
+                    (*BODY, "reviewers", place), "is named twice; name it once.", "duplicate"
+                )
         if len(names) < _TWO and fields.get("overlap"):
-            found.add(
+            violations.add(
                 (*BODY, "overlap"), "needs two reviewers; name another, or leave it out.", "refused"
             )
-    _check_queue(fields, found)
+    _check_queue(fields, violations)
 
 
-def _check_queue(fields: dict[str, Any], found: Violations) -> None:
+def _check_queue(fields: dict[str, Any], violations: Violations) -> None:
     queue = fields.get("queue")
     if queue in ("mine", "assigned") and fields.get("reviewer") is None:
-        found.add((*BODY, "reviewer"), f"is missing; the queue {queue} needs it.", "missing")
+        violations.add((*BODY, "reviewer"), f"is missing; the queue {queue} needs it.", "missing")
 
 
-def _check_bulk(fields: dict[str, Any], found: Violations) -> None:
+def _check_bulk(fields: dict[str, Any], violations: Violations) -> None:
     for name in ("decision", "outcome"):
         if fields.get("action") == "relabel" and fields.get(name) is None:
-            found.add((*BODY, name), "is missing; relabelling needs it.", "missing")
+            violations.add((*BODY, name), "is missing; relabelling needs it.", "missing")
         elif fields.get("action") != "relabel" and fields.get(name) is not None:
-            found.add((*BODY, name), "goes with the action relabel alone; remove it.", "refused")
-    _check_queue(fields, found)
+            violations.add(
+                (*BODY, name), "goes with the action relabel alone; remove it.", "refused"
+            )
+    _check_queue(fields, violations)
 
 
 _TWO = 2
 _LABELS = ("outcome", "targets", "rewards")
 
 
-def _check_edit(edit: dict[str, Any], path: tuple[str | int, ...], found: Violations) -> None:
+def _check_edit(edit: dict[str, Any], path: tuple[str | int, ...], violations: Violations) -> None:
     action = edit.get("action")
     given = [name for name in _LABELS if edit.get(name) is not None]
     if action == "relabel":
         if edit.get("decision") is None:
-            found.add((*path, "decision"), "is missing; relabelling needs it.", "missing")
+            violations.add((*path, "decision"), "is missing; relabelling needs it.", "missing")
         if not given:
-            found.add(
+            violations.add(
                 (*path, "outcome"), "is missing; give outcome, targets or rewards.", "missing"
             )
         for name in given[1:]:
-            found.add((*path, name), f"is given beside {given[0]}; give one of them.", "refused")
+            violations.add(
+                (*path, name), f"is given beside {given[0]}; give one of them.", "refused"
+            )
     else:
         for name in ("decision", *given):
             if edit.get(name) is not None:
-                found.add(
+                violations.add(
                     (*path, name), "goes with the action relabel alone; remove it.", "refused"
                 )
     if action == "note" and edit.get("note") is None:
-        found.add((*path, "note"), "is missing; the action note needs it.", "missing")
+        violations.add((*path, "note"), "is missing; the action note needs it.", "missing")

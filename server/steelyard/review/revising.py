@@ -78,8 +78,14 @@ def _forget_wordings(store: FrameStore, manifest: Manifest) -> Manifest:
     Rows of CSV name a decision by its id: one wording of it must be left for them.
     """
     definitions = load_definitions(store, manifest)
-    asked = {one.id for one in definitions if one.training + one.evaluation}
-    left = [one for one in definitions if one.training + one.evaluation or one.id not in asked]
+    ids = {
+        definition.id for definition in definitions if definition.training + definition.evaluation
+    }
+    left = [
+        definition
+        for definition in definitions
+        if definition.training + definition.evaluation or definition.id not in ids
+    ]
     if len(left) == len(definitions):
         return manifest
     return msgspec.structs.replace(manifest, definitions=store.put(msgspec.json.encode(left), JSON))
@@ -161,7 +167,10 @@ def _groups(file: object) -> Iterator[pa.Table]:
 
 def _uncount(definitions: list[Definition], gone: pl.DataFrame) -> list[Definition]:
     """Take rows that are gone out of the counts; a wording that nobody asks any more stays."""
-    counts = {(one.id, one.fingerprint): msgspec.structs.asdict(one) for one in definitions}
+    counts = {
+        (definition.id, definition.fingerprint): msgspec.structs.asdict(definition)
+        for definition in definitions
+    }
     for (decisions,), rows in gone.group_by("decisions"):
         task, _ = read_task({"decisions": msgspec.json.decode(str(decisions))}, Violations())
         if task is None:
@@ -173,14 +182,14 @@ def _uncount(definitions: list[Definition], gone: pl.DataFrame) -> list[Definiti
             for label in labels
             if label["is_top"]
         )
-        for asked in task.decisions:
-            fields = counts[asked.id, asked.fingerprint.hex()]
+        for decision in task.decisions:
+            fields = counts[decision.id, decision.fingerprint.hex()]
             fields["training"] -= len(training)
             fields["evaluation"] -= len(rows) - len(training)
             fields["expected"] = {
-                outcome: count - tops[asked.id, outcome]
+                outcome: count - tops[decision.id, outcome]
                 for outcome, count in fields["expected"].items()
-                if count > tops[asked.id, outcome]
+                if count > tops[decision.id, outcome]
             }
     return [Definition(**fields) for _, fields in sorted(counts.items())]
 

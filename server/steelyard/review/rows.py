@@ -276,14 +276,14 @@ class DraftRows:
             )
         asking = self._orders.of(manifest, AsksFilter(decision=decision), None)
         n_others = int((~np.isin(places, asking, assume_unique=True)).sum())
-        found = Violations()
+        violations = Violations()
         if n_others:
-            found.add(
+            violations.add(
                 (*BODY, "decision"),
                 f"is not asked by {n_others} of the {len(places)} rows; filter them out.",
                 "unknown",
             )
-            found.raise_if_any()
+            violations.raise_if_any()
         names = self._drafts.renamings(draft).get(decision, OutcomeNames({}))
         worded = [
             outcomes_of(task.encode())[decision] for task in tasks_of(self._store, manifest, places)
@@ -292,15 +292,15 @@ class DraftRows:
         for outcomes in worded:
             renamed = tuple(dict.fromkeys(names.name_of(name) for name in outcomes))
             body = read_label(
-                "targets", decision, outcome, renamed, path=(*BODY, "outcome"), found=found
+                "targets", decision, outcome, renamed, path=(*BODY, "outcome"), found=violations
             )
-        found.raise_if_any()
+        violations.raise_if_any()
         if body is not None:
             shared = tuple(name for name in worded[0] if all(name in other for other in worded))
             if names.stored_name(outcome, shared) is None:
                 message = "is worded apart in these rows; relabel them one wording at a time."
-                found.add((*BODY, "outcome"), message, "refused")
-                found.raise_if_any()
+                violations.add((*BODY, "outcome"), message, "refused")
+                violations.raise_if_any()
             body = store_body(body, names, shared)
         variants = {
             name for outcomes in worded for name in outcomes if names.name_of(name) == outcome

@@ -296,12 +296,12 @@ class DraftService:
     ) -> tuple[list[EntryBody], Originals]:
         """Hold edits against the rows that they are about."""
         originals = self.originals(draft, [edit.row for edit in edits])
-        found = Violations()
+        violations = Violations()
         bodies = [
-            read_relabels(edit, originals, (*BODY, "edits", place), found)
+            read_relabels(edit, originals, (*BODY, "edits", place), violations)
             for place, edit in enumerate(edits)
         ]
-        found.raise_if_any()
+        violations.raise_if_any()
         return [body for body in bodies if body is not None], originals
 
     async def _step(

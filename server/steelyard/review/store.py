@@ -40,8 +40,8 @@ def find_draft(
     connection: Connection, account_id: str, draft_id: str, *, is_locked: bool = False
 ) -> Row[Any] | None:
     """Return a draft of an account; locked, no other writer changes it before the transaction ends."""
-    wanted = select(drafts).where(drafts.c.account_id == account_id, drafts.c.id == draft_id)
-    return connection.execute(wanted.with_for_update() if is_locked else wanted).first()
+    query = select(drafts).where(drafts.c.account_id == account_id, drafts.c.id == draft_id)
+    return connection.execute(query.with_for_update() if is_locked else query).first()
 
 
 def page_drafts(
@@ -85,12 +85,12 @@ def erase_logs(connection: Connection, dataset_id: str) -> None:
 
 def has_open(connection: Connection, dataset_id: str) -> bool:
     """Return whether a dataset has a draft with edits that was not sealed."""
-    found = connection.execute(
+    rows = connection.execute(
         select(drafts.c.id)
         .where(drafts.c.dataset_id == dataset_id, drafts.c.status == "open", drafts.c.revision > 0)
         .limit(1)
     )
-    return found.first() is not None
+    return rows.first() is not None
 
 
 def seal_draft(connection: Connection, draft_id: str, *, at: float, sealed: bytes) -> None:
@@ -134,12 +134,12 @@ def append_entries(
 
 def entries_after(connection: Connection, draft_id: str, number: int) -> list[Entry]:
     """Return the entries of a log that are newer than one, the oldest first."""
-    found = connection.execute(
+    rows = connection.execute(
         select(draft_entries)
         .where(draft_entries.c.draft_id == draft_id, draft_entries.c.number > number)
         .order_by(draft_entries.c.number)
     )
-    return [read_entry(row) for row in found]
+    return [read_entry(row) for row in rows]
 
 
 def read_entry(row: Row[Any]) -> Entry:
@@ -195,8 +195,8 @@ def entries_between(
     )
     if first < last:
         wanted = wanted.where(draft_entries.c.row.is_not(None))
-    found = connection.execute(wanted.order_by(draft_entries.c.number))
-    return [read_entry(row) for row in found]
+    rows = connection.execute(wanted.order_by(draft_entries.c.number))
+    return [read_entry(row) for row in rows]
 
 
 def set_undone(connection: Connection, draft_id: str, numbers: Sequence[int], undone: int) -> None:
@@ -221,25 +221,25 @@ def page_entries(
     connection: Connection, draft_id: str, *, row: int | None, after: int | None, limit: int
 ) -> tuple[list[Row[Any]], bool]:
     """Return a page of a log, newest first, and whether there is more."""
-    found: list[Row[Any]] = []
-    while len(found) <= limit:
-        wanted = [draft_entries.c.draft_id == draft_id]
+    rows: list[Row[Any]] = []
+    while len(rows) <= limit:
+        conditions = [draft_entries.c.draft_id == draft_id]
         if after is not None:
-            wanted.append(draft_entries.c.number < after)
+            conditions.append(draft_entries.c.number < after)
         if row is not None:
-            wanted.append(or_(draft_entries.c.row == row, draft_entries.c.row.is_(None)))
+            conditions.append(or_(draft_entries.c.row == row, draft_entries.c.row.is_(None)))
         page = connection.execute(
             select(draft_entries)
-            .where(*wanted)
+            .where(*conditions)
             .order_by(draft_entries.c.number.desc())
             .limit(limit + 1)
         ).all()
         # Which rows an entry about many has is seen only in its places.
-        found += [one for one in page if row is None or read_entry(one).touches(row)]
+        rows += [one for one in page if row is None or read_entry(one).touches(row)]
         if len(page) <= limit:
             break
         after = page[-1].number
-    return found[:limit], len(found) > limit
+    return rows[:limit], len(rows) > limit
 
 
 def _standing(draft_id: str, reviewer: str | None, standing: int) -> Select[Any]:

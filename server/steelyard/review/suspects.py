@@ -99,10 +99,10 @@ class SuspectSearch:
                 self._searches.move_to_end(key)
                 return search
         search = _Search(manifest.rows)
-        found = load_suspects(self._store, manifest, self._scorer)
-        if found is not None:
+        suspects = load_suspects(self._store, manifest, self._scorer)
+        if suspects is not None:
             search.future = Future()
-            search.future.set_result(found)
+            search.future.set_result(suspects)
         with self._lock:
             search = self._searches.setdefault(key, search)
             while len(self._searches) > _KEPT:

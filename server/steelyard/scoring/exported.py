@@ -127,15 +127,15 @@ class ExportedModel:
         return np.stack([found[place] for place in range(len(encoded))])
 
     def _inputs(self, encoded: Sequence[Encoding]) -> dict[str, NDArray[np.int64]]:
-        length = max(len(one) for one in encoded)
+        length = max(len(encoding) for encoding in encoded)
 
         def padded(rows: Sequence[Sequence[int]], padding: int) -> NDArray[np.int64]:
             return np.array([[*row, *[padding] * (length - len(row))] for row in rows], np.int64)
 
         tensors = {
-            "input_ids": padded([one.ids for one in encoded], self.manifest.pad_id),
-            "attention_mask": padded([one.attention_mask for one in encoded], 0),
-            "token_type_ids": padded([one.type_ids for one in encoded], 0),
+            "input_ids": padded([encoding.ids for encoding in encoded], self.manifest.pad_id),
+            "attention_mask": padded([encoding.attention_mask for encoding in encoded], 0),
+            "token_type_ids": padded([encoding.type_ids for encoding in encoded], 0),
         }
         return {name: tensors[name] for name in self.manifest.inputs}
 

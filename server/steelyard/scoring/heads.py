@@ -157,8 +157,8 @@ class Head:
         spec = self.spec
         logs = [log_softmax(self._member_logits(i, inputs)) for i in range(len(spec.members))]
         blended: NDArray[np.float64] = np.zeros_like(logs[0])
-        for weight, one in zip(spec.weights, logs, strict=True):
-            blended += weight * np.maximum(one, LEAST_LOG)
+        for weight, log in zip(spec.weights, logs, strict=True):
+            blended += weight * np.maximum(log, LEAST_LOG)
         blended = log_softmax(blended)
         if spec.booster is not None:
             base = inputs.logits if self._reads_base else None
@@ -184,7 +184,7 @@ class Head:
     @property
     def _reads_base(self) -> bool:
         """Whether base logits are a feature of the booster: where a member reads them anyway."""
-        return any(isinstance(one, BaseMember | MarkerMember) for one in self.spec.members)
+        return any(isinstance(member, BaseMember | MarkerMember) for member in self.spec.members)
 
     @cached_property
     def _booster(self) -> Any:
@@ -210,8 +210,8 @@ class Head:
                     shapes["ngrams"] = (len(self._tables[member.table]), n_outcomes)
             elif isinstance(member, MarkerMember):
                 shapes |= {"centre": (None,), "shared": (None,), "own": (n_outcomes, None)}
-            for name, wanted in shapes.items():
-                if name not in tensors or not _fits(tensors[name].shape, wanted):
+            for name, shape in shapes.items():
+                if name not in tensors or not _fits(tensors[name].shape, shape):
                     raise ValueError(
                         f"The head of {spec.question!r} lacks {i}.{name}, or its size."
                     )
@@ -258,7 +258,7 @@ class Heads:
             numbers |= {f"{name}.columns": table.columns, f"{name}.rarity": table.rarity}
         for i, head in enumerate(heads):
             numbers |= {f"{i}.{name}": tensor for name, tensor in sorted(head.tensors.items())}
-        file = HeadsFile(format=FORMAT, tables=sorted(tables), heads=[one.spec for one in heads])
+        file = HeadsFile(format=FORMAT, tables=sorted(tables), heads=[head.spec for head in heads])
         contiguous = {name: np.ascontiguousarray(tensor) for name, tensor in numbers.items()}
         write_atomically(folder / NUMBERS, save(contiguous))
         write_atomically(folder / SPECS, msgspec.json.encode(file, order="deterministic"))

@@ -156,7 +156,7 @@ class LowerLayers:
     def read(self, units: Sequence[Tokens]) -> list[Tokens]:
         """Return blocks that listen to no other, as those of a context, with their states."""
         states = self._run([_Unit(unit) for unit in units])
-        return [replace(unit, states=one) for unit, one in zip(units, states, strict=True)]
+        return [replace(unit, states=state) for unit, state in zip(units, states, strict=True)]
 
     def read_requests(self, requests: Sequence[tuple[Layout, TokenizedRequest]]) -> list[States]:
         """Return the states of all tokens of each request, (n_tokens, width)."""
@@ -231,12 +231,12 @@ class _Asked:
 def _missing(decisions: Sequence[_Asked], found: Mapping[bytes, States]) -> list[_Unit]:
     """Return what must be read for the keys that are not found, each once."""
     wanted: dict[bytes, tuple[TokenizedDecision, dict[bytes, Sequence[int]]]] = {}
-    for asked in decisions:
-        key, *of_outcomes = asked.keys
-        pairs = zip(of_outcomes, asked.decision.outcomes, strict=True)
+    for decision in decisions:
+        key, *of_outcomes = decision.keys
+        pairs = zip(of_outcomes, decision.decision.outcomes, strict=True)
         outcomes = {one: outcome for one, outcome in pairs if one not in found}
         if outcomes or key not in found:
-            wanted.setdefault(key, (asked.decision, {}))[1].update(outcomes)
+            wanted.setdefault(key, (decision.decision, {}))[1].update(outcomes)
     return [
         unit
         for key, (decision, outcomes) in wanted.items()
@@ -274,8 +274,8 @@ def _unit(
 ) -> _Unit:
     """Lay out a question, whose key is the first, with some outcomes."""
     keys, outcomes = list(texts), list(texts.values())[1:]
-    asked = TokenizedDecision(decision.kind, decision.question, outcomes)
-    layout = lay_out(TokenizedRequest((), [asked]))
+    tokenized_decision = TokenizedDecision(decision.kind, decision.question, outcomes)
+    layout = lay_out(TokenizedRequest((), [tokenized_decision]))
     [(start, stop)] = layout.spans
     ends = [
         last - start

@@ -204,7 +204,7 @@ class OnnxScorer:
         if self._lower is None:
             return laid
         states = self._lower.read_requests([(item.layout, item.tokenized) for item in laid])
-        return [replace(item, states=one) for item, one in zip(laid, states, strict=True)]
+        return [replace(item, states=state) for item, state in zip(laid, states, strict=True)]
 
     def _compare(self, laid: Sequence[LaidOut], vectors: Vectors) -> list[LaidOut]:
         """Compare the outcomes of choices with every sentence of their contexts."""

@@ -157,10 +157,10 @@ def plain_question(question: str) -> tuple[str, bool]:
     ('Does the customer say that it is not paid?', False)
     """
     text, is_turned = question, False
-    found = _FALSE.fullmatch(text)
-    if found is not None:
-        say = found["say"] or ""
-        text = f"{found['start']} {'right' if say else 'true'}{say}{found['that']} {found['rest']}"
+    match = _FALSE.fullmatch(text)
+    if match is not None:
+        say = match["say"] or ""
+        text = f"{match['start']} {'right' if say else 'true'}{say}{match['that']} {match['rest']}"
         is_turned = True
     opening = _TRUE.match(text)
     start = opening.end() if opening else 0
@@ -172,8 +172,8 @@ def plain_question(question: str) -> tuple[str, bool]:
 
 def _affirmed(clause: str, *, is_asked: bool) -> str | None:
     """Return a clause without the negation of its verb; None where it has none or its scope is open."""
-    found = list(_WORD.finditer(clause))
-    words = [one[0].translate(STRAIGHT).casefold() for one in found]
+    matches = list(_WORD.finditer(clause))
+    words = [match[0].translate(STRAIGHT).casefold() for match in matches]
     places = [i for i, word in enumerate(words) if word in {"not", "no"} or word in _CONTRACTED]
     if len(places) != 1 or not _SCOPES.isdisjoint(words):
         return None
@@ -184,7 +184,7 @@ def _affirmed(clause: str, *, is_asked: bool) -> str | None:
     is_short = words[at] in _CONTRACTED
     if at < (1 if is_short else 2) or after in _AFTER or (is_short and verbs):
         return None
-    start, end = found[at].span()
+    start, end = matches[at].span()
     if is_short:
         return clause[:start] + _CONTRACTED[words[at]] + clause[end:]
     instead = ""
@@ -193,7 +193,7 @@ def _affirmed(clause: str, *, is_asked: bool) -> str | None:
         if not is_there and after != "longer":
             return None
         instead = " still" if after == "longer" else " any"
-        end = found[at + 1].end() if after == "longer" else end
+        end = matches[at + 1].end() if after == "longer" else end
     # After a longer subject it may be of a noun: "Does it hold goods not yet paid?"
     longest = 3 if words[1] in _DETERMINERS else 1
     is_of_verb = verbs == [at - 1] or (is_asked and verbs == [0] and at - 1 <= longest)

@@ -92,14 +92,14 @@ class TunedScorer:
     def score(self, requests: Sequence[RenderedRequest]) -> list[list[ScoredDecision]]:
         """Score every decision of every request, in the order given."""
         self._check_open()
-        heads = [self.heads_of(one) for one in requests]
+        heads = [self.heads_of(request) for request in requests]
         asked = [self.asked_below(*pair) for pair in zip(requests, heads, strict=True)]
         needed = [one for one in asked if one is not None]
         below = iter(self.scorer.score(needed) if needed else ())
         vectors = self._embed_contexts(requests, heads)
         return [
-            self.answer(request, found, () if one is None else next(below), vectors)
-            for request, found, one in zip(requests, heads, asked, strict=True)
+            self.answer(request, head, () if one is None else next(below), vectors)
+            for request, head, one in zip(requests, heads, asked, strict=True)
         ]
 
     def heads_of(self, request: RenderedRequest) -> list[Head | None]:

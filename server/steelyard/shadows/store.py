@@ -38,7 +38,7 @@ def newest_untaken(
     connection: Connection, shadow: Row[Any], *, since: float, limit: int
 ) -> list[str]:
     """Return ids of a family's stored answers that no shadow took up, the newest first."""
-    found = connection.execute(
+    rows = connection.execute(
         select(decisions.c.id)
         .outerjoin(shadow_answers, shadow_answers.c.decision_id == decisions.c.id)
         .where(
@@ -50,7 +50,7 @@ def newest_untaken(
         .order_by(decisions.c.created_at.desc())
         .limit(limit)
     )
-    return list(found.scalars())
+    return list(rows.scalars())
 
 
 def take(
@@ -82,11 +82,11 @@ def take(
 
 def put_results(connection: Connection, results: Mapping[str, bytes]) -> None:
     """Keep what a shadow answered, by the id of the answer."""
-    for decision_id, found in results.items():
+    for decision_id, result in results.items():
         connection.execute(
             update(shadow_answers)
             .where(shadow_answers.c.decision_id == decision_id)
-            .values(results=found)
+            .values(results=result)
         )
 
 

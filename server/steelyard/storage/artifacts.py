@@ -67,13 +67,13 @@ class ArtifactStore:
             raise ValueError(
                 f"{folder.name} has no {MANIFEST} of a model; train it again."
             ) from error
-        for name, wanted in files.items():
+        for name, file in files.items():
             if not (folder / name).is_file():
                 raise ValueError(f"The model lacks its file {name}; train it again.")
             with self._store.draft() as draft:
                 shutil.copyfile(folder / name, draft)
                 found, _ = self._store.adopt(draft, _SUFFIX)
-            if found != wanted:
+            if found != file:
                 raise ValueError(
                     f"The model's file {name} is not the one its {MANIFEST} names; train it again."
                 )
@@ -99,7 +99,7 @@ class ArtifactStore:
                     self._fill(folder, sent, files)
             except EngineUnavailableError:
                 with contextlib.suppress(DataDamagedError):  # noted where there is any
-                    self._store.check(*(f"{wanted}{_SUFFIX}" for wanted in files.values()))
+                    self._store.check(*(f"{file}{_SUFFIX}" for file in files.values()))
                 raise
         return folder
 
@@ -144,8 +144,8 @@ class ArtifactStore:
         self._cache.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=f"{folder.name}{_PARTIAL}", dir=self._cache))
         try:
-            for name, wanted in files.items():
-                self._bring(f"{wanted}{_SUFFIX}", partial / name, name)
+            for name, file in files.items():
+                self._bring(f"{file}{_SUFFIX}", partial / name, name)
             (partial / MANIFEST).write_bytes(sent)
             if not _is_whole(partial, sent, files):
                 raise _unusable("a file of it was altered in the store", "files_altered")

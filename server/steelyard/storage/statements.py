@@ -78,7 +78,7 @@ class _Compiled:
         given = {bind.key for bind in compiled.binds.values() if bind.required}
         given.update(columns)
         #: The values that the statement itself has, and how each place is filled, in order.
-        self._own = {name: one for name, one in compiled.params.items() if name not in given}
+        self._own = {name: param for name, param in compiled.params.items() if name not in given}
         processors: Mapping[str, Any] = compiled._bind_processors
         self._places: list[tuple[str, Callable[[Any], Any] | None]] = [
             (name, processors.get(name)) for name in compiled.positiontup or ()

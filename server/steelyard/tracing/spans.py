@@ -52,7 +52,7 @@ class Spans:
         origins: Sequence[SpanContext | None],
     ) -> Iterator[Span]:
         """Open the span of a block; see ``steelyard.tracing.span``."""
-        known = [one for one in origins if one is not None]
+        known = [origin for origin in origins if origin is not None]
         around = trace.set_span_in_context(trace.NonRecordingSpan(known[0])) if known else None
         with self._tracer.start_as_current_span(
             name,
@@ -72,8 +72,8 @@ class Spans:
 
     def origin(self) -> SpanContext | None:
         """Return the span that this is called in; ``None`` outside of any."""
-        found = trace.get_current_span().get_span_context()
-        return found if found.is_valid else None
+        span_context = trace.get_current_span().get_span_context()
+        return span_context if span_context.is_valid else None
 
     def outgoing_headers(self) -> dict[str, str]:
         """Return the headers that carry the trace on."""

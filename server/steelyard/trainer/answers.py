@@ -67,7 +67,10 @@ class AnsweredScorer:
 
     def score(self, requests: Sequence[RenderedRequest]) -> list[list[ScoredDecision]]:
         """Return what it said of every decision of every request, in the order given."""
-        return [[self._find(one.context, asked) for asked in one.decisions] for one in requests]
+        return [
+            [self._find(request.context, decision) for decision in request.decisions]
+            for request in requests
+        ]
 
     def close(self) -> None:
         """Do nothing: there is no engine."""

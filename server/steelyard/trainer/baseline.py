@@ -70,9 +70,9 @@ class TextBaseline:
             shares = np.full((len(members), n_outcomes), 1 / n_outcomes)
             if fitted is not None:
                 shares = _predict(fitted, [rows[i].context for i in members])
-            for i, one in zip(members, shares, strict=True):
+            for i, share in zip(members, shares, strict=True):
                 asked = np.empty(n_outcomes)
-                asked[canonical_order(rows[i].decision)] = one
+                asked[canonical_order(rows[i].decision)] = share
                 found[i] = asked
         return [one for one in found if one is not None]
 

@@ -40,8 +40,8 @@ _BOOSTER: dict[str, Any] = {
 def blend(logs: Sequence[Doubles], weights: Sequence[float]) -> Doubles:
     """Return the log probabilities of a blend, of shape (n, n_outcomes)."""
     total: Doubles = np.zeros_like(logs[0])
-    for weight, one in zip(weights, logs, strict=True):
-        total += weight * np.maximum(one, LEAST_LOG)
+    for weight, log in zip(weights, logs, strict=True):
+        total += weight * np.maximum(log, LEAST_LOG)
     return log_softmax(total)
 
 
@@ -51,7 +51,7 @@ def fit_weights(logs: Sequence[Doubles], targets: Floats, rewards: Floats | None
     ``logs`` has every candidate's log probabilities of shape (n, n_outcomes), of rows that it was
     not fitted on. Where there are rewards, the blend is fitted to them by least squares.
     """
-    stacked = np.stack([np.maximum(one, LEAST_LOG) for one in logs])
+    stacked = np.stack([np.maximum(log, LEAST_LOG) for log in logs])
     equal = np.full(len(logs), 1 / len(logs))
     if rewards is not None:
         stacked = stacked - stacked.mean(axis=2, keepdims=True)

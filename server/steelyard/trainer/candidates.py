@@ -267,21 +267,21 @@ def list_candidates(data: DecisionData, parent: Head | None, seed: int) -> Seque
 
     A parent's head that needs what the data has not is left out.
     """
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     has_vectors = data.vectors is not None
     if has_vectors:
-        found.append(embedding_candidate(data))
+        candidates.append(embedding_candidate(data))
         if len(data.contexts) >= LEAST_LANDMARK_ROWS:
-            found.append(landmark_candidate(data, seed))
+            candidates.append(landmark_candidate(data, seed))
     if data.ngrams.shape[1]:
-        found.append(ngram_candidate(data))
+        candidates.append(ngram_candidate(data))
     if data.is_scored.any():
-        found.append(base_candidate(data))
+        candidates.append(base_candidate(data))
         if data.markers is not None and data.rewards is None:
-            found.append(marker_candidate(data))
+            candidates.append(marker_candidate(data))
     if parent is not None and _can_ask(parent, data):
-        found.append(parent_candidate(data, parent))
-    return found
+        candidates.append(parent_candidate(data, parent))
+    return candidates
 
 
 def _can_ask(parent: Head, data: DecisionData) -> bool:

@@ -266,7 +266,11 @@ class _Judge:
             return []
         rows = self._rows(members)
         weights = self._weights(members, rows)
-        kept = [one for one, weight in zip(members, weights, strict=True) if weight > _LEAST_WEIGHT]
+        kept = [
+            member
+            for member, weight in zip(members, weights, strict=True)
+            if weight > _LEAST_WEIGHT
+        ]
         if len(kept) < 2:
             return []
         weights = self._weights(kept, rows)
@@ -285,7 +289,7 @@ class _Judge:
         """
         data, rows = self._data, option.rows
         # Features by the blend as it will serve: its few weights remember no row.
-        blended = blend([one.logs[rows] for one in option.members], option.weights)
+        blended = blend([member.logs[rows] for member in option.members], option.weights)
         features = features_of(data, option.members, blended, rows)
         folds = self._folds[rows]
         targets, rewards = data.targets[rows], self._rewards(rows)
@@ -315,12 +319,12 @@ class _Judge:
 
     def _rows(self, members: Sequence[Crossed]) -> Indices:
         chosen = self._judged
-        if any(one.candidate.needs_base for one in members):
+        if any(member.candidate.needs_base for member in members):
             chosen = chosen & self._data.is_scored
         return np.flatnonzero(chosen)
 
     def _weights(self, members: Sequence[Crossed], rows: Indices) -> list[float]:
-        logs = [one.logs[rows] for one in members]
+        logs = [member.logs[rows] for member in members]
         return fit_weights(logs, self._data.targets[rows], self._rewards(rows))
 
     def _rewards(self, rows: Indices) -> Floats | None:
@@ -344,8 +348,8 @@ def features_of(
     data: DecisionData, members: Sequence[Crossed], blended: Doubles, rows: Indices
 ) -> Any:
     """Return what a booster reads of rows: see ``steelyard.scoring.head_specs.pair_features``."""
-    reads_base = any(one.candidate.name in {"base", "markers"} for one in members)
+    reads_base = any(member.candidate.name in {"base", "markers"} for member in members)
     base = data.base[rows] if reads_base and data.base is not None else None
     lengths = np.array([len(data.contexts[i]) for i in rows], np.float64)
-    logs = [one.logs[rows] for one in members]
+    logs = [member.logs[rows] for member in members]
     return pair_features(logs, blended, base, log_prior(data), lengths)

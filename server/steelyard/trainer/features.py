@@ -80,7 +80,7 @@ def compute_features(
     base: dict[int, ScoredDecision] = {}
     for places in _parts(chosen, _ROWS_A_PART):
         members = [rows[i] for i in places]
-        named: list[Any] = [[one.context, _words(one)] for one in members]
+        named: list[Any] = [[member.context, _words(member)] for member in members]
         found = _kept(folder, "rows", [*identity, *named], partial(_score, scorer, members))
         base.update((i, _scored(found, at)) for at, i in enumerate(places))
         n_done += sum(map(reading_cost, members))
@@ -137,18 +137,18 @@ def _embed(
 
 
 def _score(scorer: Scorer, rows: Sequence[TuningRow]) -> dict[str, NDArray[Any]]:
-    requests = [RenderedRequest(one.context, (one.decision,)) for one in rows]
-    found: dict[str, NDArray[Any]] = {}
+    requests = [RenderedRequest(row.context, (row.decision,)) for row in rows]
+    arrays: dict[str, NDArray[Any]] = {}
     for at, [scored] in enumerate(scorer.score(requests)):
-        found[f"{at}.logits"] = np.asarray(scored.logits, np.float32)
+        arrays[f"{at}.logits"] = np.asarray(scored.logits, np.float32)
         few = len(scored.logits) <= MOST_MARKERS
         markers = scored.marker_vectors if few else scored.marker_vectors[:, :0]
-        found[f"{at}.markers"] = np.ascontiguousarray(markers, np.float32)
-    return found
+        arrays[f"{at}.markers"] = np.ascontiguousarray(markers, np.float32)
+    return arrays
 
 
-def _scored(found: dict[str, NDArray[Any]], at: int) -> ScoredDecision:
-    return ScoredDecision(found[f"{at}.logits"], found[f"{at}.markers"])
+def _scored(arrays: dict[str, NDArray[Any]], at: int) -> ScoredDecision:
+    return ScoredDecision(arrays[f"{at}.logits"], arrays[f"{at}.markers"])
 
 
 def _kept(

@@ -75,7 +75,7 @@ class FitReport(Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         """Return Markdown: a table of the decisions, and one of the candidates of each."""
-        return "\n\n".join(_markdown(one) for one in self.decisions)
+        return "\n\n".join(_markdown(decision) for decision in self.decisions)
 
 
 def fit_heads(
@@ -298,7 +298,7 @@ def _markdown(report: DecisionReport) -> str:
         "| candidate | cross-validated log loss (nats), 95 % interval | n |",
         "| --- | --- | --- |",
     ]
-    lines += [_line(one, one.name) for one in report.candidates]
+    lines += [_line(candidate, candidate.name) for candidate in report.candidates]
     lines.append(_line(report.calibrated, f"{report.chosen}, calibrated"))
     if report.baseline is not None and report.baseline_rival is not None:
         lines.append(_line(report.baseline, "text baseline, one fold"))
@@ -306,5 +306,5 @@ def _markdown(report: DecisionReport) -> str:
     return "\n".join(lines)
 
 
-def _line(one: CandidateReport, name: str) -> str:
-    return f"| {name} | {one.loss:.4f} ({one.low:.4f} to {one.high:.4f}) | {one.n:,} |"
+def _line(candidate_report: CandidateReport, name: str) -> str:
+    return f"| {name} | {candidate_report.loss:.4f} ({candidate_report.low:.4f} to {candidate_report.high:.4f}) | {candidate_report.n:,} |"

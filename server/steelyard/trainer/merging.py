@@ -133,7 +133,9 @@ def _is_whole(row: TuningRow, files: BaseFiles) -> bool:
     item = make_item(row.context, [plain_example(row)], tokenizer, reading=files.reading)
     if item is None or len(item.context) < len(tokenizer.encode(row.context)):
         return False
-    alone = [text for one in item.request.decisions for text in one.alone if text is not None]
+    alone = [
+        text for decision in item.request.decisions for text in decision.alone if text is not None
+    ]
     return max(map(len, alone), default=0) <= ROW_LENGTHS[0] - 2
 
 

@@ -389,7 +389,7 @@ class _Program:
 
         figures = CardFigures(
             heldout=_heldout(records["adapted"]),
-            groups={group: measured(one) for group, one in records.items()},
+            groups={group: measured(record) for group, record in records.items()},
             baseline=measured(baseline),
         )
         return verdict, figures
@@ -402,7 +402,7 @@ class _Program:
             task = self._task
             baseline = fit_baseline(rows.training, method=task.method, seed=task.seed)
             asked = [_as_tuning_row(one) for one in rows.evaluation]
-            done = [one.tolist() for one in baseline.probabilities(asked)]
+            done = [probability.tolist() for probability in baseline.probabilities(asked)]
             write_struct(path, done)
         return [np.array(one) for one in done]
 

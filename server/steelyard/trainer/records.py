@@ -84,7 +84,9 @@ class RememberingScorer:
         missing = []
         for request in requests:
             decisions = [
-                one for one in request.decisions if (request.context, one) not in self._scored
+                decision
+                for decision in request.decisions
+                if (request.context, decision) not in self._scored
             ]
             if decisions:
                 missing.append(RenderedRequest(request.context, tuple(decisions)))
@@ -152,9 +154,9 @@ def score_held_out(
 
 def write_table(path: Path, table: pa.Table) -> None:
     """Write a Parquet file, whole or not at all; it is on the disk on return."""
-    held = io.BytesIO()
-    pq.write_table(table, held, compression="zstd", row_group_size=_ROW_GROUP)
-    write_atomically(path, held.getvalue())
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, compression="zstd", row_group_size=_ROW_GROUP)
+    write_atomically(path, buffer.getvalue())
     flush(path.parent)
 
 
@@ -170,7 +172,9 @@ def replace_probabilities(
     """Return a group's rows with other probabilities in their place, in the same order."""
     chosen = _group(table, group)
     place = chosen.schema.get_field_index("probabilities")
-    column = pa.array([one.tolist() for one in probabilities], chosen.schema.field(place).type)
+    column = pa.array(
+        [probability.tolist() for probability in probabilities], chosen.schema.field(place).type
+    )
     return chosen.set_column(place, chosen.schema.field(place), column)
 
 

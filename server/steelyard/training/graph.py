@@ -242,8 +242,8 @@ class GraphBuilder:
     def any_equal(self, listens: Sequence[str], channels: str) -> str:
         """Return where a token listens to a channel."""
         found = ""
-        for one in listens:
-            heard = self.op("Equal", [one, channels])
+        for listen in listens:
+            heard = self.op("Equal", [listen, channels])
             found = self.op("Or", [found, heard]) if found else heard
         return found
 

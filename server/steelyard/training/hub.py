@@ -147,14 +147,14 @@ def _read(source: str, folder: Path) -> tuple[HubManifest, nn.Module]:
     names = list(AutoTokenizer.from_pretrained(encoder).model_input_names)
     inputs = [name for name in ("input_ids", "attention_mask", "token_type_ids") if name in names]
     architecture = (config.architectures or ["nothing"])[0]
-    asked: dict[str, Any] = {
+    values: dict[str, Any] = {
         "source": source, "inputs": inputs, "pad_id": 0, "sha256": {},
         "max_tokens": _max_tokens(encoder, config),
     }  # fmt: skip
     if (folder / "modules.json").exists() and not architecture.endswith("SequenceClassification"):
         model = AutoModel.from_pretrained(encoder, attn_implementation="eager").float().eval()
         module: nn.Module = _Pooled(model, inputs, _pooling_of(source, folder))
-        manifest = HubManifest(kind="similarity", **asked)
+        manifest = HubManifest(kind="similarity", **values)
     elif architecture.endswith("ForSequenceClassification"):
         model = (
             AutoModelForSequenceClassification.from_pretrained(encoder, attn_implementation="eager")
@@ -166,9 +166,11 @@ def _read(source: str, folder: Path) -> tuple[HubManifest, nn.Module]:
         entails = next((n for name, n in labels.items() if name.startswith("entail")), None)
         against = next((n for name, n in labels.items() if name.startswith("contradict")), None)
         if config.num_labels == 1:
-            manifest = HubManifest(kind="relevance", **asked)
+            manifest = HubManifest(kind="relevance", **values)
         elif entails is not None:
-            manifest = HubManifest(kind="entailment", entails=entails, contradicts=against, **asked)
+            manifest = HubManifest(
+                kind="entailment", entails=entails, contradicts=against, **values
+            )
         else:
             raise HubExportError(
                 f"{source} answers with its own labels alone ({', '.join(labels)[:120]}); choose one "
@@ -179,7 +181,7 @@ def _read(source: str, folder: Path) -> tuple[HubManifest, nn.Module]:
             f"{source} is a {architecture}, which is not exported here; choose a sentence-transformer, "
             "a CrossEncoder with one score, or a classifier with a label 'entailment'."
         )
-    n_parameters = sum(one.numel() for one in module.parameters())
+    n_parameters = sum(parameter.numel() for parameter in module.parameters())
     if n_parameters > MAX_PARAMETERS:
         raise HubExportError(
             f"{source} has {n_parameters / 1e6:,.0f} million parameters, and at most "

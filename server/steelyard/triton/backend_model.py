@@ -62,14 +62,19 @@ class TritonPythonModel:
     def _answer(self, request: Any) -> Any:
         triton = self._triton
         try:
-            wanted = list(request.requested_output_names())
+            requested_output_names = list(request.requested_output_names())
             inputs = {
                 name: triton.get_input_tensor_by_name(request, name).as_numpy()
                 for name in self._inputs
             }
             is_large = sum(array.nbytes for array in inputs.values()) > LARGE
-            values = self._session.run(wanted, inputs, self._tidy if is_large else None)
+            values = self._session.run(
+                requested_output_names, inputs, self._tidy if is_large else None
+            )
         except Exception as error:  # noqa: BLE001  whatever it is, the caller is told
             return triton.InferenceResponse(error=triton.TritonError(f"The pass failed: {error}"))
-        outputs = [triton.Tensor(name, value) for name, value in zip(wanted, values, strict=True)]
+        outputs = [
+            triton.Tensor(name, value)
+            for name, value in zip(requested_output_names, values, strict=True)
+        ]
         return triton.InferenceResponse(output_tensors=outputs)

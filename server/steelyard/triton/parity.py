@@ -83,7 +83,7 @@ def check_server(
 
 def is_good(comparisons: Sequence[ModelComparison]) -> bool:
     """Return whether at least one model was compared, and each of them is equal."""
-    verdicts = {one.verdict for one in comparisons}
+    verdicts = {comparison.verdict for comparison in comparisons}
     return "equal" in verdicts and not verdicts & {"different", "failed"}
 
 
@@ -102,12 +102,12 @@ def compare_engines(
     n_decisions, difference, vector_difference = 0, 0.0, 0.0
     for together in fixed_requests():
         prepared = [decide.prepare(payload) for payload in together]
-        for one, other in zip(
+        for answer, other in zip(
             _answers(decide, ours, prepared), _answers(decide, theirs, prepared), strict=True
         ):
             n_decisions += 1
-            difference = _largest(difference, one[0], other[0])
-            vector_difference = _largest(vector_difference, one[1], other[1])
+            difference = _largest(difference, answer[0], other[0])
+            vector_difference = _largest(vector_difference, answer[1], other[1])
     short = [decide.prepare(next(iter(fixed_requests()))[0]).rendered]
     return ModelComparison(
         source.name,

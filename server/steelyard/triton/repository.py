@@ -130,7 +130,7 @@ def is_current(folder: Path, source: ModelSource, options: ExportOptions) -> boo
     return (
         record is not None
         and record.source == _source_sha256(source, options)
-        and all(_sha256(place / name) == wanted for name, wanted in record.files.items())
+        and all(_sha256(place / name) == file for name, file in record.files.items())
     )
 
 

@@ -33,5 +33,7 @@ def headers(secrets_: list[str], message_id: str, timestamp: int, body: bytes) -
     return {
         "webhook-id": message_id,
         "webhook-timestamp": str(timestamp),
-        "webhook-signature": " ".join(sign(one, message_id, timestamp, body) for one in secrets_),
+        "webhook-signature": " ".join(
+            sign(secret, message_id, timestamp, body) for secret in secrets_
+        ),
     }

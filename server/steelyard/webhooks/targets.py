@@ -70,7 +70,7 @@ def read_target(url: str, allowed: Collection[str]) -> Target:
 
 def check_addresses(host: str, addresses: Sequence[str], allowed: Collection[str]) -> None:
     """Refuse a host unless every address that it resolves to is public, or the operator lists it."""
-    if host not in allowed and not all(is_public_address(one) for one in addresses):
+    if host not in allowed and not all(is_public_address(address) for address in addresses):
         raise _private(host)
 
 

@@ -51,9 +51,9 @@ def open_payload(
 
 def read_payload(payload: object, shape: type[Shape]) -> Shape:
     """Return a request as its struct, where the struct says all there is to check."""
-    found = Violations()
-    fields = open_payload(payload, shape, found)
-    found.raise_if_any()
+    violations = Violations()
+    fields = open_payload(payload, shape, violations)
+    violations.raise_if_any()
     return convert(fields, shape)
 
 
@@ -118,7 +118,7 @@ def read_texts(texts: list[str], annotated: Any, found: Violations, path: Path) 
     return None
 
 
-def _walk_text(text: str, expected: inspect.Type, path: Path, found: Violations) -> None:
+def _walk_text(text: str, expected: inspect.Type, path: Path, violations: Violations) -> None:
     """Note what is wrong with a text that stands for a value."""
     expected = _unwrap(expected)
     if isinstance(expected, inspect.UnionType):
@@ -130,9 +130,9 @@ def _walk_text(text: str, expected: inspect.Type, path: Path, found: Violations)
         with suppress(ValueError):
             value = read(text)
     if isinstance(value, str) and not isinstance(expected, inspect.StrType | inspect.LiteralType):
-        found.add(path, f"is {show(text)}; give {_join(_wanted(expected))}.", "wrong_type")
+        violations.add(path, f"is {show(text)}; give {_join(_wanted(expected))}.", "wrong_type")
     else:
-        _walk(value, expected, path, found)
+        _walk(value, expected, path, violations)
 
 
 @cache
@@ -140,31 +140,31 @@ def _describe(annotated: Any) -> inspect.Type:
     return inspect.type_info(annotated)
 
 
-def _walk(value: object, expected: inspect.Type, path: Path, found: Violations) -> None:
+def _walk(value: object, expected: inspect.Type, path: Path, violations: Violations) -> None:
     expected = _unwrap(expected)
     if isinstance(expected, inspect.UnionType):
         fitting = [kind for kind in map(_unwrap, expected.types) if _accepts(kind, value)]
         if not fitting:
-            _wrong(value, expected, path, found)
+            _wrong(value, expected, path, violations)
         elif value is not None:
-            _walk(value, fitting[0], path, found)
+            _walk(value, fitting[0], path, violations)
     elif not _accepts(expected, value):
-        _wrong(value, expected, path, found)
+        _wrong(value, expected, path, violations)
     elif isinstance(expected, inspect.StructType):
-        _walk_struct(value, expected, path, found)  # type: ignore[arg-type]
+        _walk_struct(value, expected, path, violations)  # type: ignore[arg-type]
     elif isinstance(expected, inspect.DictType):
-        _walk_dict(value, expected, path, found)  # type: ignore[arg-type]
+        _walk_dict(value, expected, path, violations)  # type: ignore[arg-type]
     elif isinstance(expected, inspect.ListType):
-        _walk_list(value, expected, path, found)  # type: ignore[arg-type]
+        _walk_list(value, expected, path, violations)  # type: ignore[arg-type]
     elif isinstance(expected, inspect.StrType):
-        _check_length(value, expected, path, found)  # type: ignore[arg-type]
+        _check_length(value, expected, path, violations)  # type: ignore[arg-type]
         if expected.pattern and re.search(expected.pattern, str(value)) is None:
-            found.add(path, f"does not match {expected.pattern}; correct it.", "wrong_form")
+            violations.add(path, f"does not match {expected.pattern}; correct it.", "wrong_form")
     elif isinstance(expected, inspect.IntType | inspect.FloatType):
-        _check_bounds(value, expected, path, found)  # type: ignore[arg-type]
+        _check_bounds(value, expected, path, violations)  # type: ignore[arg-type]
     elif isinstance(expected, inspect.LiteralType) and value not in expected.values:
         allowed = _join([show(choice) for choice in sorted(expected.values, key=str)])
-        found.add(path, f"is {show(value)}; use {allowed}.", "not_allowed")
+        violations.add(path, f"is {show(value)}; use {allowed}.", "not_allowed")
 
 
 def _unwrap(expected: inspect.Type) -> inspect.Type:
@@ -196,23 +196,25 @@ def _accepts(expected: inspect.Type, value: object) -> bool:
 
 
 def _walk_struct(
-    value: dict[Any, Any], expected: inspect.StructType, path: Path, found: Violations
+    value: dict[Any, Any], expected: inspect.StructType, path: Path, violations: Violations
 ) -> None:
     fields = {field.encode_name: field for field in expected.fields}
     for name, field in fields.items():
         if name in value:
-            _walk(value[name], field.type, (*path, name), found)
+            _walk(value[name], field.type, (*path, name), violations)
         elif field.required:
-            found.add((*path, name), "is missing; add it.", "missing")
+            violations.add((*path, name), "is missing; add it.", "missing")
     refused: dict[str, str] = getattr(expected.cls, "refused_fields", {})
     for name in value:
         if name in fields or not isinstance(name, str):
             continue
         if name in refused:
-            found.add((*path, name), f"is not taken here. {refused[name]}; remove it.", "refused")
+            violations.add(
+                (*path, name), f"is not taken here. {refused[name]}; remove it.", "refused"
+            )
         else:
-            hint = "" if found.is_full else _suggest(name, list(fields))
-            found.add((*path, name), f"is not a field here; {hint}remove it.", "unknown_field")
+            hint = "" if violations.is_full else _suggest(name, list(fields))
+            violations.add((*path, name), f"is not a field here; {hint}remove it.", "unknown_field")
 
 
 def _suggest(name: str, known: list[str]) -> str:
@@ -223,10 +225,10 @@ def _suggest(name: str, known: list[str]) -> str:
 
 
 def _walk_dict(
-    value: dict[Any, Any], expected: inspect.DictType, path: Path, found: Violations
+    value: dict[Any, Any], expected: inspect.DictType, path: Path, violations: Violations
 ) -> None:
     # Here and in arrays, entries past the bound are not looked at: they have to go anyway.
-    _check_length(value, expected, path, found)
+    _check_length(value, expected, path, violations)
     key_type, value_type = _unwrap(expected.key_type), expected.value_type
     for key, item in itertools.islice(value.items(), expected.max_length):
         if not isinstance(key, str):
@@ -234,28 +236,31 @@ def _walk_dict(
         if isinstance(key_type, inspect.StrType) and key_type.max_length is not None:
             bound = key_type.max_length
             if len(key) > bound:
-                found.add(
+                violations.add(
                     (*path, key),
                     f"is a key of {len(key)} characters; use at most {bound}.",
                     "too_long",
                 )
                 continue
-        _walk(item, value_type, (*path, key), found)
+        _walk(item, value_type, (*path, key), violations)
 
 
 def _walk_list(
-    value: list[Any] | tuple[Any, ...], expected: inspect.ListType, path: Path, found: Violations
+    value: list[Any] | tuple[Any, ...],
+    expected: inspect.ListType,
+    path: Path,
+    violations: Violations,
 ) -> None:
-    _check_length(value, expected, path, found)
+    _check_length(value, expected, path, violations)
     for index, item in enumerate(value[: expected.max_length]):
-        _walk(item, expected.item_type, (*path, index), found)
+        _walk(item, expected.item_type, (*path, index), violations)
 
 
 def _check_length(
     value: str | dict[Any, Any] | list[Any] | tuple[Any, ...],
     expected: inspect.StrType | inspect.DictType | inspect.ListType,
     path: Path,
-    found: Violations,
+    violations: Violations,
 ) -> None:
     low, high = expected.min_length or 0, expected.max_length
     if low <= len(value) and (high is None or len(value) <= high):
@@ -265,11 +270,11 @@ def _check_length(
     if low and high is not None:
         allowed = f"{low} to {high}"
     has = "is empty" if len(value) == 0 else f"has {len(value)} {units[len(value) != 1]}"
-    found.add(path, f"{has}; give {allowed}.", "too_long" if len(value) > low else "too_short")
+    violations.add(path, f"{has}; give {allowed}.", "too_long" if len(value) > low else "too_short")
 
 
 def _check_bounds(
-    value: float, expected: inspect.IntType | inspect.FloatType, path: Path, found: Violations
+    value: float, expected: inspect.IntType | inspect.FloatType, path: Path, violations: Violations
 ) -> None:
     allowed = None
     # Written so that NaN, which compares with nothing, is refused.
@@ -282,15 +287,15 @@ def _check_bounds(
     elif expected.lt is not None and not value < expected.lt:
         allowed = f"give less than {_number(expected.lt)}"
     if allowed is not None:
-        found.add(path, f"is {show(value)}; {allowed}.", "out_of_range")
+        violations.add(path, f"is {show(value)}; {allowed}.", "out_of_range")
 
 
 def _number(bound: float) -> str:
     return str(bound) if isinstance(bound, int) else f"{bound:g}"
 
 
-def _wrong(value: object, expected: inspect.Type, path: Path, found: Violations) -> None:
-    found.add(path, f"is {_noun(value)}; give {_join(_wanted(expected))}.", "wrong_type")
+def _wrong(value: object, expected: inspect.Type, path: Path, violations: Violations) -> None:
+    violations.add(path, f"is {_noun(value)}; give {_join(_wanted(expected))}.", "wrong_type")
 
 
 def _wanted(expected: inspect.Type) -> list[str]:

@@ -121,13 +121,13 @@ class StripeProvider:
             )
         except stripe.CardError:
             return Begun(notice=_own_notice(ask, "failed"))
-        said: dict[str, NoticeKind] = {
+        notice_kinds: dict[str, NoticeKind] = {
             "succeeded": "paid",
             "requires_action": "failed",  # nobody is there to act
             "requires_payment_method": "failed",
             "canceled": "failed",
         }
-        kind = said.get(payment.status)
+        kind = notice_kinds.get(payment.status)
         notice = None
         if kind is not None:
             notice = Notice(

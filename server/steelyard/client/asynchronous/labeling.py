@@ -38,8 +38,8 @@ class AsyncLabeling(AsyncJobResource[LabelingJob]):
         offset = 0
         while True:
             page = await self.send(calls.source_rows_page(source_id, offset=offset, limit=200))
-            for one in page.data:
-                yield one
+            for item in page.data:
+                yield item
             offset += len(page.data)
             if not page.data or not page.has_more:
                 return
@@ -57,8 +57,8 @@ class AsyncLabeling(AsyncJobResource[LabelingJob]):
         offset = 0
         while True:
             page = await self.send(calls.results_page(job_id, offset=offset, limit=200))
-            for one in page.data:
-                yield one
+            for item in page.data:
+                yield item
             offset += len(page.data)
             if not page.data or not page.has_more:
                 return

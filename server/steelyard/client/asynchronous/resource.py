@@ -70,8 +70,8 @@ class AsyncResource:
         cursor: str | None = None
         while True:
             page = await self.send(page_after(cursor))
-            for one in page.data:
-                yield one
+            for item in page.data:
+                yield item
             cursor = page.next_cursor if page.data and page.has_more else None
             if cursor is None:
                 return
@@ -82,14 +82,14 @@ class AsyncResource:
         limit: int | None,
     ) -> RecordList:
         """Return records of pages, each built of an offset and a size, up to a limit."""
-        found = RecordList()
-        while limit is None or len(found) < limit:
-            size = MAX_RECORDS if limit is None else min(limit - len(found), MAX_RECORDS)
-            page = await self.send(page_from(len(found), size))
-            found.extend(page.data)
+        records = RecordList()
+        while limit is None or len(records) < limit:
+            size = MAX_RECORDS if limit is None else min(limit - len(records), MAX_RECORDS)
+            page = await self.send(page_from(len(records), size))
+            records.extend(page.data)
             if not page.data or not page.has_more:
                 break
-        return found
+        return records
 
 
 class AsyncJobResource(AsyncResource, Generic[Job_]):

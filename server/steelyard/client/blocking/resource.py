@@ -83,14 +83,14 @@ class Resource:
         limit: int | None,
     ) -> RecordList:
         """Return records of pages, each built of an offset and a size, up to a limit."""
-        found = RecordList()
-        while limit is None or len(found) < limit:
-            size = MAX_RECORDS if limit is None else min(limit - len(found), MAX_RECORDS)
-            page = self.send(page_from(len(found), size))
-            found.extend(page.data)
+        records = RecordList()
+        while limit is None or len(records) < limit:
+            size = MAX_RECORDS if limit is None else min(limit - len(records), MAX_RECORDS)
+            page = self.send(page_from(len(records), size))
+            records.extend(page.data)
             if not page.data or not page.has_more:
                 break
-        return found
+        return records
 
 
 class JobResource(Resource, Generic[Job_]):

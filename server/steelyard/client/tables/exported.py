@@ -43,18 +43,18 @@ def begins_as_exported(data: bytes) -> bool:
 
 def read_exported(table: Table) -> Exported:
     """Return the rows of an export; one that was changed into none is refused."""
-    found = Exported({side: [] for side in SIDES}, list(table.refused))
+    exported = Exported({side: [] for side in SIDES}, list(table.refused))
     for line, cells in table.rows:
         record = dict(zip(table.columns, cells, strict=True))
         try:
             side, row = _row(record)
         except (ValueError, TypeError, LookupError) as error:
             reason = f"It is not as it was exported ({error}); export the dataset again."
-            found.refused.append(Refused(line, reason, cells))
+            exported.refused.append(Refused(line, reason, cells))
             continue
         sent = json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-        found.sides[side].append(sent)
-    return found
+        exported.sides[side].append(sent)
+    return exported
 
 
 def _row(record: dict[str, Any]) -> tuple[Side, dict[str, Any]]:

@@ -163,7 +163,9 @@ def convert(table: Table, mapping: Mapping) -> Converted:
     splits, files = _splits(table, mapping)
     sides, made.notes[:] = _sides(splits)
     held_out = _held_out(table, mapping, at, sides) if sides is not None else frozenset()
-    decisions = {one["id"]: one for label in mapping.labels for one in label.decisions()}
+    decisions = {
+        decision["id"]: decision for label in mapping.labels for decision in label.decisions()
+    }
     seen: set[int] = set()
     n_empty = n_duplicates = n_leaks = 0
     row_sides: list[Side] = []

@@ -191,7 +191,7 @@ def _may_have(group: _Group, wanted: Wanted) -> bool:
         if group.first_at > at if wanted.newest_first else group.last_at < at:
             return False
     return wanted.ids is None or any(
-        group.least_id <= one <= group.greatest_id for one in wanted.ids
+        group.least_id <= id_ <= group.greatest_id for id_ in wanted.ids
     )
 
 

@@ -58,12 +58,12 @@ def ids_between(
     connection: Connection, account_id: str, first_at: float, last_at: float
 ) -> set[str]:
     """Return the ids of the answers of a span that are in the state."""
-    found = select(_COLUMNS.id).where(
+    query = select(_COLUMNS.id).where(
         _COLUMNS.account_id == account_id,
         _COLUMNS.created_at >= first_at,
         _COLUMNS.created_at <= last_at,
     )
-    return set(connection.scalars(found))
+    return set(connection.scalars(query))
 
 
 def next_rows(

@@ -33,10 +33,10 @@ def dominated_action(subject: Subject) -> str | None:
     policy = subject.decision.policy
     if policy is None:
         return None
-    found = find_dominated(policy.costs)
-    if found is None:
+    dominated = find_dominated(policy.costs)
+    if dominated is None:
         return None
-    worse, better = (show(policy.actions[place]) for place in found)
+    worse, better = (show(policy.actions[place]) for place in dominated)
     return (
         f"The action {worse} costs at least as much as {better} for every outcome, so it is never "
         "chosen. Correct its costs, or remove it."

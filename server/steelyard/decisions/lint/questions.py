@@ -45,15 +45,15 @@ def negation(subject: Subject) -> str | None:
     negations in one sentence.
     """
     for sentence in subject.question.asked:
-        found = find_negations(sentence)
-        if found and is_double(found, sentence):
+        negations = find_negations(sentence)
+        if negations and is_double(negations, sentence):
             return (
-                f"The question negates twice ({show(found[0])} and another). Ask for what is so, "
+                f"The question negates twice ({show(negations[0])} and another). Ask for what is so, "
                 "with no negation, and swap the outcomes."
             )
-        if found:
+        if negations:
             return (
-                f"The question negates ({show(found[0])}), so that its answers are easily turned "
+                f"The question negates ({show(negations[0])}), so that its answers are easily turned "
                 "round. Ask for what is so, and swap the outcomes."
             )
     return None
@@ -72,12 +72,12 @@ def compound_question(subject: Subject) -> str | None:
             "decision of its own."
         )
     for sentence in asked:
-        found = find_join(
+        join = find_join(
             sentence, is_yes_no=subject.is_yes_no, is_ordinal=subject.kind == "ordinal"
         )
-        if found:
+        if join:
             return (
-                f"The question joins two questions ({show(found)}), and one answer cannot say which "
+                f"The question joins two questions ({show(join)}), and one answer cannot say which "
                 "it is for. Make each a decision of its own."
             )
     return None
@@ -92,10 +92,10 @@ def arithmetic_question(subject: Subject) -> str | None:
     is_ordinal = subject.kind == "ordinal"
     answers = subject.descriptions if is_ordinal else subject.names
     for sentence in subject.question.asked:
-        found = find_arithmetic(sentence, answers)
-        if found:
+        arithmetic = find_arithmetic(sentence, answers)
+        if arithmetic:
             return (
-                f"The question asks for arithmetic ({show(found)}), which a model guesses. Compute "
+                f"The question asks for arithmetic ({show(arithmetic)}), which a model guesses. Compute "
                 "it in code, and decide there or put the result in the context."
             )
     return None
@@ -108,18 +108,18 @@ def leading_question(subject: Subject) -> str | None:
     calibration.
     """
     for sentence in subject.question.sentences:
-        found = _find_leading(sentence)
-        if found:
+        leading = _find_leading(sentence)
+        if leading:
             return (
-                f"The question suggests its answer ({show(found)}). Ask without an opinion, so that "
+                f"The question suggests its answer ({show(leading)}). Ask without an opinion, so that "
                 "only the context decides."
             )
     for name, description in zip(subject.names, subject.descriptions, strict=True):
         for sentence in read_sentences(description):
-            found = _find_leading(sentence)
+            leading = _find_leading(sentence)
             match = _LEADING_DESCRIPTION.search(sentence.text)
-            if found or match:
-                shown = found or (match.group() if match else "")
+            if leading or match:
+                shown = leading or (match.group() if match else "")
                 return (
                     f"The description of {show(name)} argues for it ({show(shown)}). Say only "
                     "which cases it covers."

@@ -57,10 +57,10 @@ def references_ids(subject: Subject) -> str | None:
     """
     raw = subject.question.raw
     text = straighten(raw)
-    found = _find_other_question(text)
-    if found:
+    other_question = _find_other_question(text)
+    if other_question:
         return (
-            f"The question points to another one ({show(found)}), which is not shown with it. Say "
+            f"The question points to another one ({show(other_question)}), which is not shown with it. Say "
             "here what it needs, or put it in the context."
         )
     tokens = frozenset(_TOKEN.findall(raw))

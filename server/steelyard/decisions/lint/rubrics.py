@@ -44,9 +44,9 @@ def unordered_levels(subject: Subject) -> str | None:
     if len(counts) == len(names) and counts != sorted(counts) and not _is_monotone(counts):
         return "The numbers in the rubric are not in order. List its lines from low to high."
     for texts, what in ((subject.descriptions, "rubric"), (_worded_names(subject), "levels")):
-        found = _find_disorder(subject, texts)
-        if found:
-            first, second = (show(texts[place]) for place in found)
+        disorder = _find_disorder(subject, texts)
+        if disorder:
+            first, second = (show(texts[place]) for place in disorder)
             return (
                 f"The {what} read out of order: {first} comes before {second}. List the levels, and "
                 "their rubric, from low to high."

@@ -99,8 +99,14 @@ class Questionnaire:
         return ValidRequest(
             context=self.context,
             decisions=tuple(
-                Decision(str(index), KIND_OF_TYPE[one.type], one.text, one.outcomes, index=index)
-                for index, one in enumerate(self.questions)
+                Decision(
+                    str(index),
+                    KIND_OF_TYPE[question.type],
+                    question.text,
+                    question.outcomes,
+                    index=index,
+                )
+                for index, question in enumerate(self.questions)
             ),
             model=self.model,
             context_path=(*BODY, "input"),
@@ -122,15 +128,15 @@ def read_decisions(payload: bytes | bytearray | Mapping[str, Any]) -> Questionna
     >>> read_decisions(body).questions[0].outcomes.names
     ('yes', 'no')
     """
-    found = Violations()
-    value = open_payload(payload, DecisionsRequest, found)
+    violations = Violations()
+    value = open_payload(payload, DecisionsRequest, violations)
     model = value.get("model")
     if isinstance(model, str) and model and not model.strip():
-        found.add((*BODY, "model"), "is blank; name a model.", "blank")
+        violations.add((*BODY, "model"), "is blank; name a model.", "blank")
     images: list[Path] = []
-    context = _read_input(value.get("input"), found, images)
-    questions = _read_questions(value.get("questions"), found, images)
-    found.raise_if_any()
+    context = _read_input(value.get("input"), violations, images)
+    questions = _read_questions(value.get("questions"), violations, images)
+    violations.raise_if_any()
     if images:
         refusals = [
             Violation(
@@ -185,7 +191,7 @@ def _error_type(error: SteelyardError) -> str:
     return named.get(error.status, "invalid_request_error")
 
 
-def _read_input(value: Any, found: Violations, images: list[Path]) -> str:
+def _read_input(value: Any, violations: Violations, images: list[Path]) -> str:
     path = (*BODY, "input")
     if isinstance(value, str):
         return value
@@ -195,7 +201,7 @@ def _read_input(value: Any, found: Violations, images: list[Path]) -> str:
     for index, message in enumerate(value):
         if isinstance(message, dict):
             content = _read_content(
-                message.get("content"), (*path, index, "content"), found, images
+                message.get("content"), (*path, index, "content"), violations, images
             )
             messages.append((str(message.get("role")), content))
     if all(role == "user" for role, _ in messages):
@@ -204,7 +210,7 @@ def _read_input(value: Any, found: Violations, images: list[Path]) -> str:
     return _MESSAGE_BREAK.join(f"{role}: {content}" for role, content in messages)
 
 
-def _read_content(value: Any, path: Path, found: Violations, images: list[Path]) -> str:
+def _read_content(value: Any, path: Path, violations: Violations, images: list[Path]) -> str:
     if isinstance(value, str):
         return value
     if not isinstance(value, list | tuple):
@@ -212,46 +218,48 @@ def _read_content(value: Any, path: Path, found: Violations, images: list[Path])
     texts: list[str] = []
     for index, part in enumerate(value):
         inner = (*path, index)
-        if not isinstance(part, dict) or inner in found.touched:
+        if not isinstance(part, dict) or inner in violations.touched:
             continue
         if part["type"] == "input_image":
             images.append(inner)
             continue
         field = "data" if part["type"] == "input_json" else "text"
         if part.get(field) is None:
-            found.add((*inner, field), f"is missing; a part {part['type']} needs it.", "missing")
+            violations.add(
+                (*inner, field), f"is missing; a part {part['type']} needs it.", "missing"
+            )
         else:
             texts.append(render_value(part[field]))
     return _PART_BREAK.join(texts)
 
 
-def _read_questions(value: Any, found: Violations, images: list[Path]) -> list[Question]:
+def _read_questions(value: Any, violations: Violations, images: list[Path]) -> list[Question]:
     if not isinstance(value, list | tuple):
         return []
     questions = []
     for index, fields in enumerate(value[:MAX_QUESTIONS]):
         path = (*BODY, "questions", index)
         if isinstance(fields, dict):
-            question = _read_question(fields, path, found, images)
+            question = _read_question(fields, path, violations, images)
             if question is not None:
                 questions.append(question)
     return questions
 
 
 def _read_question(
-    fields: Mapping[str, Any], path: Path, found: Violations, images: list[Path]
+    fields: Mapping[str, Any], path: Path, violations: Violations, images: list[Path]
 ) -> Question | None:
     n_images = len(images)
-    text = _read_content(fields.get("instructions"), (*path, "instructions"), found, images)
+    text = _read_content(fields.get("instructions"), (*path, "instructions"), violations, images)
     is_blank = not text.strip() and len(images) == n_images
     # One that is there and wrong is noted already.
-    if is_blank and (*path, "instructions") not in found.touched:
-        found.add((*path, "instructions"), "is blank; ask something.", "blank")
-    if (*path, "type") in found.paths:
+    if is_blank and (*path, "instructions") not in violations.touched:
+        violations.add((*path, "instructions"), "is blank; ask something.", "blank")
+    if (*path, "type") in violations.paths:
         return None
     type_: QuestionType = fields["type"]
-    values, outcomes = _read_outcomes(type_, fields, path, found)
-    if path in found.touched:
+    values, outcomes = _read_outcomes(type_, fields, path, violations)
+    if path in violations.touched:
         return None
     return Question(fields.get("name"), type_, text, values, outcomes)
 
@@ -262,35 +270,39 @@ _NAME_OF_LIST = {"choices": "value", "levels": "label"}
 
 
 def _read_outcomes(
-    type_: QuestionType, fields: Mapping[str, Any], path: Path, found: Violations
+    type_: QuestionType, fields: Mapping[str, Any], path: Path, violations: Violations
 ) -> tuple[tuple[str | bool, ...], Outcomes]:
     own = _LIST_OF_TYPE.get(type_)
     for other in _LIST_OF_TYPE.values():
         if other != own and fields.get(other) is not None:
-            found.add((*path, other), f"is given for a {type_} question; remove it.", "refused")
+            violations.add(
+                (*path, other), f"is given for a {type_} question; remove it.", "refused"
+            )
     if own is None:
         return BINARY_NAMES, Outcomes(BINARY_NAMES, (None, None))
     entries = fields.get(own)
     if entries is None:
-        found.add((*path, own), f"is missing; a {type_} question needs them.", "missing")
-    if entries is None or (*path, own) in found.touched:
+        violations.add((*path, own), f"is missing; a {type_} question needs them.", "missing")
+    if entries is None or (*path, own) in violations.touched:
         return (), _NO_OUTCOMES
     key = _NAME_OF_LIST[own]
     values = tuple(entry[key] for entry in entries)
-    _check_values(values, key, (*path, own), found)
-    if (*path, own) in found.touched:
+    _check_values(values, key, (*path, own), violations)
+    if (*path, own) in violations.touched:
         return (), _NO_OUTCOMES
     return values, Outcomes(_names(values), tuple(entry.get("description") for entry in entries))
 
 
-def _check_values(values: Sequence[str | bool], key: str, path: Path, found: Violations) -> None:
+def _check_values(
+    values: Sequence[str | bool], key: str, path: Path, violations: Violations
+) -> None:
     places: dict[tuple[type, str | bool], int] = {}
     for index, value in enumerate(values):
         place = places.setdefault((type(value), value), index)
         if isinstance(value, str) and not value.strip():
-            found.add((*path, index, key), "is blank; give it a text.", "blank")
+            violations.add((*path, index, key), "is blank; give it a text.", "blank")
         elif place != index:
-            found.add(
+            violations.add(
                 (*path, index, key),
                 f"repeats {show(value)} of place {place}; give each once.",
                 "duplicate",

@@ -110,12 +110,18 @@ class Questionnaire:
 
     def decide_request(self, model: str | None) -> ValidRequest:
         """Return the decide request that a model must answer: the questions that are not settled."""
-        asked = [question for question in self.questions if not question.is_settled]
+        questions = [question for question in self.questions if not question.is_settled]
         return ValidRequest(
             context=self.state,
             decisions=tuple(
-                Decision(one.name, KIND_OF_TYPE[one.type], one.text, one.outcomes, index=index)
-                for index, one in enumerate(asked)
+                Decision(
+                    question.name,
+                    KIND_OF_TYPE[question.type],
+                    question.text,
+                    question.outcomes,
+                    index=index,
+                )
+                for index, question in enumerate(questions)
             ),
             model=model,
             context_path=(*BODY, "state"),
@@ -139,13 +145,13 @@ def read_systemone(payload: bytes | bytearray | Mapping[str, Any]) -> Questionna
     >>> read_systemone(body).questions[0].outcomes.names
     ('0', '1', '2')
     """
-    found = Violations()
-    value = open_payload(payload, SystemOneRequest, found)
+    violations = Violations()
+    value = open_payload(payload, SystemOneRequest, violations)
     model = value.get("model")
     if isinstance(model, str) and model and not model.strip():
-        found.add((*BODY, "model"), "is blank; name a model.", "blank")
-    questions = _read_questions(value.get("questions"), found)
-    found.raise_if_any()
+        violations.add((*BODY, "model"), "is blank; name a model.", "blank")
+    questions = _read_questions(value.get("questions"), violations)
+    violations.raise_if_any()
     if value.get("assets"):
         refusal = Violation(
             (*BODY, "assets"),
@@ -204,27 +210,27 @@ def _error_type(error: SteelyardError) -> str:
     return "authentication_error" if error.status in (401, 403) else error.code
 
 
-def _read_questions(value: Any, found: Violations) -> list[Question]:
+def _read_questions(value: Any, violations: Violations) -> list[Question]:
     if not isinstance(value, dict):
         return []
     questions: list[Question] = []
     for name, fields in list(value.items())[:MAX_DECISIONS]:
         path = (*BODY, "questions", name)
         # A question whose name is too long was not looked into.
-        if not isinstance(name, str) or path in found.paths:
+        if not isinstance(name, str) or path in violations.paths:
             continue
         if not name.strip():
-            found.add(path, "is a blank name; name the question.", "blank")
-        if not isinstance(fields, dict) or (*path, "type") in found.paths:
+            violations.add(path, "is a blank name; name the question.", "blank")
+        if not isinstance(fields, dict) or (*path, "type") in violations.paths:
             continue
-        question = _read_question(name, fields, path, found)
+        question = _read_question(name, fields, path, violations)
         if question is not None:
             questions.append(question)
     return questions
 
 
 def _read_question(
-    name: str, fields: Mapping[str, Any], path: Path, found: Violations
+    name: str, fields: Mapping[str, Any], path: Path, violations: Violations
 ) -> Question | None:
     type_: QuestionType = fields["type"]
     criteria_path = (*path, "criteria")
@@ -233,49 +239,49 @@ def _read_question(
         isinstance(instructions, str) and not instructions.strip()
     )
     outcomes = None
-    if criteria_path not in found.paths:
-        outcomes = _read_criteria(type_, fields.get("criteria"), criteria_path, found)
+    if criteria_path not in violations.paths:
+        outcomes = _read_criteria(type_, fields.get("criteria"), criteria_path, violations)
     if (
         type_ == "noul"
         and is_default
         and outcomes is not None
         and all(description is None for description in outcomes.descriptions)
     ):
-        found.add(
+        violations.add(
             (*path, "instructions"),
             "is missing; ask something, or describe a criterion.",
             "missing",
         )
-    if outcomes is None or path in found.touched:
+    if outcomes is None or path in violations.touched:
         return None
     text = DEFAULT_QUESTIONS[type_] if is_default else instructions
     return Question(name, type_, text, is_default, outcomes)
 
 
 def _read_criteria(
-    type_: QuestionType, criteria: Any, path: Path, found: Violations
+    type_: QuestionType, criteria: Any, path: Path, violations: Violations
 ) -> Outcomes | None:
     if criteria is None and type_ == "noul":
         return Outcomes(BINARY_NAMES, (None, None))
     wanted = _CRITERIA_NOUNS[type_]
     if criteria is None:
-        found.add(path, f"is missing; give {wanted}.", "missing")
+        violations.add(path, f"is missing; give {wanted}.", "missing")
         return None
     if isinstance(criteria, dict) is (type_ == "score"):
         noun = "an object" if isinstance(criteria, dict) else "an array"
-        found.add(path, f"is {noun}; give {wanted}.", "wrong_type")
+        violations.add(path, f"is {noun}; give {wanted}.", "wrong_type")
         return None
     if type_ == "noul":
-        return _read_noul(criteria, path, found)
+        return _read_noul(criteria, path, violations)
     if not 1 <= len(criteria) <= MAX_OUTCOMES:
         noun = "levels" if type_ == "score" else "labels"
-        found.add(
+        violations.add(
             path,
             f"has {len(criteria)} {noun}; give 1 to {MAX_OUTCOMES}.",
             "too_long" if criteria else "too_short",
         )
         return None
-    return _read_levels(criteria) if type_ == "score" else _read_labels(criteria, path, found)
+    return _read_levels(criteria) if type_ == "score" else _read_labels(criteria, path, violations)
 
 
 def _read_levels(criteria: Sequence[Any]) -> Outcomes:
@@ -283,17 +289,17 @@ def _read_levels(criteria: Sequence[Any]) -> Outcomes:
     return Outcomes(names, tuple("" if text is None else text for text in criteria))
 
 
-def _read_labels(criteria: Mapping[Any, Any], path: Path, found: Violations) -> Outcomes:
+def _read_labels(criteria: Mapping[Any, Any], path: Path, violations: Violations) -> Outcomes:
     for name in criteria:
         if isinstance(name, str) and not name.strip():
-            found.add((*path, name), "is a blank label; give it a name.", "blank")
+            violations.add((*path, name), "is a blank label; give it a name.", "blank")
     return Outcomes(tuple(criteria), tuple(criteria.values()))
 
 
-def _read_noul(criteria: Mapping[str, Any], path: Path, found: Violations) -> Outcomes | None:
+def _read_noul(criteria: Mapping[str, Any], path: Path, violations: Violations) -> Outcomes | None:
     unknown = [name for name in criteria if name not in _NOUL_CRITERIA and isinstance(name, str)]
     for name in unknown:
-        found.add(
+        violations.add(
             (*path, name),
             'is no criterion of a noul question; describe "true" and "false" alone.',
             "not_allowed",

@@ -229,7 +229,7 @@ def measure_changes(
     alike: dict[bytes, list[str]] = {}
     for name in names:
         alike.setdefault(pairing.after.counted[name].tobytes(), []).append(name)
-    found: dict[str, Change] = {}
+    changes: dict[str, Change] = {}
     for held in alike.values():
         counted = pairing.after.counted[held[0]]
         n = int(counted.sum())
@@ -253,8 +253,9 @@ def measure_changes(
         )
         for index, name in enumerate(held):
             ends = (lows[index], highs[index])
-            found[name] = _change(float(old[:, index].mean()), float(new[:, index].mean()), ends, n)
-    return {name: found[name] for name in names if name in found}
+            means = (float(old[:, index].mean()), float(new[:, index].mean()))
+            changes[name] = _change(*means, ends, n)
+    return {name: changes[name] for name in names if name in changes}
 
 
 def count_flips(before: RecordMeasures, after: RecordMeasures) -> Flips:

@@ -21,15 +21,15 @@ def dominated(candidates: Sequence[Candidate]) -> list[bool]:
     Latency is compared where both have one. One without a price is compared with none. Equal ones
     do not dominate each other.
     """
-    return [any(_dominates(other, one) for other in candidates) for one in candidates]
+    return [any(_dominates(other, candidate) for other in candidates) for candidate in candidates]
 
 
-def _dominates(one: Candidate, other: Candidate) -> bool:
-    if one.price is None or other.price is None:
+def _dominates(candidate: Candidate, other: Candidate) -> bool:
+    if candidate.price is None or other.price is None:
         return False
-    pairs = [(one.loss, other.loss), (one.price, other.price)]
-    if one.latency is not None and other.latency is not None:
-        pairs.append((one.latency, other.latency))
+    pairs = [(candidate.loss, other.loss), (candidate.price, other.price)]
+    if candidate.latency is not None and other.latency is not None:
+        pairs.append((candidate.latency, other.latency))
     return all(ours <= theirs for ours, theirs in pairs) and any(
         ours < theirs for ours, theirs in pairs
     )

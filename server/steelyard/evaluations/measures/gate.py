@@ -231,15 +231,15 @@ def _pair_all(before: Records, after: Records, whose: str) -> Pairing:
     return pairing
 
 
-def _unseen_mistake(before: Records, after: Records, held: Pairing) -> float:
+def _unseen_mistake(before: Records, after: Records, pairing: Pairing) -> float:
     """Return how much one more changed context would add to the mean change.
 
     Otherwise: the right outcome changes places with another, which is drawn from the mean of the
     two models' probabilities. A gain is not counted on: 0 at least.
     """
-    name = compared_measure(held.after)
-    counted = np.flatnonzero(held.after.counted[name])
-    left, right = held.before_rows[counted], held.after_rows[counted]
+    name = compared_measure(pairing.after)
+    counted = np.flatnonzero(pairing.after.counted[name])
+    left, right = pairing.before_rows[counted], pairing.after_rows[counted]
     sizes = after.sizes[right]
     total = 0.0
     for size in np.unique(sizes):
@@ -263,7 +263,7 @@ def _unseen_mistake(before: Records, after: Records, held: Pairing) -> float:
         otherwise /= otherwise.sum(axis=1, keepdims=True)
         swapped = (worth[rows, best, None] - worth) * (harm - harm[rows, best, None])
         total += float((worth * harm).sum() + (otherwise * swapped).sum())
-    n_contexts = len(np.unique(held.context_codes[counted]))
+    n_contexts = len(np.unique(pairing.context_codes[counted]))
     return max(0.0, total / len(counted) / n_contexts)
 
 
@@ -439,11 +439,11 @@ def _slice_reasons(slices: JudgedSlices) -> dict[str, str]:
     return found
 
 
-def _describe_slice(one: GateSlice) -> str:
-    where = f"decision {one.decision_id!r}"
-    if isinstance(one.outcome, str):
-        where = f"{where} where {one.outcome!r} is right"
-    return f"{where}, {_describe(one)}"
+def _describe_slice(gate_slice: GateSlice) -> str:
+    where = f"decision {gate_slice.decision_id!r}"
+    if isinstance(gate_slice.outcome, str):
+        where = f"{where} where {gate_slice.outcome!r} is right"
+    return f"{where}, {_describe(gate_slice)}"
 
 
 def _is_better_reward(groups: dict[str, GateGroup], found: dict[str, str]) -> bool:

@@ -154,15 +154,17 @@ def _decision_of(after: Records) -> Callable[[int, int], _Key]:
     return lambda _, row: (after.decision_ids[row], None)
 
 
-def _outcome_of(after: Records, kept: Pairing) -> Callable[[int, int], _Key]:
+def _outcome_of(after: Records, pairing: Pairing) -> Callable[[int, int], _Key]:
     """Key a pair by its decision and its right outcome, the first on a tie."""
-    truth = kept.after.truth
+    truth = pairing.after.truth
     return lambda pair, row: (after.decision_ids[row], after.outcomes_of(row)[int(truth[pair])])
 
 
-def _slices(kept: Pairing, keyed: Callable[[int, int], _Key]) -> Iterator[tuple[_Key, IndexArray]]:
+def _slices(
+    pairing: Pairing, keyed: Callable[[int, int], _Key]
+) -> Iterator[tuple[_Key, IndexArray]]:
     held: dict[_Key, list[int]] = {}
-    for pair, row in enumerate(kept.after_rows.tolist()):
+    for pair, row in enumerate(pairing.after_rows.tolist()):
         held.setdefault(keyed(pair, row), []).append(pair)
     for key in sorted(held, key=lambda key: (key[0], key[1] or "")):
         yield key, np.array(held[key], dtype=np.intp)
@@ -186,13 +188,13 @@ def _chance(harm: float, error: float, freedom: int) -> float:
     return float(stdtr(freedom, -harm / error))
 
 
-def _sign_chance(held: Pairing) -> float:
+def _sign_chance(pairing: Pairing) -> float:
     """Return the sign test's chance of as many contexts broken among those broken or fixed."""
     from scipy.special import bdtrc  # noqa: PLC0415
 
-    right = held.after.right
-    hits = held.after.values[right] - held.before.values[right]
-    net = sum_by_context(hits[:, None], held.context_codes)[:, 0]
+    right = pairing.after.right
+    hits = pairing.after.values[right] - pairing.before.values[right]
+    net = sum_by_context(hits[:, None], pairing.context_codes)[:, 0]
     broken, fixed = int((net < 0).sum()), int((net > 0).sum())
     return float(bdtrc(broken - 1, broken + fixed, 0.5)) if broken else 1.0
 

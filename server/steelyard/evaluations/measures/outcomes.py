@@ -81,8 +81,8 @@ def outcome_table(records: Records, measures: RecordMeasures, rows: IndexArray) 
 def outcome_names(records: Records, rows: IndexArray) -> tuple[str, ...]:
     """Return the outcomes of some records: those of the commonest list, then others by name."""
     codes = Counter(records.outcome_codes[rows].tolist())
-    held = Counter({records.outcome_lists[code]: n for code, n in codes.items()})
-    lists = sorted(held, key=lambda names: (-held[names], names))
+    counts = Counter({records.outcome_lists[code]: n for code, n in codes.items()})
+    lists = sorted(counts, key=lambda names: (-counts[names], names))
     rest = sorted({name for names in lists[1:] for name in names} - set(lists[0]))
     return (*lists[0], *rest)
 
@@ -220,9 +220,9 @@ def _bessel(n: int) -> float:
     return n / (n - 1) if n > 1 else 1.0
 
 
-def _share_below(held: FloatArray, values: FloatArray) -> FloatArray:
+def _share_below(reference: FloatArray, values: FloatArray) -> FloatArray:
     """Return for each value the share of the held ones below it, ties counted half."""
-    ordered = np.sort(held)
+    ordered = np.sort(reference)
     left, right = np.searchsorted(ordered, values), np.searchsorted(ordered, values, side="right")
     return np.asarray((left + right) / (2 * ordered.size), dtype=np.float64)
 

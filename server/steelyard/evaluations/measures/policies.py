@@ -124,9 +124,9 @@ def policy_report(
         When costs are given and the records have rewards.
     """
     if abstain_below is not None and not 0 <= abstain_below <= 1:
-        found = Violations()
-        found.add((*BODY, "abstain_below"), "must be from 0 to 1.", "out_of_range")
-        found.raise_if_any()
+        violations = Violations()
+        violations.add((*BODY, "abstain_below"), "must be from 0 to 1.", "out_of_range")
+        violations.raise_if_any()
     rows = rows_of_decision(records, decision_id)
     kept = (measure_records(records) if measures is None else measures).take(rows)
     did = (kept.p_top >= (abstain_below or 0.0)).astype(np.float64)
@@ -290,35 +290,35 @@ def _commonest(names: list[str], chosen: IndexArray) -> tuple[list[str], IndexAr
 
 
 def _check_costs(action_costs: Costs, lists: list[tuple[str, ...]], path: Path) -> None:
-    found = Violations()
+    violations = Violations()
     if not action_costs:
-        found.add(path, "has no action; give one or more.", "too_short")
+        violations.add(path, "has no action; give one or more.", "too_short")
     elif len(action_costs) > MAX_ACTIONS:
-        found.add(
+        violations.add(
             path, f"has {len(action_costs)} actions; give 1 to {MAX_ACTIONS}.", "out_of_range"
         )
-        found.raise_if_any()
+        violations.raise_if_any()
     names = {name: None for outcomes in lists for name in outcomes}
     for action, row in action_costs.items():
         if not action.strip():
-            found.add((*path, action), "is a blank action; give it a name.", "blank")
+            violations.add((*path, action), "is a blank action; give it a name.", "blank")
         elif action == ABSTAIN:
-            found.add((*path, action), "is reserved; use abstain_below instead.", "reserved")
+            violations.add((*path, action), "is reserved; use abstain_below instead.", "reserved")
         for name in names:
             if name not in row:
-                found.add(
+                violations.add(
                     (*path, action, name), "is missing; give a cost for every outcome.", "missing"
                 )
             elif isinstance(row[name], bool) or not abs(row[name]) <= MAX_COST:
-                found.add(
+                violations.add(
                     (*path, action, name),
                     f"must be a number from -{MAX_COST:g} to {MAX_COST:g}; scale the costs down.",
                     "out_of_range",
                 )
         for name in row.keys() - names:
-            found.add(
+            violations.add(
                 (*path, action, name),
                 "is not one of the decision's outcomes; remove or rename it.",
                 "unknown_outcome",
             )
-    found.raise_if_any()
+    violations.raise_if_any()

@@ -462,13 +462,13 @@ class RoutedEngine:
             _log.log(level, "%s", told)
 
 
-def _distance(found: Tensors, expected: Tensors) -> float:
+def _distance(tensors: Tensors, expected: Tensors) -> float:
     """Return how far probabilities are apart at most; infinite where shapes are."""
     apart = 0.0
     for name in _PROBE_OUTPUTS:
-        if found[name].shape != expected[name].shape:
+        if tensors[name].shape != expected[name].shape:
             return float("inf")
-    for one, other in zip(found["logits"], expected["logits"], strict=True):
+    for one, other in zip(tensors["logits"], expected["logits"], strict=True):
         apart = max(apart, float(np.abs(softmax(one) - softmax(other)).max()))
     return apart
 
@@ -481,5 +481,5 @@ def probe_inputs() -> Tensors:
     layout = lay_out(TokenizedRequest([CLS, SEP, SEP, CLS], [decision]))
     rows = fill_rows([tokens_of(layout)])
     start = np.int32(rows.starts[0])
-    asked = PassDecision("ordinal", layout.markers[0] + start, None, 0)
-    return pass_inputs(rows, [asked], [layout.context_channel])
+    pass_decision = PassDecision("ordinal", layout.markers[0] + start, None, 0)
+    return pass_inputs(rows, [pass_decision], [layout.context_channel])

@@ -84,8 +84,8 @@ def place(
 ) -> dict[str, tuple[int, int]]:
     """Return where tensors lie one after another, aligned: start and bytes of each."""
     places = {}
-    for name, one in sizes.items():
-        n_bytes = one if isinstance(one, int) else one.nbytes
+    for name, size in sizes.items():
+        n_bytes = size if isinstance(size, int) else size.nbytes
         start = -(-start // ALIGNMENT) * ALIGNMENT
         places[name] = (start, n_bytes)
         start += n_bytes

@@ -310,10 +310,10 @@ class TritonEngine:
 
     def _unload(self) -> None:
         """Unload the model from the server, unless another process used it since."""
-        found = self._client.get_inference_statistics(
+        model_stats = self._client.get_inference_statistics(
             self._model, VERSION, client_timeout=CHECK_S
         ).model_stats
-        last_ms = max((one.last_inference for one in found), default=0)
+        last_ms = max((model_stat.last_inference for model_stat in model_stats), default=0)
         if last_ms / 1000.0 <= self._used_at + _USED_S:
             self._client.unload_model(self._model, client_timeout=CHECK_S)
 
@@ -408,12 +408,12 @@ class TritonEngine:
         self, result: InferResult, name: str, wanted: _Wanted, region: SharedRegion | None
     ) -> NDArray[np.float32]:
         """Return an output, if it is what a pass of this graph gives."""
-        told = result.get_output(name)
-        if told is None:
+        output = result.get_output(name)
+        if output is None:
             raise self._lie(f"no {name}")
-        if told.datatype != "FP32" or tuple(told.shape) != wanted.shape:
-            raise self._lie(f"{name} as {told.datatype} of shape {list(told.shape)}")
-        shape = tuple(told.shape)
+        if output.datatype != "FP32" or tuple(output.shape) != wanted.shape:
+            raise self._lie(f"{name} as {output.datatype} of shape {list(output.shape)}")
+        shape = tuple(output.shape)
         if wanted.start is not None and region is not None:
             array: Any = region.read(wanted.start, shape)
         else:

@@ -187,7 +187,7 @@ def augment(
     if source not in WHOLE_SOURCES and rng.random() < SURROUND_SHARE:
         context = surround(context, source, mixture, rng)
         # Among unrelated text the labels are right and the teacher is not.
-        examples = [replace(one, kept=0.0) for one in examples if one.kept < 1.0]
+        examples = [replace(example, kept=0.0) for example in examples if example.kept < 1.0]
     if rng.random() < 0.06:
         context = _as_json(context, rng)
     return render_context(context), examples
@@ -214,7 +214,7 @@ def _worded(
 
 def _made(
     context: str,
-    asked: list[Made],
+    drawn: list[Made],
     source: str,
     mixture: Mixture,
     rng: np.random.Generator,
@@ -228,7 +228,7 @@ def _made(
             RenderedDecision(one.kind, one.question, one.outcomes),
             tuple(float(i == one.right) for i in range(len(one.outcomes))),
         )
-        for one in asked
+        for one in drawn
     ]
 
 
@@ -270,7 +270,10 @@ def _check(draft: _Draft, forms: tuple[str, ...], rng: np.random.Generator) -> _
 def _both_ways(draft: _Draft, rng: np.random.Generator) -> list[WordedDecision]:
     """Ask a yes/no question as it is, its negation, another wording of it, or two of these."""
     plain_one = _example(draft)
-    if any(one is not None for one in draft.descriptions) or draft.names != ["yes", "no"]:
+    if any(description is not None for description in draft.descriptions) or draft.names != [
+        "yes",
+        "no",
+    ]:
         # What "yes" means is said with it, and would have to be turned round too.
         return [plain_one]
     turned = _Draft("binary", negated(draft.question, rng), ["yes", "no"], [None, None], [])
@@ -395,7 +398,7 @@ def _abstain(draft: _Draft, source: str, mixture: Mixture, rng: np.random.Genera
     description = None
     if rng.random() < 0.6:
         # Labels of other sources, of which none fits; the one that is hidden may be among them.
-        sources = [one for one in mixture.labels if one != source and mixture.labels[one]]
+        sources = [label for label in mixture.labels if label != source and mixture.labels[label]]
         labels = mixture.labels[pick(sources, rng)] if sources else []
         some = [labels[i] for i in rng.permutation(len(labels))[: int(rng.integers(1, 5))]]
         some = [one for one in some if one not in draft.names]

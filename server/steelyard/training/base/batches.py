@@ -70,7 +70,11 @@ def make_item(
         if fitting < MIN_CONTEXT:
             return None
         ends = accumulate(map(len, request.sentences))
-        kept = [one for one, end in zip(request.sentences, ends, strict=True) if end <= fitting]
+        kept = [
+            sentence
+            for sentence, end in zip(request.sentences, ends, strict=True)
+            if end <= fitting
+        ]
         request = replace(request, context=tokens[:fitting], sentences=kept)
     return Item(laid(fitting), examples, request)
 

@@ -23,7 +23,7 @@ def behaviours(
     model.eval()
     answers = answer_all(rows, answerer(model, tokenizer, autocast))
     model.train()
-    return {one.name: one.value for one in figures(rows, answers)}
+    return {figure.name: figure.value for figure in figures(rows, answers)}
 
 
 def answerer(
@@ -33,12 +33,12 @@ def answerer(
     device = model.word_embeddings.weight.device
 
     def ask(request: RenderedRequest) -> list[Answer]:
-        sizes = [len(one.outcomes) for one in request.decisions]
+        sizes = [len(decision.outcomes) for decision in request.decisions]
         items = []
-        for one, n in zip(request.decisions, sizes, strict=True):
-            item = make_item(request.context, [WordedDecision(one, (1 / n,) * n)], tokenizer)
+        for decision, n in zip(request.decisions, sizes, strict=True):
+            item = make_item(request.context, [WordedDecision(decision, (1 / n,) * n)], tokenizer)
             if item is None:
-                msg = f"{one.question!r} and its outcomes do not fit beside their context."
+                msg = f"{decision.question!r} and its outcomes do not fit beside their context."
                 raise ValueError(msg)
             items.append(item)
         # Batches are by length, the shortest first: what is sorted by length stays in its order.

@@ -275,7 +275,7 @@ def made_fact(
     ]
     texts = [_sentence(_worded(text, given)) for text in (*said, *around)]
     context = pick(_JOINTS, rng).join(texts[i] for i in rng.permutation(len(texts)))
-    asked = [
+    drawn = [
         Made("binary", _worded(_asked(fact, is_so, rng), given), ("yes", "no"), int(is_so != holds))
         for is_so in (True, False)
     ]
@@ -285,14 +285,14 @@ def made_fact(
         claim = of.claim if rng.random() < 0.5 or of is absent else of.denied
         right = 1 - right if claim == fact.denied else right
         question = _worded(pick(_SAYS, rng).format(c=claim), given)
-        asked.append(Made("binary", question, ("yes", "no"), right))
+        drawn.append(Made("binary", question, ("yes", "no"), right))
     if rng.random() < 0.5:
         order = rng.permutation(2).tolist()
         claims = [_worded((fact.claim, fact.denied)[i], given, capital=False) for i in order]
-        asked.append(
+        drawn.append(
             Made("single", pick(_CHOICES, rng), tuple(claims), order.index(int(not holds)))
         )
-    return context, [asked[i] for i in rng.permutation(len(asked))]
+    return context, [drawn[i] for i in rng.permutation(len(drawn))]
 
 
 def _sentence(text: str) -> str:

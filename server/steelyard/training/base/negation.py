@@ -140,10 +140,10 @@ def split_question(question: str) -> tuple[str, str, str] | None:
     text = question.strip()
     if not text.endswith("?") or "?" in text[:-1] or ":" in text:
         return None
-    found = _PARTS.fullmatch(text[:-1])
-    if found is None:
+    match = _PARTS.fullmatch(text[:-1])
+    if match is None:
         return None
-    verb, subject, rest = found.groups()
+    verb, subject, rest = match.groups()
     return verb.lower(), subject if subject == "I" else subject[:1].lower() + subject[1:], rest
 
 

@@ -121,7 +121,7 @@ def _row_of(
 def _choice_of(row: Row | None) -> dict[str, Any] | None:
     """Return a row's first choice."""
     decisions = row.decisions if row is not None else ()
-    return next((one for one in decisions if one["kind"] == "single"), None)
+    return next((decision for decision in decisions if decision["kind"] == "single"), None)
 
 
 def _words(text: str) -> set[str]:

@@ -151,7 +151,7 @@ def made_record(rng: np.random.Generator) -> tuple[str, list[Made]]:
         sentences.append(_worded(pick(_OTHERS, rng), noun, is_, is_not, rng))
     joint = "\n" if rng.random() < 0.2 else " "
     context = joint.join(sentences[i] for i in rng.permutation(len(sentences)))
-    asked = [
+    drawn = [
         Made("binary", _worded(pick(_ASKED, rng), noun, one, other, rng), ("yes", "no"), right)
         for one, other, right in ((is_, is_not, 0), (is_not, is_, 1))
     ]
@@ -160,14 +160,14 @@ def made_record(rng: np.random.Generator) -> tuple[str, list[Made]]:
         absent, said, unsaid = _drawn(third, rng)
         if absent not in context:
             question = _worded(_ASKED[2], absent, said, unsaid, rng)
-            asked.append(Made("binary", question, ("yes", "no"), 1))
+            drawn.append(Made("binary", question, ("yes", "no"), 1))
     elif draw < 0.5:
         # The same words of what it does speak of, so that they alone mean neither yes nor no.
         question = _worded(_ASKED[2], noun, is_, is_not, rng)
-        asked.append(Made("binary", question, ("yes", "no"), 0))
+        drawn.append(Made("binary", question, ("yes", "no"), 0))
     if rng.random() < 0.5:
-        asked.append(_choice(noun, is_, is_not, rng))
-    return context, [asked[i] for i in rng.permutation(len(asked))]
+        drawn.append(_choice(noun, is_, is_not, rng))
+    return context, [drawn[i] for i in rng.permutation(len(drawn))]
 
 
 def _choice(noun: str, is_: str, is_not: str, rng: np.random.Generator) -> Made:

@@ -172,7 +172,7 @@ def _choices(
 def _around(text: str, place: str, rng: random.Random, others: Sequence[Domain]) -> str:
     """Put sentences of other domains before a text, after it, or around it."""
     sentences: list[str] = []
-    while sum(len(one.split()) for one in sentences) < DISTRACTING_WORDS:
+    while sum(len(sentence.split()) for sentence in sentences) < DISTRACTING_WORDS:
         other = rng.choice(others)
         fact = rng.choice(other.facts)
         sentences.append(rng.choice((*other.fillers, fact.holds, fact.fails)))
@@ -192,7 +192,7 @@ def _domain(name: str, value: dict[str, Any]) -> Domain:
         name,
         value.get("reserved", False),
         tuple(Fact(*parts(text, 6)) for text in value["facts"]),
-        {key: (one[0], one[1], one[2]) for key, one in intents.items()},
+        {key: (intent[0], intent[1], intent[2]) for key, intent in intents.items()},
         tuple(value["fillers"]),
         tuple(value["levels"]),
         tuple((one[0], one[1], one[2]) for one in (parts(text, 3) for text in value["traps"])),
