@@ -200,8 +200,15 @@ def test_only_an_inference_key_has_a_cap(accounts: AccountService, scope):
         accounts.create_key(scope=scope, monthly_cap_nano=5)
 
 
-@pytest.mark.parametrize("options", [{"scope": "all"}, {"name": " "}, {"name": "a\nb"},
-                                     {"scope": "inference", "monthly_cap_nano": -1}])  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"scope": "all"},
+        {"name": " "},
+        {"name": "a\nb"},
+        {"scope": "inference", "monthly_cap_nano": -1},
+    ],
+)
 def test_keys_of_other_forms_are_not_made(accounts: AccountService, options):
     with pytest.raises(errors.InvalidRequestError):
         accounts.create_key(**options)

@@ -54,9 +54,15 @@ def all_alarms(state):
 
 def add_webhook(state, events):
     values = {
-        "id": "wh_1", "account_id": "local", "url": "https://x.org", "description": "",
-        "events": events, "secret": "s", "created_at": 0.0, "updated_at": 0.0,
-    }  # fmt: skip
+        "id": "wh_1",
+        "account_id": "local",
+        "url": "https://x.org",
+        "description": "",
+        "events": events,
+        "secret": "s",
+        "created_at": 0.0,
+        "updated_at": 0.0,
+    }
     state.write_now(lambda connection: webhook_rows.insert_webhook(connection, values))
 
 
@@ -181,11 +187,20 @@ def test_failures_and_contexts_are_watched_too(state, watcher, clock):
     def fail(connection):
         for n in range(60):
             row = OperationRow(
-                id=f"op_{n}", account_id="local", key_id=None, route="POST /v1/decide",
-                idempotency_key=None, model="router", state="pending", instance=None,
-                lease_until=None, accepted_at=START + 2_000 + n, ended_at=None,
-                reserved_nano=0, amount_nano=0,
-            )  # fmt: skip
+                id=f"op_{n}",
+                account_id="local",
+                key_id=None,
+                route="POST /v1/decide",
+                idempotency_key=None,
+                model="router",
+                state="pending",
+                instance=None,
+                lease_until=None,
+                accepted_at=START + 2_000 + n,
+                ended_at=None,
+                reserved_nano=0,
+                amount_nano=0,
+            )
             insert_operation(connection, row)
             end_operation(connection, row.id, state="failed", amount_nano=0, at=START + 2_100)
 
@@ -206,9 +221,12 @@ def test_a_topic_that_moves_is_watched_a_few_contexts_at_a_look(state, clock, mo
 
     references = References(state, None, None)
     watcher = Watcher(
-        state, references, has_accounts=True, distances=Distances(embed, "words"),
+        state,
+        references,
+        has_accounts=True,
+        distances=Distances(embed, "words"),
         now=lambda: clock[0],
-    )  # fmt: skip
+    )
 
     def pass_time(n, topics, seed):
         for part in range(n):
@@ -236,9 +254,12 @@ def test_a_topic_that_moves_is_watched_a_few_contexts_at_a_look(state, clock, mo
 
     # Another base model: its vectors are not those of the bank.
     watcher = Watcher(
-        state, references, has_accounts=True, distances=Distances(embed_words, "others"),
+        state,
+        references,
+        has_accounts=True,
+        distances=Distances(embed_words, "others"),
         now=lambda: clock[0],
-    )  # fmt: skip
+    )
     pass_time(5, [0, 1], 50)
     assert kept(state)["router@1"].contexts.bank.scorer == "others"
 

@@ -252,9 +252,15 @@ async def _read(reader: asyncio.StreamReader) -> tuple[int, float]:
 
 def _tables(results: dict[str, dict[str, Any]]) -> str:
     header = [
-        "server", "measured", "p50 ms", "p95 ms", "times alone", "others refused", "answered/s",
+        "server",
+        "measured",
+        "p50 ms",
+        "p95 ms",
+        "times alone",
+        "others refused",
+        "answered/s",
         "statuses",
-    ]  # fmt: skip
+    ]
     body = []
     for server, rows in results.items():
         for name, row in rows.items():

@@ -186,11 +186,15 @@ def table(found: Sequence[Measured]) -> str:
         ratios = [a / b for a, b in zip(one.cpu, first[one.context].cpu, strict=True)]
         lines.append(
             [
-                one.context, one.engine, str(one.n_passes), f"{np.median(one.cpu):.2f}",
+                one.context,
+                one.engine,
+                str(one.n_passes),
+                f"{np.median(one.cpu):.2f}",
                 f"{np.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})",
-                f"{np.median(one.wall):.2f}", f"{one.largest_difference:.1e}",
+                f"{np.median(one.wall):.2f}",
+                f"{one.largest_difference:.1e}",
             ]
-        )  # fmt: skip
+        )
     return text_table(header, lines)
 
 

@@ -46,8 +46,13 @@ from steelyard.calibration.metrics import decision_hits, decision_log_losses, ec
 
 TASKS = ("banking77", "clinc150")
 METHODS = (
-    "ours", "tfidf + lr", "lr, minilm", "lr, ours", "lightgbm, minilm", "setfit",
-)  # fmt: skip
+    "ours",
+    "tfidf + lr",
+    "lr, minilm",
+    "lr, ours",
+    "lightgbm, minilm",
+    "setfit",
+)
 TRAIN_SUFFIX = ".train.jsonl.gz"
 FEW = 8
 #: Contexts answered one by one to time serving, and resamples of figures that are no mean.
@@ -275,18 +280,42 @@ def time_serving(trained: Trained, contexts: Sequence[str]) -> float:
 
 def table(results: Sequence[Result]) -> str:
     header = [
-        "task", "rows", "method", "n train", "n", "accuracy", "log loss", "more than ours by",
-        "ECE", "AURC", "reading s", "learning s", "learning CPU s", "CPU ms", "note",
-    ]  # fmt: skip
+        "task",
+        "rows",
+        "method",
+        "n train",
+        "n",
+        "accuracy",
+        "log loss",
+        "more than ours by",
+        "ECE",
+        "AURC",
+        "reading s",
+        "learning s",
+        "learning CPU s",
+        "CPU ms",
+        "note",
+    ]
     lines = [
         [
-            one.task, one.rows, one.method, f"{one.n_train:,}", f"{one.n:,}", one.accuracy.text(3),
-            one.log_loss.text(3), "" if one.gain is None else one.gain.text(3),
-            one.ece.text(3), one.aurc.text(4), seconds(one, "reading"), seconds(one, "learning"),
-            seconds(one, "learning cpu"), f"{one.served_ms:.2f}", one.note,
+            one.task,
+            one.rows,
+            one.method,
+            f"{one.n_train:,}",
+            f"{one.n:,}",
+            one.accuracy.text(3),
+            one.log_loss.text(3),
+            "" if one.gain is None else one.gain.text(3),
+            one.ece.text(3),
+            one.aurc.text(4),
+            seconds(one, "reading"),
+            seconds(one, "learning"),
+            seconds(one, "learning cpu"),
+            f"{one.served_ms:.2f}",
+            one.note,
         ]
         for one in results
-    ]  # fmt: skip
+    ]
     return text_table(header, lines)
 
 

@@ -133,11 +133,18 @@ def train_lightgbm(task: Task, embed: Embed, seed: int, rounds: int) -> Trained:
     import lightgbm
 
     model = lightgbm.LGBMClassifier(
-        n_estimators=rounds, num_leaves=15, learning_rate=0.1, min_child_samples=5,
+        n_estimators=rounds,
+        num_leaves=15,
+        learning_rate=0.1,
+        min_child_samples=5,
         # Without a penalty it diverges where there are many outcomes.
-        reg_lambda=1.0, colsample_bytree=0.3, random_state=seed, deterministic=True,
-        force_row_wise=True, verbosity=-1,
-    )  # fmt: skip
+        reg_lambda=1.0,
+        colsample_bytree=0.3,
+        random_state=seed,
+        deterministic=True,
+        force_row_wise=True,
+        verbosity=-1,
+    )
     trained = _train(model, task, embed, Clock())
     trained.note = f"{rounds} rounds"
     return trained
@@ -162,9 +169,15 @@ def train_setfit(task: Task, encoder: Path, seed: int, most_steps: int) -> Train
     clock = Clock()
     with tempfile.TemporaryDirectory() as folder:
         arguments = TrainingArguments(
-            output_dir=folder, batch_size=SETFIT_BATCH, num_iterations=SETFIT_PAIRS, num_epochs=1,
-            max_steps=min(steps, most_steps), seed=seed, report_to="none", save_strategy="no",
-        )  # fmt: skip
+            output_dir=folder,
+            batch_size=SETFIT_BATCH,
+            num_iterations=SETFIT_PAIRS,
+            num_epochs=1,
+            max_steps=min(steps, most_steps),
+            seed=seed,
+            report_to="none",
+            save_strategy="no",
+        )
         data = Dataset.from_dict({"text": task.contexts, "label": task.labels.tolist()})
         trainer = Trainer(model=model, args=arguments, train_dataset=data)
         with clock.measure("learning"):

@@ -362,8 +362,14 @@ def planted(given: argparse.Namespace) -> Iterator[list[str]]:
     for k in (4, 20):
         task = Task(outcomes=k, evidence=2.0 if k == 4 else 3.0)
         for each, broken in (
-            (15, 0.5), (15, 1.0), (30, 0.25), (30, 0.5), (30, 1.0), (100, 0.25), (100, 0.5)
-        ):  # fmt: skip
+            (15, 0.5),
+            (15, 1.0),
+            (30, 0.25),
+            (30, 0.5),
+            (30, 1.0),
+            (100, 0.25),
+            (100, 0.5),
+        ):
             scene = Scene(task, Model(1.0), Model(0.5), n_new=each * k, broken=broken)
             found = verdicts(scene, given, f"planted/{k}/{each}/{broken}")
             falls = [

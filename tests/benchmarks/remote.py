@@ -78,9 +78,12 @@ def measure_all(environment: Environment, options: argparse.Namespace) -> list[M
             address = parse_address(host.url)
             assert address is not None  # a server always has one
             there = TritonEngine(
-                address, source.name, sha256=source.sha256, precision=source.files.precision,
+                address,
+                source.name,
+                sha256=source.sha256,
+                precision=source.files.precision,
                 timeout_s=_PASS_S,
-            )  # fmt: skip
+            )
             there.open(loads=False)
             here: Run = model.scorer._engine.run
             runs = {HERE: here, THERE: there.run, LOGITS: without_vectors(there.run)}
@@ -108,11 +111,15 @@ def table(found: Sequence[Measured]) -> str:
         more = [a - b for a, b in zip(one.wall, first[one.context].wall, strict=True)]
         lines.append(
             [
-                one.context, one.engine, str(one.n_passes), f"{np.median(one.wall):.2f}",
+                one.context,
+                one.engine,
+                str(one.n_passes),
+                f"{np.median(one.wall):.2f}",
                 f"{np.median(more):+.2f} ({min(more):+.2f} to {max(more):+.2f})",
-                f"{np.median(one.cpu):.2f}", f"{one.largest_difference:.1e}",
+                f"{np.median(one.cpu):.2f}",
+                f"{one.largest_difference:.1e}",
             ]
-        )  # fmt: skip
+        )
     header = ["context", "where", "passes", "wall ms", "more than in process", "CPU ms here"]
     return text_table([*header, "logits differ by"], lines)
 

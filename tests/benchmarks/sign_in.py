@@ -37,8 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     print("\n".join(describe_machine()))
     with tempfile.TemporaryDirectory() as folder, open_console(Path(folder)) as console:
-        addresses = {kind: [f"{kind[:2]}{n:03}@example.org" for n in range(_ADDRESSES)]
-                     for kind in KINDS}  # fmt: skip
+        addresses = {
+            kind: [f"{kind[:2]}{n:03}@example.org" for n in range(_ADDRESSES)] for kind in KINDS
+        }
         for email in addresses["known"]:
             console.account(f"account of {email}", owner=email)
             with console.sign_in(email):

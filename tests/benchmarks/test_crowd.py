@@ -15,10 +15,14 @@ def test_a_run_measures_a_quiet_account_beside_crowds(script, tmp_path, capsys, 
     assert script("crowd").main(given) == 0
     rows = json.loads(figures.read_text())["this"]
     assert list(rows) == [
-        "quiet, alone", "quiet, beside a crowd", "quiet, beside the public",
-        "quiet, beside short calls", "quiet, beside short calls and a stream",
-        "quiet, beside uploads", "2 clients",
-    ]  # fmt: skip
+        "quiet, alone",
+        "quiet, beside a crowd",
+        "quiet, beside the public",
+        "quiet, beside short calls",
+        "quiet, beside short calls and a stream",
+        "quiet, beside uploads",
+        "2 clients",
+    ]
     for row in rows.values():
         assert set(row["statuses"]) <= {"200", "503"}
         assert 0 < row["p50_ms"] <= row["p95_ms"]

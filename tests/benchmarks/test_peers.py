@@ -12,8 +12,17 @@ from types import SimpleNamespace
 
 import pytest
 
-NAMES = ("bodies", "contestants", "figures", "load", "loads_page", "page", "plan", "processes",
-         "servers")  # fmt: skip
+NAMES = (
+    "bodies",
+    "contestants",
+    "figures",
+    "load",
+    "loads_page",
+    "page",
+    "plan",
+    "processes",
+    "servers",
+)
 
 
 @pytest.fixture
@@ -120,10 +129,16 @@ def test_what_must_take_too_long_is_not_tried(peers, script, monkeypatch):
     monkeypatch.setattr(run, "time_alone", time_alone)
     run.probe(peers.plan.Grid((1, 3, 32), (2, 4, 77)).sizes())
     assert tried == [
-        size(1, 2, "short"), size(3, 2, "short"),
-        size(1, 4, "short"), size(3, 4, "short"), size(1, 77, "short"),
-        size(1, 2, "medium"), size(1, 4, "medium"), size(1, 2, "long"), size(1, 4, "long"),
-    ]  # fmt: skip
+        size(1, 2, "short"),
+        size(3, 2, "short"),
+        size(1, 4, "short"),
+        size(3, 4, "short"),
+        size(1, 77, "short"),
+        size(1, 2, "medium"),
+        size(1, 4, "medium"),
+        size(1, 2, "long"),
+        size(1, 4, "long"),
+    ]
     words = {
         (one["questions"], one["outcomes"], one["context"]): one["words"]
         for one in run.record["not_run"]
@@ -226,37 +241,69 @@ def test_every_contestant_has_a_peer_a_command_and_its_own_name(peers, tmp_path)
 def _record(peers) -> dict:
     contestants = peers.contestants
     entries = [
-        {"key": "steelyard, float32", "peer": "steelyard", "table": 1, "setting": "float32",
-          "idle_mb": 300.0},
-        {"key": "sysone, a", "peer": "sysone", "table": 1, "setting": "a",
-         "idle_mb": 900.0, "versions": "sysone 0.5.2"},
-        {"key": "laya, b", "peer": "laya", "table": 1, "setting": "b",
-         "idle_mb": 900.0},
-        {"key": "crossencoder, c", "peer": "crossencoder", "table": 1, "setting": "c",
-         "left_out": "pip could not install it"},
-    ]  # fmt: skip
+        {
+            "key": "steelyard, float32",
+            "peer": "steelyard",
+            "table": 1,
+            "setting": "float32",
+            "idle_mb": 300.0,
+        },
+        {
+            "key": "sysone, a",
+            "peer": "sysone",
+            "table": 1,
+            "setting": "a",
+            "idle_mb": 900.0,
+            "versions": "sysone 0.5.2",
+        },
+        {"key": "laya, b", "peer": "laya", "table": 1, "setting": "b", "idle_mb": 900.0},
+        {
+            "key": "crossencoder, c",
+            "peer": "crossencoder",
+            "table": 1,
+            "setting": "c",
+            "left_out": "pip could not install it",
+        },
+    ]
     assert {one["peer"] for one in entries} <= set(contestants.PEERS)
     size = {"questions": 3, "outcomes": 4, "context": "short"}
 
     def cell(key, rates, clients=1):
         rounds = [
-            {"n": 9, "errors": {}, "p50_ms": 1.0, "p95_ms": 2.0, "p99_ms": 3.0, "decisions_s": rate,
-             "cpu_ms": 1.5, "peak_mb": 400.0}
+            {
+                "n": 9,
+                "errors": {},
+                "p50_ms": 1.0,
+                "p95_ms": 2.0,
+                "p99_ms": 3.0,
+                "decisions_s": rate,
+                "cpu_ms": 1.5,
+                "peak_mb": 400.0,
+            }
             for rate in rates
-        ]  # fmt: skip
+        ]
         return {"key": key, **size, "loop": "closed", "clients": clients, "rounds": rounds}
 
     left_out = cell("sysone, a", [], clients=32) | {"words": "not run: one request alone takes 9 s"}
     failed = cell("laya, b", [5.0])
     failed["rounds"].append({"n": 0, "errors": {"HTTP 503": 2}})
     return {
-        "command": "python run.py --quick", "date": "2026-01-02", "minutes": 1.5, "rounds": 3,
-        "machine": ["processor: x", "versions: y"], "cores": {"server": [0], "client": [1]},
+        "command": "python run.py --quick",
+        "date": "2026-01-02",
+        "minutes": 1.5,
+        "rounds": 3,
+        "machine": ["processor: x", "versions: y"],
+        "cores": {"server": [0], "client": [1]},
         "contestants": entries,
         "alone": [{"key": one["key"], **size, "seconds": 0.5} for one in entries[:3]],
         "not_run": [
-            {"key": "laya, b", **size, "outcomes": 77, "words": "HTTP 413: too many",
-             "seconds": None},
+            {
+                "key": "laya, b",
+                **size,
+                "outcomes": 77,
+                "words": "HTTP 413: too many",
+                "seconds": None,
+            },
             {"key": "sysone, a", **size, "questions": 32, "words": "not tried", "seconds": 64.0},
         ],
         "cells": [
@@ -265,7 +312,7 @@ def _record(peers) -> dict:
             left_out,
             failed,
         ],
-    }  # fmt: skip
+    }
 
 
 def test_page_tells_who_reads_a_context_once(peers):
@@ -284,17 +331,25 @@ def test_page_tells_who_reads_a_context_once(peers):
 def test_page_says_everything_that_the_record_has(peers):
     page = peers.page.make_page(_record(peers), [])
     for words in (
-        "python run.py --quick", "processor: x", "server ran on core 0, every client on core 1",
-        "pip could not install it", "| 4.00 | 3 | reached |", "random weights",
-        "No quality was measured", "| short | steelyard, float32 | 1.00 | 100 |",
-    ):  # fmt: skip
+        "python run.py --quick",
+        "processor: x",
+        "server ran on core 0, every client on core 1",
+        "pip could not install it",
+        "| 4.00 | 3 | reached |",
+        "random weights",
+        "No quality was measured",
+        "| short | steelyard, float32 | 1.00 | 100 |",
+    ):
         assert words in page, words
     loads = peers.loads_page.make_loads_page(_record(peers))
     for words in (
-        "100 (80.0 to 120)", "25.0 (20.0 to 30.0)",
+        "100 (80.0 to 120)",
+        "25.0 (20.0 to 30.0)",
         "- sysone, a: not run: one request alone takes 9 s (32 closed)",
-        "HTTP 503: 2", "HTTP 413: too many", "about 64 s expected",
-    ):  # fmt: skip
+        "HTTP 503: 2",
+        "HTTP 413: too many",
+        "about 64 s expected",
+    ):
         assert words in loads, words
     lines = [*page.splitlines(), *loads.splitlines()]
     for before, line in itertools.pairwise(lines):
@@ -330,10 +385,20 @@ def test_a_peer_that_was_not_waited_for_may_still_be_the_best(peers):
 def test_quality_is_what_finetune_wrote(peers, tmp_path):
     value = {"value": 0.9, "low": 0.8, "high": 0.95}
     result = {
-        "task": "banking77", "rows": "full", "method": "ours", "n_train": 1000, "n": 100,
-        "accuracy": value, "log_loss": value, "gain": None, "ece": value, "aurc": value,
-        "seconds": {}, "served_ms": 1.25, "note": "",
-    }  # fmt: skip
+        "task": "banking77",
+        "rows": "full",
+        "method": "ours",
+        "n_train": 1000,
+        "n": 100,
+        "accuracy": value,
+        "log_loss": value,
+        "gain": None,
+        "ece": value,
+        "aurc": value,
+        "seconds": {},
+        "served_ms": 1.25,
+        "note": "",
+    }
     file = tmp_path / "page.md"
     peers.page.write_pages(_record(peers), [result], file)
     text = file.read_text(encoding="utf-8")

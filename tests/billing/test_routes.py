@@ -70,8 +70,11 @@ def test_the_ledger_is_paged_and_sent_as_csv(http, paid):
         if not page["has_more"]:
             break
     assert [line["book"] for line in lines] == [
-        "paid", "purchases_pending", "purchases_pending", "funding"
-    ]  # fmt: skip
+        "paid",
+        "purchases_pending",
+        "purchases_pending",
+        "funding",
+    ]
     assert {line["route"] for line in lines} == {"purchase"}
     sent = http.get("/v1/billing/transactions", params={"format": "csv"})
     assert sent.headers["content-type"].startswith("text/csv")

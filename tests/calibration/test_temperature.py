@@ -128,9 +128,18 @@ def test_a_table_fits_each_group_and_pools_small_ones():
 
 @pytest.mark.parametrize(
     ("n_outcomes", "bucket"),
-    [(2, "2"), (3, "3-5"), (5, "3-5"), (6, "6-12"), (12, "6-12"), (13, "13-40"), (40, "13-40"),
-     (41, "41+"), (255, "41+")],
-)  # fmt: skip
+    [
+        (2, "2"),
+        (3, "3-5"),
+        (5, "3-5"),
+        (6, "6-12"),
+        (12, "6-12"),
+        (13, "13-40"),
+        (40, "13-40"),
+        (41, "41+"),
+        (255, "41+"),
+    ],
+)
 def test_buckets(n_outcomes, bucket):
     assert outcome_bucket(n_outcomes) == bucket
 

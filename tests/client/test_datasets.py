@@ -268,8 +268,11 @@ def test_a_decision_that_is_called_like_a_column_hides_none(client):
 
 
 def test_outcomes_without_a_description_stay_in_a_frame_of_objects(client):
-    asked = {"id": "route", "question": "Who?",
-             "outcomes": {"billing": "Money", "support": None, "other": None}}  # fmt: skip
+    asked = {
+        "id": "route",
+        "question": "Who?",
+        "outcomes": {"billing": "Money", "support": None, "other": None},
+    }
     frame = pd.DataFrame(
         {"context": ["a", "b"], "decisions": [[asked], [asked]], "route": ["other", "billing"]}
     )

@@ -90,10 +90,19 @@ def test_a_language_is_named_where_it_is_surely_another(text, language) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["\n" * 40_000, " " * 40_000 + "\nx", "From:\nTo:\n" * 4_000, "wrote:\n" * 6_000, "<p>" * 9_000,
-     "On " * 9_000 + "\nwrote:\n> a", "> \n" * 9_000, "[" * 9_000, '{"a":' * 900 + "1" + "}" * 900],
+    [
+        "\n" * 40_000,
+        " " * 40_000 + "\nx",
+        "From:\nTo:\n" * 4_000,
+        "wrote:\n" * 6_000,
+        "<p>" * 9_000,
+        "On " * 9_000 + "\nwrote:\n> a",
+        "> \n" * 9_000,
+        "[" * 9_000,
+        '{"a":' * 900 + "1" + "}" * 900,
+    ],
     ids=range(9),
-)  # fmt: skip
+)
 def test_hostile_texts_cost_no_more_than_their_length(text) -> None:
     started = time.process_time()
     read_context(text)

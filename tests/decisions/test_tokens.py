@@ -29,8 +29,12 @@ def test_sets_of_outcomes_are_the_same_only_where_each_name_has_the_same_descrip
     other = make_decision_dict(id="other", question="q", outcomes={"a": None, "b": "long text"})
     assert count(one, other, context="") == 2 * (1 + 4)
     named = make_decision_dict(question="q", outcomes=["late", "early"])
-    binary = {"id": "b", "kind": "binary", "question": "q",
-              "outcomes": {"yes": "late", "no": "early"}}  # fmt: skip
+    binary = {
+        "id": "b",
+        "kind": "binary",
+        "question": "q",
+        "outcomes": {"yes": "late", "no": "early"},
+    }
     assert count(named, binary, context="") == 2 * (1 + 2)
 
 

@@ -175,9 +175,12 @@ def test_rewards_have_none_of_the_measures(services):
         frontier_of(services, dataset_id)
     with pytest.raises(errors.SupervisionMismatchError, match="need targets"):
         frontier_of(
-            services, dataset_id, measure="expected_cost", decision="refund",
+            services,
+            dataset_id,
+            measure="expected_cost",
+            decision="refund",
             action_costs=json.dumps(COSTS),
-        )  # fmt: skip
+        )
 
 
 def test_a_version_that_is_not_there(services, scored):

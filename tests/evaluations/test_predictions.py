@@ -24,12 +24,21 @@ def of_row(row, *, latency_ms, input_tokens=10, n_decisions=2):
     """The predictions of a row's decisions."""
     return [
         Prediction(
-            row=row, place=place, context_sha256=f"{row:064x}", decision_id=f"d{place}",
-            kind="binary", outcomes=("yes", "no"), probabilities=(0.75, 0.25), labels=(1.0, 0.0),
-            context_tokens=3, facets="{}", input_tokens=input_tokens, latency_ms=latency_ms,
+            row=row,
+            place=place,
+            context_sha256=f"{row:064x}",
+            decision_id=f"d{place}",
+            kind="binary",
+            outcomes=("yes", "no"),
+            probabilities=(0.75, 0.25),
+            labels=(1.0, 0.0),
+            context_tokens=3,
+            facets="{}",
+            input_tokens=input_tokens,
+            latency_ms=latency_ms,
         )
         for place in range(n_decisions)
-    ]  # fmt: skip
+    ]
 
 
 def test_what_requests_took_is_counted_once_a_row_over_all_parts(store):

@@ -121,9 +121,16 @@ def test_a_model_that_went_between_its_name_and_the_queue_is_refused(
     services, monkeypatch, status, error
 ):
     model = FamilyModel(
-        adapter="ft-ftj_1", family="router", version=2, job_id="ftj_1", base="hashing", parent=None,
-        created_at=1.0, gate=make_gate(), status=status,
-    )  # fmt: skip
+        adapter="ft-ftj_1",
+        family="router",
+        version=2,
+        job_id="ftj_1",
+        base="hashing",
+        parent=None,
+        created_at=1.0,
+        gate=make_gate(),
+        status=status,
+    )
     row = {"account_id": ME.account_id, "body": msgspec.json.encode(model)}
     for name in ("adapter", "family", "version", "job_id", "status", "created_at"):
         row[name] = getattr(model, name)
@@ -132,9 +139,13 @@ def test_a_model_that_went_between_its_name_and_the_queue_is_refused(
     async def find(*_):
         await asyncio.sleep(0)
         return EvaluatedModel(
-            id=model.adapter, label=model.ref, evaluation_key="ab" * 32, family="router", version=2,
+            id=model.adapter,
+            label=model.ref,
+            evaluation_key="ab" * 32,
+            family="router",
+            version=2,
             job_id=model.job_id,
-        )  # fmt: skip
+        )
 
     monkeypatch.setattr(services.get(EvaluationService)._models, "find", find)
     payload = {"dataset_id": make_dataset(services).id, "models": ["router@2"]}

@@ -16,11 +16,28 @@ from steelyard.evaluations.wire import (
 
 #: Every member the contract requires of an evaluation; ``named`` may be left out.
 REQUIRED = {
-    "id", "dataset_id", "dataset_version", "model_id", "model_sha256", "model_label", "model_name",
-    "version", "status", "created_at", "updated_at", "generation", "training_job_id",
-    "dataset_sha256", "evaluation_sha256", "method", "evaluation_rows", "decisions",
-    "completed_rows", "metrics", "error",
-}  # fmt: skip
+    "id",
+    "dataset_id",
+    "dataset_version",
+    "model_id",
+    "model_sha256",
+    "model_label",
+    "model_name",
+    "version",
+    "status",
+    "created_at",
+    "updated_at",
+    "generation",
+    "training_job_id",
+    "dataset_sha256",
+    "evaluation_sha256",
+    "method",
+    "evaluation_rows",
+    "decisions",
+    "completed_rows",
+    "metrics",
+    "error",
+}
 
 
 def make_evaluation(**changes):
@@ -68,12 +85,23 @@ def test_pages_and_submissions_have_the_contracts_members():
     submission = EvaluationSubmission(dataset_id="ds_1", data=[], queued=0, reused=0)
     assert msgspec.to_builtins(submission).keys() == {"dataset_id", "data", "queued", "reused"}
     records = JobRecordPage(
-        group="adapted", groups=["adapted", "base"], data=[], total=0, offset=0, limit=100,
+        group="adapted",
+        groups=["adapted", "base"],
+        data=[],
+        total=0,
+        offset=0,
+        limit=100,
         has_more=False,
-    )  # fmt: skip
+    )
     assert msgspec.to_builtins(records).keys() == {
-        "group", "groups", "data", "total", "offset", "limit", "has_more"
-    }  # fmt: skip
+        "group",
+        "groups",
+        "data",
+        "total",
+        "offset",
+        "limit",
+        "has_more",
+    }
 
 
 @pytest.mark.parametrize(

@@ -108,8 +108,11 @@ class TestMoney:
         kept.fail(job_id)
         assert kept.job(job_id).charge == "released"
         assert kept.desk.books() == {
-            "paid": 2 * self.PRICE, "held": 0, "revenue": 0, "funding": -2 * self.PRICE
-        }  # fmt: skip
+            "paid": 2 * self.PRICE,
+            "held": 0,
+            "revenue": 0,
+            "funding": -2 * self.PRICE,
+        }
         job_id = kept.resume()
         kept.train(job_id)
         kept.finish(job_id)
@@ -208,8 +211,12 @@ class TestKeeper:
         events = kept.state.read_now(lambda c: job_rows.events_of(c, job.id))
         assert [event.seq for event in events] == list(range(1, job.n_events + 1))
         assert [event.type for event in events] == [
-            "queued", "started", "gate_passed", "joined", "succeeded"
-        ]  # fmt: skip
+            "queued",
+            "started",
+            "gate_passed",
+            "joined",
+            "succeeded",
+        ]
 
     def test_two_processes_see_each_others_changes(self, kept, bases, state_url):
         other_state = open_state(state_url)

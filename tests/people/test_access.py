@@ -24,9 +24,15 @@ pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 CONSOLE = console_routes(ROUTES)
 #: What is refused for who calls, and not for what the call says.
 REFUSALS = {
-    "missing_api_key", "invalid_api_key", "not_signed_in", "role_forbidden", "confirm_sign_in",
-    "console_only", "key_scope", "cross_site_request",
-}  # fmt: skip
+    "missing_api_key",
+    "invalid_api_key",
+    "not_signed_in",
+    "role_forbidden",
+    "confirm_sign_in",
+    "console_only",
+    "key_scope",
+    "cross_site_request",
+}
 SECRET = "The Quillfeather account"
 
 
@@ -126,12 +132,15 @@ def test_things_of_another_account_are_as_things_that_nobody_has(world):
     bought = world.http.post("/v1/billing/purchases", json={"amount_usd": "5"}, headers=owner)
     members = world.http.get("/v1/account/members", headers=owner).json()["data"]
     sessions = world.http.get("/v1/account/sessions", headers=owner).json()["data"]
-    things = defaultdict(lambda: "thing", {
-        "key": world.keys["full"].key.id,
-        "member": members[0]["id"],
-        "session": sessions[0]["id"],
-        "purchase": bought.json()["purchase"]["id"],
-    })  # fmt: skip
+    things = defaultdict(
+        lambda: "thing",
+        {
+            "key": world.keys["full"].key.id,
+            "member": members[0]["id"],
+            "session": sessions[0]["id"],
+            "purchase": bought.json()["purchase"]["id"],
+        },
+    )
     secret = world.server.services.accounts.create_key(account=world.other).secret
     session = begin_session(world.state, "kim@other.org", at=time.time(), account_id=world.other)
     bodies = {

@@ -53,8 +53,10 @@ def test_a_key_is_made_shown_once_changed_and_revoked_and_it_is_noted(console):
         change = {"name": "tests", "monthly_cap_usd": None}
         changed = mia.patch(f"{KEYS}/{made['id']}", json=change).json()
         assert (changed["name"], changed["monthly_cap_usd"], changed["expires_at"]) == (
-            "tests", None, end,
-        )  # fmt: skip
+            "tests",
+            None,
+            end,
+        )
         with with_key(console, secret) as program:
             assert program.get("/v1/health").status_code == 200
             assert_canonical_error(program.get("/v1/account"), 403, "key_scope")
@@ -117,8 +119,10 @@ def test_roles_and_whose_key_it_is(console):
         assert_canonical_error(mia.delete(f"{KEYS}/key_nobodys"), 404, "not_found")
         console.clock.now += limits.CONFIRMED_S
         for method, path in (
-            ("POST", KEYS), ("PATCH", f"{KEYS}/{other['id']}"), ("DELETE", f"{KEYS}/{other['id']}")
-        ):  # fmt: skip
+            ("POST", KEYS),
+            ("PATCH", f"{KEYS}/{other['id']}"),
+            ("DELETE", f"{KEYS}/{other['id']}"),
+        ):
             refused = mia.request(method, path, json=None if method == "DELETE" else CI)
             assert_canonical_error(refused, 403, "confirm_sign_in")
 

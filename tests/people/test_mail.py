@@ -66,9 +66,13 @@ def mail(box, tmp_path):
 def queue(mail, kind="invitation", **values):
     def work(connection):
         rows.insert_letter(
-            connection, kind, "mia@example.org",
-            at=mail.clock.now, expires_at=mail.clock.now + 100, **values,
-        )  # fmt: skip
+            connection,
+            kind,
+            "mia@example.org",
+            at=mail.clock.now,
+            expires_at=mail.clock.now + 100,
+            **values,
+        )
 
     mail._state.write_now(work)
 
@@ -108,13 +112,22 @@ def test_the_owners_hear_once_that_top_ups_are_off(mail, box):
         insert_account(connection, account_id, "acme", mail.clock.now)
         for role in ("owner", "reviewer"):
             insert_member(
-                connection, account_id, f"{role}@example.org", role,
-                at=mail.clock.now, expires_at=mail.clock.now, joined_at=mail.clock.now,
-            )  # fmt: skip
+                connection,
+                account_id,
+                f"{role}@example.org",
+                role,
+                at=mail.clock.now,
+                expires_at=mail.clock.now,
+                joined_at=mail.clock.now,
+            )
         insert_billing_event(
-            connection, id="bev_1", account_id=account_id, kind="top_up_off",
-            message="Three were not paid.", created_at=mail.clock.now,
-        )  # fmt: skip
+            connection,
+            id="bev_1",
+            account_id=account_id,
+            kind="top_up_off",
+            message="Three were not paid.",
+            created_at=mail.clock.now,
+        )
 
     mail._state.write_now(work)
     for _ in range(2):
@@ -128,9 +141,14 @@ def test_the_owners_hear_once_that_top_ups_are_off(mail, box):
 def test_another_try_has_another_code_and_the_last_one_works(mail, box):
     def work(connection):
         rows.insert_challenge(
-            connection, "chal_1", email="mia@example.org", network="n", tries=5,
-            at=mail.clock.now, expires_at=mail.clock.now + 600,
-        )  # fmt: skip
+            connection,
+            "chal_1",
+            email="mia@example.org",
+            network="n",
+            tries=5,
+            at=mail.clock.now,
+            expires_at=mail.clock.now + 600,
+        )
 
     mail._state.write_now(work)
     seen = []

@@ -32,9 +32,16 @@ MIA, LEO = "mia@example.org", "leo@example.org"
 ACCOUNT = "/v1/account"
 #: Tables of nobody's account: people, codes and letters.
 SHARED = {
-    "users", "sessions", "passkeys", "sign_in_challenges", "letters", "provider_events", "alarm_looks",
-    "rate_windows", "oldest_version",
-}  # fmt: skip
+    "users",
+    "sessions",
+    "passkeys",
+    "sign_in_challenges",
+    "letters",
+    "provider_events",
+    "alarm_looks",
+    "rate_windows",
+    "oldest_version",
+}
 
 
 @pytest.fixture
@@ -190,8 +197,10 @@ def test_a_removal_that_is_killed_goes_on(tmp_path):
     for _ in range(3):
         with subprocess.Popen(
             [sys.executable, "-c", textwrap.dedent(REMOVE), url],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        ) as process:  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as process:
             for _ in range(12):
                 assert process.stdout.readline()
                 process.stdin.write("\n")

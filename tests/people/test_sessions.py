@@ -179,8 +179,11 @@ def test_members_are_invited_join_and_leave_and_it_is_noted(console):
             assert zoe.get(WHO).json()["accounts"] == []
         entries = mia.get("/v1/account/audit", params={"limit": 4}).json()
         assert [one["action"] for one in entries["data"]] == [
-            "member.removed", "session.begun", "member.invited", "session.begun",
-        ]  # fmt: skip
+            "member.removed",
+            "session.begun",
+            "member.invited",
+            "session.begun",
+        ]
         assert entries["data"][0]["email"] == MIA
         assert entries["has_more"]
 

@@ -81,17 +81,25 @@ def test_days_models_and_families_of_a_span(state, monkeypatch):
     state.write_now(
         lambda connection: connection.execute(
             insert(families),
-            {"account_id": account, "name": "router", "dataset_id": "ds_1", "created_at": 1.0,
-             "body": b"{}"},
+            {
+                "account_id": account,
+                "name": "router",
+                "dataset_id": "ds_1",
+                "created_at": 1.0,
+                "body": b"{}",
+            },
         ).close()
-    )  # fmt: skip
+    )
     caller = Caller(account, None, "full", "")
 
     async def spend(model, amount):
         accepted = await desk.log.accept(
-            Write(caller, "POST /v1/decide"), model=model, reserved_nano=amount + 1,
-            input_tokens=10, n_decisions=2,
-        )  # fmt: skip
+            Write(caller, "POST /v1/decide"),
+            model=model,
+            reserved_nano=amount + 1,
+            input_tokens=10,
+            n_decisions=2,
+        )
         await desk.log.settle(accepted, amount_nano=amount, body=b"{}")
 
     for day in range(3):

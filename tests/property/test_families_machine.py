@@ -236,10 +236,15 @@ class Lineages(RuleBasedStateMachine):
     def roll_back(self, data: st.DataObject) -> None:
         to = self._number(data)
         family = self.reference.families.get(to[0])
-        newer = [] if family is None else [
-            one for one in family.models
-            if one > to and self.reference.models[one].status == "ready"
-        ]  # fmt: skip
+        newer = (
+            []
+            if family is None
+            else [
+                one
+                for one in family.models
+                if one > to and self.reference.models[one].status == "ready"
+            ]
+        )
         self._command(
             "roll_back",
             (to[0],),
@@ -477,9 +482,10 @@ class Lineages(RuleBasedStateMachine):
     def _others(self, one: str | Number, data: st.DataObject) -> list[str | Number]:
         """Some families and numbers that there are, but not the one itself."""
         there: list[str | Number] = [
-            name for name, family in sorted(self.reference.families.items())
+            name
+            for name, family in sorted(self.reference.families.items())
             if not family.is_deleted
-        ]  # fmt: skip
+        ]
         there += sorted(self.reference.models)
         there = [other for other in there if other != one]
         if not there:

@@ -75,9 +75,13 @@ def test_duties_of_some_rows_are_those_of_all(data):
             chosen = np.flatnonzero(all_.assigned_to(reviewer) & ~all_.answered_by(reviewer))
         answer = Answer(outcomes={"a": data.draw(st.sampled_from("xy"))})
         duty = Duty(
-            number=number, at=0.0, reviewer=reviewer, action=action, places=chosen,
+            number=number,
+            at=0.0,
+            reviewer=reviewer,
+            action=action,
+            places=chosen,
             answer=answer if action == "answer" else None,
-        )  # fmt: skip
+        )
         log.append(duty)
         all_.extend([duty])
     rows = data.draw(st.lists(st.integers(0, n_rows - 1), min_size=1))
@@ -172,8 +176,10 @@ def test_what_both_say_becomes_the_label(opened, apart):
     with pytest.raises(errors.InvalidRequestError) as refusal:
         opened.answer(apart, 2, "ann", outcomes={"route": "nowhere", "colour": "red"})
     assert {tuple(one["path"][2:]) for one in refusal.value.details} == {
-        ("colour",), ("route",), ("refund",),
-    }  # fmt: skip
+        ("colour",),
+        ("route",),
+        ("refund",),
+    }
     # The row is one as any other from now on.
     opened.edit(apart, relabel(0, "support"))
     sealed = opened.seal(apart, "version")

@@ -111,9 +111,12 @@ def test_who_edited_last_and_since_when():
 
 def test_what_is_undone_is_held_by_who_edited_before():
     review = review_of(
-        entry(1, "accept", 1), entry(2, "accept", 2, "bob"), entry(3, "skip", 1, "bob"),
-        entry(4, "undo", 1, "bob", target=3), entry(5, "undo", 2, "bob", target=2),
-    )  # fmt: skip
+        entry(1, "accept", 1),
+        entry(2, "accept", 2, "bob"),
+        entry(3, "skip", 1, "bob"),
+        entry(4, "undo", 1, "bob", target=3),
+        entry(5, "undo", 2, "bob", target=2),
+    )
     assert np.flatnonzero(review.edited_by("bob")).tolist() == [1, 2]
     assert np.flatnonzero(review.held_by("bob")).tolist() == []
     assert np.flatnonzero(review.held_by("ann")).tolist() == [1]

@@ -186,13 +186,20 @@ def test_outcomes_are_named_described_and_merged(client, dataset_id, draft):
     assert (route["decision"], outcomes["support"]["same_as"]) == ("route", "other")
     # Rows are counted before merging: row 0 was billing.
     assert {name: one["rows"] for name, one in outcomes.items()} == {
-        "billing": 6, "support": 8, "other": 6
-    }  # fmt: skip
+        "billing": 6,
+        "support": 8,
+        "other": 6,
+    }
     assert outcomes["other"]["name"] == "Other team"
     assert refund["fixed"].startswith("A yes/no decision")
     # Rows show the draft's names, and are edited by them.
-    bulk = {"action": "relabel", "decision": "route", "outcome": "Other team", "expected": 1,
-            "text": "Invoice 3"}  # fmt: skip
+    bulk = {
+        "action": "relabel",
+        "decision": "route",
+        "outcome": "Other team",
+        "expected": 1,
+        "text": "Invoice 3",
+    }
     assert client.post(f"{path}/bulk", json=bulk).json()["rows"][0]["state"] == "relabelled"
     same = {"row": 1, "action": "relabel", "decision": "route", "outcome": "Other team"}
     receipt = client.post(f"{path}/edits", json={"edits": [same]}).json()
@@ -223,8 +230,11 @@ def test_outcomes_are_named_described_and_merged(client, dataset_id, draft):
 
 def test_a_seal_leaves_out_outcomes_without_rows(client, dataset_id, draft):
     path = f"/v1/drafts/{draft['id']}"
-    bulk = {"action": "exclude", "expected": 7,
-            "filter": {"type": "expected", "decision": "route", "outcome": "support"}}  # fmt: skip
+    bulk = {
+        "action": "exclude",
+        "expected": 7,
+        "filter": {"type": "expected", "decision": "route", "outcome": "support"},
+    }
     assert client.post(f"{path}/bulk", json=bulk).is_success
     sealed = {"as": "dataset", "name": "two", "drop_outcomes": True}
     made = client.post(f"{path}/seal", json=sealed).json()["sealed"]["dataset_id"]
@@ -239,13 +249,17 @@ def test_a_seal_leaves_out_outcomes_without_rows(client, dataset_id, draft):
         ("route", {"billing": {"same_as": "biling"}}, "same_as", "not an outcome"),
         ("route", {"billing": {"name": " "}}, "name", "blank"),
         ("route", {"billing": {"same_as": "billing"}}, "same_as", "merged into this one"),
-        ("route", {"billing": {"same_as": "other"}, "support": {"same_as": "other"}}, "outcomes",
-         "keep two apart"),
+        (
+            "route",
+            {"billing": {"same_as": "other"}, "support": {"same_as": "other"}},
+            "outcomes",
+            "keep two apart",
+        ),
         ("route", {"billing": {"name": "abstain"}}, "outcomes", "abstain"),
         ("refund", {"yes": {"name": "Yes"}}, "decision", "yes/no"),
         ("team", {}, "decision", "no row of the version asks"),
     ],
-)  # fmt: skip
+)
 def test_outcomes_that_cannot_be_are_refused(client, draft, decision, changes, place, message):
     asked = {"decision": decision, "outcomes": changes}
     answer = client.post(f"/v1/drafts/{draft['id']}/outcomes", json=asked)

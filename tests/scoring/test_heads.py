@@ -138,8 +138,10 @@ def test_a_head_says_what_it_needs():
     linear, reading = linear_head(), base_head()
     assert (linear.needs_base, linear.needs_markers, linear.needs_embedding) == (False, False, True)
     assert (reading.needs_base, reading.needs_markers, reading.needs_embedding) == (
-        True, True, False,
-    )  # fmt: skip
+        True,
+        True,
+        False,
+    )
     nested = parent_head(reading)
     assert (nested.needs_base, nested.needs_markers, nested.needs_embedding) == (True, True, False)
     assert (reading.depth, nested.depth, parent_head(nested).depth) == (0, 1, 2)

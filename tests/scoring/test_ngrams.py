@@ -40,8 +40,9 @@ def test_any_text_has_n_grams_and_a_vector(text):
 
 
 def test_case_and_white_space_do_not_matter():
-    for one, other in zip(hash_ngrams("The  CARD\nis lost "), hash_ngrams("the card is lost"),
-                          strict=True):  # fmt: skip
+    for one, other in zip(
+        hash_ngrams("The  CARD\nis lost "), hash_ngrams("the card is lost"), strict=True
+    ):
         assert np.array_equal(one[0], other[0])
 
 

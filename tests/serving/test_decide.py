@@ -43,8 +43,15 @@ def scores(*rows: list[float]) -> list[ScoredDecision]:
 def test_an_answer_has_every_field() -> None:
     body = sent(json.dumps(make_request_dict(store=True)).encode())
     assert set(body) == {
-        "id", "model", "decisions", "usage", "timing_ms", "fallback", "charge", "stored"
-    }  # fmt: skip
+        "id",
+        "model",
+        "decisions",
+        "usage",
+        "timing_ms",
+        "fallback",
+        "charge",
+        "stored",
+    }
     assert body["id"].startswith("dec_")
     assert (body["model"], body["fallback"], body["stored"]) == ("hashing", None, False)
     assert set(body["timing_ms"]) == {"queue", "render", "score", "total"}

@@ -92,9 +92,13 @@ def shadows(state, model):
 
 def answered(state, name, at, family="router"):
     stored = StoredDecision(
-        id=name, account_id="local", created_at=at, model=family,
-        request=name.encode(), results=b'{"team": {"top": "b"}}',
-    )  # fmt: skip
+        id=name,
+        account_id="local",
+        created_at=at,
+        model=family,
+        request=name.encode(),
+        results=b'{"team": {"top": "b"}}',
+    )
     state.write_now(lambda connection: insert_decision(connection, stored))
 
 

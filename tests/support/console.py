@@ -67,9 +67,13 @@ class Console:
         )
         self.members = Members(self.state, self.mail, now=self.clock)
         model = SimpleNamespace(
-            name="m", engine="none", runs_on="none", queue=SimpleNamespace(n_waiting=0),
-            is_connected=False, hangs=True,
-        )  # fmt: skip
+            name="m",
+            engine="none",
+            runs_on="none",
+            queue=SimpleNamespace(n_waiting=0),
+            is_connected=False,
+            hangs=True,
+        )
         models: Any = SimpleNamespace(default=model, hosted=(model,), engine_statuses=dict)
         rooms: dict[type, Any] = {
             AccountService: self.accounts,

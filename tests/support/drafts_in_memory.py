@@ -57,9 +57,13 @@ _STATES = {
 
 
 def make_row(
-    number: int, *, decisions: tuple[Any, ...] = (TEAM,), label: str = "billing",
-    answers: tuple[RowAnswer, ...] | None = None, status: Any = "waiting",
-) -> DraftRow:  # fmt: skip
+    number: int,
+    *,
+    decisions: tuple[Any, ...] = (TEAM,),
+    label: str = "billing",
+    answers: tuple[RowAnswer, ...] | None = None,
+    status: Any = "waiting",
+) -> DraftRow:
     targets = {"team": {label: 1.0}}
     if URGENT in decisions:
         targets["urgent"] = {"no": 1.0}
@@ -73,12 +77,17 @@ def make_row(
         decisions=list(decisions),
         targets=targets,
         now=RowNow(
-            row=number, state="untouched", labels=targets, relabelled=[], note=None, edit=0,
+            row=number,
+            state="untouched",
+            labels=targets,
+            relabelled=[],
+            note=None,
+            edit=0,
             reviewer=None,
         ),
         suspect=None,
         expected=None,
-    )  # fmt: skip
+    )
 
 
 class FakeDrafts:
@@ -104,11 +113,19 @@ class FakeDrafts:
     def get(self, draft_id: str) -> Draft:
         states = [row.now.state for row in self.held.values()]
         return Draft(
-            id=draft_id, dataset_id="ds_1", dataset_version=1, name="spring",
-            status="open" if self.sealed is None else "sealed", revision=self.n,
-            rows=len(self.held), states={state: states.count(state) for state in states},
-            noted=0, created_at=0.0, updated_at=0.0, sealed=self.sealed,
-        )  # fmt: skip
+            id=draft_id,
+            dataset_id="ds_1",
+            dataset_version=1,
+            name="spring",
+            status="open" if self.sealed is None else "sealed",
+            revision=self.n,
+            rows=len(self.held),
+            states={state: states.count(state) for state in states},
+            noted=0,
+            created_at=0.0,
+            updated_at=0.0,
+            sealed=self.sealed,
+        )
 
     def create(self, dataset_id: str, version: int | None = None) -> Draft:
         self._fail()
@@ -120,18 +137,34 @@ class FakeDrafts:
     def history(self, draft_id: str, *, row: int | None = None, limit: int = 20) -> History:
         entries = [
             LogEntry(
-                number=i, at=0.0, reviewer=who, action="accept", rows=len(after),
-                row=next(iter(after)), decision=None, outcome=None, note=None, target=None,
+                number=i,
+                at=0.0,
+                reviewer=who,
+                action="accept",
+                rows=len(after),
+                row=next(iter(after)),
+                decision=None,
+                outcome=None,
+                note=None,
+                target=None,
                 is_undone=i in self.undone,
             )
             for i, (who, _, after) in self.entries.items()
-        ]  # fmt: skip
+        ]
         return History(data=entries[::-1], has_more=False, next_after=None, revision=self.n)
 
     def rows(
-        self, draft_id: str, queue: str, *, where: Any = None, text: str | None = None,
-        order: Any = None, offset: int = 0, limit: int = 25, reviewer: str | None = None,
-    ) -> DraftRowPage:  # fmt: skip
+        self,
+        draft_id: str,
+        queue: str,
+        *,
+        where: Any = None,
+        text: str | None = None,
+        order: Any = None,
+        offset: int = 0,
+        limit: int = 25,
+        reviewer: str | None = None,
+    ) -> DraftRowPage:
         self._fail()
         self.calls.append(("rows", queue, where, text, offset, limit))
         matching = [row for row in self.held.values() if self._matches(row, where, text)]
@@ -144,17 +177,27 @@ class FakeDrafts:
         if queue == "to_review":
             found.sort(key=lambda row: row.now.state == "skipped")
         return DraftRowPage(
-            data=found[offset : offset + limit], queue=queue, total=len(found), offset=offset,
-            limit=limit, has_more=offset + limit < len(found), counts=counts, revision=self.n,
+            data=found[offset : offset + limit],
+            queue=queue,
+            total=len(found),
+            offset=offset,
+            limit=limit,
+            has_more=offset + limit < len(found),
+            counts=counts,
+            revision=self.n,
             suspects=Suspects(
                 status="computing", done=3, rows=9, method="Cosine of vectors.", message=None
             ),
-        )  # fmt: skip
+        )
 
     def edit(
-        self, draft_id: str, edits: list[dict[str, Any]], reviewer: str | None = None,
-        *, idempotency_key: str,
-    ) -> EditReceipt:  # fmt: skip
+        self,
+        draft_id: str,
+        edits: list[dict[str, Any]],
+        reviewer: str | None = None,
+        *,
+        idempotency_key: str,
+    ) -> EditReceipt:
         self._fail()
         if idempotency_key in self.receipts:
             return self.receipts[idempotency_key]
@@ -179,9 +222,15 @@ class FakeDrafts:
         return receipt
 
     def answer(
-        self, draft_id: str, *, row: int, outcomes: dict[str, str] | None, exclude: bool,
-        reviewer: str | None, idempotency_key: str,
-    ) -> AnswerReceipt:  # fmt: skip
+        self,
+        draft_id: str,
+        *,
+        row: int,
+        outcomes: dict[str, str] | None,
+        exclude: bool,
+        reviewer: str | None,
+        idempotency_key: str,
+    ) -> AnswerReceipt:
         """Take one of two answers; whoever sends it here is the first."""
         self._fail()
         self.calls.append(("answer", row, outcomes, exclude, reviewer))
@@ -195,15 +244,30 @@ class FakeDrafts:
         n_disputed = sum(row.blind.status == "disagreed" for row in apart)
         n_waiting = sum(row.blind.status == "waiting" for row in apart)
         return DraftAgreement(
-            blind=len(apart), answered=len(apart) - n_waiting, agreed=0, disputed=n_disputed,
-            to_adjudicate=n_disputed, exclusions=0, decisions=[],
-        )  # fmt: skip
+            blind=len(apart),
+            answered=len(apart) - n_waiting,
+            agreed=0,
+            disputed=n_disputed,
+            to_adjudicate=n_disputed,
+            exclusions=0,
+            decisions=[],
+        )
 
     def bulk(
-        self, draft_id: str, *, action: str, expected: int, where: Any, text: str | None,
-        queue: str, decision: str | None, outcome: str | None, revision: int,
-        reviewer: str | None, idempotency_key: str,
-    ) -> EditReceipt:  # fmt: skip
+        self,
+        draft_id: str,
+        *,
+        action: str,
+        expected: int,
+        where: Any,
+        text: str | None,
+        queue: str,
+        decision: str | None,
+        outcome: str | None,
+        revision: int,
+        reviewer: str | None,
+        idempotency_key: str,
+    ) -> EditReceipt:
         self._fail()
         self.calls.append(("bulk", action, expected))
         edit = {"action": action, "decision": decision, "outcome": outcome}
@@ -226,23 +290,35 @@ class FakeDrafts:
         names = [*TEAM["outcomes"], "Billings"]
         listed = [
             DraftOutcome(
-                outcome=name, name=self.changes.get(root, {}).get("name", root), rows=tops.count(name),
-                description=change.get("description"), same_as=change.get("same_as"),
+                outcome=name,
+                name=self.changes.get(root, {}).get("name", root),
+                rows=tops.count(name),
+                description=change.get("description"),
+                same_as=change.get("same_as"),
             )
             for name in names
             for change in [self.changes.get(name, {})]
             for root in [change.get("same_as", name)]
-        ]  # fmt: skip
+        ]
         decision = DecisionOutcomes(
-            decision="team", question="Which team?", kind="single", wordings=1, fixed=None,
+            decision="team",
+            question="Which team?",
+            kind="single",
+            wordings=1,
+            fixed=None,
             outcomes=listed,
-        )  # fmt: skip
+        )
         return DraftOutcomes(data=[decision], revision=self.n)
 
     def edit_outcomes(
-        self, draft_id: str, decision: str, outcomes: dict[str, Any], reviewer: str | None,
-        *, idempotency_key: str,
-    ) -> EditReceipt:  # fmt: skip
+        self,
+        draft_id: str,
+        decision: str,
+        outcomes: dict[str, Any],
+        reviewer: str | None,
+        *,
+        idempotency_key: str,
+    ) -> EditReceipt:
         self._fail()
         self.n += 1
         self.calls.append(("outcomes", decision, outcomes))
@@ -250,18 +326,28 @@ class FakeDrafts:
         return self._receipt([])
 
     def undo(
-        self, draft_id: str, reviewer: str | None, *, first: int | None = None,
-        last: int | None = None, idempotency_key: str,
-    ) -> EditReceipt:  # fmt: skip
+        self,
+        draft_id: str,
+        reviewer: str | None,
+        *,
+        first: int | None = None,
+        last: int | None = None,
+        idempotency_key: str,
+    ) -> EditReceipt:
         self._fail()
         own = [n for n in self._own(reviewer) if n not in self.undone]
         chosen = own[-1:] if last is None else [n for n in own if (first or last) <= n <= last]
         return self._step(chosen[::-1], 1, self.undone.add)
 
     def redo(
-        self, draft_id: str, reviewer: str | None, *, first: int | None = None,
-        last: int | None = None, idempotency_key: str,
-    ) -> EditReceipt:  # fmt: skip
+        self,
+        draft_id: str,
+        reviewer: str | None,
+        *,
+        first: int | None = None,
+        last: int | None = None,
+        idempotency_key: str,
+    ) -> EditReceipt:
         self._fail()
         own = [n for n in self._own(reviewer) if n in self.undone]
         chosen = own[:1] if last is None else [n for n in own if (first or last) <= n <= last]
@@ -336,9 +422,12 @@ class FakeDrafts:
 
     def _receipt(self, numbers: list[int]) -> EditReceipt:
         return EditReceipt(
-            draft_id="dr_1", edits=len(numbers), revision=self.n, undone=None,
+            draft_id="dr_1",
+            edits=len(numbers),
+            revision=self.n,
+            undone=None,
             rows=[self.held[number].now for number in numbers],
-        )  # fmt: skip
+        )
 
 
 class FakeDatasets:

@@ -51,9 +51,12 @@ def answers(
         p = float(rng.beta(40 * p_top, 40 * (1 - p_top)))
         others = {name: (1 - p) / (len(names) - 1) for name in names if name != top}
         result = {
-            "kind": "single", "probabilities": {top: p, **others}, "top": top, "p_top": p,
+            "kind": "single",
+            "probabilities": {top: p, **others},
+            "top": top,
+            "p_top": p,
             "action": top,
-        }  # fmt: skip
+        }
         if topics is None:
             drawn = rng.integers(300, size=rng.poisson(words) + 1)
             context = " ".join(f"w{word}" for word in drawn)

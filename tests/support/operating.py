@@ -123,8 +123,10 @@ class Desk:
                 entries.account_id, entries.book, func.sum(entries.amount_nano)
             ).group_by(entries.account_id, entries.book)
             sums = {(a, b): int(total) for a, b, total in connection.execute(by_book)}
-            kept = {(row.account_id, row.book): row.amount_nano
-                    for row in connection.execute(select(balances))}  # fmt: skip
+            kept = {
+                (row.account_id, row.book): row.amount_nano
+                for row in connection.execute(select(balances))
+            }
             assert kept == sums
 
         self.state.read_now(work)

@@ -75,9 +75,15 @@ def write_task(folder: Path, rows: list[TaskRow] | None = None, **changed: Any) 
     """Write a folder that the program may be run on."""
     folder.mkdir(parents=True, exist_ok=True)
     task = FineTuneTask(
-        job_id="ftj_1", method="sft", seed=7, steps=20, learning_rate=1e-3, base=BASE, threads=1,
+        job_id="ftj_1",
+        method="sft",
+        seed=7,
+        steps=20,
+        learning_rate=1e-3,
+        base=BASE,
+        threads=1,
         card=CARD,
-    )  # fmt: skip
+    )
     task = msgspec.structs.replace(task, **changed)
     (folder / "task.json").write_bytes(msgspec.json.encode(task))
     if rows is None:

@@ -101,8 +101,11 @@ def test_the_base_reads_as_many_rows_of_each_decision_within_a_bound():
     assert choose_base_rows(rows, 10**9) == list(range(len(rows)))
     assert choose_base_rows(rows) == choose_base_rows(rows, 120_000)
     assert [base_characters(n) for n in (8, 480, 1_000, 9_000)] == [
-        120_000, 120_000, 250_000, 600_000,
-    ]  # fmt: skip
+        120_000,
+        120_000,
+        250_000,
+        600_000,
+    ]
 
 
 def test_a_scorer_without_vectors_gives_none(tmp_path):

@@ -367,9 +367,13 @@ def test_a_parent_that_reads_no_markers_leaves_them_where_they_are():
 
     markers = np.zeros((20, 3, 4), np.float32).view(Unread)
     data = SimpleNamespace(
-        targets=np.zeros((20, 3)), contexts=["a"] * 20, vectors=None, base=None, markers=markers,
+        targets=np.zeros((20, 3)),
+        contexts=["a"] * 20,
+        vectors=None,
+        base=None,
+        markers=markers,
         is_scored=np.zeros(20, bool),
-    )  # fmt: skip
+    )
     parent_candidate(data, SimpleNamespace(needs_base=False, evaluate=evaluate))
     assert asked[0] is markers
 

@@ -89,9 +89,12 @@ def test_soft_targets_are_rows_that_were_counted_by_halves():
     soft = np.full_like(targets, 1 / 3)
     mixed = fit_linear(features, (targets + soft) / 2, 1.0, most_steps=300)
     doubled = fit_linear(
-        np.vstack([features, features]), np.vstack([targets, soft]), 2.0, most_steps=300,
+        np.vstack([features, features]),
+        np.vstack([targets, soft]),
+        2.0,
+        most_steps=300,
         bias_penalty=0.1,
-    )  # fmt: skip
+    )
     np.testing.assert_allclose(mixed.weights, doubled.weights, atol=0.01)
 
 

@@ -26,10 +26,17 @@ from steelyard.training.base.mixture import Mixture, Row
 
 #: Shares of the wordings that add or turn round what is asked.
 TAUGHT = (
-    "PAIR_SHARE", "NEGATE_SHARE", "REWORD_SHARE", "RECORD_SHARE", "FACT_SHARE",
-    "LEVELS_SHARE", "INTENT_SHARE",
-    "SURROUND_SHARE", "UNANSWERED_SHARE", "MISLEAD_SHARE",
-)  # fmt: skip
+    "PAIR_SHARE",
+    "NEGATE_SHARE",
+    "REWORD_SHARE",
+    "RECORD_SHARE",
+    "FACT_SHARE",
+    "LEVELS_SHARE",
+    "INTENT_SHARE",
+    "SURROUND_SHARE",
+    "UNANSWERED_SHARE",
+    "MISLEAD_SHARE",
+)
 #: No name or description is part of another, of a question or of a wording.
 DESCRIBED = {
     "red kite": "wind over hills",
@@ -230,9 +237,18 @@ def test_every_rule_is_used_and_none_always() -> None:
             n_examples += 1
             counts.update(rules_seen(example))
     assert set(counts) == {
-        "check", "opaque", "undescribed", "padded", "abstain", "abstain is right", "thinned",
-        "underscored", "general question", "prefixed", "no question mark",
-    }  # fmt: skip
+        "check",
+        "opaque",
+        "undescribed",
+        "padded",
+        "abstain",
+        "abstain is right",
+        "thinned",
+        "underscored",
+        "general question",
+        "prefixed",
+        "no question mark",
+    }
     assert max(counts.values()) < 0.5 * n_examples
 
 

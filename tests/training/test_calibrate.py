@@ -98,14 +98,16 @@ def test_a_model_is_calibrated_in_place(random_folder, tmp_path, monkeypatch) ->
 def test_a_task_is_measured_with_temperatures_of_the_others() -> None:
     rows = {name: [make_row(i, name) for i in range(4)] for name in ("right", "wrong")}
     chosen = calibration_set(rows, make_mixture()).of_kinds(["binary"])
-    logits = [np.array([4.0, 0.0]) if task == "wrong" else np.array([0.0, 4.0])
-              for task in chosen.tasks]  # fmt: skip
+    logits = [
+        np.array([4.0, 0.0]) if task == "wrong" else np.array([0.0, 4.0]) for task in chosen.tasks
+    ]
 
     right, wrong = left_out(chosen, logits)
 
     assert [(one.task, one.kind, one.n) for one in (right, wrong)] == [
-        ("right", "binary", 4), ("wrong", "binary", 4),
-    ]  # fmt: skip
+        ("right", "binary", 4),
+        ("wrong", "binary", 4),
+    ]
     assert (right.accuracy, wrong.accuracy) == (1.0, 0.0)
     # The other task's answers are wrong, so that it takes the surest away from this one.
     p = 1 / (1 + np.exp(-4.0 / MAX_FITTED))

@@ -32,8 +32,10 @@ def test_rows_are_read_as_written(data) -> None:
     assert set(first.targets) == {"topic", "cold", "level"}
     assert source_of(first) == "tickets"
     assert {source_of(row) for row in rows if "/" in row.source} == {
-        "labels", "unclear", "unlisted"
-    }  # fmt: skip
+        "labels",
+        "unclear",
+        "unlisted",
+    }
 
 
 def test_shares_sum_to_one_and_go_by_rows_multiplier_and_category(mixture: Mixture) -> None:

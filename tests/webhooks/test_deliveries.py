@@ -48,9 +48,15 @@ def sending(home, state=None):
 def add(home, endpoint, name="wh_1", events="job.succeeded", account="local"):
     endpoint.secret = new_secret()
     values = {
-        "id": name, "account_id": account, "url": endpoint.url, "description": "",
-        "events": events, "secret": endpoint.secret, "created_at": 0.0, "updated_at": 0.0,
-    }  # fmt: skip
+        "id": name,
+        "account_id": account,
+        "url": endpoint.url,
+        "description": "",
+        "events": events,
+        "secret": endpoint.secret,
+        "created_at": 0.0,
+        "updated_at": 0.0,
+    }
     home.state.write_now(lambda connection: rows.insert_webhook(connection, values))
     return endpoint
 

@@ -84,9 +84,15 @@ def test_a_rollback_and_a_switch_are_told(grown):
 def state(tmp_path):
     opened = open_state(f"sqlite:///{tmp_path / 'state.sqlite'}")
     values = {
-        "id": "wh_1", "account_id": "local", "url": "https://hooks.example/", "description": "",
-        "events": " ".join(EVENTS), "secret": "whsec_AAAA", "created_at": 0.0, "updated_at": 0.0,
-    }  # fmt: skip
+        "id": "wh_1",
+        "account_id": "local",
+        "url": "https://hooks.example/",
+        "description": "",
+        "events": " ".join(EVENTS),
+        "secret": "whsec_AAAA",
+        "created_at": 0.0,
+        "updated_at": 0.0,
+    }
     opened.write_now(lambda connection: insert_webhook(connection, values))
     yield opened
     opened.close()
@@ -122,9 +128,14 @@ def test_a_purchase_is_told_once_however_often_it_is_paid_and_that_its_refund_le
 
 
 JOB = PendingJob(
-    id="job_1", account_id="local", status="queued", created_at=0.0, generation=1, attempt=1,
+    id="job_1",
+    account_id="local",
+    status="queued",
+    created_at=0.0,
+    generation=1,
+    attempt=1,
     runner="me",
-)  # fmt: skip
+)
 SHARED = {"id": JOB.id, "account_id": "local", "created_at": 0.0, "updated_at": 0.0}
 
 

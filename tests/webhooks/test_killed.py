@@ -54,10 +54,15 @@ def test_fifty_kills_lose_no_event_and_no_order(tmp_path):
     with webhook_endpoint() as endpoint:
         endpoint.secret = new_secret()
         values = {
-            "id": "wh_1", "account_id": "local", "url": endpoint.url, "description": "",
-            "events": "job.succeeded", "secret": endpoint.secret,
-            "created_at": 0.0, "updated_at": 0.0,
-        }  # fmt: skip
+            "id": "wh_1",
+            "account_id": "local",
+            "url": endpoint.url,
+            "description": "",
+            "events": "job.succeeded",
+            "secret": endpoint.secret,
+            "created_at": 0.0,
+            "updated_at": 0.0,
+        }
         state.write_now(lambda connection: rows.insert_webhook(connection, values))
         committed = [
             one

@@ -32,9 +32,13 @@ def cells(names: Sequence[str], counts: Sequence[Sequence[int]], title: str, dra
     """Return a matrix of counts."""
     side = 160 + 46 * len(names)
     made = _figure(
-        title, drawn, x_range=list(names), y_range=list(reversed(names)), height=side,
+        title,
+        drawn,
+        x_range=list(names),
+        y_range=list(reversed(names)),
+        height=side,
         width=max(side, 480),
-    )  # fmt: skip
+    )
     found = [
         (right, answered, count, count / (sum(line) or 1))
         for right, line in zip(names, counts, strict=True)
@@ -42,9 +46,14 @@ def cells(names: Sequence[str], counts: Sequence[Sequence[int]], title: str, dra
     ]
     rights, answereds, numbers, shares = (list(column) for column in zip(*found, strict=True))
     made.rect(
-        answereds, rights, 1, 1, fill_color=_BLUE, line_color=_GREY,
+        answereds,
+        rights,
+        1,
+        1,
+        fill_color=_BLUE,
+        line_color=_GREY,
         fill_alpha=[share * 0.55 for share in shares],
-    )  # fmt: skip
+    )
     texts = [f"{number:,}" for number in numbers]
     made.text(answereds, rights, texts, text_align="center", text_baseline="middle")
     made.xaxis.major_label_orientation = 0.6

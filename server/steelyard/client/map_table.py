@@ -33,26 +33,36 @@ def table_of(points: MapPoints, values: MapValues | None) -> ExportTable:
     sides = ("training", "evaluation")
     held: list[tuple[Column, Sequence[object]]] = [
         (Column("index", pa.int64(), "The row's place in the dataset, from 0."), points.index),
-        (Column("side", pa.string(), "Training or evaluation.", sides),
-         [sides[one] for one in points.is_evaluation]),
+        (
+            Column("side", pa.string(), "Training or evaluation.", sides),
+            [sides[one] for one in points.is_evaluation],
+        ),
         (Column("x", pa.float64(), "Across, -1 to 1."), points.x),
         (Column("y", pa.float64(), "Up, -1 to 1."), points.y),
         (Column("text", pa.string(), "How the context begins."), points.text),
-    ]  # fmt: skip
+    ]
     if values is not None:
         names = (*values.outcomes, _OTHER)
         held.append(
-            (Column("expected", pa.string(), f"What the row expects of {values.decision}.", names),
-             _named(values.expected, values.outcomes))
-        )  # fmt: skip
+            (
+                Column(
+                    "expected", pa.string(), f"What the row expects of {values.decision}.", names
+                ),
+                _named(values.expected, values.outcomes),
+            )
+        )
         if values.answered is not None:
             held += [
-                (Column("answered", pa.string(), "What the evaluation's model answered.", names),
-                 _named(values.answered, values.outcomes)),
+                (
+                    Column("answered", pa.string(), "What the evaluation's model answered.", names),
+                    _named(values.answered, values.outcomes),
+                ),
                 (Column("is_right", pa.bool_(), "Whether that was right."), values.is_right or []),
-                (Column("confidence", pa.float64(), "The probability of what was answered."),
-                 values.confidence or []),
-            ]  # fmt: skip
+                (
+                    Column("confidence", pa.float64(), "The probability of what was answered."),
+                    values.confidence or [],
+                ),
+            ]
     table = pa.table({of.name: pa.array(cells, of.type) for of, cells in held})
     return ExportTable(
         title=f"Map {points.map}",

@@ -256,9 +256,13 @@ def numbered(after: int, at: float, parts: Iterable[Part]) -> list[Duty]:
     number = itertools.count(after + 1)
     return [
         Duty(
-            number=next(number), at=at, reviewer=reviewer, action=action, places=places,
+            number=next(number),
+            at=at,
+            reviewer=reviewer,
+            action=action,
+            places=places,
             answer=answer,
         )
         for reviewer, action, places, answer in parts
         if len(places)
-    ]  # fmt: skip
+    ]

@@ -48,10 +48,22 @@ _TRUE = re.compile(
 #: obliged and being obliged not to are two things.
 _VERBS = word_set("is are was were am does do did has have had can could will would")
 _CONTRACTED = {
-    "isn't": "is", "aren't": "are", "wasn't": "was", "weren't": "were", "doesn't": "does",
-    "don't": "do", "didn't": "did", "hasn't": "has", "haven't": "have", "hadn't": "had",
-    "can't": "can", "cannot": "can", "couldn't": "could", "won't": "will", "wouldn't": "would",
-}  # fmt: skip
+    "isn't": "is",
+    "aren't": "are",
+    "wasn't": "was",
+    "weren't": "were",
+    "doesn't": "does",
+    "don't": "do",
+    "didn't": "did",
+    "hasn't": "has",
+    "haven't": "have",
+    "hadn't": "had",
+    "can't": "can",
+    "cannot": "can",
+    "couldn't": "could",
+    "won't": "will",
+    "wouldn't": "would",
+}
 #: Where one of these stands, what a "not" covers hangs on more than its place.
 _SCOPES = word_set(
     "and or nor but if unless because since until while although though when whenever that which "

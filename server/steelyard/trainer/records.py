@@ -45,8 +45,15 @@ from steelyard.wire.methods import Method
 #: Groups of models in the order of the file.
 GROUPS: tuple[RecordGroup, ...] = ("adapted", "base", "parent")
 _SHARED = (
-    "row", "place", "context_sha256", "decision_id", "kind", "outcomes", "probabilities", "labels",
-)  # fmt: skip
+    "row",
+    "place",
+    "context_sha256",
+    "decision_id",
+    "kind",
+    "outcomes",
+    "probabilities",
+    "labels",
+)
 SCHEMA = pa.schema(
     [pa.field("group", pa.string(), nullable=False), *(PREDICTIONS.field(n) for n in _SHARED)]
 )

@@ -148,9 +148,12 @@ def _read(source: str, folder: Path) -> tuple[HubManifest, nn.Module]:
     inputs = [name for name in ("input_ids", "attention_mask", "token_type_ids") if name in names]
     architecture = (config.architectures or ["nothing"])[0]
     values: dict[str, Any] = {
-        "source": source, "inputs": inputs, "pad_id": 0, "sha256": {},
+        "source": source,
+        "inputs": inputs,
+        "pad_id": 0,
+        "sha256": {},
         "max_tokens": _max_tokens(encoder, config),
-    }  # fmt: skip
+    }
     if (folder / "modules.json").exists() and not architecture.endswith("SequenceClassification"):
         model = AutoModel.from_pretrained(encoder, attn_implementation="eager").float().eval()
         module: nn.Module = _Pooled(model, inputs, _pooling_of(source, folder))

@@ -146,10 +146,15 @@ CONTESTANTS = (
         "laya-multilingual (mmBERT-base), bfloat16",
         ("LAYA_CPU_AMP=bf16",),
     ),
-    Contestant("crossencoder", BEST, "minilm-l6", "MiniLM-L6, float32, 128 pairs a pass",
-               ("--batch", "128")),
+    Contestant(
+        "crossencoder",
+        BEST,
+        "minilm-l6",
+        "MiniLM-L6, float32, 128 pairs a pass",
+        ("--batch", "128"),
+    ),
     Contestant("crossencoder", BEST, "minilm-l6", "MiniLM-L6, int8", ("--int8",)),
-)  # fmt: skip
+)
 
 
 def needs_bfloat16(contestant: Contestant) -> bool:

@@ -9,8 +9,19 @@ from peers.figures import FIGURES
 from peers.markdown import SIZE, TABLES, markdown_table, shown, size_of, with_range
 from peers.plan import OPEN_SHARE
 
-_HEADER = ("contestant", "clients", "loop", "p50 ms", "p95 ms", "p99 ms", "decisions a second",
-           "CPU ms a decision", "peak MB", "requests", "errors")  # fmt: skip
+_HEADER = (
+    "contestant",
+    "clients",
+    "loop",
+    "p50 ms",
+    "p95 ms",
+    "p99 ms",
+    "decisions a second",
+    "CPU ms a decision",
+    "peak MB",
+    "requests",
+    "errors",
+)
 
 
 def make_loads_page(record: Mapping[str, Any]) -> str:
@@ -87,15 +98,19 @@ def _not_run(record: Mapping[str, Any]) -> str:
         return ""
     rows = [
         [
-            one["key"], str(one["questions"]), str(one["outcomes"]), one["context"],
-            one["words"] + (
+            one["key"],
+            str(one["questions"]),
+            str(one["outcomes"]),
+            one["context"],
+            one["words"]
+            + (
                 f"; about {one['seconds']:.0f} s expected"
                 if one["words"].startswith("not tried")
                 else ""
             ),
         ]
         for one in record["not_run"]
-    ]  # fmt: skip
+    ]
     return "\n".join(
         [
             "## Without an answer",

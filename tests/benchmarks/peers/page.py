@@ -119,10 +119,15 @@ def ratios(record: Mapping[str, Any], table: int) -> list[dict[str, Any]]:
         best, words = rivals[key]
         found.append(
             {
-                "size": size, "own": own, "best": best, "peer": key, "words": words,
-                "ratio": own / best if best else None, "wanted": WANTED[size[0]],
+                "size": size,
+                "own": own,
+                "best": best,
+                "peer": key,
+                "words": words,
+                "ratio": own / best if best else None,
+                "wanted": WANTED[size[0]],
             }
-        )  # fmt: skip
+        )
     return found
 
 
@@ -147,16 +152,24 @@ def _reached(record: Mapping[str, Any]) -> str:
             continue
         rows = [
             [
-                str(one["size"][0]), str(one["size"][1]), one["size"][2], shown(one["own"]),
-                shown(one["best"]), f"{one['peer']} ({one['words']})",
-                "-" if one["ratio"] is None else f"{one['ratio']:.2f}", f"{one['wanted']:g}",
-                "no peer answers" if one["ratio"] is None
-                else verdict(one),
+                str(one["size"][0]),
+                str(one["size"][1]),
+                one["size"][2],
+                shown(one["own"]),
+                shown(one["best"]),
+                f"{one['peer']} ({one['words']})",
+                "-" if one["ratio"] is None else f"{one['ratio']:.2f}",
+                f"{one['wanted']:g}",
+                "no peer answers" if one["ratio"] is None else verdict(one),
             ]
             for one in found
-        ]  # fmt: skip
-        parts += ["", f"{name}:", "", markdown_table(
-            [*SIZE, OURS, "best peer", "which", "ratio", "wanted", ""], rows)]  # fmt: skip
+        ]
+        parts += [
+            "",
+            f"{name}:",
+            "",
+            markdown_table([*SIZE, OURS, "best peer", "which", "ratio", "wanted", ""], rows),
+        ]
         for n, wanted in WANTED.items():
             values = [one["ratio"] for one in found if one["size"][0] == n and one["ratio"]]
             if values:
@@ -259,12 +272,14 @@ def _middle(loads: Mapping[tuple[str, int], Any], loop: str, clients: int, name:
 def _contestants(record: Mapping[str, Any]) -> str:
     rows = [
         [
-            str(one["table"]), one["key"], one.get("versions", ""),
+            str(one["table"]),
+            one["key"],
+            one.get("versions", ""),
             shown(one["idle_mb"]) if "idle_mb" in one else "-",
             one.get("left_out") or one.get("lost") or "",
         ]
         for one in record["contestants"]
-    ]  # fmt: skip
+    ]
     parts = [
         "## Contestants",
         "",
@@ -298,20 +313,44 @@ def _quality(results: Sequence[Mapping[str, Any]]) -> str:
         if value is None:
             return ""
         return " ".join(
-            (f"{value['value']:.{digits}f}", f"[{value['low']:.{digits}f}",
-             f"{value['high']:.{digits}f}]")
-        )  # fmt: skip
+            (
+                f"{value['value']:.{digits}f}",
+                f"[{value['low']:.{digits}f}",
+                f"{value['high']:.{digits}f}]",
+            )
+        )
 
     rows = [
         [
-            one["task"], one["rows"], one["method"], f"{one['n_train']:,}", f"{one['n']:,}",
-            figure(one["accuracy"]), figure(one["log_loss"]), figure(one["gain"]),
-            figure(one["ece"]), figure(one["aurc"], 4), f"{one['served_ms']:.2f}", one["note"],
+            one["task"],
+            one["rows"],
+            one["method"],
+            f"{one['n_train']:,}",
+            f"{one['n']:,}",
+            figure(one["accuracy"]),
+            figure(one["log_loss"]),
+            figure(one["gain"]),
+            figure(one["ece"]),
+            figure(one["aurc"], 4),
+            f"{one['served_ms']:.2f}",
+            one["note"],
         ]
         for one in results
-    ]  # fmt: skip
-    header = ["task", "rows", "method", "n train", "n", "accuracy", "log loss",
-              "more than ours by", "ECE", "AURC", "CPU ms", "note"]  # fmt: skip
+    ]
+    header = [
+        "task",
+        "rows",
+        "method",
+        "n train",
+        "n",
+        "accuracy",
+        "log loss",
+        "more than ours by",
+        "ECE",
+        "AURC",
+        "CPU ms",
+        "note",
+    ]
     return "\n".join(
         [
             *parts,

@@ -19,34 +19,56 @@ from typing import Any
 #: Encoders of the ModernBERT family as their publishers state them.
 MODERNBERT = {
     "modernbert-base": {
-        "hidden_size": 768, "num_hidden_layers": 22, "num_attention_heads": 12,
-        "intermediate_size": 1152, "vocab_size": 50368,
+        "hidden_size": 768,
+        "num_hidden_layers": 22,
+        "num_attention_heads": 12,
+        "intermediate_size": 1152,
+        "vocab_size": 50368,
     },
     "modernbert-large": {
-        "hidden_size": 1024, "num_hidden_layers": 28, "num_attention_heads": 16,
-        "intermediate_size": 2624, "vocab_size": 50368,
+        "hidden_size": 1024,
+        "num_hidden_layers": 28,
+        "num_attention_heads": 16,
+        "intermediate_size": 2624,
+        "vocab_size": 50368,
     },
     "mmbert-base": {
-        "hidden_size": 768, "num_hidden_layers": 22, "num_attention_heads": 12,
-        "intermediate_size": 1152, "vocab_size": 256000,
+        "hidden_size": 768,
+        "num_hidden_layers": 22,
+        "num_attention_heads": 12,
+        "intermediate_size": 1152,
+        "vocab_size": 256000,
     },
     "ettin-17m": {
-        "hidden_size": 256, "num_hidden_layers": 7, "num_attention_heads": 4,
-        "intermediate_size": 384, "vocab_size": 50368,
+        "hidden_size": 256,
+        "num_hidden_layers": 7,
+        "num_attention_heads": 4,
+        "intermediate_size": 384,
+        "vocab_size": 50368,
     },
-}  # fmt: skip
+}
 #: SmolLM2-135M-Instruct.
 SMOLLM2 = {
-    "hidden_size": 576, "num_hidden_layers": 30, "num_attention_heads": 9,
-    "num_key_value_heads": 3, "intermediate_size": 1536, "vocab_size": 49152,
-    "max_position_embeddings": 8192, "rope_theta": 100000.0, "tie_word_embeddings": True,
-}  # fmt: skip
+    "hidden_size": 576,
+    "num_hidden_layers": 30,
+    "num_attention_heads": 9,
+    "num_key_value_heads": 3,
+    "intermediate_size": 1536,
+    "vocab_size": 49152,
+    "max_position_embeddings": 8192,
+    "rope_theta": 100000.0,
+    "tie_word_embeddings": True,
+}
 #: ms-marco-MiniLM-L6-v2.
 MINILM = {
-    "hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12,
-    "intermediate_size": 1536, "vocab_size": 30522, "max_position_embeddings": 512,
+    "hidden_size": 384,
+    "num_hidden_layers": 6,
+    "num_attention_heads": 12,
+    "intermediate_size": 1536,
+    "vocab_size": 30522,
+    "max_position_embeddings": 512,
     "num_labels": 1,
-}  # fmt: skip
+}
 #: Tokens that a checkpoint of Laya reads, and how many of them may be the question and outcomes.
 LAYA_LIMITS = {"modernbert-large": (512, 192), "mmbert-base": (1024, 192)}
 #: The turns of a conversation as SmolLM2-Instruct is given them.
@@ -93,9 +115,14 @@ def modernbert(name: str) -> Any:
     from transformers import AutoModel, ModernBertConfig
 
     config = ModernBertConfig(
-        **MODERNBERT[name], max_position_embeddings=LONGEST, pad_token_id=0, cls_token_id=101,
-        sep_token_id=102, bos_token_id=101, eos_token_id=102,
-    )  # fmt: skip
+        **MODERNBERT[name],
+        max_position_embeddings=LONGEST,
+        pad_token_id=0,
+        cls_token_id=101,
+        sep_token_id=102,
+        bos_token_id=101,
+        eos_token_id=102,
+    )
     return AutoModel.from_config(config, attn_implementation="sdpa")
 
 
@@ -114,14 +141,23 @@ def make_sysone(options: argparse.Namespace, folder: Path) -> int:
     load_tokenizer(options.tokenizer).save_pretrained(base)
     question = {"type": "choice", "instructions": "Which one?", "criteria": ["one", "two"]}
     rows = [
-        {"state": f"text {number}", "questions": {"q": question},
-         "expected": {"q": ("one", "two")[number % 2]}}
+        {
+            "state": f"text {number}",
+            "questions": {"q": question},
+            "expected": {"q": ("one", "two")[number % 2]},
+        }
         for number in range(20)
-    ]  # fmt: skip
+    ]
     fitted = EncoderModel(
-        str(base), tuning="head", epochs=1, max_state_tokens=LONGEST, max_option_tokens=64,
-        precision=options.precision, device="cpu", cache_features=False,
-    ).fit(rows)  # fmt: skip
+        str(base),
+        tuning="head",
+        epochs=1,
+        max_state_tokens=LONGEST,
+        max_option_tokens=64,
+        precision=options.precision,
+        device="cpu",
+        cache_features=False,
+    ).fit(rows)
     fitted.save(folder, training_state=False)
     return count(model) + count(fitted.head_)
 
@@ -165,9 +201,13 @@ def make_laya(options: argparse.Namespace, folder: Path) -> int:
     longest, of_head = LAYA_LIMITS[options.base]
     model = DecisionModel(modernbert(options.base), head_layers=2, n_act=2)
     config = {
-        "encoder": options.base, "head_layers": 2, "act_costs": {"act": 0.0},
-        "max_len": longest, "head_max_len": of_head, "temperature": [1.0, 1.0, 1.0],
-    }  # fmt: skip
+        "encoder": options.base,
+        "head_layers": 2,
+        "act_costs": {"act": 0.0},
+        "max_len": longest,
+        "head_max_len": of_head,
+        "temperature": [1.0, 1.0, 1.0],
+    }
     save_checkpoint(model, load_tokenizer(options.tokenizer), config, str(folder))
     return count(model)
 

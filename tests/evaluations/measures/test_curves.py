@@ -62,8 +62,12 @@ def test_yes_by_threshold_equals_counting():
 
 
 def test_the_cost_of_a_threshold_by_hand():
-    rows = [yes(0, 0.9, is_yes=True), yes(1, 0.6, is_yes=False), yes(2, 0.3, is_yes=True),
-            yes(3, 0.1, is_yes=False)]  # fmt: skip
+    rows = [
+        yes(0, 0.9, is_yes=True),
+        yes(1, 0.6, is_yes=False),
+        yes(2, 0.3, is_yes=True),
+        yes(3, 0.1, is_yes=False),
+    ]
     curve = costs_of(rows, 1.0, 4.0)
     cost = {point.threshold: point.cost.value for point in curve.points}
     assert cost[0.0] == pytest.approx(2 / 4)

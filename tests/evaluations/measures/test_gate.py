@@ -289,9 +289,7 @@ def test_rewards_are_judged_by_scaled_reward_with_the_signs_turned():
     assert group["decisions"] == sum(row.context_sha256 in new for row in compared)
     assert wire["ece"] == {"before": None, "after": None}
     worse = judged(sharpen(before, 0.5), before, new)
-    assert worse.gate.reasons[:3] == [
-        "new_rows_worse", "no_gain_on_new_rows", "earlier_rows_worse"
-    ]  # fmt: skip
+    assert worse.gate.reasons[:3] == ["new_rows_worse", "no_gain_on_new_rows", "earlier_rows_worse"]
     assert set(worse.gate.reasons[3:]) == {"decision_worse", "outcome_worse"}
     assert "scaled reward" in worse.sentences[0]
 

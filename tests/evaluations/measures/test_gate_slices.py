@@ -55,10 +55,8 @@ def test_slices_are_every_decision_and_every_right_outcome(supervision):
     found = slices_of(before, after)
     name = "loss" if supervision == "targets" else "scaled_reward"
     pairs = [
-        (old, new)
-        for old, new in zip(before, after, strict=True)
-        if name in row_measures(old)
-    ]  # fmt: skip
+        (old, new) for old, new in zip(before, after, strict=True) if name in row_measures(old)
+    ]
     assert {one.decision_id for one in found.by_decision} == {"spam", "topic", "tone"}
     assert sum(one.decisions for one in found.by_decision) == len(pairs)
     assert sum(one.decisions for one in found.by_outcome) == len(pairs)
@@ -143,8 +141,9 @@ def test_a_fall_on_one_outcome_fails_a_candidate_that_is_better_in_all():
 def test_a_fall_on_one_decision_fails_a_candidate_that_is_better_in_all():
     before = make_rows(8, 100, soft=False)
     better = sharpen(before, 0.95)
-    after = [spoil(row) if row.decision_id == "spam" and n % 2 else row
-             for n, row in enumerate(better)]  # fmt: skip
+    after = [
+        spoil(row) if row.decision_id == "spam" and n % 2 else row for n, row in enumerate(better)
+    ]
     gate = judged(before, after).gate
     assert gate.groups["new"].loss.change < 0
     assert "decision_worse" in gate.reasons
@@ -212,8 +211,10 @@ def test_the_text_baseline_is_compared_on_every_decision():
     assert better.gate.reasons == ["below_text_baseline"]
     assert "text baseline" in better.sentences[0]
     # Alike within noise is not worse.
-    twin = [replace(row, probabilities=other.probabilities) if n % 2 else row
-            for n, (row, other) in enumerate(zip(after, sharpen(before, 0.51), strict=True))]  # fmt: skip
+    twin = [
+        replace(row, probabilities=other.probabilities) if n % 2 else row
+        for n, (row, other) in enumerate(zip(after, sharpen(before, 0.51), strict=True))
+    ]
     nearly = judged(before, twin, baseline=records_from_rows(after)).gate
     assert nearly.passed
 

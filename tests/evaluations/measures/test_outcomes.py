@@ -61,10 +61,12 @@ def test_the_worked_example():
 def test_every_count_equals_a_loop(seed, n_contexts):
     rows = make_rows(seed, n_contexts, decisions={"topic": ("single", NAMES)})
     pairs = [
-        (row.outcomes[row.probabilities.index(max(row.probabilities))],
-         row.outcomes[row.targets.index(max(row.targets))])
+        (
+            row.outcomes[row.probabilities.index(max(row.probabilities))],
+            row.outcomes[row.targets.index(max(row.targets))],
+        )
         for row in rows
-    ]  # fmt: skip
+    ]
     table = table_of(rows)
     counts = confusion_matrix(table).counts
     for (i, truth), (j, top) in product(enumerate(NAMES), enumerate(NAMES)):

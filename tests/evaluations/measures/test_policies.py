@@ -54,9 +54,7 @@ def test_it_chooses_as_a_decide_call_does(abstain_below, with_costs):
         abstain_below=abstain_below,
         bootstrap=QUICK,
     )
-    assert [held.action for held in report.actions] == [
-        *(COSTS if with_costs else names), ABSTAIN
-    ]  # fmt: skip
+    assert [held.action for held in report.actions] == [*(COSTS if with_costs else names), ABSTAIN]
     for held in report.actions:
         assert held.share.value == pytest.approx(choices.count(held.action) / len(rows))
     acted = [(row, choice) for row, choice in zip(rows, choices, strict=True) if choice != ABSTAIN]
@@ -75,12 +73,14 @@ def test_it_chooses_as_a_decide_call_does(abstain_below, with_costs):
         assert report.least_cost.value <= report.cost.value
         assert report.promised_cost.value <= min(
             mean(
-                sum(COSTS[action][name] * p
-                    for name, p in zip(names, row.probabilities, strict=True))
+                sum(
+                    COSTS[action][name] * p
+                    for name, p in zip(names, row.probabilities, strict=True)
+                )
                 for row, _ in acted
             )
             for action in COSTS
-        )  # fmt: skip
+        )
 
 
 def test_costs_that_tie_on_paper_and_not_in_a_matrix_product_go_to_the_first():

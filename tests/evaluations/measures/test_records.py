@@ -158,8 +158,12 @@ def test_job_records_carry_what_the_contract_names():
     ]
     equal, different = msgspec.to_builtins(job_records(records_from_rows(rewarded)))
     assert equal.keys() == {
-        "context_sha256", "decision_id", "probabilities", "rewards", "expected_reward"
-    }  # fmt: skip
+        "context_sha256",
+        "decision_id",
+        "probabilities",
+        "rewards",
+        "expected_reward",
+    }
     assert different.keys() - equal.keys() == {"scaled_reward", "picked_best"}
     assert different["scaled_reward"] == 0.75
     page = job_records(records_from_rows(rewarded), start=1, stop=9)

@@ -114,8 +114,12 @@ def test_rewards_leave_decisions_that_earn_the_same_out():
     assert "reliability" not in wire
     assert "outcomes" not in wire["decisions"][0]
     assert wire["coverage_curve"][0].keys() == {
-        "threshold", "n", "coverage", "expected_reward", "scaled_reward"
-    }  # fmt: skip
+        "threshold",
+        "n",
+        "coverage",
+        "expected_reward",
+        "scaled_reward",
+    }
 
 
 def test_reliability_bins_sum_up_to_the_accuracy_and_the_calibration_error():
@@ -244,9 +248,11 @@ def test_few_contexts_that_are_all_alike_promise_no_certainty():
     assert share.high > 0.8
     assert (mean_of.value, mean_of.low, mean_of.high) == (1.0, None, None)
     many = ratio_measures(
-        np.repeat(sums, 10, axis=0), np.repeat(counted, 10, axis=0), QUICK,
+        np.repeat(sums, 10, axis=0),
+        np.repeat(counted, 10, axis=0),
+        QUICK,
         are_proportions=[False, False],
-    )[1]  # fmt: skip
+    )[1]
     assert (many.low, many.high) == (None, None)
 
 

@@ -36,12 +36,25 @@ _NUMBER_WORDS = word_set("zero one two three four five six seven eight nine ten 
 _PHRASES = tuple(
     tuple(phrase.split())
     for phrase in (
-        "the sum of", "add up to", "adds up to", "total number of", "what is the number of",
-        "what is the sum", "what is the total", "what is the average", "what is the median",
-        "what is the percentage", "what is the ratio", "percentage of the", "an even number",
-        "an odd number", "a prime number", "divisible by", "the square root",
+        "the sum of",
+        "add up to",
+        "adds up to",
+        "total number of",
+        "what is the number of",
+        "what is the sum",
+        "what is the total",
+        "what is the average",
+        "what is the median",
+        "what is the percentage",
+        "what is the ratio",
+        "percentage of the",
+        "an even number",
+        "an odd number",
+        "a prime number",
+        "divisible by",
+        "the square root",
     )
-)  # fmt: skip
+)
 _COUNTING = tuple(
     tuple(phrase.split()) for phrase in ("how many", "how old", "how long ago", "what number of")
 )

@@ -105,7 +105,7 @@ SCALES = (
     ),
     _scale("amount", "none", "few, a few, little", "some, several", "many, much", "most", "all"),
     _scale("degree", "not at all", "barely, slightly", "somewhat", "mostly", "completely"),
-)  # fmt: skip
+)
 
 #: Words that say how much.
 AMOUNT_WORDS = _MORE | _LESS | frozenset(SCALES[0].ranks)

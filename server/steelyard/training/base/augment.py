@@ -49,15 +49,31 @@ SURROUND_MESSAGE_SHARE = 0.7
 KEPT, ELSEWHERE_SHARE = 0.6, 0.12
 #: Sources that judge all of a text, so that more text may be judged otherwise.
 WHOLE_SOURCES = (
-    "blimp", "clickbait", "comve_sense", "emobank", "jailbreak_detect", "judge_pairs",
-    "language_id", "prompt_injection", "query_wellformed", "rubric_scores", "summedits",
-    "vader_ratings", "word_complexity",
-)  # fmt: skip
+    "blimp",
+    "clickbait",
+    "comve_sense",
+    "emobank",
+    "jailbreak_detect",
+    "judge_pairs",
+    "language_id",
+    "prompt_injection",
+    "query_wellformed",
+    "rubric_scores",
+    "summedits",
+    "vader_ratings",
+    "word_complexity",
+)
 #: Sources whose labels exclude each other, so that one more of them is wrong.
 EXCLUSIVE_SOURCES = (
-    "attack_technique", "bitext_support", "dbpedia", "hwu64", "it_tickets",
-    "medical_question_type", "metatool", "snips",
-)  # fmt: skip
+    "attack_technique",
+    "bitext_support",
+    "dbpedia",
+    "hwu64",
+    "it_tickets",
+    "medical_question_type",
+    "metatool",
+    "snips",
+)
 
 QUESTIONS = (
     "Which of these fits best?",

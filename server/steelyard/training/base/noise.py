@@ -17,18 +17,39 @@ LEAST_WORDS, MOST_WORDS = 10, 280
 MADE_SHARE = 0.5
 #: Sources of texts that state something: no messages, which could be what a choice is about.
 PLAIN_SOURCES = (
-    "attack_technique", "boolq", "dbpedia", "fewrel", "qnli", "snli",
-)  # fmt: skip
+    "attack_technique",
+    "boolq",
+    "dbpedia",
+    "fewrel",
+    "qnli",
+    "snli",
+)
 #: Sources whose yes/no questions ask what a text states: of another text the answer is no.
 STATED_SOURCES = (
-    "cad_nli", "conj_nli", "cooking_tags", "fever_symmetric", "fool_me_twice", "mnli",
-    "monotonicity_nli", "qnli", "snli",
-)  # fmt: skip
+    "cad_nli",
+    "conj_nli",
+    "cooking_tags",
+    "fever_symmetric",
+    "fool_me_twice",
+    "mnli",
+    "monotonicity_nli",
+    "qnli",
+    "snli",
+)
 #: Sources whose choices have nothing to do with the texts of other sources.
 NARROW_SOURCES = (
-    "attack_technique", "bitext_support", "booking_slots", "cooking_tags", "fewrel", "hwu64",
-    "it_tickets", "medical_question_type", "metatool", "snips", "so_tags",
-)  # fmt: skip
+    "attack_technique",
+    "bitext_support",
+    "booking_slots",
+    "cooking_tags",
+    "fewrel",
+    "hwu64",
+    "it_tickets",
+    "medical_question_type",
+    "metatool",
+    "snips",
+    "so_tags",
+)
 #: Of such a question no is the answer of a text that contradicts it.
 _INVERSE = re.compile(r"inconsistent|contradict", re.IGNORECASE)
 _TRIES = 8

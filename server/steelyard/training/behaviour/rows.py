@@ -164,9 +164,14 @@ def _choices(
         yield row("none right", outcomes=(*left, NONE), right=len(left))
     for text, meant, alike in domain.traps:
         yield BehaviourRow(
-            f"trap: {alike}", (domain.name, text), text, "single", WORDINGS[0], names,
+            f"trap: {alike}",
+            (domain.name, text),
+            text,
+            "single",
+            WORDINGS[0],
+            names,
             names.index(meant),
-        )  # fmt: skip
+        )
 
 
 def _around(text: str, place: str, rng: random.Random, others: Sequence[Domain]) -> str:
