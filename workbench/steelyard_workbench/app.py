@@ -207,6 +207,7 @@ class App:
         self._shell = shell
         if isinstance(self.session.client, VisitorClient):
             self.session.client.on_ended = self._on_ended
+            self._menu.visible = False  # until the pages of whoever it is are known
             self._show_alone(loading(6, "Who you are"))
             self._who.start()
         elif self.page is None or self.page.slug != self.session.page:
@@ -365,7 +366,7 @@ class App:
     def _on_who(self, who: CurrentSession) -> None:
         """Show the pages of somebody's role in the menu, and the account in the bar."""
         self._sections = sections_for(who)
-        self._menu.items = _items(self._sections)
+        self._menu.param.update(items=_items(self._sections), visible=True)
         self._mark_in_menu()
         name = next((one.name for one in who.accounts if one.id == who.account_id), "none")
         self._account_button.label = f"Account: {name[:_SHOWN_ACCOUNT]}"
