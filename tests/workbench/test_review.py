@@ -20,6 +20,7 @@ from steelyard.review.wire import DraftRow
 from steelyard_workbench.app import App
 from steelyard_workbench.pages.review import ReviewPage
 from steelyard_workbench.review.desk import Desk
+from steelyard_workbench.review.edits import Unsent
 from steelyard_workbench.review.row_filter import RowFilter, read_query, write_query
 from steelyard_workbench.scheduling import schedule
 from steelyard_workbench.session import Session
@@ -526,3 +527,16 @@ def test_facets_filter_and_offer_outcomes() -> None:
     desk.bar.choose(RowFilter().with_expected("team", "shipping"))
     assert "team is shipping" in [text for text, _ in desk._reader.filter.parts]
     assert "team is billing" in desk.bar._outcome.options
+    # A merged outcome is counted, offered and shown under the name that it has in the draft.
+    desk.steps.push(
+        Unsent(
+            "outcomes",
+            "one outcome less",
+            given={"decision": "team", "outcomes": {"shipping": {"same_as": "billing"}}},
+        )
+    )
+    assert [one for one in desk.bar._outcome.options if "shipping" in one] == []
+    desk.bar.choose(RowFilter())
+    desk.bar._outcome.value = "team is billing"
+    assert desk.bar.chosen.expected == (("team", "billing"), ("team", "shipping"))
+    assert [chip.label for chip in desk.bar._chips] == ["team is billing  ✕"]

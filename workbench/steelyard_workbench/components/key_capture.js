@@ -7,6 +7,7 @@ const PRESSED = "button, a, summary, input, [role=button], [role=tab], [role=men
   "[role=combobox], [role=checkbox], [role=switch], [role=radio], .tabulator-col";
 const TURNED = "input, [role=tab], [role=combobox], [role=radio], [role=slider]";
 const WITHIN = "[role=menu], [role=listbox]";
+const SEARCHING = ".steelyard-searching";
 const ON_ROW = [...ARROWS, "Home", "End", "Enter", " ", "j", "k", "J", "K", "[", "]", "n"];
 
 const isField = (element) => {
@@ -36,6 +37,10 @@ export function render({ model }) {
     if (!model.is_ready) return;
     const path = event.composedPath();
     const typing = isField(path[0]);
+    if (typing && event.key === "Enter" && path.some((one) => one.matches?.(SEARCHING))) {
+      // After the field has taken it: the keys that follow are for the rows that come.
+      setTimeout(() => path[0].blur());
+    }
     if (typing && event.key !== "Escape") return;
     if (isKept(event, path)) return;
     if (typing) path[0].blur();

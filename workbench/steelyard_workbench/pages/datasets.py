@@ -254,7 +254,12 @@ class DatasetsPage(Page):
 
     def _show_labels(self, facets: dict[str, Any]) -> Viewable:
         if self.bar is not None:
-            self.bar.offer({name: list(found) for name, found in facets["expected"].items()})
+            self.bar.offer(
+                {
+                    decision: {outcome: (outcome,) for outcome in counts}
+                    for decision, counts in facets["expected"].items()
+                }
+            )
         return show_labels(facets, self._on_outcome)
 
     def _row_page(self, asked: PageAsked) -> TablePage:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -37,13 +37,17 @@ _FACETS, _SIMILAR, _HISTORY, _SUGGEST = "Facets", "Similar", "History", "Suggest
 _REVIEWERS = "Reviewers"
 
 
+#: Decisions to present names to the outcomes of the version that are under each.
+Members = dict[str, dict[str, list[str]]]
+
+
 class Beside(Viewer):
     """The panel beside the rows, of which one view is shown.
 
     Parameters
     ----------
     on_outcomes : callable
-        Called with the outcomes of each decision, once they are counted.
+        Called with the outcomes of each decision as the draft names them, once they are counted.
     """
 
     def __init__(
@@ -53,7 +57,7 @@ class Beside(Viewer):
         *,
         on_filter: OnFilter,
         on_row: Callable[[int], None],
-        on_outcomes: Callable[[dict[str, list[str]]], None],
+        on_outcomes: Callable[[Members], None],
         suggesting: Suggesting,
         reviewers: Reviewers,
     ) -> None:
@@ -110,6 +114,10 @@ class Beside(Viewer):
         if is_other and self._choice.value == _HISTORY:
             self._of_row.start()
 
+    def outcomes_changed(self) -> None:
+        """Count the rows under the names that outcomes have now."""
+        self._facets.refresh.start(quietly=True)
+
     def edited(self) -> None:
         """Note that the log is longer."""
         if self._choice.value == _HISTORY:
@@ -131,8 +139,8 @@ class Beside(Viewer):
             if self._choice.value != _SUGGEST or part.state != "shown":
                 part.start()
 
-    def _fetch_facets(self) -> dict[str, Any]:
-        found = self._client.datasets.search(
+    def _fetch_facets(self) -> tuple[dict[str, Any], Members]:
+        matches = self._client.datasets.search(
             self._draft.dataset_id,
             where=self._filter.where,
             text=self._filter.text,
@@ -140,17 +148,25 @@ class Beside(Viewer):
             version=self._draft.dataset_version,
             limit=1,
         )
-        return dict(found.facets or {})
+        members: Members = {}
+        for decision in self._client.drafts.outcomes(self._draft.id).data:
+            names = members.setdefault(decision.decision, {})
+            for outcome in decision.outcomes:
+                names.setdefault(outcome.name, []).append(outcome.outcome)
+        return dict(matches.facets or {}), members
 
-    def _show_facets(self, facets: dict[str, Any]) -> Viewable:
-        expected: dict[str, dict[str, int]] = facets.get("expected", {})
-        if self._filter == RowFilter():
-            self._on_outcomes({name: list(counts) for name, counts in expected.items()})
+    def _show_facets(self, counted: tuple[dict[str, Any], Members]) -> Viewable:
+        facets, members = counted
+        self._on_outcomes(members)
+        expected = {
+            decision: _count_by_name(counts, members.get(decision, {}))
+            for decision, counts in facets.get("expected", {}).items()
+        }
         if not facets.get("rows"):
             return empty("No rows match, so there is nothing to count.")
         shown: list[Viewable] = [
             pmui.Typography(
-                "Labels of the version, by rows. A bar filters when it is clicked; so does "
+                "Labels of the version by rows, under the names that they have in the draft. A bar filters when it is clicked; so does "
                 "**Expected outcome** above.",
                 variant="body2",
             )
@@ -162,7 +178,7 @@ class Beside(Viewer):
                     decision,
                     names,
                     counts,
-                    partial(self._filter.with_expected, decision),
+                    partial(self._with_name, decision, members.get(decision, {})),
                 )
             )
         sides: dict[str, int] = facets.get("sides", {})
@@ -170,6 +186,11 @@ class Beside(Viewer):
             self._bars("side", list(sides), sides, lambda name: replace(self._filter, side=name))
         )
         return pn.Column(*shown, sizing_mode="stretch_width")
+
+    def _with_name(
+        self, decision: str, members: Mapping[str, Sequence[str]], name: str
+    ) -> RowFilter:
+        return self._filter.with_expected(decision, *members.get(name, (name,)))
 
     def _bars(
         self,
@@ -278,3 +299,18 @@ def entry_text(entry: LogEntry) -> str:
 def _labels(row: Example) -> dict[str, dict[str, float]]:
     label = row.rewards if row.targets is UNSET else row.targets
     return {} if label is UNSET else label
+
+
+def _count_by_name(
+    counts: Mapping[str, int], members: Mapping[str, Sequence[str]]
+) -> dict[str, int]:
+    """Return the rows under each present name."""
+    by_name = Counter(
+        {
+            name: sum(counts.get(outcome, 0) for outcome in outcomes)
+            for name, outcomes in members.items()
+        }
+    )
+    unnamed = set(counts) - {outcome for outcomes in members.values() for outcome in outcomes}
+    by_name.update({outcome: counts[outcome] for outcome in unnamed})
+    return dict(+by_name)

@@ -365,6 +365,10 @@ class Desk(Viewer):
         if self.outcomes.is_open:
             self.outcomes.part.refresh.start(quietly=True)
 
+    def outcomes_changed(self) -> None:
+        """Note that outcomes may have other names."""
+        self.beside.outcomes_changed()
+
     def waiting(self) -> None:
         """Note that what waits has changed."""
         self.seal.fit_waiting()

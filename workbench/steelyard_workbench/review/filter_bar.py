@@ -14,6 +14,8 @@ from panel.viewable import Viewable, Viewer
 from steelyard_workbench.review.row_filter import OnFilter, RowFilter
 
 _ANY = "any"
+#: Fields that Enter leaves, so that the keys that follow are for the rows (see key_capture.js).
+_SEARCHING = ["steelyard-searching"]
 
 
 class FilterBar(Viewer):
@@ -23,18 +25,24 @@ class FilterBar(Viewer):
         self.chosen = chosen
         self._on_filter = on_filter
         self._is_filling = False
-        self._pairs: dict[str, tuple[str, str]] = {}
+        self._choices: dict[str, tuple[str, Sequence[str]]] = {}
+        self._names: dict[tuple[str, str], str] = {}
         self._words = pmui.TextInput(
-            label="Words (key /)", placeholder="Enter searches", width=230, size="small"
-        )
+            label="Words (key /)", placeholder="Enter searches", width=230, size="small",
+            css_classes=_SEARCHING,
+        )  # fmt: skip
         self._outcome = pmui.Select(
             label="Expected outcome", options=[_ANY], value=_ANY, width=200, size="small"
         )
         self._side = pmui.Select(
             label="Side", options=[_ANY, "training", "evaluation"], width=130, size="small"
         )
-        self._at_least = pmui.TextInput(label="Characters from", width=155, size="small")
-        self._at_most = pmui.TextInput(label="Characters up to", width=165, size="small")
+        self._at_least = pmui.TextInput(
+            label="Characters from", width=155, size="small", css_classes=_SEARCHING
+        )
+        self._at_most = pmui.TextInput(
+            label="Characters up to", width=165, size="small", css_classes=_SEARCHING
+        )
         super().__init__()
         self._chips = pn.FlexBox(sizing_mode="stretch_width")
         self._box = pn.Column(
@@ -56,16 +64,29 @@ class FilterBar(Viewer):
         self.chosen = chosen
         self._fill()
 
-    def offer(self, outcomes: Mapping[str, Sequence[str]]) -> None:
-        """Offer the outcomes of decisions."""
-        self._pairs = {
-            f"{decision} is {outcome}": (decision, outcome)
+    def offer(self, outcomes: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
+        """Offer the outcomes of decisions.
+
+        Parameters
+        ----------
+        outcomes : mapping
+            Decisions to names to the outcomes of the version that are under each.
+        """
+        self._choices = {
+            f"{decision} is {name}": (decision, members)
             for decision, names in outcomes.items()
-            for outcome in names
+            for name, members in names.items()
+        }
+        self._names = {
+            (decision, member): name
+            for decision, names in outcomes.items()
+            for name, members in names.items()
+            for member in members
         }
         self._is_filling = True
-        self._outcome.options = [_ANY, *self._pairs]
+        self._outcome.options = [_ANY, *self._choices]
         self._is_filling = False
+        self._show_chips()
 
     def choose(self, chosen: RowFilter) -> None:
         """Choose a filter, as the person does."""
@@ -87,8 +108,11 @@ class FilterBar(Viewer):
                 field.param.update(value=text, value_input=text, error_state=False)
         finally:
             self._is_filling = False
+        self._show_chips()
+
+    def _show_chips(self) -> None:
         chips: list[Viewable] = []
-        for text, rest in self.chosen.parts:
+        for text, rest in self.chosen.parts_under(self._names):
             chip = pmui.Chip(label=f"{text}  ✕", size="small", margin=4)
             chip.on_click(lambda _, rest=rest: self.choose(rest))
             chips.append(chip)
@@ -110,8 +134,9 @@ class FilterBar(Viewer):
 
     @param.depends("_outcome.value", watch=True)
     def _on_outcome(self) -> None:
-        if not self._is_filling and self._outcome.value in self._pairs:
-            self.choose(self.chosen.with_expected(*self._pairs[self._outcome.value]))
+        if not self._is_filling and self._outcome.value in self._choices:
+            decision, members = self._choices[self._outcome.value]
+            self.choose(self.chosen.with_expected(decision, *members))
 
 
 def _count(field: Any, before: int | None) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Any
@@ -73,12 +73,26 @@ class RowFilter:
     @property
     def parts(self) -> tuple[tuple[str, RowFilter], ...]:
         """What it consists of, each in words and with the filter that is left without it."""
+        return self.parts_under({})
+
+    def parts_under(
+        self, names: Mapping[tuple[str, str], str]
+    ) -> tuple[tuple[str, RowFilter], ...]:
+        """Return what it consists of, as ``parts``, in the words of a draft.
+
+        Parameters
+        ----------
+        names : mapping
+            Decisions and outcomes of the version to what a draft calls them; those that are merged
+            are one part.
+        """
         found: list[tuple[str, RowFilter]] = []
         if self.text:
             found.append((f"words: {self.text}", replace(self, words="")))
-        for pair in self.expected:
-            rest = tuple(other for other in self.expected if other != pair)
-            found.append((f"{pair[0]} is {pair[1]}", replace(self, expected=rest)))
+        present = {pair: (pair[0], names.get(pair, pair[1])) for pair in self.expected}
+        for name in dict.fromkeys(present.values()):
+            rest = tuple(pair for pair in self.expected if present[pair] != name)
+            found.append((f"{name[0]} is {name[1]}", replace(self, expected=rest)))
         if self.side:
             found.append((f"side: {self.side}", replace(self, side="")))
         if self.at_least is not None:
@@ -92,11 +106,10 @@ class RowFilter:
             found.append((chosen, replace(self, places=())))
         return tuple(found)
 
-    def with_expected(self, decision: str, outcome: str) -> RowFilter:
-        """Return it with one outcome more."""
-        if (decision, outcome) in self.expected:
-            return self
-        return replace(self, expected=(*self.expected, (decision, outcome)))
+    def with_expected(self, decision: str, *outcomes: str) -> RowFilter:
+        """Return it with more outcomes of a decision."""
+        pairs = dict.fromkeys([*self.expected, *((decision, outcome) for outcome in outcomes)])
+        return replace(self, expected=tuple(pairs))
 
     def to_json(self) -> dict[str, Any]:
         """Return it for the address: only what is chosen."""

@@ -35,6 +35,9 @@ class Shown(Protocol):
     def reload(self) -> None:
         """Fetch the queue from its start."""
 
+    def outcomes_changed(self) -> None:
+        """Note that outcomes may have other names."""
+
     def sent(self) -> None:
         """Note that nothing waits any more."""
 
@@ -187,7 +190,10 @@ class Steps:
             if now.row not in waiting:
                 self.reader.rows.tell(now)
         is_whole = entry.kind in ("bulk", "outcomes")
-        is_wide = is_whole or (entry.kind in ("undo", "redo") and not entry.after)
+        is_step_back = entry.kind in ("undo", "redo") and not entry.after
+        is_wide = is_whole or is_step_back
+        if entry.kind == "outcomes" or is_step_back:
+            self._shown.outcomes_changed()
         if self._shown.show_table(is_new=is_whole):
             pass
         elif is_wide:
