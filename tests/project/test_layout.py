@@ -67,10 +67,10 @@ def test_docstrings_begin_in_plain_english():
 #: Words that do not say what a thing is, and how many names still have them; the numbers only fall.
 VAGUE_WORDS = {
     "asked": 178,
-    "found": 565,
+    "found": 539,
     "held": 171,
     "kept": 138,
-    "one": 625,
+    "one": 624,
     "said": 95,
     "told": 240,
     "wanted": 146,

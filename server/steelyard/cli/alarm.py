@@ -45,8 +45,8 @@ def list_alarms(*, is_every: bool, model: str | None, server: Server) -> None:
     """List the alarms that have not cleared, the newest first, 200 at most."""
     states = None if is_every else ("raised", "acknowledged")
     with server.connected() as client:
-        found = list(islice(client.alarms.list(state=states, model=model), _MOST))
-    server.show(found, _show_alarms)
+        alarms = list(islice(client.alarms.list(state=states, model=model), _MOST))
+    server.show(alarms, _show_alarms)
 
 
 @command.command("show", epilog=_EPILOG)
@@ -55,8 +55,8 @@ def list_alarms(*, is_every: bool, model: str | None, server: Server) -> None:
 def show(*, alarm: str, server: Server) -> None:
     """Show ALARM with its evidence, and how its figure is now."""
     with server.connected() as client:
-        found = client.alarms.get(alarm)
-    server.show(found, _show_detail)
+        answer = client.alarms.get(alarm)
+    server.show(answer, _show_detail)
 
 
 @command.command("acknowledge", epilog=_EPILOG)
@@ -65,8 +65,8 @@ def show(*, alarm: str, server: Server) -> None:
 def acknowledge(*, alarm: str, server: Server) -> None:
     """Note that somebody knows of ALARM; it clears by itself."""
     with server.connected() as client:
-        found = client.alarms.acknowledge(alarm)
-    server.show([found], _show_alarms)
+        answer = client.alarms.acknowledge(alarm)
+    server.show([answer], _show_alarms)
 
 
 @command.command("rules", epilog=_EPILOG)
@@ -106,10 +106,10 @@ def rules(
         raise click.UsageError("--set names no model; give one, or 'default'.")
     with server.connected() as client:
         if model is None:
-            found = client.alarms.rules()
+            answer = client.alarms.rules()
         else:
             since, until = (None, None) if window is None else map(_seconds, window)
-            found = client.alarms.set_rule(
+            answer = client.alarms.set_rule(
                 None if model == "default" else model,
                 enabled=enabled,
                 watches=watches or None,
@@ -118,7 +118,7 @@ def rules(
                 since=since,
                 until=until,
             )
-    server.show(found, _show_rules)
+    server.show(answer, _show_rules)
 
 
 def _seconds(at: dt.datetime) -> float:

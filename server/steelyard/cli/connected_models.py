@@ -239,8 +239,8 @@ def calibrate(
     models = _declared(home)
     model = _named(models, name)
     with server.connected() as client:
-        found = client.datasets.get(dataset)
-        number = found.version if version is None else version
+        answer = client.datasets.get(dataset)
+        number = answer.version if version is None else version
         sides = [
             client.datasets.download(dataset, partition=side, version=number).splitlines()[:rows]
             for side in ("training", "evaluation")

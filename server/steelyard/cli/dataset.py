@@ -206,8 +206,8 @@ def from_feedback(
 def list_datasets(*, archived: bool, server: Server) -> None:
     """List datasets, the most recently used first."""
     with connected(server) as client:
-        found = list(client.datasets.iterate(archived=archived))
-    server.show(found, _show_datasets)
+        datasets = list(client.datasets.iterate(archived=archived))
+    server.show(datasets, _show_datasets)
 
 
 @command.command("show")
@@ -216,8 +216,8 @@ def list_datasets(*, archived: bool, server: Server) -> None:
 def show(*, dataset: str, server: Server) -> None:
     """Show a dataset, its decisions and how often each outcome is right."""
     with connected(server) as client:
-        found = client.datasets.get(dataset)
-    server.show(found, _show_detail)
+        answer = client.datasets.get(dataset)
+    server.show(answer, _show_detail)
 
 
 @command.command("rows")
@@ -260,8 +260,8 @@ def rows(
 def versions(*, dataset: str, server: Server) -> None:
     """List the versions, the newest first."""
     with connected(server) as client:
-        found = client.datasets.versions(dataset)
-    server.show(found, _show_versions)
+        answer = client.datasets.versions(dataset)
+    server.show(answer, _show_versions)
 
 
 @command.command("download")
@@ -400,8 +400,8 @@ def delete(*, dataset: str, yes: bool, server: Server) -> None:
 def diff(*, dataset: str, older: int | None, newer: int | None, server: Server) -> None:
     """Show what a version adds to an older one, and which contexts it labels otherwise."""
     with connected(server) as client:
-        found = client.datasets.diff(dataset, older, newer)
-    server.show(found, _show_diff)
+        answer = client.datasets.diff(dataset, older, newer)
+    server.show(answer, _show_diff)
 
 
 def _show_diff(values: dict[str, Any]) -> None:

@@ -141,12 +141,12 @@ def estimate(
     }
     with _connected(server) as client:
         if dataset is None:
-            found = client.families.estimate_continue(name, base=base, **given)
+            answer = client.families.estimate_continue(name, base=base, **given)
         else:
-            found = client.families.estimate(
+            answer = client.families.estimate(
                 name, dataset, start_from=start_from, method=method, **given
             )
-    server.show(found, _show_estimate)
+    server.show(answer, _show_estimate)
 
 
 @command.command("create", epilog=_EPILOG)
@@ -226,8 +226,8 @@ def switch(*, name: str, state: str, switch_off: tuple[str, ...], server: Server
             model = client.models.switch(name, state == "on", switch_off=others)
             server.show(model, _show_model)
         else:
-            found = client.families.switch(name, state == "on", switch_off=others)
-            server.show(found, _show_family)
+            answer = client.families.switch(name, state == "on", switch_off=others)
+            server.show(answer, _show_family)
 
 
 @command.command("keep-warm", epilog=_EPILOG)
@@ -246,8 +246,8 @@ def keep_warm(
             model = client.models.keep_warm(name, state == "on", **given)
             server.show(model, _show_model)
         else:
-            found = client.families.keep_warm(name, state == "on", **given)
-            server.show(found, _show_family)
+            answer = client.families.keep_warm(name, state == "on", **given)
+            server.show(answer, _show_family)
 
 
 @command.command("shadow", epilog=_EPILOG)
@@ -298,8 +298,8 @@ def rollback(*, name: str, to: str, discard: tuple[str, ...], yes: bool, server:
         names = list(discard) or _newer(client.families.get(name), to)
         if not yes and names:
             click.confirm(f"Discard {', '.join(map(printable, names))} for good?", abort=True)
-        found = client.families.roll_back(name, to, names)
-    server.show(found, _show_family)
+        answer = client.families.roll_back(name, to, names)
+    server.show(answer, _show_family)
 
 
 @command.command("delete", epilog=_EPILOG)

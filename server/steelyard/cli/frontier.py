@@ -51,8 +51,8 @@ def command(
     """
     costs = None if action_costs is None else _read_costs(action_costs)
     with server.connected() as client:
-        found = client.evaluations.frontier(dataset, measure, action_costs=costs, **given)
-    server.show(found, _show)
+        frontier = client.evaluations.frontier(dataset, measure, action_costs=costs, **given)
+    server.show(frontier, _show)
 
 
 def _read_costs(text: str) -> Any:

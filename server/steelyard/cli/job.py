@@ -60,8 +60,8 @@ def list_jobs(*, statuses: tuple[str, ...], dataset: str | None, server: Server)
 def events(*, job: str, server: Server) -> None:
     """List what happened to JOB, the oldest first."""
     with server.connected() as client:
-        found = client.jobs.events(job)
-    server.show(found, _show_events)
+        answer = client.jobs.events(job)
+    server.show(answer, _show_events)
 
 
 def _show_events(events: JobEvents) -> None:

@@ -50,8 +50,8 @@ command.add_command(next_rows.command)
 def teachers(*, server: Server) -> None:
     """List the models that may label rows."""
     with server.connected() as client:
-        found = client.labeling.teachers()
-    server.show(found, _show_teachers)
+        answer = client.labeling.teachers()
+    server.show(answer, _show_teachers)
 
 
 @command.command("upload", epilog=_EPILOG)
@@ -179,8 +179,8 @@ def start(
 def list_jobs(*, statuses: tuple[str, ...], server: Server) -> None:
     """List labeling jobs, the newest first."""
     with server.connected() as client:
-        found = list(client.labeling.list(status=statuses))
-    server.show(found, _show_jobs)
+        jobs = list(client.labeling.list(status=statuses))
+    server.show(jobs, _show_jobs)
 
 
 @command.command("results", epilog=_EPILOG)
@@ -204,8 +204,8 @@ def results(*, job: str, disagreements: bool, server: Server) -> None:
 def discard(*, job: str, server: Server) -> None:
     """Drop JOB, whose labels are ready, without a dataset."""
     with server.connected() as client:
-        found = client.labeling.discard(job)
-    server.show(found, _show_job)
+        answer = client.labeling.discard(job)
+    server.show(answer, _show_job)
 
 
 @command.command("finalize", epilog=_EPILOG)

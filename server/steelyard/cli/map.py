@@ -48,11 +48,11 @@ def start(
     One that was cancelled goes on from what it has, and one that failed begins anew.
     """
     with server.connected() as client:
-        found = client.maps.create(dataset, version=version, model=model)
+        answer = client.maps.create(dataset, version=version, model=model)
         if follow:
-            _COMMANDS.follow(client, found, server)
+            _COMMANDS.follow(client, answer, server)
         else:
-            server.show(found, _show)
+            server.show(answer, _show)
 
 
 @command.command("list", epilog=_EPILOG)
@@ -64,8 +64,8 @@ def start(
 def list_maps(*, dataset_id: str | None, limit: int, server: Server) -> None:
     """List maps, the newest first."""
     with server.connected() as client:
-        found = list(islice(client.maps.list(dataset_id=dataset_id), limit))
-    server.show(found, _show_maps)
+        maps = list(islice(client.maps.list(dataset_id=dataset_id), limit))
+    server.show(maps, _show_maps)
 
 
 @command.command("export", epilog=_EPILOG)

@@ -74,8 +74,8 @@ def start(
 def list_jobs(*, dataset_id: str | None, statuses: tuple[str, ...], server: Server) -> None:
     """List the jobs, the newest first."""
     with server.connected() as client:
-        found = list(client.prompt_tuning.list(dataset_id=dataset_id, status=statuses))
-    server.show(found, _show_jobs)
+        jobs = list(client.prompt_tuning.list(dataset_id=dataset_id, status=statuses))
+    server.show(jobs, _show_jobs)
 
 
 @command.command("dismiss", epilog=_EPILOG)
@@ -85,8 +85,8 @@ def list_jobs(*, dataset_id: str | None, statuses: tuple[str, ...], server: Serv
 def dismiss(*, job: str, undo: bool, server: Server) -> None:
     """Take the labels that JOB doubts off the dataset's list; its result keeps them."""
     with server.connected() as client:
-        found = client.prompt_tuning.dismiss_label_issues(job, dismissed=not undo)
-    server.show(found, _show_job)
+        answer = client.prompt_tuning.dismiss_label_issues(job, dismissed=not undo)
+    server.show(answer, _show_job)
 
 
 def _show_jobs(prompt_tuning_jobs: Sequence[PromptTuningJob]) -> None:

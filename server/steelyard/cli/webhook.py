@@ -140,8 +140,8 @@ def deliveries(*, webhook: str, statuses: tuple[str, ...], server: Server) -> No
 def redeliver(*, webhook: str, delivery: str, server: Server) -> None:
     """Deliver the event of DELIVERY to WEBHOOK once more."""
     with server.connected() as client:
-        found = client.webhooks.redeliver(webhook, delivery)
-    server.show(found, _show_delivery)
+        answer = client.webhooks.redeliver(webhook, delivery)
+    server.show(answer, _show_delivery)
 
 
 @command.command("test", epilog=_EPILOG)

@@ -31,8 +31,8 @@ def doubt_of(said: Sequence[Sequence[float]]) -> float:
 
 def mean_doubt(decisions: Iterable[Sequence[Sequence[float]]]) -> float:
     """Return the mean doubt of a row's decisions; 1 of a row that nobody was asked about."""
-    found = [doubt_of(decision) for decision in decisions]
-    return sum(found) / len(found) if found else 1.0
+    doubts = [doubt_of(decision) for decision in decisions]
+    return sum(doubts) / len(doubts) if doubts else 1.0
 
 
 def choose(

@@ -103,7 +103,7 @@ class _Reader:
         except InvalidRequestError as error:
             # Bytes that are no JSON: the one thing that stops the reading of a row.
             return [_of_row(violation) for violation in error.violations]
-        return [_of_row(one) for one in violations.listed]
+        return [_of_row(violation) for violation in violations.listed]
 
     def _take(self, value: Mapping[str, Any], violations: Violations) -> None:
         sent = {name: item for name, item in value.items() if item is not None}
