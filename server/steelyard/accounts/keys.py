@@ -28,8 +28,8 @@ from steelyard.wire.violations import BODY, show
 KEY_START = "steelyard_sk_"
 _SECRET_BYTES = 32
 #: Characters of the secret that are told, to find the key by; over 200 random bits are left.
-_TOLD = 8
-PREFIX_LENGTH = len(KEY_START) + _TOLD
+_SHOWN_CHARACTERS = 8
+PREFIX_LENGTH = len(KEY_START) + _SHOWN_CHARACTERS
 #: A key as ``insert_key`` makes it; longer headers are not even hashed.
 KEY_LENGTH = len(KEY_START) + 43
 _MAX_NAME = 128

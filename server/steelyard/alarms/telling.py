@@ -106,7 +106,7 @@ def message_of(one: Happening) -> str:
     who = version or model
     found = evidence_of(one)
     by = f"{one.decision} by {who}" if one.decision else f"answers of {who}"
-    held = _held(found.reference, found.reference_n)
+    held = _reference_words(found.reference, found.reference_n)
     if isinstance(one.move, ContextMove):
         return f"{who}: {_of_contexts(found, held)}"
     return (
@@ -139,7 +139,7 @@ def _of_contexts(alarm_evidence: AlarmEvidence, held: str) -> str:
     )
 
 
-def _held(of: AlarmReference, n: int) -> str:
+def _reference_words(of: AlarmReference, n: int) -> str:
     if of.kind == "evaluation":
         return f"the evaluation {of.evaluation_id} (n = {n:,})"
     return f"its reference of stored answers (n = {n:,})"

@@ -37,7 +37,7 @@ MANIFEST = "manifest.json"
 _FORMAT = 1
 _STATE, _FRAMES = "state.sqlite", "frames"
 #: What of a home is no file of the state and is kept all the same: which samples were loaded.
-_KEPT = "samples"
+_SAMPLES = "samples"
 _CHUNK_BYTES = 4 * 1024 * 1024
 #: How often the database is copied again because what it named was removed meanwhile.
 _TRIES = 3
@@ -81,8 +81,8 @@ def make_backup(settings: Settings, folder: Path) -> tuple[Path, BackupManifest]
         raise BackupError(f"{copy} is there already; try again in a second.") from None
     try:
         files = _copy_named(state_path, frames, copy, before)
-        for mark in sorted((home / _KEPT).glob("*")):
-            place = f"{_KEPT}/{mark.name}"
+        for mark in sorted((home / _SAMPLES).glob("*")):
+            place = f"{_SAMPLES}/{mark.name}"
             files[place] = _copy_file(mark, copy / place)
         manifest = BackupManifest(
             format=_FORMAT, version=__version__, made_at=time.time(), files=files

@@ -52,9 +52,9 @@ def redeem(connection: Connection, account_id: str, code: str, now: float) -> No
         raise ReferralRefusedError("No account has this code; look at it again.")
     if owner == account_id:
         raise ReferralRefusedError("The code is this account's own; another account may redeem it.")
-    if _found(connection, account_id) is not None:
+    if _find_referral(connection, account_id) is not None:
         raise ReferralRefusedError("The account has redeemed a code before; one is the most.")
-    redeemed = _found(connection, owner)
+    redeemed = _find_referral(connection, owner)
     if redeemed is not None and redeemed.owner_account_id == account_id:
         raise ReferralRefusedError(
             "The code's owner has redeemed this account's code, and a pair counts once; redeem "
@@ -72,7 +72,7 @@ def redeem(connection: Connection, account_id: str, code: str, now: float) -> No
 
 def grant(connection: Connection, account_id: str, amount_nano: int, now: float) -> None:
     """Credit both sides with the first purchase that is paid; later ones change nothing."""
-    found = _found(connection, account_id)
+    found = _find_referral(connection, account_id)
     if found is None or not amount_nano:
         return
     granted = connection.execute(
@@ -88,5 +88,5 @@ def grant(connection: Connection, account_id: str, amount_nano: int, now: float)
         )
 
 
-def _found(connection: Connection, account_id: str) -> Row[Any] | None:
+def _find_referral(connection: Connection, account_id: str) -> Row[Any] | None:
     return connection.execute(select(referrals).where(referrals.c.account_id == account_id)).first()

@@ -295,7 +295,7 @@ def _show_job(job: LabelingJob) -> None:
     show_table(
         ("DECISION", "ALPHA", "ROWS AGREED"),
         [
-            (decision.decision_id, _told(decision.alpha), _told(decision.agreement))
+            (decision.decision_id, _measure_text(decision.alpha), _measure_text(decision.agreement))
             for decision in job.decisions
         ],
     )
@@ -303,7 +303,7 @@ def _show_job(job: LabelingJob) -> None:
     show_table(
         ("TEACHER", "ANSWERED", "ERRORS", "WITH OTHERS"),
         [
-            (teacher.model, teacher.answered, teacher.errors, _told(teacher.with_others))
+            (teacher.model, teacher.answered, teacher.errors, _measure_text(teacher.with_others))
             for teacher in job.teachers
         ],
     )
@@ -338,7 +338,7 @@ def _show_dataset(dataset: Dataset) -> None:
     show_table(("ID", "NAME", "ROWS"), [(dataset.id, dataset.name, dataset.rows)])
 
 
-def _told(measure: Measure | None) -> str:
+def _measure_text(measure: Measure | None) -> str:
     from steelyard.client.display_evaluations import show_measure
 
     return "-" if measure is None else show_measure(measure)

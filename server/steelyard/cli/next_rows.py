@@ -90,12 +90,12 @@ def command(
 
 
 #: What models said of a row: by decision, the probabilities of each model.
-_Said = list[list[list[float]]]
+_Probabilities = list[list[list[float]]]
 
 
 def _read(
     client: Client, rows: str, shared: Any
-) -> tuple[list[dict[str, Any]], list[_Said] | None]:
+) -> tuple[list[dict[str, Any]], list[_Probabilities] | None]:
     """Return queries, and of a labeling job what its teachers said."""
     from msgspec import UNSET
 
@@ -147,7 +147,9 @@ def _read_file(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-def _ask(client: Client, shipped: BaseModel, model: str | None, query: dict[str, Any]) -> _Said:
+def _ask(
+    client: Client, shipped: BaseModel, model: str | None, query: dict[str, Any]
+) -> _Probabilities:
     """Return what a model says of a row; nothing of one that asks nothing."""
     if "decisions" not in query:
         return []

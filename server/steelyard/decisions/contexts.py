@@ -49,7 +49,7 @@ _TAG = re.compile(
 _LEAST_TAGS = 2
 _SPACES = re.compile(r"[ \t\xa0]+")
 #: Contexts whose findings are kept, for who asks of one twice, and the longest of them.
-_KEPT, _KEPT_CHARACTERS = 256, 4_000
+_CACHED_CONTEXTS, _CACHED_CHARACTERS = 256, 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def read_context(context: str) -> ReadContext:
     >>> read_context("Ich möchte mein Geld zurück, bitte.").language
     'German'
     """
-    return (_kept if len(context) <= _KEPT_CHARACTERS else _read)(context)
+    return (_read_cached if len(context) <= _CACHED_CHARACTERS else _read)(context)
 
 
 def context_warnings(read: ReadContext, counter: TokenCounter) -> list[AnswerWarning]:
@@ -149,7 +149,7 @@ def _read(context: str) -> ReadContext:
     return ReadContext(text, cleaner.quoted, cleaner.markup, language)
 
 
-_kept = lru_cache(maxsize=_KEPT)(_read)
+_read_cached = lru_cache(maxsize=_CACHED_CONTEXTS)(_read)
 
 
 class _Cleaner:

@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 #: Evaluations kept in memory: 10,000 records take about 5 MB.
-_KEPT = 4
+_CACHED_EVALUATIONS = 4
 
 
 #: Rows so near to each other are read together: they mostly lie in one group of rows.
@@ -125,7 +125,7 @@ class EvaluationFigures:
         self._evaluations = evaluations
         self._store = store
         self._datasets, self._rows = datasets, RowStore(rows)
-        self._load = lru_cache(_KEPT)(self._read_scored)
+        self._load = lru_cache(_CACHED_EVALUATIONS)(self._read_scored)
         # Resampling many rows takes some kilobytes of each: hundreds of megabytes at the most rows.
         self._resampling = SerialExecutor()
 

@@ -173,13 +173,15 @@ def sentence_of(gate: Gate, reason: str) -> str:
         name, words = _CHANGES[reason]
         if gate.judged_on == "all":
             words = words.replace("earlier rows", "the rows by their present labels")
-        said = f"{words}: {_told(gate.groups.get(name), what)}."
+        said = f"{words}: {_change_text(gate.groups.get(name), what)}."
     elif reason in _SLICES:
         worse = [one for one in getattr(gate, _SLICES[reason]) if one.worse]
-        told = "; ".join(f"{name_of(one)}: {_told(one, what)}" for one in worse[:SHOWN_SLICES])
+        told = "; ".join(
+            f"{name_of(one)}: {_change_text(one, what)}" for one in worse[:SHOWN_SLICES]
+        )
         said = f"It is worse on {told or 'some of them'}."
     elif reason == "below_text_baseline" and gate.baseline is not UNSET:
-        said = f"A plain text classifier does better: {_told(gate.baseline, what)}."
+        said = f"A plain text classifier does better: {_change_text(gate.baseline, what)}."
     elif reason == "calibration_worse" and gate.ece.before is not None:
         said = (
             "Its probabilities are less to be relied on: the calibration error goes from "
@@ -199,7 +201,7 @@ def name_of(one: GateSlice) -> str:
     return one.decision_id if one.outcome is UNSET else f"{one.decision_id}: {one.outcome}"
 
 
-def _told(group: GateGroup | GateSlice | None, what: str) -> str:
+def _change_text(group: GateGroup | GateSlice | None, what: str) -> str:
     change = None if group is None else paired_change(group)
     if change is None:
         return "there is nothing to compare"

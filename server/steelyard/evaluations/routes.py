@@ -49,8 +49,8 @@ async def get_export(request: Request, call: Call) -> None:
 
 _route = partial(Route, access=Access.KEYED, tags=("evaluations",))
 _FULL = (errors.TenantQueueFullError, errors.QueueFullError)
-_FOUND = (errors.NotFoundError, errors.DatasetDeletedError, errors.EvaluationNotReadyError)
-_MEASURED = (*_FOUND, errors.NotMeasurableError, errors.SupervisionMismatchError)
+_READ_ERRORS = (errors.NotFoundError, errors.DatasetDeletedError, errors.EvaluationNotReadyError)
+_MEASURED = (*_READ_ERRORS, errors.NotMeasurableError, errors.SupervisionMismatchError)
 _JOBS = job_routes(
     EvaluationService,
     "/v1/evaluations",
@@ -133,7 +133,7 @@ ROUTES = (
         ),
         summary="Return every measure by decision, outcome and slice, with n and 95 % intervals.",
         response=EvaluationDetail,
-        errors=_FOUND,
+        errors=_READ_ERRORS,
     ),
     _route(
         method="GET",
@@ -144,7 +144,7 @@ ROUTES = (
         summary="Page the scored decisions: all, or those behind a figure, with their contexts.",
         query=RecordsQuery,
         response=EvaluationRecordPage,
-        errors=(*_FOUND, errors.NotMeasurableError),
+        errors=(*_READ_ERRORS, errors.NotMeasurableError),
     ),
     _route(
         method="GET",
@@ -152,7 +152,7 @@ ROUTES = (
         handler=get_export,
         summary="Export the scored decisions as Parquet, CSV or a folder of Hugging Face datasets.",
         query=ExportRecordsQuery,
-        errors=(*_FOUND, errors.NotMeasurableError),
+        errors=(*_READ_ERRORS, errors.NotMeasurableError),
         media_type=MEDIA_TYPES["parquet"],
         also_answers=("text/csv", MEDIA_TYPES["hf"]),
     ),

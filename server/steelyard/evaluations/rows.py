@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 #: Lists of decisions that are kept ready.
-_KEPT_TASKS = 1024
+_CACHED_TASKS = 1024
 #: Values of a row that decisions may be cut by: how many, and how long.
 _MAX_FACETS, _MAX_FACET_CHARACTERS = 16, 64
 #: A property is worth a table of slices when it has so many different values.
@@ -73,7 +73,7 @@ class RowRenderer:
     def __init__(self, decide: DecideService, what: str = "Evaluation row") -> None:
         self._decide = decide
         self._what = what
-        self._task = lru_cache(_KEPT_TASKS)(self._read_task)
+        self._task = lru_cache(_CACHED_TASKS)(self._read_task)
 
     def render(self, row: LabelledRow, place: int) -> ReadyRow:
         """Make a row ready."""

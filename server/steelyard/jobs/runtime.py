@@ -228,7 +228,7 @@ class JobRuntime:
         except Exception as error:  # noqa: BLE001  it is noted as the job's
             # What is to stop ends as stopped, whatever else came of it.
             if not run.stopping.is_set():
-                work.fail(run.job, _told(work, run.job, self._state.explain(error)))
+                work.fail(run.job, _owner_error(work, run.job, self._state.explain(error)))
         finally:
             run.close()
 
@@ -290,7 +290,7 @@ def _advance(run: Run) -> bool:
     return run.advance()
 
 
-def _told(work: Work, job: PendingJob, error: Exception) -> SteelyardError:
+def _owner_error(work: Work, job: PendingJob, error: Exception) -> SteelyardError:
     """Return what a job's owner is told of a failure; one of our own making is logged."""
     if isinstance(error, SteelyardError) and not isinstance(error, InternalError):
         return error

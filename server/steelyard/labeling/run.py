@@ -56,7 +56,7 @@ COMMIT_S = 1.0
 #: Seconds before a teacher that failed is asked again about the rows that it failed on.
 PAUSES_S = (0.5, 2.0, 5.0)
 #: Lists of decisions that are kept at hand.
-_KEPT_TASKS = 1024
+_CACHED_TASKS = 1024
 #: Seconds between two looks whether to stop while teachers answer.
 _LOOK_S = 0.1
 
@@ -379,7 +379,7 @@ class LabelingRun(Run):
         self, row: Row[Any], teachers: Sequence[JobTeacher], judgments: Sequence[Judgment]
     ) -> Summary:
         n = len(teachers)
-        read = functools.lru_cache(_KEPT_TASKS)(_read_decisions)
+        read = functools.lru_cache(_CACHED_TASKS)(_read_decisions)
         asked = (read(msgspec.json.encode(one.decisions)) for one in self._stored(row))
         judged = (
             Judged(decisions, judgments[place * n : place * n + n])

@@ -59,7 +59,7 @@ class Keys:
                 role=session.role,
                 at=now,
             )
-            note(connection, caller, "key.created", at=now, subject=_told(made.key))
+            note(connection, caller, "key.created", at=now, subject=_audit_text(made.key))
             return NewApiKey(**msgspec.structs.asdict(made.key), secret=made.secret)
 
         return await self._writes.once(write, work, window_s=None)
@@ -86,7 +86,7 @@ class Keys:
                 row = _get(connection, caller, key_id)
             key = shown_keys(connection, [row], now)[0]
             if changed:
-                note(connection, caller, "key.changed", at=now, subject=_told(key))
+                note(connection, caller, "key.changed", at=now, subject=_audit_text(key))
             return key
 
         return await self._state.write(work)
@@ -143,7 +143,7 @@ def _read_end(expires_at: float | None, now: float) -> float | None:
     return expires_at
 
 
-def _told(key: ApiKey) -> str:
+def _audit_text(key: ApiKey) -> str:
     """Return a key as the audit names it."""
     cap = "" if key.monthly_cap_usd is None else f" {key.monthly_cap_usd} USD a month"
     end = "" if key.expires_at is None else f" until {key.expires_at:.0f}"

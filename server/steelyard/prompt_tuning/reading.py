@@ -26,7 +26,7 @@ FloatArray = NDArray[np.float64]
 VALIDATION_ROWS, TEST_ROWS = 400, 1_000
 #: Training rows whose labels are held against the model.
 CHECKED_ROWS = 1_000
-_KEPT_DECISIONS = 1024
+_CACHED_DECISIONS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def read_decision(sent: Any) -> Decision:
 def rows_asking(rows: Iterable[LabelledRow], decision: Decision) -> tuple[AskedRows, int]:
     """Return the labelled rows that ask a decision in its words, and how many word it otherwise."""
     names = decision.outcomes.names
-    asks = lru_cache(_KEPT_DECISIONS)(
+    asks = lru_cache(_CACHED_DECISIONS)(
         lambda sent: read_decision(msgspec.json.decode(sent)) == decision
     )
     indexes, contexts, keys, targets, n_otherwise = [], [], [], [], 0

@@ -41,7 +41,7 @@ from steelyard.storage.frame_store import FrameStore
 from steelyard.wire.violations import BODY, Violations, show
 
 #: Lists of decisions, and drafts' figures, that are kept at hand.
-_KEPT_TASKS, _KEPT_FIGURES = 1024, 32
+_CACHED_TASKS, _CACHED_FIGURES = 1024, 32
 _TWO = 2
 
 
@@ -188,7 +188,7 @@ class BlindAnswers:
             if kept is None or kept[0] != len(answered):
                 kept = self._figures[draft_id] = (len(answered), self._measure(draft, answered))
             self._figures.move_to_end(draft_id)
-            while len(self._figures) > _KEPT_FIGURES:
+            while len(self._figures) > _CACHED_FIGURES:
                 self._figures.popitem(last=False)
         return kept[1]
 
@@ -202,7 +202,7 @@ class BlindAnswers:
         }
         places = np.array(sorted(labelled), dtype=np.int64)
         asked = decisions_at(self._store, draft.at.manifest, places) if len(places) else {}
-        read = functools.lru_cache(_KEPT_TASKS)(_read_decisions)
+        read = functools.lru_cache(_CACHED_TASKS)(_read_decisions)
         votes: dict[str, DecisionVotes] = {}
         for row, task in asked.items():
             for decision in read(task):

@@ -21,7 +21,7 @@ from steelyard.wire.methods import Method
 from steelyard.wire.violations import Path, Violations, show
 
 #: Lists of decisions whose outcomes are kept at hand.
-_KEPT_TASKS = 1024
+_CACHED_TASKS = 1024
 #: Labels this near are the same.
 _SAME = 1e-9
 
@@ -139,7 +139,7 @@ def read_label(
     return EntryBody(decision=decision, labels=None if is_same else given, outcome=top, note=note)
 
 
-@lru_cache(_KEPT_TASKS)
+@lru_cache(_CACHED_TASKS)
 def outcomes_of(decisions: bytes) -> dict[str, tuple[str, ...]]:
     """Return the outcomes of stored decisions, JSON, by decision id."""
     sent = {"decisions": msgspec.json.decode(decisions)}

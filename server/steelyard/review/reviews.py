@@ -18,7 +18,7 @@ from steelyard.review.store import entries_after
 from steelyard.storage import State
 
 #: Places of rows kept in all reviews together; one is about thirty-five bytes.
-_KEPT_PLACES = 8_000_000
+_CACHED_PLACES = 8_000_000
 
 
 @dataclass(slots=True)
@@ -88,6 +88,6 @@ class Reviews:
 
     def _drop_oldest(self) -> None:
         n_places = sum(len(kept.review.state) for kept in self._kept.values())
-        while n_places > _KEPT_PLACES and len(self._kept) > 1:
+        while n_places > _CACHED_PLACES and len(self._kept) > 1:
             _, dropped = self._kept.popitem(last=False)
             n_places -= len(dropped.review.state)

@@ -55,8 +55,8 @@ from steelyard.review.wire import (
 
 _route = partial(Route, access=Access.KEYED, tags=("drafts",))
 _reviewed = partial(_route, roles=REVIEWERS)
-_FOUND = (errors.NotFoundError, errors.DatasetDeletedError)
-_KEYED = (*_FOUND, errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
+_READ_ERRORS = (errors.NotFoundError, errors.DatasetDeletedError)
+_KEYED = (*_READ_ERRORS, errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
 _EDITED = (*_KEYED, errors.DraftSealedError)
 
 
@@ -93,7 +93,7 @@ ROUTES = (
         use=lambda call: call.service(DraftService).get(call.caller, call.path["draft"]),
         summary="Return a draft, the states of its rows counted.",
         response=Draft,
-        errors=_FOUND,
+        errors=_READ_ERRORS,
     ),
     _route(
         method="DELETE",
@@ -151,7 +151,7 @@ ROUTES = (
         ),
         summary="Return the outcomes of a draft's decisions: rows, names, and which are merged.",
         response=DraftOutcomes,
-        errors=_FOUND,
+        errors=_READ_ERRORS,
     ),
     _route(
         method="POST",
@@ -205,7 +205,7 @@ ROUTES = (
         request=DraftRowsSearch,
         read=read_rows_search,
         response=DraftRowPage,
-        errors=_FOUND,
+        errors=_READ_ERRORS,
     ),
     _route(
         method="POST",
@@ -225,7 +225,7 @@ ROUTES = (
         use=lambda call: call.service(DraftAssignments).progress(call.caller, call.path["draft"]),
         summary="Return who is to label which share of a draft's rows, and how far each is.",
         response=Assignments,
-        errors=_FOUND,
+        errors=_READ_ERRORS,
     ),
     _route(
         method="POST",
@@ -256,7 +256,7 @@ ROUTES = (
         use=lambda call: call.service(BlindAnswers).agreement(call.caller, call.path["draft"]),
         summary="Return how far two reviewers agree, by decision, with intervals.",
         response=DraftAgreement,
-        errors=_FOUND,
+        errors=_READ_ERRORS,
     ),
     _route(
         method="POST",

@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 #: Seconds that a page waits for a search that it began; most versions are small.
 _WAIT_S = 2.0
 #: Versions whose suspects are kept at hand.
-_KEPT = 8
+_CACHED_VERSIONS = 8
 _NO_VECTORS = (
     "This server's engine gives no vectors of texts, so rows cannot be compared; run the shipped "
     "model."
@@ -105,7 +105,7 @@ class SuspectSearch:
             search.future.set_result(suspects)
         with self._lock:
             search = self._searches.setdefault(key, search)
-            while len(self._searches) > _KEPT:
+            while len(self._searches) > _CACHED_VERSIONS:
                 self._drop_oldest()
         return search
 

@@ -161,7 +161,8 @@ class LowerLayers:
     def read_requests(self, requests: Sequence[tuple[Layout, TokenizedRequest]]) -> list[States]:
         """Return the states of all tokens of each request, (n_tokens, width)."""
         asked = [
-            [_Asked.of(decision) for decision in tokenized.decisions] for _, tokenized in requests
+            [_KeyedDecision.of(decision) for decision in tokenized.decisions]
+            for _, tokenized in requests
         ]
         decisions = [decision for one in asked for decision in one]
         keys = dict.fromkeys(key for decision in decisions for key in decision.keys)
@@ -212,14 +213,14 @@ class _Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _KeyedDecision:
     """A decision with the keys of its states: its question's, then each outcome's."""
 
     decision: TokenizedDecision
     keys: tuple[bytes, ...]
 
     @classmethod
-    def of(cls, decision: TokenizedDecision) -> _Asked:
+    def of(cls, decision: TokenizedDecision) -> _KeyedDecision:
         # An outcome hears its question, whose kind is in its tokens' roles.
         question = array("I", decision.question).tobytes()
         kind = KINDS.index(decision.kind)
@@ -228,7 +229,7 @@ class _Asked:
         return cls(decision, (array("I", (kind,)).tobytes() + question, *of_outcomes))
 
 
-def _missing(decisions: Sequence[_Asked], found: Mapping[bytes, States]) -> list[_Unit]:
+def _missing(decisions: Sequence[_KeyedDecision], found: Mapping[bytes, States]) -> list[_Unit]:
     """Return what must be read for the keys that are not found, each once."""
     wanted: dict[bytes, tuple[TokenizedDecision, dict[bytes, Sequence[int]]]] = {}
     for decision in decisions:

@@ -194,7 +194,7 @@ class Writer:
                 self._queue.put(None)
                 break
             waiting.append(write)
-        return [write for write in waiting if _is_wanted(write.future)]
+        return [write for write in waiting if _begins(write.future)]
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -271,6 +271,6 @@ def begin_to_write(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
-def _is_wanted(future: Future[Any]) -> bool:
+def _begins(future: Future[Any]) -> bool:
     """Mark a future as running, unless its caller gave it up."""
     return not future.done() and future.set_running_or_notify_cancel()

@@ -73,7 +73,7 @@ def compute_features(
     identity = [scorer.name, scorer.engine, getattr(scorer, "sha256", "")]
     vectors: dict[str, Floats] = {}
     for part in _parts(texts, _TEXTS_A_PART):
-        found = _kept(folder, "texts", [*identity, *part], partial(_embed, embed, part))
+        found = _read_cached(folder, "texts", [*identity, *part], partial(_embed, embed, part))
         vectors.update(zip(part, found["vectors"], strict=True))
         n_done += sum(map(len, part))
         on_progress(n_done, n_total)
@@ -81,7 +81,7 @@ def compute_features(
     for places in _parts(chosen, _ROWS_A_PART):
         members = [rows[i] for i in places]
         named: list[Any] = [[member.context, _words(member)] for member in members]
-        found = _kept(folder, "rows", [*identity, *named], partial(_score, scorer, members))
+        found = _read_cached(folder, "rows", [*identity, *named], partial(_score, scorer, members))
         base.update((i, _scored(found, at)) for at, i in enumerate(places))
         n_done += sum(map(reading_cost, members))
         on_progress(n_done, n_total)
@@ -151,7 +151,7 @@ def _scored(arrays: dict[str, NDArray[Any]], at: int) -> ScoredDecision:
     return ScoredDecision(arrays[f"{at}.logits"], arrays[f"{at}.markers"])
 
 
-def _kept(
+def _read_cached(
     folder: Path, sort: str, read_from: list[Any], read: Callable[[], dict[str, NDArray[Any]]]
 ) -> dict[str, NDArray[Any]]:
     """Return a part: the one in the folder, or a new one that is then put there."""

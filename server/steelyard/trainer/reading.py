@@ -26,7 +26,7 @@ from steelyard.wire.decoding import decoder_of
 from steelyard.wire.methods import Method
 
 #: Lists of decisions that are kept ready.
-_KEPT_TASKS = 1024
+_CACHED_TASKS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class ReadRows:
 
 def read_rows(path: Path, method: Method) -> ReadRows:
     """Read ``rows.jsonl``."""
-    read = lru_cache(_KEPT_TASKS)(_read_decisions)
+    read = lru_cache(_CACHED_TASKS)(_read_decisions)
     training: list[TuningRow] = []
     evaluation: list[HeldOutDecision] = []
     n_rows: Counter[tuple[str, str]] = Counter()

@@ -56,7 +56,7 @@ async def send(
     except TimeoutError:
         return Outcome(error=f"It did not answer within {timeout_s:g} s.")
     except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
-        return Outcome(error=_told(error))
+        return Outcome(error=_failure_text(error))
 
 
 async def _resolve(target: Target) -> list[str]:
@@ -128,7 +128,7 @@ async def _read_some(response: httpx.Response) -> str:
     return text[:KEPT_CHARACTERS]
 
 
-def _told(error: Exception) -> str:
+def _failure_text(error: Exception) -> str:
     if isinstance(error, socket.gaierror):
         return "Its name cannot be resolved."
     if isinstance(error, httpx.ConnectError):

@@ -114,7 +114,7 @@ def read_texts(texts: list[str], annotated: Any, found: Violations, path: Path) 
             one.path == path for one in found.listed
         ):  # such as a number of more than 64 bits
             given = ", ".join(map(show, texts))
-            found.add(path, f"is {given}; give {_join(_wanted(item))}.", "wrong_type")
+            found.add(path, f"is {given}; give {_join(_expected_words(item))}.", "wrong_type")
     return None
 
 
@@ -130,7 +130,9 @@ def _walk_text(text: str, expected: inspect.Type, path: Path, violations: Violat
         with suppress(ValueError):
             value = read(text)
     if isinstance(value, str) and not isinstance(expected, inspect.StrType | inspect.LiteralType):
-        violations.add(path, f"is {show(text)}; give {_join(_wanted(expected))}.", "wrong_type")
+        violations.add(
+            path, f"is {show(text)}; give {_join(_expected_words(expected))}.", "wrong_type"
+        )
     else:
         _walk(value, expected, path, violations)
 
@@ -295,13 +297,15 @@ def _number(bound: float) -> str:
 
 
 def _wrong(value: object, expected: inspect.Type, path: Path, violations: Violations) -> None:
-    violations.add(path, f"is {_noun(value)}; give {_join(_wanted(expected))}.", "wrong_type")
+    violations.add(
+        path, f"is {_noun(value)}; give {_join(_expected_words(expected))}.", "wrong_type"
+    )
 
 
-def _wanted(expected: inspect.Type) -> list[str]:
+def _expected_words(expected: inspect.Type) -> list[str]:
     expected = _unwrap(expected)
     if isinstance(expected, inspect.UnionType):
-        nouns = [noun for kind in expected.types for noun in _wanted(kind)]
+        nouns = [noun for kind in expected.types for noun in _expected_words(kind)]
         return list(dict.fromkeys(nouns))
     if isinstance(expected, inspect.NoneType):
         return ["null"]

@@ -71,7 +71,7 @@ class StripeProvider:
     def begin(self, ask: Ask) -> Begun:
         """Open a Checkout page that also saves the card."""
         metadata = _metadata(ask)
-        session = _asked(
+        session = _call_stripe(
             lambda: self._api.checkout.sessions.create(
                 {
                     "mode": "payment",
@@ -105,7 +105,7 @@ class StripeProvider:
         if card is None:
             return Begun(notice=_own_notice(ask, "failed"))
         try:
-            payment = _asked(
+            payment = _call_stripe(
                 lambda: self._api.payment_intents.create(
                     {
                         "amount": _cents(ask.amount_nano),
@@ -147,7 +147,7 @@ class StripeProvider:
                 f"Stripe's payment of {ask.purchase_id} is not known; refund it in Stripe's dashboard."
             )
         payment = ask.payment
-        refund = _asked(
+        refund = _call_stripe(
             lambda: self._api.refunds.create(
                 {"payment_intent": payment, "metadata": _metadata(ask)},
                 {"idempotency_key": f"refund-{ask.purchase_id}"},
@@ -166,11 +166,11 @@ class StripeProvider:
 
     def card_of(self, payment: str) -> Card | None:
         """Return the card that a payment was made with."""
-        found = _asked(lambda: self._api.payment_intents.retrieve(payment))
+        found = _call_stripe(lambda: self._api.payment_intents.retrieve(payment))
         customer, method = _id(found.customer), _id(found.payment_method)
         if customer is None or method is None:
             return None
-        card = _asked(lambda: self._api.payment_methods.retrieve(method)).card
+        card = _call_stripe(lambda: self._api.payment_methods.retrieve(method)).card
         if card is None:
             return None
         return Card(customer=customer, method=method, brand=card.brand, last4=card.last4)
@@ -238,7 +238,7 @@ def _notice_of(kind: str, told: Mapping[str, Any]) -> Notice | None:
     )
 
 
-def _asked(ask: Callable[[], T]) -> T:
+def _call_stripe(ask: Callable[[], T]) -> T:
     try:
         return ask()
     except stripe.CardError:

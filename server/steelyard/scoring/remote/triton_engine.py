@@ -118,7 +118,7 @@ class RetryBudget:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Output:
     """An output that was asked for: its shape, and where it arrives when not in the answer."""
 
     shape: tuple[int, ...]
@@ -386,7 +386,7 @@ class TritonEngine:
             else:
                 tensor.set_data_from_numpy(array)
             given.append(tensor)
-        wanted = _wanted(shapes, shared, is_shared=region is not None)
+        wanted = _requested_outputs(shapes, shared, is_shared=region is not None)
         asked = []
         for name, one in wanted.items():
             output = InferRequestedOutput(name)
@@ -405,7 +405,7 @@ class TritonEngine:
         return {name: self._read(result, name, one, region) for name, one in wanted.items()}
 
     def _read(
-        self, result: InferResult, name: str, wanted: _Wanted, region: SharedRegion | None
+        self, result: InferResult, name: str, wanted: _Output, region: SharedRegion | None
     ) -> NDArray[np.float32]:
         """Return an output, if it is what a pass of this graph gives."""
         output = result.get_output(name)
@@ -460,7 +460,7 @@ def _shared_size(inputs: Tensors, shapes: dict[str, tuple[int, ...]]) -> int:
         return 0
     shared = place(large_ones(inputs, SHARED_TENSOR))
     ends = [start + size for start, size in shared.values()]
-    wanted = _wanted(shapes, shared, is_shared=True).values()
+    wanted = _requested_outputs(shapes, shared, is_shared=True).values()
     ends += [one.start + 4 * math.prod(one.shape) for one in wanted if one.start is not None]
     return max(ends, default=0)
 
@@ -478,17 +478,17 @@ def _output_shapes(inputs: Tensors, outputs: Sequence[str]) -> dict[str, tuple[i
     return {name: shapes[name] for name in outputs}
 
 
-def _wanted(
+def _requested_outputs(
     shapes: dict[str, tuple[int, ...]], shared: dict[str, tuple[int, int]], *, is_shared: bool
-) -> dict[str, _Wanted]:
+) -> dict[str, _Output]:
     """Return where each output arrives: large ones behind the inputs in shared memory."""
     if not is_shared:
-        return {name: _Wanted(shape) for name, shape in shapes.items()}
+        return {name: _Output(shape) for name, shape in shapes.items()}
     sizes = {name: 4 * math.prod(shape) for name, shape in shapes.items()}
     large = {name: size for name, size in sizes.items() if size >= SHARED_TENSOR}
     start = max((first + size for first, size in shared.values()), default=0)
     places = place(large, start)
     return {
-        name: _Wanted(shape, places[name][0] if name in places else None)
+        name: _Output(shape, places[name][0] if name in places else None)
         for name, shape in shapes.items()
     }
