@@ -11,6 +11,8 @@ import steelyard
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
+from panel.pane import Bokeh
+
 from steelyard_workbench.pages.playground import PlaygroundPage
 from steelyard_workbench.playground.side_by_side import AskedTogether
 from steelyard_workbench.session import Session
@@ -40,6 +42,8 @@ def test_several_models_answer_side_by_side_and_one_failure_leaves_the_others(se
     assert "**team**: 1 of 2 billing, 1 of 2 " in told
     assert told.count("input tokens") == 2
     assert "USD" not in told  # all is free here
+    [chart] = [pane.object for pane in page._answer.select(Bokeh)]
+    assert {model for _, model in chart.y_range.factors} == {"hashing", "second"}
 
     away = AskedTogether(server.client, ["hashing", "nobody"], lambda _: page._context)
     asyncio.run(away.ask(page.request()))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import panel as pn
-from bokeh.models import ColumnDataSource, TapTool, TeeHead, Whisker
+from bokeh.models import ColumnDataSource, FactorRange, TapTool, TeeHead, Whisker
 from bokeh.plotting import figure
 
 from steelyard_workbench.scheduling import is_drawn, schedule, until_drawn
-from steelyard_workbench.theme import BLUE, GREY
+from steelyard_workbench.theme import BLUE, GREY, SERIES
 
 #: Pixels above and below a figure.
 _MARGINS = 10
@@ -130,3 +130,33 @@ def bars(
     if open_ is not None:
         on_tap(made, source, open_)
     return made
+
+
+def grouped_bars(
+    names: Sequence[str], series: Mapping[str, Sequence[float]], *, title: str, x: str
+) -> Any:
+    """Make a chart of horizontal bars from 0 to 1, for each name one of each series.
+
+    Parameters
+    ----------
+    series : mapping of str to sequence of float
+        Value by name, under the name of each series.
+    """
+    factors = [(name, label) for name in names for label in series]
+    source = ColumnDataSource(
+        {
+            "factor": factors,
+            "value": [series[label][place] for place in range(len(names)) for label in series],
+            "color": [SERIES[place % len(SERIES)] for place in range(len(series))] * len(names),
+            "name": [" ".join(factor) for factor in factors],
+        }
+    )
+    chart = plot(
+        title, x, "", height=70 + 22 * max(1, len(factors)) + 8 * len(names), x_range=(0, 1),
+        y_range=FactorRange(*reversed(factors), group_padding=0.6),
+    )  # fmt: skip
+    chart.y_range.range_padding = 0.1
+    chart.yaxis.group_label_orientation = "horizontal"
+    chart.hbar(y="factor", right="value", height=0.8, source=source, color="color")
+    chart.hover.tooltips = [("", "@name"), (x, "@value{0,0.[000]}")]
+    return chart

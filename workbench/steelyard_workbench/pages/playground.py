@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -218,7 +219,7 @@ class PlaygroundPage(Page):
         request = self.request()
         models = list(dict.fromkeys([self._model.value, *self._beside.value]))[:MOST_MODELS]
         if len(models) > 1:
-            together = AskedTogether(self.client, models, show_answer)
+            together = AskedTogether(self.client, models, partial(show_answer, has_charts=False))
             self._answer[:] = [together]
             await together.ask(request)
             answers = [one.answer for one in together.answers.values() if one.answer is not None]
@@ -353,8 +354,8 @@ class PlaygroundPage(Page):
         return pmui.Tabs(*shown, dynamic=True, sizing_mode="stretch_width")
 
 
-def show_answer(answer: DecideAnswer) -> Viewable:
-    """Show each decision as bars of its outcomes' probabilities, with its action."""
+def show_answer(answer: DecideAnswer, *, has_charts: bool = True) -> Viewable:
+    """Show each decision, with its action, and as bars of its outcomes' probabilities."""
     parts: list[Viewable] = []
     if answer.warnings is not UNSET:
         parts += [
@@ -368,11 +369,15 @@ def show_answer(answer: DecideAnswer) -> Viewable:
             for one in answer.warnings
         ]
     for name, result in answer.decisions.items():
+        title = f"{name}: {result.top} {result.p_top:.3f}, action {result.action}"
+        if not has_charts:
+            parts.append(pmui.Typography(escape_markdown(title), variant="body2"))
+            continue
         likeliest = sorted(result.probabilities.items(), key=lambda item: -item[1])[:20]
         chart = figures.bars(
             [f"{outcome}  {probability:.3f}" for outcome, probability in likeliest],
             [probability for _, probability in likeliest],
-            title=f"{name}: {result.top} {result.p_top:.3f}, action {result.action}",
+            title=title,
             x="probability",
         )
         parts.append(figures.show(chart))

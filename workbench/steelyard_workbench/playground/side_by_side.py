@@ -15,14 +15,16 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.client.answers import DecideAnswer
+from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import heading, table
 from steelyard_workbench.components.numbers import is_free
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.problems import Problem, problem_of
 from steelyard_workbench.states import failed, loading
 
-#: The most models that are asked at once, and decisions that have a column of the table.
-MOST_MODELS, MOST_COLUMNS = 6, 8
+#: The most models that are asked at once, decisions that have a column of the table, and outcomes
+#: of its chart.
+MOST_MODELS, MOST_COLUMNS, MOST_OUTCOMES = 6, 8, 10
 _COLUMN = {"flex": "1 1 280px", "min-width": "260px", "max-width": "560px"}
 
 
@@ -124,7 +126,23 @@ class AskedTogether(Viewer):
         if len(answered) > 1:
             said = "; ".join(agreement(name, answered) for name in names)
             shown.append(pmui.Typography(said, variant="body2"))
+            by_model = {model: one.answer for model, one in found if one.answer is not None}
+            shown += [_draw_decision(name, by_model) for name in names]
         return shown
+
+
+def _draw_decision(name: str, answers: Mapping[str, DecideAnswer]) -> Viewable:
+    """Return one chart of what all models answered to a decision, the likeliest outcomes first."""
+    results = {model: answer.decisions[name].probabilities for model, answer in answers.items()}
+    outcomes = list(dict.fromkeys(outcome for result in results.values() for outcome in result))
+    likeliest = sorted(
+        outcomes, key=lambda outcome: -max(result.get(outcome, 0) for result in results.values())
+    )[:MOST_OUTCOMES]
+    series = {
+        model: [result.get(outcome, 0) for outcome in likeliest]
+        for model, result in results.items()
+    }
+    return figures.show(figures.grouped_bars(likeliest, series, title=name, x="probability"))
 
 
 def agreement(name: str, answers: Sequence[DecideAnswer]) -> str:
