@@ -67,9 +67,13 @@ def test_a_webhook_is_added_tried_switched_off_and_removed(server):
     assert "No webhooks yet." in texts(page.__panel__())
     press(page.__panel__(), "Add a webhook")
     assert "Name the address" in texts(section.said)
+    section.url.value_input = "ftp://hook.example"
+    press(page.__panel__(), "Add a webhook")
+    assert (section.url.error_state, section.events.error_state) == (True, False)
     section.url.value_input = "https://hook.example/steelyard"
     press(page.__panel__(), "Add a webhook")
     assert "whsec_" in texts(section.said)
+    assert not section.url.error_state
     [made] = server.client.webhooks.list()
     [listed] = page.__panel__().select(MarkTable)
     listed.press(0)

@@ -74,6 +74,16 @@ def _detail(detail: object) -> str:
     return f"{prefix}{where}: {message}" if where else f"{prefix}{message}"
 
 
+def refused_fields(error: BaseException) -> tuple[str, ...]:
+    """Return the names of the fields of a request that a refusal is about, outer ones too."""
+    details = error.details if isinstance(error, SteelyardError) else None
+    return tuple(
+        str(part)
+        for detail in details or ()
+        for part in detail.get("loc") or detail.get("path") or ()
+    )
+
+
 def leave_to_banner(error: BaseException) -> None:
     """Show nothing of a failure of the server: the next look may do, and the banner shows a lost one."""
     if not isinstance(error, SteelyardError):

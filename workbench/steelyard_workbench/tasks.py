@@ -17,13 +17,13 @@ no checks of its own.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar
 
 import param
 
 from steelyard_workbench import corner
-from steelyard_workbench.problems import Problem, problem_of
+from steelyard_workbench.problems import Problem, problem_of, refused_fields
 from steelyard_workbench.scheduling import schedule
 from steelyard_workbench.states import failed
 
@@ -74,6 +74,8 @@ class Task(param.Parameterized, Generic[P, T]):
         Shows a failure in its own way; returns the problem that it showed, of a write.
     scope : Scope, optional
         What the work belongs to; one that never ends by default.
+    fields : mapping of str to widget, optional
+        Fields of the request and where they are entered; those that are refused are marked.
     """
 
     is_running = param.Boolean(default=False, doc="Whether a run is under way.")
@@ -88,8 +90,10 @@ class Task(param.Parameterized, Generic[P, T]):
         refused: str = "",
         on_failure: Callable[[Exception], Problem | None] | None = None,
         scope: Scope | None = None,
+        fields: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
+        self._fields = fields or {}
         self._work, self._title, self._place = work, title, place
         self._can_retry, self._refused, self._on_failure = can_retry, refused, on_failure
         self._run: object = None
@@ -101,6 +105,7 @@ class Task(param.Parameterized, Generic[P, T]):
             return None
         run = self._run = object()
         self.is_running = True
+        self._mark(())
 
         def is_wanted() -> bool:
             return run is self._run and not self.scope.has_ended
@@ -127,7 +132,13 @@ class Task(param.Parameterized, Generic[P, T]):
         self._run = None
         self.is_running = False
 
+    def _mark(self, names: Sequence[str]) -> None:
+        """Mark the fields that are refused, and no others."""
+        for name, field in self._fields.items():
+            field.error_state = name in names
+
     def _fail(self, error: Exception) -> Problem | None:
+        self._mark(refused_fields(error))
         if self._on_failure is not None:
             return self._on_failure(error)
         if self._place is None:
@@ -164,6 +175,7 @@ class Write(Task[P, T]):
             return None
         # A second click may have been on its way before the browser heard of the first.
         self.is_running = True
+        self._mark(())
         try:
             return await self._work(*args, **kwargs)
         except Exception as error:  # noqa: BLE001  every failure is shown

@@ -79,9 +79,12 @@ class StartForm(Viewer):
         self.seed = pmui.TextInput(label="Seed (optional)", width=150)
         super().__init__()
         self.place = pn.Column(sizing_mode="stretch_width")
+        self._by_name = {
+            "dataset_id": self.dataset, "family": self.family, "lora_rank": self.rank, "seed": self.seed
+        }  # fmt: skip
         self.estimate = Task(
             self._estimate, not_loaded("The plan"), self.place, can_retry=False, refused="Start",
-            scope=scope,
+            scope=scope, fields=self._by_name,
         )  # fmt: skip
         self.estimate_button = pmui.Button(label="Show the plan", variant="contained")
         self.estimate_button.on_click(self.estimate.on_event)
@@ -117,6 +120,7 @@ class StartForm(Viewer):
             place,
             refused="Start",
             scope=self._offered,
+            fields=self._by_name,
         )
         self.start_button = pmui.Button(
             label="Start" if is_free(told.price_usd) else f"Start for {told.price_usd} USD",

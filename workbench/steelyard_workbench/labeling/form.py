@@ -100,7 +100,10 @@ class LabelingForm(Viewer):
         self.start = pmui.Button(label="Show the price and start", variant="contained")
         self.said = pn.Column(sizing_mode="stretch_width")
         super().__init__()
-        self.begin = Write(self._begin, "Not started:", self.said, scope=scope)
+        fields = {
+            "question": self.question, "outcomes": self.outcomes, "teacher_models": self.teachers,
+        }  # fmt: skip
+        self.begin = Write(self._begin, "Not started:", self.said, scope=scope, fields=fields)
         self.start.on_click(self.begin.on_event)
         self._of_file = pn.Column(
             pn.FlexBox(self.file, self._file_text, align_items="center"), self.asked

@@ -63,7 +63,12 @@ class ApiKeys(Section):
             heading("Make a key"),
             pn.FlexBox(
                 self.called, self.scope_of, self.cap, self.ends,
-                self.button("Make a key", self._make, "No key was made.", variant="contained"),
+                self.button(
+                    "Make a key", self._make, "No key was made.", variant="contained",
+                    fields={
+                        "name": self.called, "scope": self.scope_of, "monthly_cap_usd": self.cap
+                    },
+                ),
                 align_items="center",
             ),
             self.said,

@@ -51,7 +51,13 @@ class Members(Section):
                 pn.FlexBox(
                     self.email,
                     self.role,
-                    self.button("Invite", self._invite, "Not invited.", variant="contained"),
+                    self.button(
+                        "Invite",
+                        self._invite,
+                        "Not invited.",
+                        variant="contained",
+                        fields={"email": self.email, "role": self.role},
+                    ),
                     align_items="center",
                 ),
             ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar
 
@@ -71,21 +71,38 @@ class Section(Viewer):
         return part.__panel__()
 
     def button(
-        self, label: str, work: Callable[[], Awaitable[None]], title: str, **given: Any
+        self,
+        label: str,
+        work: Callable[[], Awaitable[None]],
+        title: str,
+        *,
+        fields: Mapping[str, Any] | None = None,
+        **given: Any,
     ) -> pmui.Button:
-        """Return a button that does something once; ``title`` is said where that fails."""
+        """Return a button that does something once; ``title`` is said where that fails.
+
+        Parameters
+        ----------
+        fields : mapping of str to widget, optional
+            Where the fields of the request are entered; those that are refused are marked.
+        """
         made = pmui.Button(label=label, **{"variant": "outlined", "size": "small", **given})
-        made.on_click(self.write(work, title).on_event)
+        made.on_click(self.write(work, title, fields).on_event)
         return made
 
-    def write(self, work: Callable[[], Awaitable[None]], title: str) -> Write[[], None]:
+    def write(
+        self,
+        work: Callable[[], Awaitable[None]],
+        title: str,
+        fields: Mapping[str, Any] | None = None,
+    ) -> Write[[], None]:
         """Return something that is done once; ``title`` is said where that fails."""
 
         async def do() -> None:
             self.said[:] = []
             await work()
 
-        return Write(do, title, self.said, scope=self.scope)
+        return Write(do, title, self.said, scope=self.scope, fields=fields)
 
     async def look_who(self) -> None:
         """Find out anew who is signed in: a name or a role may have changed."""

@@ -96,7 +96,7 @@ class SealDialog(Viewer):
         self.drop = pmui.Checkbox(label="", value=False, visible=False)
         self._said = pn.Column(sizing_mode="stretch_width")
         self._seal = pmui.Button(label="Seal", variant="contained")
-        self.seal = Write(self._send, on_failure=self._show_failure)
+        self.seal = Write(self._send, on_failure=self._show_failure, fields={"name": self._name})
         self._seal.on_click(self.seal.on_event)
         super().__init__()
         cancel = pmui.Button(label="Cancel", variant="outlined")

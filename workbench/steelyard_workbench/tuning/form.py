@@ -51,7 +51,10 @@ class StartForm(Viewer):
         self.start = pmui.Button(label="Tune the wording", variant="contained")
         self.said = pn.Column(sizing_mode="stretch_width")
         super().__init__()
-        self.begin = Write(self._begin, "Not started:", self.said, scope=scope)
+        fields = {
+            "dataset_id": self.dataset, "decision": self.decision, "model": self.model,
+        }  # fmt: skip
+        self.begin = Write(self._begin, "Not started:", self.said, scope=scope, fields=fields)
         self.start.on_click(self.begin.on_event)
         self.fill = Task(
             self._fill, not_loaded("Its decisions and the models"), self.said, scope=scope

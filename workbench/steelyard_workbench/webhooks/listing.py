@@ -49,7 +49,10 @@ class Webhooks(Section):
         )
         self.about = pmui.TextInput(label="Note, for people", max_length=200, width=260)
         self.question = pn.Column()
-        add = self.button("Add a webhook", self._add, "No webhook was added.", variant="contained")
+        add = self.button(
+            "Add a webhook", self._add, "No webhook was added.", variant="contained",
+            fields={"url": self.url, "events": self.events, "description": self.about},
+        )  # fmt: skip
         return [
             side_by_side(self.part(self.webhooks), self.opened),
             heading("Add a webhook"),
@@ -164,6 +167,7 @@ class Webhooks(Section):
     async def _add(self) -> None:
         url = typed(self.url)
         if not url:
+            self.url.error_state = True
             self.said[:] = [empty("Name the address of your program first.")]
             return
         made = await asyncio.to_thread(
