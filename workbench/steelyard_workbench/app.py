@@ -22,7 +22,13 @@ from steelyard.errors import NotFoundError, NotSignedInError, SteelyardError
 from steelyard.people.wire import CurrentSession, SignedInUser, User
 from steelyard_workbench import corner
 from steelyard_workbench.components.browser_session import BrowserSession
-from steelyard_workbench.components.browser_window import CHOSEN, SYSTEM, BrowserWindow
+from steelyard_workbench.components.browser_window import (
+    CHOSEN,
+    NARROW,
+    SYSTEM,
+    WIDTH,
+    BrowserWindow,
+)
 from steelyard_workbench.components.drawn_dialog import DrawnDialog
 from steelyard_workbench.components.facts import facts, heading
 from steelyard_workbench.components.frame_roles import FrameRoles
@@ -199,12 +205,16 @@ class App:
             pn.state.location.sync(self.session, {name: name for name in IN_ADDRESS})
             self._page_watcher = self.session.param.watch(self._on_page, "page")
         # After the address was read: it says which theme.
-        cookies = pn.state.cookies if pn.state.curdoc is not None else {}
+        is_served = pn.state.curdoc is not None
+        cookies, headers = (pn.state.cookies, pn.state.headers) if is_served else ({}, {})
         chosen = self.session.theme or cookies.get(CHOSEN, "")
         self._follows_system = not chosen
         shell.dark_theme = (chosen or cookies.get(SYSTEM)) == "dark"
         pn.bind(self._on_theme, shell.param.dark_theme, watch=True)
         self._shell = shell
+        # Before the browser says so: a menu that is open on a phone lies over the page.
+        usual = NARROW if "Mobi" in headers.get("User-Agent", "") else ""
+        self._fit_width(is_narrow=cookies.get(WIDTH, usual) == NARROW)
         if isinstance(self.session.client, VisitorClient):
             self.session.client.on_ended = self._on_ended
             self._menu.visible = False  # until the pages of whoever it is are known
@@ -306,9 +316,13 @@ class App:
                 shell.dark_theme = is_dark
             finally:
                 self._is_told = False
-        if is_narrow != self._is_narrow:
+        self._fit_width(is_narrow=is_narrow)
+
+    def _fit_width(self, *, is_narrow: bool) -> None:
+        """Make room where there is little: a menu that is closed, and short names in the bar."""
+        if is_narrow != self._is_narrow and self._shell is not None:
             self._is_narrow = is_narrow
-            shell.sidebar_open = not is_narrow
+            self._shell.sidebar_open = not is_narrow
             self._find_button.label = "Find" if is_narrow else _FIND
             self._name_out_button()
 

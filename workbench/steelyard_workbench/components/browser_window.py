@@ -6,13 +6,15 @@ import param
 
 from steelyard_workbench.components.unseen import Unseen
 
-#: Cookies: the theme that was chosen, and the one that the system preferred at the last visit. The
-#: server reads both before it draws a page.
-CHOSEN, SYSTEM = "steelyard-theme", "steelyard-system-theme"
+#: Cookies: the theme that was chosen, the one that the system preferred at the last visit, and
+#: whether the window was narrow then. The server reads them before it draws a page.
+CHOSEN, SYSTEM, WIDTH = "steelyard-theme", "steelyard-system-theme", "steelyard-width"
+#: Value of the last.
+NARROW = "narrow"
 
 _LOOK = (
     f"""
-const CHOSEN = "{CHOSEN}", SYSTEM = "{SYSTEM}";
+const CHOSEN = "{CHOSEN}", SYSTEM = "{SYSTEM}", WIDTH = "{WIDTH}", NARROW = "{NARROW}";
 const keep = (name, value) => {{
   document.cookie = `${{name}}=${{value}}; path=/; max-age=31536000; samesite=strict`;
 }};
@@ -26,6 +28,7 @@ export function render({ model }) {
   const tell = () => {
     if (!model.is_ready) return;
     keep(SYSTEM, dark.matches ? "dark" : "light");
+    keep(WIDTH, narrow.matches ? NARROW : "wide");
     model.send_msg({ is_dark: dark.matches, is_narrow: narrow.matches });
   };
   const onChosen = () => { if (model.theme) keep(CHOSEN, model.theme); };
