@@ -8,6 +8,7 @@ there changes here alone.
 from __future__ import annotations
 
 import asyncio
+import html
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,33 @@ _DEFAULT_WIDTH = 140
 _ID_FIELD = "id_of_row"
 #: Pixels that the widest column keeps, where it was given as many, however narrow the table is.
 _LEAST_WIDTH = 180
+_CELL_CSS = """
+.two-lines {
+  display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2;
+  overflow: hidden; white-space: normal; overflow-wrap: anywhere;
+}
+.chips { display: flex; flex-wrap: wrap; gap: 2px 4px; }
+.chip {
+  padding: 0 8px; border-radius: 10px; background: rgba(128, 128, 128, 0.18);
+  max-width: 100%; box-sizing: border-box; overflow: hidden; text-overflow: ellipsis;
+}
+@media (max-width: 599px) {
+  .tabulator .tabulator-header { height: 1px; clip-path: inset(50%); }
+  .tabulator .tabulator-tableholder .tabulator-table { width: 100%; min-width: 0 !important; }
+  .tabulator .tabulator-row {
+    display: block; height: auto !important; min-width: 0 !important; width: auto !important;
+    margin: 0 2px 10px; padding: 6px 10px;
+    border: 1px solid rgba(128, 128, 128, 0.4); border-radius: 6px;
+  }
+  .tabulator .tabulator-row .tabulator-cell {
+    display: flex; gap: 10px; width: auto !important; min-width: 0 !important;
+    height: auto !important; padding: 2px 0; border: 0; white-space: normal;
+  }
+  .tabulator .tabulator-row .tabulator-cell[tabulator-field]::before {
+    content: attr(tabulator-field); flex: 0 0 90px; opacity: 0.75;
+  }
+}
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +138,10 @@ class FrameTable(Viewer):
         Called with the row (a dict) that was clicked, or on which Enter was pressed.
     on_note : callable, optional
         Called with the row (a dict) on which the key for a note was pressed.
+    wrapped : sequence of str
+        Columns of text that stands on up to two lines.
+    chips : sequence of str
+        Columns of lists of texts, each of which is a chip.
 
     Attributes
     ----------
@@ -137,12 +169,15 @@ class FrameTable(Viewer):
         selectable: bool = False,
         on_open: Callable[[dict[str, Any]], None] | None = None,
         on_note: Callable[[dict[str, Any]], None] | None = None,
+        wrapped: Sequence[str] = (),
+        chips: Sequence[str] = (),
     ) -> None:
         self._fetch = fetch
         self._id = id_column
         self._titles = dict(titles)
         self._sortable = frozenset(sortable)
         self._page_size = page_size
+        self._drawn = dict.fromkeys(wrapped, _draw_wrapped) | dict.fromkeys(chips, _draw_chips)
         self._on_open, self._on_note = on_open, on_note
         self._is_filling = False
         self._rows = pl.DataFrame()
@@ -160,13 +195,14 @@ class FrameTable(Viewer):
             show_index=False,
             disabled=True,
             titles=self._titles,
+            formatters=dict.fromkeys(self._drawn, "html"),
             widths={name: widths.get(name, _DEFAULT_WIDTH) for name in self._titles},
             selectable="checkbox" if selectable else False,
             layout="fit_columns",
             sizing_mode="stretch_width",
             sortable={name: name in self._sortable for name in self._titles},
             css_classes=[mark],
-            stylesheets=[TABLE_CSS],
+            stylesheets=[TABLE_CSS, _CELL_CSS],
         )
         self._keys = TableKeys(
             on_open=self.open,
@@ -288,6 +324,8 @@ class FrameTable(Viewer):
         self.total = page.total
         ids = _ids(page.rows, self._id)
         shown = page.rows.select(list(self._titles)).to_pandas()
+        for name, draw in self._drawn.items():
+            shown[name] = [draw(value) for value in page.rows[name].to_list()]
         shown.index = pd.Index([str(id_) for id_ in ids], name=_ID_FIELD)
         # Assigning answers with events of its own; they are not the person's.
         self._is_filling = True
@@ -338,6 +376,23 @@ class FrameTable(Viewer):
 
     def _ids_of(self, keys: Sequence[str]) -> list[Any]:
         return [self._known[key][self._id] for key in keys if key in self._known]
+
+
+def _draw_wrapped(text: str) -> str:
+    """Return a text as HTML on up to two lines."""
+    return f'<div class="two-lines">{html.escape(text)}</div>'
+
+
+def _draw_chips(texts: Sequence[str]) -> str:
+    """Return texts as HTML, a chip each.
+
+    Examples
+    --------
+    >>> _draw_chips(["team: <b>"])
+    '<div class="chips"><span class="chip">team: &lt;b&gt;</span></div>'
+    """
+    chips = "".join(f'<span class="chip">{html.escape(text)}</span>' for text in texts)
+    return f'<div class="chips">{chips}</div>'
 
 
 def _ids(rows: pl.DataFrame, column: str) -> list[Any]:

@@ -10,6 +10,8 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.client.tables import OutcomeEdit, propose_same
 
+#: Pixels of the fields of a value, and of all fields before they are scrolled.
+_ROW_HEIGHT, _MOST_HEIGHT = 54, 460
 #: The most values whose fields are shown; further ones stay as they are.
 MOST_SHOWN = 60
 
@@ -96,6 +98,8 @@ class OutcomeTable(Viewer):
             ),
             title=f"Outcomes of {column}: {len(counts):,}",
             collapsed=not is_open,
+            # Few outcomes are seen at once, many are scrolled through.
+            scrollable_height=min(_MOST_HEIGHT, 30 + _ROW_HEIGHT * len(rows)),
             sizing_mode="stretch_width",
         )
         self._offer = pn.Row(self.merge, visible=bool(self.proposed))

@@ -32,7 +32,11 @@ _TITLES = {
     "took": "ms",
 }
 _WIDTHS = {"at": 150, "decisions": 380, "feedback": 170, "model": 170, "took": 70}
-_SCHEMA = {"id": pl.String, **dict.fromkeys(_TITLES, pl.String)}
+#: Columns with a text for each decision.
+_CHIPS = ("decisions", "feedback")
+_SCHEMA = {"id": pl.String, **dict.fromkeys(_TITLES, pl.String)} | dict.fromkeys(
+    _CHIPS, pl.List(pl.String)
+)
 #: Pages that a look goes through for one that is not empty: filters may leave pages short.
 _MOST_PAGES = 5
 
@@ -77,6 +81,7 @@ class Feed(Viewer):
             titles=_TITLES,
             widths=_WIDTHS,
             page_size=20,
+            chips=_CHIPS,
             selectable=True,
             on_open=lambda row: on_open(row["id"]),
         )
@@ -220,14 +225,14 @@ class Feed(Viewer):
         )
 
 
-def _row(entry: LoggedDecision, only: str) -> dict[str, str]:
+def _row(entry: LoggedDecision, only: str) -> dict[str, str | list[str]]:
     results = {name: result for name, result in entry.decisions.items() if not only or name == only}
     told = {name: result for name, result in results.items() if result.feedback is not None}
     return {
         "id": entry.id,
         "at": datetime.fromtimestamp(entry.created_at, UTC).strftime("%d %b %H:%M:%S"),
-        "decisions": "; ".join(decision_text(name, one) for name, one in results.items()),
-        "feedback": "; ".join(f"{name}: {told_text(one.feedback)}" for name, one in told.items()),
+        "decisions": [decision_text(name, one) for name, one in results.items()],
+        "feedback": [f"{name}: {told_text(one.feedback)}" for name, one in told.items()],
         "model": entry.version or entry.model,
         "took": "" if entry.total_ms is None else f"{entry.total_ms:.1f}",
     }

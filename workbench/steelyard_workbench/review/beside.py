@@ -166,8 +166,7 @@ class Beside(Viewer):
             return empty("No rows match, so there is nothing to count.")
         shown: list[Viewable] = [
             pmui.Typography(
-                "Labels of the version by rows, under the names that they have in the draft. A bar filters when it is clicked; so does "
-                "**Expected outcome** above.",
+                "Rows by label, named as in this draft. Click a bar to filter by it.",
                 variant="body2",
             )
         ]

@@ -96,13 +96,18 @@ def labels_text(labels: Mapping[str, Mapping[str, float]]) -> str:
     >>> labels_text({"team": {"billing": 1.0}, "urgency": {"1": 0.6, "2": 0.4}})
     'team: billing; urgency: 1 (0.6)'
     """
+    return "; ".join(label_texts(labels))
+
+
+def label_texts(labels: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Return labels, a text each."""
     parts = []
     for decision, label in labels.items():
         if label:
             top = max(label, key=lambda outcome: label[outcome])
             share = "" if label[top] == 1 else f" ({label[top]:g})"
             parts.append(f"{decision}: {top}{share}")
-    return "; ".join(parts)
+    return parts
 
 
 def relabel_fields(row: DraftRow, question: Question, outcome: str) -> dict[str, Any]:
