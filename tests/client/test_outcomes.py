@@ -16,8 +16,21 @@ from steelyard.client.tables import (
     read_table,
 )
 
-VALUES = ["Billing", "BILLING", "billing ", "Refunds", "refund", "N/A", "n/a", "none", "tech_issue",
-          "Tech issue", "Tech Issues", "Shipping", "Class"]  # fmt: skip
+VALUES = [
+    "Billing",
+    "BILLING",
+    "billing ",
+    "Refunds",
+    "refund",
+    "N/A",
+    "n/a",
+    "none",
+    "tech_issue",
+    "Tech issue",
+    "Tech Issues",
+    "Shipping",
+    "Class",
+]
 
 
 def table_of(values, n=26):

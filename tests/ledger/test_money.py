@@ -42,9 +42,28 @@ def test_needless_zeros_are_read(text: str, nano: int):
 
 @pytest.mark.parametrize(
     "text",
-    ["", " 1", "1 ", "1.", ".5", "+1", "1,5", "1e3", "NaN", "Infinity", "0x1", "٣", "--1",
-     "1.0000000001", "1.0000000000", "$1", "1\n", "9" * 13, "9223372036.854775808"],
-)  # fmt: skip
+    [
+        "",
+        " 1",
+        "1 ",
+        "1.",
+        ".5",
+        "+1",
+        "1,5",
+        "1e3",
+        "NaN",
+        "Infinity",
+        "0x1",
+        "٣",
+        "--1",
+        "1.0000000001",
+        "1.0000000000",
+        "$1",
+        "1\n",
+        "9" * 13,
+        "9223372036.854775808",
+    ],
+)
 def test_what_is_no_exact_amount_is_refused(text: str):
     with pytest.raises(InvalidAmountError):
         from_usd(text, may_be_negative=True)

@@ -23,9 +23,22 @@ def test_prices_are_by_model():
 
 @pytest.mark.parametrize(
     "text",
-    ["a", "a=", "=1", "a=1.5", "a=-1", "a=+1", "a=1e3", "a=٣", "a=1_0", "a=nan", "a=1,a=2",
-     f"a={MAX_PRICE_NANO + 1}", "a=" + "9" * 5000],
-)  # fmt: skip
+    [
+        "a",
+        "a=",
+        "=1",
+        "a=1.5",
+        "a=-1",
+        "a=+1",
+        "a=1e3",
+        "a=٣",
+        "a=1_0",
+        "a=nan",
+        "a=1,a=2",
+        f"a={MAX_PRICE_NANO + 1}",
+        "a=" + "9" * 5000,
+    ],
+)
 def test_other_entries_are_refused(text: str):
     with pytest.raises(InvalidSettingError, match="STEELYARD_PRICES"):
         Prices.parse(text)
