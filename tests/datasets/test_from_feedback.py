@@ -13,7 +13,12 @@ from steelyard import errors
 from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.datasets.frames.pages import RowStore
 from steelyard.datasets.from_feedback import STORED_ID, FeedbackRows
-from steelyard.decision_log.store import StoredDecision, insert_decision, put_feedback
+from steelyard.decision_log.store import (
+    FeedbackSource,
+    StoredDecision,
+    insert_decision,
+    put_feedback,
+)
 from steelyard.operations.write import Write
 from steelyard.storage.tables import accounts
 from support.calling import answer_of
@@ -35,7 +40,7 @@ class Opened(OpenedDatasets):
             self.state, self.datasets, self.store, self.writes, retention_days=30, now=lambda: NOW
         )
 
-    def store_decision(self, number, outcomes=None, **given):
+    def store_decision(self, number, outcomes=None, source=None, **given):
         fields = {
             "id": f"dec_{number}",
             "account_id": LOCAL_ACCOUNT,
@@ -52,7 +57,7 @@ class Opened(OpenedDatasets):
         def work(connection):
             insert_decision(connection, stored)
             if outcomes:
-                put_feedback(connection, stored.id, outcomes, recorded_at=NOW)
+                put_feedback(connection, stored.id, outcomes, recorded_at=NOW, source=source)
 
         self.state.write_now(work)
 
@@ -92,6 +97,19 @@ def test_what_was_observed_becomes_targets(opened):
     assert second["targets"] == {"route": soft}
     assert [one["id"] for one in second["decisions"]] == ["route"]
     assert second["metadata"] == {"channel": "mail", STORED_ID: "dec_2"}
+
+
+def test_rows_name_where_their_labels_came_from_and_leave_out_clicks(opened):
+    expert, click = FeedbackSource("expert", "ada"), FeedbackSource("click")
+    opened.store_decision(1, {"route": "billing"}, source=expert)
+    opened.store_decision(2, {"route": "support"}, source=click)
+    made = opened.make(name="observed")
+    assert made["feedback"]["without_feedback"] == 1
+    (row,) = opened.stored_rows(made["id"])
+    assert row["metadata"] == {"by": "expert", "who": "ada", STORED_ID: "dec_1"}
+    clicks = opened.make(name="clicks", by="click")
+    (row,) = opened.stored_rows(clicks["id"])
+    assert row["metadata"] == {"by": "click", STORED_ID: "dec_2"}
 
 
 def test_a_stored_decision_is_taken_once_by_a_dataset(opened):

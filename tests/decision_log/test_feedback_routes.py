@@ -42,6 +42,43 @@ def test_a_later_report_replaces_an_earlier_one_of_the_same_decision(client, dec
     assert recorded() == {"team": "other", "refund": "yes"}
 
 
+def test_clicks_count_only_where_they_are_named(client, decided, recorded):
+    def report(outcomes, **origin):
+        body = {"decision_id": decided, "outcomes": outcomes, **origin}
+        return client.post(PATH, json=body).json()["recorded"]
+
+    def n_observed(**query):  # other tests decide on this server too
+        buckets = client.get("/v1/decisions/summary", params=query).json()["buckets"]
+        return sum(bucket["with_feedback"] for bucket in buckets)
+
+    def is_listed(**query):
+        page = client.get("/v1/decisions/log", params={"has_feedback": True, **query}).json()
+        return decided in {answer["id"] for answer in page["data"]}
+
+    before = n_observed()
+
+    assert report({"team": "billing"}, by="click") == ["team"]
+    assert recorded() == {}
+    assert (n_observed() - before, n_observed(by="click")) == (0, 1)
+    assert [is_listed(), is_listed(by="click"), is_listed(by="expert")] == [False, True, False]
+
+    assert report({"team": "other"}, by="expert", who="ada") == ["team"]
+    assert report({"team": "billing", "refund": "no"}, by="model") == ["refund"]
+    stored = client.get(f"/v1/decisions/log/{decided}").json()
+    assert stored["feedback"] == recorded() == {"team": "other"}
+    assert stored["feedback_by"]["team"] == {"by": "expert", "who": "ada", "outcome": "other"}
+    assert stored["feedback_by"]["refund"]["by"] == "model"
+    origins = ("click", "expert", "model")
+    assert [n_observed(by=origin) for origin in origins] == [0, 1, 1]
+    assert n_observed() - before == 1
+
+
+def test_who_goes_with_by(client, decided):
+    body = {"decision_id": decided, "outcomes": {"team": "other"}, "who": "ada"}
+    error = assert_canonical_error(client.post(PATH, json=body), 422, "invalid_request")
+    assert [detail["path"] for detail in error["details"]] == [["body", "who"]]
+
+
 def test_probabilities_are_rescaled(client, decided, recorded):
     assert send(client, decided, {"refund": {"yes": 0.7, "no": 0.3005}}).status_code == 200
     assert sum(recorded()["refund"].values()) == pytest.approx(1, abs=1e-12)

@@ -59,7 +59,8 @@ PRINTED = {
     "analysts/calibration.md": r"0\.\d+\n\[\(0\.7, 2, 0\.5\), \(0\.8, 1, 1\.0\)\]\n",
     "applications/decide.md": r"(refund|answer|abstain) \{",
     "applications/wording.md": r"\[\{'decision': 'late', 'rule': 'negation'",
-    "applications/feedback.md": r"\['dec_\w+'\]\nOrder 118 was charged twice\.\n[1-9]\d*\n",
+    "applications/feedback.md": r"\['team'\]\n\{\}\n\['team'\]\n\{'team': 'billing'\}\n\[\]\n"
+    r"\['dec_\w+'\]\nOrder 118 was charged twice\.\n[1-9]\d*\n",
     "applications/families.md": r"triage@1 (?s:.*)\ntriage triage@1\n",
     "applications/webhooks.md": r"job\.succeeded\n",
     "applications/python.md": r"(billing|shipping) 0\.\d+\n\['text', 'team\.top', .*\]\n\['(?s:.*?)'\]\n\[\d\..*\]\n"

@@ -25,7 +25,7 @@ from steelyard.alarms.tables import (
     alarm_watches,
     alarms,
 )
-from steelyard.decision_log.store import DECIDING
+from steelyard.decision_log.store import DECIDING, counts_as_observed
 from steelyard.decision_log.tables import decisions, feedback
 from steelyard.evaluations.tables import evaluations
 from steelyard.operations.tables import operations
@@ -120,7 +120,8 @@ def next_feedback(
             alarm_feedback,
             (counted.decision_id == table.decision_id) & (counted.name == table.name),
         )
-        .where(table.recorded_at >= since, table.recorded_at < until, counted.decision_id.is_(None))
+        .where(table.recorded_at >= since, table.recorded_at < until)
+        .where(counted.decision_id.is_(None), counts_as_observed())
         .order_by(table.recorded_at)
         .limit(limit)
     ).all()

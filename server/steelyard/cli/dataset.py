@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from steelyard.cli.connecting import Server, server_options
-from steelyard.cli.dataset_shown import connected, fraction_option, show_dataset
+from steelyard.cli.dataset_shown import connected, fraction_option, show_dataset, show_from_feedback
 from steelyard.cli.exporting import ExportAs, export_options
 from steelyard.cli.importing import command as import_command
 from steelyard.cli.importing import show_table_read
 from steelyard.cli.local_state import show_table, show_time
-from steelyard.cli.options import setting_option
+from steelyard.cli.options import origin_option, setting_option
 from steelyard.cli.terminal import printable
 from steelyard.cli.times import seconds_of
 from steelyard.cli.transfers import bytes_bar
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from steelyard.client.dataset_calls import FoundRowsAnswer
     from steelyard.client.row_sources import Progress
-    from steelyard.datasets.from_feedback_wire import DatasetFromFeedback
     from steelyard.datasets.wire import Dataset, DatasetVersions
 
 _SHOWN_CHARACTERS = 60
@@ -168,6 +167,7 @@ def _read_table(
 @click.option(
     "--decision", "decisions", multiple=True, help="Only the decision of this id; may be repeated."
 )
+@origin_option
 @fraction_option
 @server_options
 def from_feedback(
@@ -178,6 +178,7 @@ def from_feedback(
     until: dt.datetime | None,
     model: str | None,
     decisions: tuple[str, ...],
+    by: Any,
     evaluation_fraction: float | None,
     server: Server,
 ) -> None:
@@ -195,9 +196,10 @@ def from_feedback(
             until=seconds_of(until),
             model=model,
             decisions=decisions or None,
+            by=by,
             evaluation_fraction=evaluation_fraction,
         )
-    server.show(made, _show_from_feedback)
+    server.show(made, show_from_feedback)
 
 
 @command.command("list")
@@ -465,16 +467,6 @@ def _show_rows(page: FoundRowsAnswer) -> None:
         rows.append((index, _shortened(row.context), expected))
     show_table(("ROW", "CONTEXT", "EXPECTS"), rows)
     click.echo(f"{len(page.data)} of {page.total} rows, version {page.version}")
-
-
-def _show_from_feedback(made: DatasetFromFeedback) -> None:
-    import msgspec
-
-    show_dataset(made)
-    click.echo()
-    counts = msgspec.structs.asdict(made.feedback)
-    rows = [(name.replace("_", " "), count) for name, count in counts.items()]
-    show_table(("STORED DECISIONS", "N"), rows)
 
 
 def _show_detail(dataset: Dataset) -> None:

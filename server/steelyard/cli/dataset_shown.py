@@ -15,6 +15,7 @@ from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
     from steelyard.client import Client
+    from steelyard.datasets.from_feedback_wire import DatasetFromFeedback
     from steelyard.datasets.wire import Dataset
     from steelyard.errors import SteelyardError
 
@@ -86,3 +87,14 @@ def show_dataset(dataset: Dataset) -> None:
             ("sha256", dataset.sha256),
         ],
     )
+
+
+def show_from_feedback(made: DatasetFromFeedback) -> None:
+    """Show the dataset and what became of the stored decisions."""
+    import msgspec
+
+    show_dataset(made)
+    click.echo()
+    counts = msgspec.structs.asdict(made.feedback)
+    rows = [(name.replace("_", " "), count) for name, count in counts.items()]
+    show_table(("STORED DECISIONS", "N"), rows)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 
 import click
 
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.exporting import ExportAs, export_options
+from steelyard.cli.options import origin_option
 from steelyard.cli.times import seconds_of
 
 _EPILOG = """\b
@@ -35,6 +37,7 @@ def command() -> None:
     help="Only those with, or only those without feedback.",
 )
 @click.option("--wrong", is_flag=True, help="Only those whose top outcome did not come true.")
+@origin_option
 @export_options
 @server_options
 def export(
@@ -45,6 +48,7 @@ def export(
     decision: str | None,
     feedback: bool | None,
     wrong: bool,
+    by: Any,
     export_as: ExportAs,
     server: Server,
 ) -> None:
@@ -60,6 +64,7 @@ def export(
                 decision=decision,
                 has_feedback=feedback,
                 wrong=wrong or None,
+                by=by,
                 **given,
             ),
         )

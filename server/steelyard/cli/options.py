@@ -27,6 +27,14 @@ def setting_option(name: str) -> Callable[[_Command], _Command]:
     )
 
 
+origin_option = click.option(
+    "--by",
+    # Written out, as the command line reads no wire: ``steelyard.decision_log.wire.Origin``.
+    type=click.Choice(("person", "expert", "outcome", "click", "model")),
+    help="Only feedback of this origin; all but that of clicks and models when left out.",
+)
+
+
 def read_usd(text: str, name: str) -> int:
     """Return an amount of USD in nano-USD."""
     try:

@@ -27,6 +27,7 @@ from steelyard.datasets.wire import (
     Partition,
     RowPage,
 )
+from steelyard.decision_log.wire import Origin
 from steelyard.wire.queries import ExportFormat
 
 NDJSON: Final = "application/x-ndjson"
@@ -94,6 +95,7 @@ def from_feedback(
     model: str | None = None,
     decisions: Sequence[str] | None = None,
     decision_ids: Sequence[str] | None = None,
+    by: Origin | None = None,
     evaluation_fraction: float | None = None,
     idempotency_key: str | None = None,
 ) -> Call[DatasetFromFeedback]:
@@ -113,6 +115,8 @@ def from_feedback(
         Ids of the decisions to take; all that have feedback when left out.
     decision_ids : sequence of str, optional
         Ids of the stored decisions to take, at most 500; all when left out.
+    by : {"person", "expert", "outcome", "click", "model"}, optional
+        Only feedback of this origin; all but that of clicks and models when left out.
     evaluation_fraction : float, optional
         Share of the new contexts put aside: 0.1 to 1; 0.2 when left out.
     """
@@ -125,6 +129,7 @@ def from_feedback(
         "model": model,
         "decisions": None if decisions is None else list(decisions),
         "decision_ids": None if decision_ids is None else list(decision_ids),
+        "by": by,
         "evaluation_fraction": evaluation_fraction,
     }
     return write(f"{_PATH}/from-feedback", DatasetFromFeedback, fields, key=idempotency_key)

@@ -17,6 +17,7 @@ from steelyard.decision_log.wire import (
     DecisionSeries,
     DecisionSummary,
     FeedbackResponse,
+    Origin,
     StoredAnswer,
 )
 from steelyard.decisions.wire import DecisionInput, EstimateResponse, ImageInput
@@ -130,6 +131,8 @@ def feedback(
     decision_id: str,
     outcomes: Mapping[str, str | Mapping[str, float]],
     *,
+    by: Origin | None = None,
+    who: str | None = None,
     idempotency_key: str | None = None,
 ) -> Call[FeedbackResponse]:
     """Return what really happened: ``POST /v1/feedback``.
@@ -141,8 +144,13 @@ def feedback(
     outcomes : mapping
         Decision id to the outcome that came true, or to probabilities by outcome. What was said
         before of the same decision is replaced.
+    by : {"person", "expert", "outcome", "click", "model"}, optional
+        Where the labels came from. Those of clicks and models count only where a query names them,
+        and never replace others.
+    who : str, optional
+        Who labelled, with ``by``; the key or the user that calls when left out.
     """
-    fields = {"decision_id": decision_id, "outcomes": outcomes}
+    fields = {"decision_id": decision_id, "outcomes": outcomes, "by": by, "who": who}
     return write("/v1/feedback", FeedbackResponse, fields, key=idempotency_key)
 
 
@@ -292,6 +300,7 @@ def decision_log(
     has_feedback: bool | None = None,
     abstained: bool | None = None,
     wrong: bool | None = None,
+    by: Origin | None = None,
     p_from: float | None = None,
     p_to: float | None = None,
     limit: int | None = None,
@@ -315,13 +324,15 @@ def decision_log(
     has_feedback, abstained, wrong : bool, optional
         Whether somebody told what came true, whether the decision abstained, and whether its top
         outcome did not come true.
+    by : {"person", "expert", "outcome", "click", "model"}, optional
+        Only feedback of this origin; all but that of clicks and models when left out.
     p_from, p_to : float, optional
         0 to 1: only those whose top probability is above the one and not above the other.
     cursor : str, optional
         The page before's ``next_cursor``. A page may be short, or empty, and still have one.
     """
     window = {"since": since, "until": until, "p_from": p_from, "p_to": p_to}
-    flags = {"has_feedback": has_feedback, "abstained": abstained, "wrong": wrong}
+    flags = {"has_feedback": has_feedback, "abstained": abstained, "wrong": wrong, "by": by}
     query = {"model": model, "key": key, "decision": decision, "cursor": cursor, "limit": limit}
     return read(_LOG, DecisionLogPage, **window, **flags, **query)
 
@@ -337,6 +348,7 @@ class DecisionFilters(TypedDict, total=False):
     has_feedback: bool | None
     abstained: bool | None
     wrong: bool | None
+    by: Origin | None
     p_from: float | None
     p_to: float | None
 
@@ -364,6 +376,7 @@ def decision_summary(
     bucket_s: int | None = None,
     model: str | None = None,
     decision: str | None = None,
+    by: Origin | None = None,
 ) -> Call[DecisionSummary]:
     """Sum up the stored answers of a window: ``GET /v1/decisions/summary``.
 
@@ -373,12 +386,12 @@ def decision_summary(
         The window, in Unix seconds; the last hour when left out.
     bucket_s : int, optional
         Seconds of a bucket; 60 when left out, and at most 1,440 buckets.
-    model, decision : str, optional
+    model, decision, by : str, optional
         As for ``decision_log``.
     """
     window = {"since": since, "until": until, "bucket_s": bucket_s}
     path = "/v1/decisions/summary"
-    return read(path, DecisionSummary, **window, model=model, decision=decision)
+    return read(path, DecisionSummary, **window, model=model, decision=decision, by=by)
 
 
 def decision_series(
@@ -388,6 +401,7 @@ def decision_series(
     bucket_s: int | None = None,
     model: str | None = None,
     decision: str | None = None,
+    by: Origin | None = None,
 ) -> Call[DecisionSeries]:
     """Return figures of the stored answers over time: ``GET /v1/decisions/series``.
 
@@ -397,12 +411,12 @@ def decision_series(
         The window, in Unix seconds; the last day when left out.
     bucket_s : int, optional
         Seconds of a point; an hour when left out, and at most 240 points.
-    model, decision : str, optional
+    model, decision, by : str, optional
         As for ``decision_log``.
     """
     window = {"since": since, "until": until, "bucket_s": bucket_s}
     path = "/v1/decisions/series"
-    return read(path, DecisionSeries, **window, model=model, decision=decision)
+    return read(path, DecisionSeries, **window, model=model, decision=decision, by=by)
 
 
 def stored_decision(decision_id: str) -> Call[StoredAnswer]:

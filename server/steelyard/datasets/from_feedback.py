@@ -50,6 +50,8 @@ from steelyard.wire.violations import BODY, Violations
 STORED_ID = "decision_id"
 #: The most values of a row's metadata.
 _MAX_METADATA = 16
+#: The most characters of who labelled a row.
+_MAX_VALUE = 128
 #: Stored decisions read at a time.
 _PAGE = 500
 #: Wordings of decisions whose fingerprints are kept at hand.
@@ -180,6 +182,7 @@ class FeedbackRows:
             until=request.until,
             model=request.model,
             ids=request.decision_ids,
+            by=request.by,
             newest_first=False,
         )
 
@@ -209,13 +212,27 @@ def _row_of(
     held = observed.decision.metadata
     notes = {} if held is None else msgspec.json.decode(held)
     notes.pop(STORED_ID, None)
-    notes = dict(list(notes.items())[: _MAX_METADATA - 1])
+    added = {**_origin(observed, asked), STORED_ID: observed.decision.id}
+    notes = dict(list(notes.items())[: _MAX_METADATA - len(added)])
     return {
         "context": answered["context"],
         "decisions": asked,
         "targets": {decision["id"]: observed.outcomes[decision["id"]] for decision in asked},
-        "metadata": {**notes, STORED_ID: observed.decision.id},
+        "metadata": {**notes, **added},
     }
+
+
+def _origin(observed: ObservedDecision, decisions: Collection[Mapping[str, Any]]) -> dict[str, str]:
+    """Return where the labels of a row came from and who made them, as values of its metadata."""
+    sources = [
+        observed.sources[decision["id"]]
+        for decision in decisions
+        if decision["id"] in observed.sources
+    ]
+    origins = {source.by for source in sources}
+    people = {source.who for source in sources if source.who is not None}
+    origin = {"by": ", ".join(sorted(origins)), "who": ", ".join(sorted(people))}
+    return {name: text[:_MAX_VALUE] for name, text in origin.items() if text}
 
 
 def _fits(decision: Mapping[str, Any], known: _Known | None) -> bool:

@@ -7,6 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from steelyard.datasets.wire import Dataset, DatasetName, Fraction
+from steelyard.decision_log.wire import FeedbackBy
 from steelyard.decisions.wire import Name
 from steelyard.wire.limits import MAX_DECISIONS
 
@@ -46,6 +47,7 @@ class RowsFromFeedback(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         Annotated[list[Name], Meta(min_length=1, max_length=MAX_NAMED)] | None,
         Meta(description="Ids of the stored decisions to take, `dec_…`; all when left out."),
     ] = None
+    by: FeedbackBy = None
     evaluation_fraction: Annotated[
         Fraction | None,
         Meta(description="Share of the new contexts to put aside for evaluation; 0.2 by default."),
@@ -57,7 +59,9 @@ class FeedbackRowCounts(Struct, frozen=True, kw_only=True):
 
     stored: Annotated[int, Meta(description="Stored decisions in the range, of the model.")]
     added: Annotated[int, Meta(description="Rows that the dataset gained.")]
-    without_feedback: Annotated[int, Meta(description="Left out: nothing was observed.")]
+    without_feedback: Annotated[
+        int, Meta(description="Left out: they have no feedback of the origins that count.")
+    ]
     already_there: Annotated[
         int, Meta(description="Left out: the dataset has a row of the same stored decision.")
     ]

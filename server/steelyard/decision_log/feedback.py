@@ -10,7 +10,9 @@ from typing import TypeAlias
 
 from sqlalchemy import Connection
 
+from steelyard.caller import Caller
 from steelyard.decision_log.store import (
+    FeedbackSource,
     StoredDecision,
     find_decision,
     insert_decision,
@@ -52,6 +54,7 @@ class FeedbackService:
         A decision that has left the state for a file comes back, and stays with its feedback.
         """
         now, account_id = self._now(), write.caller.account_id
+        source = _source(write.caller, request)
 
         def work(
             connection: Connection, archived: StoredDecision | None = None
@@ -66,8 +69,8 @@ class FeedbackService:
                 if found is None:
                     insert_decision(connection, archived)
             observed = _observe(request.outcomes, stored.outcome_names)
-            put_feedback(connection, stored.id, observed, recorded_at=now)
-            return FeedbackResponse(decision_id=stored.id, recorded=list(observed))
+            recorded = put_feedback(connection, stored.id, observed, recorded_at=now, source=source)
+            return FeedbackResponse(decision_id=stored.id, recorded=recorded)
 
         try:
             return await self._writes.once(write, work)
@@ -79,6 +82,19 @@ class FeedbackService:
             if found is None:
                 raise
         return await self._writes.once(write, partial(work, archived=found))
+
+
+def _source(caller: Caller, request: FeedbackRequest) -> FeedbackSource | None:
+    """Return where a report comes from; ``None`` where it does not say."""
+    if request.by is None:
+        if request.who is not None:
+            message = "goes with by; say where the labels came from."
+            violations = Violations()
+            violations.add((*BODY, "who"), message, "refused")
+            violations.raise_if_any()
+        return None
+    user = None if caller.session is None else caller.session.user_id
+    return FeedbackSource(request.by, request.who or user or caller.key_id)
 
 
 def _observe(

@@ -186,7 +186,7 @@ class Series:
                 point.tops[name, result.top] += 1
 
     def _observe(self, connection: Connection, rows: Sequence[ShortRow]) -> None:
-        observed = feedback_of_answers(connection, [row.id for row in rows])
+        observed = feedback_of_answers(connection, [row.id for row in rows], by=self._query.by)
         for row in rows:
             told = observed.get(row.id)
             if told is None:

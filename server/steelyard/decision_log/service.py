@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 from sqlalchemy import Connection
 
 from steelyard.caller import Caller
@@ -24,6 +25,7 @@ from steelyard.decision_log.store import (
     Wanted,
     feedback_between,
     feedback_of_answers,
+    sources_of_feedback,
 )
 from steelyard.decision_log.traffic import Traffic, did_abstain, is_right
 from steelyard.decision_log.wire import (
@@ -39,6 +41,7 @@ from steelyard.decision_log.wire import (
     DecisionSummary,
     DecisionSummaryQuery,
     ExportDecisionsQuery,
+    FeedbackReport,
     LoggedDecision,
     LoggedResult,
     ServerErrors,
@@ -50,7 +53,7 @@ from steelyard.exports import export_pieces
 from steelyard.jobs.serial_executor import SerialExecutor
 from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.storage import State
-from steelyard.wire.decoding import decode, decoder_of
+from steelyard.wire.decoding import convert, decode, decoder_of
 
 #: Answers read at a time where a filter looks into them, and the most that one page looks into.
 _AT_A_TIME, _MAX_LOOKED = 500, 20_000
@@ -116,6 +119,7 @@ class DecisionLog:
                 until=until,
                 model=query.model,
                 key=query.key,
+                by=query.by,
             )
             while True:
                 page = self._state.read_now(
@@ -156,6 +160,7 @@ class DecisionLog:
                 results=decode(stored.results, dict[str, DecisionResult]),
                 metadata=metadata,
                 feedback=feedback_of_answers(connection, [stored.id]).get(stored.id, {}),
+                feedback_by=_reports(connection, stored.id) or UNSET,
             )
 
         return await self._state.read(read)
@@ -220,6 +225,7 @@ def _page(
         until=query.until,
         model=query.model,
         key=query.key,
+        by=query.by,
     )
     if query.cursor is not None:
         place = answers.place_of(connection, caller.account_id, query.cursor)
@@ -232,7 +238,7 @@ def _page(
             is_observed=bool(query.has_feedback) or query.wrong is not None,
             observed_of=query.decision,
         )
-        observed = feedback_of_answers(connection, [row.id for row in rows])
+        observed = feedback_of_answers(connection, [row.id for row in rows], by=query.by)
         for row in rows:
             logged = _to_wire(row, observed.get(row.id, {}))
             if looks_into and not _is_wanted(logged, query):
@@ -248,6 +254,11 @@ def _page(
         wanted = replace(wanted, after=(rows[-1].created_at, rows[-1].id))
         if n_looked >= _MAX_LOOKED:
             return DecisionLogPage(data=logged_decisions, has_more=True, next_cursor=rows[-1].id)
+
+
+def _reports(connection: Connection, decision_id: str) -> dict[str, FeedbackReport]:
+    sources = sources_of_feedback(connection, [decision_id]).get(decision_id, {})
+    return {name: convert(source._asdict(), FeedbackReport) for name, source in sources.items()}
 
 
 def _to_wire(row: ShortRow, observed: dict[str, Any]) -> LoggedDecision:
@@ -300,7 +311,11 @@ def _add_up(
     answers: StoredAnswers,
 ) -> None:
     wanted = Wanted(
-        account_id=account_id, since=traffic.since, until=traffic.until, model=query.model
+        account_id=account_id,
+        since=traffic.since,
+        until=traffic.until,
+        model=query.model,
+        by=query.by,
     )
     observed = feedback_between(connection, wanted)
     for id_, at, named, version, total_ms, results in answers.between(connection, wanted):

@@ -40,6 +40,8 @@ from steelyard.wire.violations import show
 #: The routes whose operations are decisions.
 DECIDING = ("POST /v1/decide", "POST /v1/systemone", "POST /v1/decisions")
 
+#: Origins of feedback that nobody observed: they count only where a query names them.
+INFERRED = ("click", "model")
 #: Rows that a database driver hands over at a time.
 _AT_A_TIME = 2_000
 _SHORT = (
@@ -55,7 +57,10 @@ _INSERT_DECISION = Statement(insert(decisions), decisions.c.keys())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Which answers of an account; ``after`` is time and id of the one before those wanted."""
+    """Which answers of an account; ``after`` is time and id of the one before those wanted.
+
+    ``by`` is the origin of the feedback that is read with them; without it, all that counts.
+    """
 
     account_id: str
     since: float = 0.0
@@ -65,6 +70,7 @@ class Wanted:
     ids: Collection[str] | None = None
     after: tuple[float, str] | None = None
     newest_first: bool = True
+    by: str | None = None
 
 
 class ShortAnswer(NamedTuple):
@@ -98,12 +104,21 @@ class StoredDecision:
     key_id: str | None = None
 
 
+class FeedbackSource(NamedTuple):
+    """Where a report came from, who made it, and the outcome that it named."""
+
+    by: str
+    who: str | None = None
+    outcome: Any = None
+
+
 @dataclass(frozen=True, slots=True)
 class ObservedDecision:
     """A kept answer, and the outcomes observed of it by decision id."""
 
     decision: StoredDecision
     outcomes: dict[str, Any]
+    sources: dict[str, FeedbackSource] = field(default_factory=dict)
 
     @property
     def place(self) -> tuple[float, str]:
@@ -169,12 +184,34 @@ def time_of(connection: Connection, account_id: str, decision_id: str) -> float 
     return connection.scalar(select(decisions.c.created_at).where(*of_account))
 
 
+def counts_as_observed(by: str | None = None) -> ColumnElement[bool]:
+    """Return the condition of feedback from one origin; without it, of all that was observed."""
+    if by is not None:
+        return feedback.c.origin == by
+    return or_(feedback.c.origin.is_(None), feedback.c.origin.not_in(INFERRED))
+
+
 def put_feedback(
-    connection: Connection, decision_id: str, outcomes: Mapping[str, Any], *, recorded_at: float
-) -> None:
-    """Keep observed outcomes; one that was reported before for the same name is replaced."""
+    connection: Connection,
+    decision_id: str,
+    outcomes: Mapping[str, Any],
+    *,
+    recorded_at: float,
+    source: FeedbackSource | None = None,
+) -> list[str]:
+    """Store observed outcomes and return their names.
+
+    One that was reported before for the same name is replaced, except that a click or a model never
+    replaces what somebody observed.
+    """
+    if source is not None and source.by in INFERRED:
+        observed = select(feedback.c.name).where(
+            feedback.c.decision_id == decision_id, counts_as_observed()
+        )
+        protected = set(connection.scalars(observed))
+        outcomes = {name: value for name, value in outcomes.items() if name not in protected}
     if not outcomes:
-        return
+        return []
     connection.execute(
         delete(feedback).where(
             feedback.c.decision_id == decision_id, feedback.c.name.in_(list(outcomes))
@@ -188,10 +225,13 @@ def put_feedback(
                 "name": name,
                 "outcome": msgspec.json.encode(outcome),
                 "recorded_at": recorded_at,
+                "origin": None if source is None else source.by,
+                "who": None if source is None else source.who,
             }
             for name, outcome in outcomes.items()
         ],
     )
+    return list(outcomes)
 
 
 def count_decisions(connection: Connection, wanted: Wanted) -> int:
@@ -203,8 +243,9 @@ def count_decisions(connection: Connection, wanted: Wanted) -> int:
 
 def page_observed(connection: Connection, wanted: Wanted, limit: int) -> list[ObservedDecision]:
     """Return a page of the kept answers that have feedback."""
-    has_feedback = select(feedback.c.name).where(feedback.c.decision_id == decisions.c.id).exists()
-    return page_answers(connection, wanted, limit, has_feedback)
+    of_answer = feedback.c.decision_id == decisions.c.id
+    observed = select(feedback.c.name).where(of_answer, counts_as_observed(wanted.by))
+    return page_answers(connection, wanted, limit, observed.exists())
 
 
 def page_answers(
@@ -217,8 +258,13 @@ def page_answers(
         .order_by(*_order(wanted))
         .limit(limit)
     ).all()
-    outcomes = feedback_of_answers(connection, [row.id for row in rows])
-    return [ObservedDecision(_stored(row), outcomes.get(row.id, {})) for row in rows]
+    ids = [row.id for row in rows]
+    outcomes = feedback_of_answers(connection, ids, by=wanted.by)
+    sources = sources_of_feedback(connection, ids)
+    return [
+        ObservedDecision(_stored(row), outcomes.get(row.id, {}), sources.get(row.id, {}))
+        for row in rows
+    ]
 
 
 def delete_decisions_before(connection: Connection, before: float, *, limit: int) -> int:
@@ -269,7 +315,8 @@ def newest_answers(
     """Return wanted answers of the state without what was asked, the newest first."""
     where = in_window(wanted) + _beyond(wanted)
     if is_observed:
-        observed = select(feedback.c.name).where(feedback.c.decision_id == decisions.c.id)
+        of_answer = feedback.c.decision_id == decisions.c.id
+        observed = select(feedback.c.name).where(of_answer, counts_as_observed(wanted.by))
         if observed_of is not None:
             observed = observed.where(feedback.c.name == observed_of)
         where.append(observed.exists())
@@ -338,21 +385,41 @@ def feedback_between(connection: Connection, wanted: Wanted) -> dict[str, dict[s
     rows = connection.execute(
         select(feedback.c.decision_id, feedback.c.name, feedback.c.outcome)
         .join(decisions, decisions.c.id == feedback.c.decision_id)
-        .where(*in_window(wanted))
+        .where(*in_window(wanted), counts_as_observed(wanted.by))
     )
     return _by_answer(rows)
 
 
-def feedback_of_answers(connection: Connection, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+def feedback_of_answers(
+    connection: Connection, ids: Sequence[str], *, by: str | None = None
+) -> dict[str, dict[str, Any]]:
     """Return what was observed of some answers, by answer and then by decision id, in its order."""
     if not ids:
         return {}
     rows = connection.execute(
         select(feedback.c.decision_id, feedback.c.name, feedback.c.outcome)
-        .where(feedback.c.decision_id.in_(ids))
+        .where(feedback.c.decision_id.in_(ids), counts_as_observed(by))
         .order_by(feedback.c.name)
     )
     return _by_answer(rows)
+
+
+def sources_of_feedback(
+    connection: Connection, ids: Sequence[str]
+) -> dict[str, dict[str, FeedbackSource]]:
+    """Return where the feedback on some answers came from, by answer and decision id, as reported."""
+    if not ids:
+        return {}
+    reports = connection.execute(
+        select(feedback)
+        .where(feedback.c.decision_id.in_(ids), feedback.c.origin.is_not(None))
+        .order_by(feedback.c.name)
+    )
+    sources: dict[str, dict[str, FeedbackSource]] = {}
+    for row in reports:
+        source = FeedbackSource(row.origin, row.who, msgspec.json.decode(row.outcome))
+        sources.setdefault(row.decision_id, {})[row.name] = source
+    return sources
 
 
 def _by_answer(rows: Any) -> dict[str, dict[str, Any]]:

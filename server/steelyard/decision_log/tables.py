@@ -36,7 +36,8 @@ decisions = Table(
     Index(None, "account_id", "created_at"),
 )
 
-#: The outcome observed for one decision of an answer; ``outcome`` is JSON.
+#: The outcome observed for one decision of an answer; ``outcome`` is JSON, ``origin`` is where it came
+#: from and ``who`` reported it, both null where the report did not say.
 feedback = Table(
     "feedback",
     metadata,
@@ -44,6 +45,8 @@ feedback = Table(
     Column("name", Text, primary_key=True),
     Column("outcome", LargeBinary, nullable=False),
     Column("recorded_at", Double, nullable=False, index=True),
+    Column("origin", Text),
+    Column("who", Text),
 )
 
 #: Files of an account's answers of one day (``day`` days after 1970 in UTC), in order of time and id:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from steelyard.accounts.wire import Usd
 from steelyard.decisions.wire import DecisionResult, Kind, Name, Probability
@@ -23,6 +23,15 @@ MAX_POINTS, SERIES_WINDOW_S = 240, 86_400.0
 Time = Annotated[float, Meta(ge=0, le=1e11)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Text = Annotated[str, Meta(min_length=1, max_length=128)]
+#: Where a label came from.
+Origin = Literal["person", "expert", "outcome", "click", "model"]
+FeedbackBy = Annotated[
+    Origin | None,
+    Meta(
+        description="Only feedback of this origin; without it all feedback but that of clicks and "
+        "models."
+    ),
+]
 
 
 class DecisionLogFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -60,6 +69,7 @@ class DecisionLogFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only
     p_to: Annotated[
         Share | None, Meta(description="Only those whose top probability is not above this.")
     ] = None
+    by: FeedbackBy = None
 
 
 class DecisionLogQuery(DecisionLogFilter, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -118,6 +128,14 @@ class DecisionLogPage(Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
+class FeedbackReport(Struct, frozen=True, kw_only=True):
+    """Feedback that says where it came from."""
+
+    by: Origin
+    who: Annotated[str | None, Meta(description="Who was named, or else the key or user id.")]
+    outcome: ObservedOutcome
+
+
 class StoredAnswer(Struct, frozen=True, kw_only=True):
     """A stored answer in full: what was asked, what was answered, what came true."""
 
@@ -137,8 +155,15 @@ class StoredAnswer(Struct, frozen=True, kw_only=True):
     metadata: dict[str, Any]
     feedback: Annotated[
         dict[str, ObservedOutcome],
-        Meta(description="By decision id; those nobody told of are left out."),
+        Meta(
+            description="By decision id; those nobody told of are left out, and so are reports of "
+            "clicks and models."
+        ),
     ]
+    feedback_by: Annotated[
+        dict[str, FeedbackReport] | UnsetType,
+        Meta(description="Every report that says where it came from; absent without any."),
+    ] = UNSET
 
 
 class DecisionSummaryQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -156,6 +181,7 @@ class DecisionSummaryQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_o
         Text | None, Meta(description="Answered under this name, or by the model of this number.")
     ] = None
     decision: Annotated[Text | None, Meta(description="Only decisions of this id.")] = None
+    by: FeedbackBy = None
 
 
 class DecisionBucket(Struct, frozen=True, kw_only=True):
@@ -248,6 +274,7 @@ class DecisionSeriesQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_on
         Text | None, Meta(description="Answered under this name, or by the model of this number.")
     ] = None
     decision: Annotated[Text | None, Meta(description="Only decisions of this id.")] = None
+    by: FeedbackBy = None
 
 
 class SeriesOutcome(Struct, frozen=True, kw_only=True):
@@ -337,6 +364,17 @@ class FeedbackRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             "decision is replaced.",
         ),
     ]
+    by: Annotated[
+        Origin | None,
+        Meta(
+            description="Where the labels came from. Those of a `click` or a `model` count only where "
+            "a query names them, and never replace others."
+        ),
+    ] = None
+    who: Annotated[
+        Text | None,
+        Meta(description="Who labelled, with `by`; the key or the user that calls by default."),
+    ] = None
 
 
 class FeedbackResponse(Struct, frozen=True, kw_only=True):

@@ -89,7 +89,7 @@ class OpenedAnswer(Viewer):
             self.said.text = "Choose an outcome that is not told yet first."
             return
         self.send.disabled = True
-        await asyncio.to_thread(self._client.feedback, self._id, chosen)
+        await asyncio.to_thread(self._client.feedback, self._id, chosen, by="person")
         self.send.disabled = False
         self._problem[:] = []
         self.said.text = f"Recorded: {', '.join(f'{k} is {v}' for k, v in chosen.items())}."
@@ -156,10 +156,15 @@ class OpenedAnswer(Viewer):
             size="small",
         )
         self.fields[name] = field
+        report = answer.feedback_by.get(name) if answer.feedback_by else None
         shown: list[Viewable] = [
             pmui.Typography(escape_markdown(question), variant="body2"),
             figures.show(chart),
         ]
+        if report is not None:
+            who = "" if report.who is None else f", {report.who}"
+            origin = f"Reported by {report.by}{who}: {told_text(report.outcome)}"
+            shown.append(pmui.Typography(escape_markdown(origin), variant="body2"))
         if len(likeliest) > _MOST_BARS:
             more = f"and {len(likeliest) - _MOST_BARS:,} less likely outcomes"
             shown.append(pmui.Typography(more, variant="body2"))

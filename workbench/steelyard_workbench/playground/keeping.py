@@ -61,6 +61,6 @@ class WasItRight(Viewer):
             self._said[:] = [empty("Choose which outcome was right of one decision at least.")]
             return
         for decision_id in self._ids:
-            await asyncio.to_thread(self._client.feedback, decision_id, outcomes)
+            await asyncio.to_thread(self._client.feedback, decision_id, outcomes, by="person")
         told = "; ".join(f"{name} is {outcome}" for name, outcome in outcomes.items())
         self._said[:] = [verdict("good", "Feedback sent.", told)]
