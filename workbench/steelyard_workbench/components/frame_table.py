@@ -50,8 +50,10 @@ _CELL_CSS = """
   }
   .tabulator .tabulator-row .tabulator-cell {
     display: flex; gap: 10px; width: auto !important; min-width: 0 !important;
-    height: auto !important; padding: 2px 0; border: 0; white-space: normal;
+    height: auto !important; min-height: 0 !important; max-height: none !important;
+    padding: 2px 0 !important; border: 0 !important; white-space: normal;
   }
+  .tabulator .tabulator-row .tabulator-col-resize-handle { display: none; }
   .tabulator .tabulator-row .tabulator-cell[tabulator-field]::before {
     content: attr(tabulator-field); flex: 0 0 90px; opacity: 0.75;
   }
