@@ -63,7 +63,9 @@ def test_blank_cells_leave_a_decision_out() -> None:
         ('context,route\n"a"b,billing\nc,billing\n', [(2, "invalid_csv")]),
         ('context,route\nc,billing\n"a,billing\n', [(3, "invalid_csv")]),
         (b"context,route\na\xff,billing\nb,billing\n", [(2, "invalid_utf8")]),
+        (b'context,route\n"a\nb\xff",billing\nb,x\n', [(3, "invalid_utf8"), (4, "unknown")]),
         (b"context,route\na\x00,billing\nb,other\n", [(2, "nul")]),
+        ('context,route\n"a,billing\nb,x\n', [(2, "invalid_csv"), (3, "unknown")]),
         ("context,route\n" + "a" * 200_000 + ",billing\nb,other\n", [(2, "invalid_csv")]),
         ('context,route\n"a\nb",x\nc,y\n', [(2, "unknown"), (4, "unknown")]),
     ],
@@ -90,14 +92,17 @@ def test_csv_is_for_datasets_of_targets() -> None:
 
 def test_a_line_over_the_bound_is_told() -> None:
     reader = RowReader()
-    chunks = [b"context,route\n", b"a" * 500, b",billing\nb,billing\n"]
+    chunks = [b'context,route\n"x\n', b"a" * 500, b'",billing\nb,billing\n']
     rows = [
         row
         for batch in CsvReader(reader, DECISIONS).read(chunks, max_line_bytes=100)
         for row in batch
     ]
-    assert [row.line for row in rows] == [3]
-    assert [(one.line, one.type) for one in reader.findings.listed] == [(2, "too_long")]
+    assert [row.line for row in rows] == [4]
+    assert [(one.line, one.type) for one in reader.findings.listed] == [
+        (2, "invalid_csv"),
+        (3, "too_long"),
+    ]
 
 
 def test_tasks_that_never_come_again_are_not_kept(monkeypatch):

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-import csv
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from steelyard.datasets.findings import RowFinding
 from steelyard.datasets.ingest import BATCH_ROWS, RowReader
 from steelyard.datasets.labels import Labels, read_labels
 from steelyard.datasets.lines import MAX_LINE_BYTES, NOT_UTF_16, is_utf_16, split_lines
 from steelyard.datasets.rows import Row, make_row, read_task
 from steelyard.datasets.tasks import Task
 from steelyard.errors import Violation
+from steelyard.imports.delimited import split_records, wrong_characters
+from steelyard.imports.tables import Refused
 from steelyard.wire.violations import Violations, show
 
 #: The name of the first column.
 CONTEXT_COLUMN = "context"
-#: Characters of a cell. The limit of Python's reader is the whole process's, and others may raise it.
+#: Characters of a cell.
 _MAX_CELL = 131_072
 _TOO_LONG = f"A cell has over {_MAX_CELL} characters; send such rows as JSON Lines."
 #: What else separates the columns of files that are called CSV.
 _SEPARATORS = {";": "semicolons", "\t": "tabs"}
+#: What stands for a line over the bound; no text has it, and no byte becomes it.
+_LEFT_OUT = "\ud800"
+_WRONG = re.compile("[\0\ud800-\udfff]")
 #: Names that a message lists.
 _MOST_LISTED = 5
 
@@ -54,13 +58,48 @@ class CsvReader:
         max_line_bytes: int = MAX_LINE_BYTES,
     ) -> Iterator[list[Row]]:
         """Read a file, cut anywhere."""
-        rows = self._read(_Lines(chunks, part, self._rows, max_line_bytes), part)
+        rows = self._read(self._records(chunks, part, max_line_bytes), part)
         while batch := list(islice(rows, BATCH_ROWS)):
             yield batch
 
-    def _read(self, lines: _Lines, part: str) -> Iterator[Row]:
+    def _records(
+        self, chunks: Iterable[bytes], part: str, max_line_bytes: int
+    ) -> Iterator[tuple[int, list[str]]]:
+        """Yield every record that can be read; what cannot be read goes to the findings."""
+        for record in split_records(self._texts(chunks, part, max_line_bytes)):
+            if isinstance(record, Refused):
+                self._note(part, record.line, record.reason, "invalid_csv")
+                continue
+            start, cells = record
+            text = "".join(cells)
+            if (wrong := _WRONG.search(text)) is not None:
+                line = start + text.count("\n", 0, wrong.start())
+                if wrong[0] == _LEFT_OUT:
+                    message = f"The line is over {max_line_bytes} bytes; send shorter ones."
+                    self._note(part, line, message, "too_long")
+                elif wrong[0] == "\0":
+                    self._note(part, line, "The line has a NUL byte; send text.", "nul")
+                else:
+                    self._note(part, line, wrong_characters(cells), "invalid_utf8")
+            elif len(text) > _MAX_CELL and any(len(cell) > _MAX_CELL for cell in cells):
+                self._note(part, start, _TOO_LONG, "invalid_csv")
+            else:
+                yield start, cells
+
+    def _texts(self, chunks: Iterable[bytes], part: str, max_line_bytes: int) -> Iterator[str]:
+        for number, line, _ in split_lines(chunks, max_line_bytes):
+            if number == 1 and line is not None and is_utf_16(line):
+                self._note(part, number, NOT_UTF_16, "invalid_utf8")
+                return
+            yield f"{_LEFT_OUT if line is None else line.decode(errors='surrogateescape')}\n"
+
+    def _note(self, part: str, line: int, message: str, type_: str) -> None:
+        if self._rows.count_line():
+            self._rows.findings.add(part, line, [Violation((), message, type_)], "invalid_csv")
+
+    def _read(self, records: Iterator[tuple[int, list[str]]], part: str) -> Iterator[Row]:
         columns: list[str] | None = None
-        for line, cells in lines.records():
+        for line, cells in records:
             if columns is None:
                 found = self._check_header(cells)
                 if found:
@@ -163,79 +202,7 @@ class CsvReader:
         return task
 
 
-class _Lines:
-    """The records of a CSV file, each with the line it starts on."""
-
-    def __init__(
-        self, chunks: Iterable[bytes], part: str, rows: RowReader, max_line_bytes: int
-    ) -> None:
-        self._lines = split_lines(chunks, max_line_bytes)
-        self._part = part
-        self._rows = rows
-        self._max_line_bytes = max_line_bytes
-        self._n_read = 0
-        self._bad: RowFinding | None = None
-
-    def records(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield every record that can be read; what cannot be read goes to the findings."""
-        reader = csv.reader(self._texts(), strict=True)
-        while True:
-            start = self._n_read + 1
-            try:
-                cells = next(reader)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                self._note(start, _explain(error), "invalid_csv")
-                self._bad = None
-                continue
-            if self._bad is not None:
-                bad, self._bad = self._bad, None
-                self._note(bad.line, bad.message, bad.type)
-            elif any(len(cell) > _MAX_CELL for cell in cells):
-                self._note(start, _TOO_LONG, "invalid_csv")
-            elif cells:
-                yield start, cells
-
-    def _texts(self) -> Iterator[str]:
-        for number, line, _ in self._lines:
-            self._n_read = number
-            if line is None:
-                message = f"The line is over {self._max_line_bytes} bytes; send shorter ones."
-                self._bad = RowFinding(self._part, number, (), message, "too_long")
-                yield "\n"
-                # An empty record is passed over by the reader, which then asks for the next line.
-                continue
-            if number == 1 and is_utf_16(line):
-                self._note(number, NOT_UTF_16, "invalid_utf8")
-                return
-            if b"\0" in line:
-                message = "The line has a NUL byte; send text."
-                self._bad = RowFinding(self._part, number, (), message, "nul")
-            try:
-                text = line.replace(b"\0", b"").decode()
-            except UnicodeDecodeError as error:
-                message = f"The line is not UTF-8: its byte {error.start} cannot be read."
-                self._bad = RowFinding(self._part, number, (), message, "invalid_utf8")
-                text = line.decode(errors="replace")
-            yield text + "\n"
-
-    def _note(self, line: int, message: str, type_: str) -> None:
-        if self._rows.count_line():
-            violation = Violation((), message, type_)
-            self._rows.findings.add(self._part, line, [violation], "invalid_csv")
-
-
 def _listed(names: Collection[str]) -> str:
     shown = ", ".join(show(name) for name in islice(names, _MOST_LISTED))
     rest = len(names) - _MOST_LISTED
     return f"{shown} and {rest} more" if rest > 0 else shown
-
-
-def _explain(error: csv.Error) -> str:
-    text = str(error)
-    if "field limit" in text:
-        return _TOO_LONG
-    if "unexpected end" in text:
-        return "A quote is open at the end of the file; close it."
-    return f"The line is not CSV: {text}. Double the quotes inside a quoted cell."
