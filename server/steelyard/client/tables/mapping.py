@@ -26,6 +26,8 @@ _LABELS = ("label", "labels", "category", "class", "intent", "target", "topic", 
 _MOST_LABELS, _MOST_GUESSED, _LONGEST_NAME = 8, 100, 80
 #: Characters of a value that a dataset keeps beside a row, and of its name.
 _LONGEST_BESIDE, _LONGEST_NAME_BESIDE = 512, 64
+#: Combinations of labels whose JSON is kept.
+_MOST_KNOWN = 4_096
 #: Cells that are seldom labels: days and times.
 _DATE = re.compile(r"\d{4}[-/.]\d\d?[-/.]\d\d?([T ].*)?|\d\d?[-/.]\d\d?[-/.]\d{2,4}( .*)?")
 
@@ -163,9 +165,7 @@ def convert(table: Table, mapping: Mapping) -> Converted:
     splits, files = _splits(table, mapping)
     sides, made.notes[:] = _sides(splits)
     held_out = _held_out(table, mapping, at, sides) if sides is not None else frozenset()
-    decisions = {
-        decision["id"]: decision for label in mapping.labels for decision in label.decisions()
-    }
+    asked = _Asked(mapping, at)
     seen: set[int] = set()
     n_empty = n_duplicates = n_leaks = 0
     row_sides: list[Side] = []
@@ -182,7 +182,7 @@ def convert(table: Table, mapping: Mapping) -> Converted:
                 n_leaks += 1
                 sent = "Its context is on the evaluation side too; a model may not train on it."
             else:
-                sent = _row(context, mapping, cells, at, decisions)
+                sent = _row(context, mapping, cells, at, asked)
         except UnicodeError:
             column = next((name for name in table.columns if _is_cut(cells[at[name]])), "It")
             sent = f"{column} has a lone UTF-16 surrogate; send whole characters."
@@ -220,27 +220,43 @@ def convert(table: Table, mapping: Mapping) -> Converted:
     )
 
 
+class _Asked:
+    """What rows are asked, as JSON: written once for rows that have the same labels."""
+
+    def __init__(self, mapping: Mapping, at: dict[str, int]) -> None:
+        self._mapping, self._at = mapping, at
+        self._decisions = {one["id"]: one for label in mapping.labels for one in label.decisions()}
+        self._places = [at[label.column] for label in mapping.labels]
+        self._known: dict[tuple[str | None, ...], tuple[str, str | None]] = {}
+
+    def of(self, cells: Sequence[Any]) -> tuple[str, str | None]:
+        """Return the fields of a row beside its context, or why it cannot be taken."""
+        key = tuple([cells[place] for place in self._places])
+        is_text = all(cell is None or isinstance(cell, str) for cell in key)
+        if is_text and (known := self._known.get(key)) is not None:
+            return known
+        targets, reason = _targets(self._mapping, cells, self._at)
+        fields = "" if reason is not None else _json(
+            {"decisions": [self._decisions[id_] for id_ in targets], "targets": targets}
+        )[1:-1]  # fmt: skip
+        if is_text:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[key] = fields, reason
+        return fields, reason
+
+
 def _row(
-    context: Any,
-    mapping: Mapping,
-    cells: Sequence[Any],
-    at: dict[str, int],
-    decisions: dict[str, dict[str, Any]],
+    context: Any, mapping: Mapping, cells: Sequence[Any], at: dict[str, int], asked: _Asked
 ) -> bytes | str:
     """Return a row as it is sent, or why it cannot be."""
-    targets, reason = _targets(mapping, cells, at)
+    fields, reason = asked.of(cells)
     if reason is not None:
         return reason
-    row: dict[str, Any] = {
-        "context": context,
-        "decisions": [decisions[id_] for id_ in targets],
-        "targets": targets,
-    }
     kept = {name[:_LONGEST_NAME_BESIDE]: _beside(cells[at[name]]) for name in mapping.metadata}
     if kept := {name: value for name, value in kept.items() if value is not None}:
-        row["metadata"] = kept
-    text = json.dumps(row, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.encode() + b"\n"
+        fields = f'{fields},"metadata":{_json(kept)}'
+    return f'{{"context":{_json(context)},{fields}}}\n'.encode()
 
 
 def _beside(cell: Any) -> Any:
@@ -286,6 +302,9 @@ def _held_out(
             if context is not None:
                 contexts.add(_key(context))
     return frozenset(contexts)
+
+
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
 def _key(context: Any) -> str:
