@@ -51,6 +51,20 @@ def test_an_address_that_is_none_is_a_mistake_in_the_call(run, call):
     assert "Error:" in done.output
 
 
+def test_a_file_is_evaluated_whole(ask, server, worker, tmp_path):
+    file = tmp_path / "held out.csv"
+    rows = "".join(f"message {n},{'billing' if n % 2 else 'shipping'}\n" for n in range(12))
+    file.write_text(f"text,team\n{rows}no team,\n")
+    shown = ask(
+        str(file), "--model", "hashing", "--bad-rows", str(tmp_path / "bad.csv"), "--follow"
+    )
+    assert shown.exit_code == 0, shown.output
+    assert "12 of 12" in shown.output
+    assert "line 14: It has no label; fill team." in shown.stderr
+    assert (tmp_path / "bad.csv").read_text().splitlines()[1].startswith("14,")
+    assert ask(str(file), "--model", "hashing", "--label", "tema").exit_code == 2
+
+
 def test_following_one_shows_its_figures(ask, dataset_id, worker):
     shown = ask(dataset_id, "--model", "hashing", "--follow")
     assert shown.exit_code == 0, shown.output

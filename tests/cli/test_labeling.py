@@ -39,6 +39,21 @@ def decisions(tmp_path):
     return str(tmp_path / "decisions.json")
 
 
+def test_a_table_becomes_queries_without_its_bad_rows(ask, tmp_path):
+    (tmp_path / "mails.csv").write_bytes(
+        'id;body\n1;Où est-il ?\n2;"open\n3;"a\r\nb"\n4;\n'.encode("cp1252")
+    )
+    bad = tmp_path / "bad.csv"
+    asked = ("--name", "mails", "--metadata", "id", "--bad-rows", str(bad))
+    made = ask("upload", str(tmp_path / "mails.csv"), *asked, "--json")
+    assert json.loads(made.stdout)[0]["rows"] == 2, made.output
+    assert "Windows-1252" in made.stderr
+    assert "in line 3, character 3" in made.stderr
+    assert [line.split(",")[0] for line in bad.read_text().splitlines()] == ["line", "3", "6"]
+    refused = ask("upload", str(tmp_path / "mails.csv"), "--name", "mails", "--context", "text")
+    assert (refused.exit_code, "the file has id, body" in refused.stderr) == (2, True)
+
+
 def test_from_queries_to_a_dataset(ask, server, source, decisions):
     assert source in ask("sources").stdout
     with open_worker(server.services.settings):

@@ -14,9 +14,9 @@ from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.dataset_shown import connected, fraction_option, show_dataset, show_from_feedback
 from steelyard.cli.exporting import ExportAs, export_options
 from steelyard.cli.importing import command as import_command
-from steelyard.cli.importing import show_table_read
 from steelyard.cli.local_state import show_table, show_time
 from steelyard.cli.options import origin_option, setting_option
+from steelyard.cli.table_files import ReadAs, is_table, read_options, show_read
 from steelyard.cli.terminal import printable
 from steelyard.cli.times import seconds_of
 from steelyard.cli.transfers import bytes_bar
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from steelyard.datasets.wire import Dataset, DatasetVersions
 
 _SHOWN_CHARACTERS = 60
-#: Endings of files that have tables, without decisions.
-_TABLES = frozenset({".csv", ".tsv", ".xlsx", ".xls", ".parquet"})
 
 _EPILOG = """\b
 Examples:
@@ -74,7 +72,7 @@ def command() -> None:
 @server_options
 def create(*, file: Path, name: str, evaluation_fraction: float | None, server: Server) -> None:
     """Make a dataset of a file."""
-    if _is_table(file):
+    if is_table(file):
         raise click.UsageError(
             f"{file.name} has a table, whose columns have to be chosen: use "
             f"steelyard dataset import {file} --name {name}."
@@ -92,22 +90,14 @@ command.add_command(import_command)
 @command.command("add")
 @click.argument("dataset")
 @_file
-@click.option("--sheet", help="Of Excel: the sheet. [default: the first with a table]")
-@click.option("--encoding", help="Of a table of text: how it is encoded. [default: found]")
-@click.option(
-    "--bad-rows",
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    help="CSV to write the rows of a table to that were left out, each with its line and the reason.",
-)
+@read_options
 @fraction_option
 @server_options
 def add(
     *,
     dataset: str,
     file: Path,
-    sheet: str | None,
-    encoding: str | None,
-    bad_rows: Path | None,
+    read_as: ReadAs,
     evaluation_fraction: float | None,
     server: Server,
 ) -> None:
@@ -117,11 +107,15 @@ def add(
     """
     from steelyard.client import dataset_calls
 
-    if _is_table(file):
-        rows = _read_table(file, sheet, encoding, bad_rows)
+    if is_table(file):
+        from steelyard.client.tables import table_csv
+
+        table = read_as.read(file)
+        show_read(table, (), table.refused)
+        read_as.keep(table, table.refused)
         call = dataset_calls.add_rows(
             dataset,
-            {"examples": rows},
+            {"examples": table_csv(table)},
             evaluation_fraction=evaluation_fraction,
             content_type=dataset_calls.CSV,
         )
@@ -133,25 +127,6 @@ def add(
                 dataset, file, evaluation_fraction=evaluation_fraction, progress=progress
             )
     server.show(made, show_dataset)
-
-
-def _is_table(file: Path) -> bool:
-    return file.suffix.lower() in _TABLES
-
-
-def _read_table(
-    file: Path, sheet: str | None, encoding: str | None, bad_rows: Path | None
-) -> bytes:
-    from steelyard.client.tables import read_table, refused_csv, table_csv
-
-    try:
-        table = read_table(file, file.name, sheet=sheet, encoding=encoding)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
-    show_table_read(table)
-    if bad_rows is not None:
-        bad_rows.write_bytes(refused_csv(table.columns, table.refused))
-    return table_csv(table)
 
 
 @command.command("from-feedback")

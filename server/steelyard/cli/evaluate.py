@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.failures import FAILED
+from steelyard.cli.importing import rows_of
 from steelyard.cli.local_state import show_table, show_time
+from steelyard.cli.table_files import ReadAs, has_rows, read_options
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ _SHOWN_SLICES, _SHOWN_FLIPS = 8, 10
 _EPILOG = """\b
 Examples:
   steelyard evaluate ds_01k… --model steelyard-base-2 --follow
+  steelyard evaluate held-out.csv --label team --model steelyard-base-2 --follow
   steelyard evaluate list ds_01k… --status succeeded
   steelyard evaluate show eval_01k…
   steelyard evaluate compare eval_01k… eval_01m…
@@ -59,10 +63,37 @@ def command() -> None:
 @click.argument("dataset")
 @click.option("--model", "models", multiple=True, required=True, help="A model; may be repeated.")
 @click.option("--follow", is_flag=True, help="Wait until all have ended, and show the figures.")
+@click.option(
+    "--context", multiple=True, help="Of a file: column with the context. [default: found]"
+)
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="COLUMN[=QUESTION]",
+    help="Of a file: column with the right outcomes; may be repeated. [default: found]",
+)
+@read_options
 @server_options
-def start(*, dataset: str, models: tuple[str, ...], follow: bool, server: Server) -> None:
-    """Score models on DATASET (the word start may be left out); what was scored is reused."""
+def start(
+    *,
+    dataset: str,
+    models: tuple[str, ...],
+    follow: bool,
+    context: tuple[str, ...],
+    labels: tuple[str, ...],
+    read_as: ReadAs,
+    server: Server,
+) -> None:
+    """Score models on DATASET (the word start may be left out); what was scored is reused.
+
+    DATASET may be a file, as dataset import or dataset create takes it: all of its rows become the
+    evaluation side of a dataset that has its name.
+    """
+    rows = None if _is_id(dataset) else _rows_of(Path(dataset), read_as, context, labels)
     with server.connected() as client:
+        if rows is not None:
+            dataset = client.datasets.create(Path(dataset).stem, evaluation=rows).id
         submission = client.evaluations.create(dataset, models)
         evaluations: Sequence[Evaluation] = submission.data
         if follow:
@@ -75,6 +106,20 @@ def start(*, dataset: str, models: tuple[str, ...], follow: bool, server: Server
             _show_detail(client.evaluations.detail(evaluations[0].id))
     if follow and any(evaluation.status != "succeeded" for evaluation in evaluations):
         raise click.exceptions.Exit(FAILED)
+
+
+def _is_id(dataset: str) -> bool:
+    return dataset.startswith("ds_") or not Path(dataset).exists()
+
+
+def _rows_of(file: Path, read_as: ReadAs, context: Sequence[str], labels: Sequence[str]) -> bytes:
+    if file.is_file() and has_rows(file):
+        return file.read_bytes()
+    parts = rows_of(file, read_as, None, context, labels)
+    rows = parts if isinstance(parts, bytes) else b"".join(parts.values())
+    if not rows:
+        raise click.UsageError("No row can be used; nothing was stored.")
+    return rows
 
 
 @command.command("list", epilog=_EPILOG)

@@ -11,14 +11,10 @@ import click
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.dataset_shown import connected, fraction_option, show_dataset
 from steelyard.cli.failures import REFUSED
-from steelyard.cli.terminal import printable
+from steelyard.cli.table_files import ReadAs, has_rows, read_options, show_read
 
 if TYPE_CHECKING:
     from steelyard.client.tables import Converted, Exported, Label, Mapping, Table
-    from steelyard.imports.tables import Refused
-
-#: Reasons that are listed; the file of bad rows has all.
-_MOST_LISTED = 5
 
 _EPILOG = """\b
 Examples:
@@ -41,7 +37,6 @@ Examples:
     ),
     help="The program that wrote a JSON file. [default: found]",
 )
-@click.option("--sheet", help="Of Excel: the sheet. [default: the first with a table]")
 @click.option(
     "--context",
     multiple=True,
@@ -61,18 +56,7 @@ Examples:
     "--split",
     help="Column with the split of each row; test and validation are for evaluation. [default: found]",
 )
-@click.option(
-    "--encoding",
-    help="Of text: how it is encoded, as UTF-8, Windows-1252 or Shift_JIS. [default: found]",
-)
-@click.option(
-    "--long-cells", is_flag=True, help="Of CSV: take cells whose lines look like rows as they are."
-)
-@click.option(
-    "--bad-rows",
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    help="CSV to write the rows to that were left out, each with its line and the reason.",
-)
+@read_options
 @click.option("--dry-run", is_flag=True, help="Show what would be imported; store nothing.")
 @fraction_option
 @server_options
@@ -81,14 +65,11 @@ def command(
     file: Path,
     name: str | None,
     shape: str | None,
-    sheet: str | None,
     context: tuple[str, ...],
     labels: tuple[str, ...],
     metadata: tuple[str, ...],
     split: str | None,
-    encoding: str | None,
-    long_cells: bool,
-    bad_rows: Path | None,
+    read_as: ReadAs,
     dry_run: bool,
     evaluation_fraction: float | None,
     server: Server,
@@ -101,38 +82,12 @@ def command(
     each name. Splits of folders, file names or a column are kept as sides. Rows that cannot be used
     are left out and told.
     """
-    from steelyard.client.tables import (
-        convert,
-        is_exported,
-        read_exported,
-        read_table,
-        refused_csv,
-    )
-
-    if file.is_file() and _has_rows(file):
+    if file.is_file() and has_rows(file):
         raise click.UsageError(
             f"{file.name} has rows with their decisions already, and no table: use "
             f"steelyard dataset create {file} --name NAME."
         )
-    made: Converted | Exported
-    parts: bytes | dict[str, bytes]
-    try:
-        table = read_table(
-            file, file.name, sheet=sheet, encoding=encoding, long_cells=long_cells, shape=shape
-        )
-        if is_exported(table) and not (context or labels or metadata):
-            made = read_exported(table)
-            parts = made.parts
-            show_exported(table, made)
-        else:
-            mapping = choose_columns(table, context, labels, metadata, split)
-            made = convert(table, mapping)
-            parts = made.parts
-            show_columns(table, mapping, made)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
-    if bad_rows is not None:
-        bad_rows.write_bytes(refused_csv(table.columns, made.refused))
+    parts = rows_of(file, read_as, shape, context, labels, metadata, split)
     if not parts:
         click.echo("No row can be used; nothing was stored.", err=True)
         raise SystemExit(REFUSED)
@@ -145,11 +100,32 @@ def command(
     server.show(stored, show_dataset)
 
 
-def _has_rows(file: Path) -> bool:
-    from steelyard.client.tables import are_rows
+def rows_of(
+    file: Path,
+    read_as: ReadAs,
+    shape: str | None = None,
+    context: Sequence[str] = (),
+    labels: Sequence[str] = (),
+    metadata: Sequence[str] = (),
+    split: str | None = None,
+) -> bytes | dict[str, bytes]:
+    """Return the rows of a file as ``datasets.create`` takes them, and show how it was read."""
+    from steelyard.client.tables import convert, is_exported, read_exported
 
-    with file.open("rb") as lines:
-        return are_rows(lines.readline())
+    table = read_as.read(file, shape)
+    made: Converted | Exported
+    try:
+        if is_exported(table) and not (context or labels or metadata):
+            made = read_exported(table)
+            show_exported(table, made)
+        else:
+            mapping = choose_columns(table, context, labels, metadata, split)
+            made = convert(table, mapping)
+            show_columns(table, mapping, made)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    read_as.keep(table, made.refused)
+    return made.parts
 
 
 def choose_columns(
@@ -194,9 +170,7 @@ def choose_columns(
 
 def show_columns(table: Table, mapping: Mapping, made: Converted) -> None:
     """Write to the error stream how a file was read, and what is left out."""
-    told = [f"Read as {table.told}: {len(table.rows) + len(table.refused):,} rows."]
-    told += [f"  note     {note}" for note in table.notes]
-    told.append(f"  context  {', '.join(mapping.context)}")
+    told = [f"  context  {', '.join(mapping.context)}"]
     for label in mapping.labels:
         outcomes = ", ".join(label.outcomes[:6]) + (" …" if len(label.outcomes) > 6 else "")
         told.append(
@@ -216,7 +190,7 @@ def show_columns(table: Table, mapping: Mapping, made: Converted) -> None:
     told.append(f"{len(made.lines):,} rows can be used.")
     if made.n_duplicates:
         told.append(f"{made.n_duplicates:,} of them are there already, and are kept once.")
-    _show([*told, *_left_out(made.refused)])
+    show_read(table, told, made.refused)
 
 
 def _kind(label: Label) -> str:
@@ -226,27 +200,4 @@ def _kind(label: Label) -> str:
 def show_exported(table: Table, made: Exported) -> None:
     """Write to the error stream that a file is an export, and what is left out of it."""
     counts = ", ".join(f"{len(lines):,} of {side}" for side, lines in made.sides.items())
-    told = f"Read as {table.told}: an exported dataset. Rows, as they were: {counts}."
-    _show([told, *_left_out(made.refused)])
-
-
-def show_table_read(table: Table) -> None:
-    """Write to the error stream how a table was read, and what is left out of it."""
-    told = [f"Read as {table.told}: {len(table.rows) + len(table.refused):,} rows."]
-    told += [f"  note     {note}" for note in table.notes]
-    _show([*told, *_left_out(table.refused)])
-
-
-def _left_out(refused: Sequence[Refused]) -> list[str]:
-    if not refused:
-        return []
-    told = [f"{len(refused):,} are left out:"]
-    told += [f"  {row.place}: {row.reason}" for row in refused[:_MOST_LISTED]]
-    if len(refused) > _MOST_LISTED:
-        told.append(f"  … and {len(refused) - _MOST_LISTED:,} more (--bad-rows FILE).")
-    return told
-
-
-def _show(told: Sequence[str]) -> None:
-    for line in told:
-        click.echo(printable(line), err=True)
+    show_read(table, [f"  An exported dataset: rows, as they were: {counts}."], made.refused)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +13,7 @@ from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.job_commands import JobCommands
 from steelyard.cli.local_state import show_table, show_time
 from steelyard.cli.stored_queries import MAX_QUERIES, read_window, unsure_queries
+from steelyard.cli.table_files import ReadAs, has_rows, is_table, read_options, show_read
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ _EPILOG = """\b
 Examples:
   steelyard labeling teachers
   steelyard labeling upload queries.jsonl --name tickets
+  steelyard labeling upload mails.xlsx --name mails --context body --metadata id
   steelyard labeling from-log --name unsure --since 7d --unsure 0.6
   steelyard labeling next src_01k… --n 200 --output next.jsonl
   steelyard labeling start src_01k… --decisions decisions.json --follow
@@ -32,6 +35,8 @@ Examples:
   steelyard labeling finalize lab_01k… --agreed
 """
 _SHOWN_CHARACTERS = 60
+#: Bytes of a file in which the first field of a row is looked for.
+_FIRST_BYTES = 1 << 16
 
 
 @click.group("labeling", epilog=_EPILOG)
@@ -57,13 +62,68 @@ def teachers(*, server: Server) -> None:
 @command.command("upload", epilog=_EPILOG)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @click.option("--name", required=True, help="Name of the source.")
+@click.option(
+    "--context",
+    multiple=True,
+    help="Of a table: column with the context; several make an object. [default: found]",
+)
+@click.option(
+    "--metadata",
+    multiple=True,
+    help="Of a table: column that is kept beside each row; may be repeated.",
+)
+@read_options
 @server_options
-def upload(*, file: str, name: str, server: Server) -> None:
-    """Upload FILE, JSON Lines of context and decisions without targets; - reads the input."""
+def upload(
+    *,
+    file: str,
+    name: str,
+    context: tuple[str, ...],
+    metadata: tuple[str, ...],
+    read_as: ReadAs,
+    server: Server,
+) -> None:
+    """Upload FILE: a table as dataset import reads it, or JSON Lines of context and decisions.
+
+    Rows of a table are asked what labeling start gives with --decisions; - reads JSON Lines from
+    the input.
+    """
     rows: Any = sys.stdin.buffer.read() if file == "-" else file
+    if file != "-" and (is_table(Path(file)) or context or not _has_contexts(Path(file))):
+        rows = _rows_of_table(Path(file), read_as, context, metadata)
     with server.connected() as client:
         source = client.labeling.upload(name, rows)
     server.show([source], _show_sources)
+
+
+def _has_contexts(file: Path) -> bool:
+    """Return whether the first line has a row, with decisions or without."""
+    with file.open("rb") as lines:
+        return b'"context"' in lines.readline(_FIRST_BYTES) or has_rows(file)
+
+
+def _rows_of_table(
+    file: Path, read_as: ReadAs, context: Sequence[str], metadata: Sequence[str]
+) -> bytes:
+    from steelyard.client.tables import Mapping, convert, guess_mapping
+
+    table = read_as.read(file)
+    for column in (*context, *metadata):
+        if column not in table.columns:
+            raise click.UsageError(
+                f"There is no column {column!r}; the file has {', '.join(table.columns)}."
+            )
+    try:
+        chosen = tuple(context) or guess_mapping(table).context
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    made = convert(table, Mapping(chosen, (), tuple(metadata)))
+    told = [f"  context  {', '.join(chosen)}", f"{len(made.lines):,} rows can be used."]
+    show_read(table, told, made.refused)
+    read_as.keep(table, made.refused)
+    if not made.lines:
+        raise click.UsageError("No row can be used; nothing was stored.")
+    return made.data
 
 
 @command.command("from-log", epilog=_EPILOG)

@@ -16,7 +16,14 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.client.stored_queries import unsure_queries
-from steelyard.client.tables import ENDINGS, are_rows, guess_mapping, read_table
+from steelyard.client.tables import (
+    ENDINGS,
+    Mapping,
+    are_rows,
+    convert,
+    guess_mapping,
+    read_table,
+)
 from steelyard.datasets.wire import Dataset
 from steelyard.errors import PriceChangedError
 from steelyard.labeling.wire import LabelingJob, TeacherList
@@ -246,6 +253,5 @@ class LabelingForm(Viewer):
                 for line in lines
             ]
         table = read_table(self._data, self._filename)
-        context = guess_mapping(table).context[0]
-        texts = (str(cell).strip() for cell in table.column(context) if cell is not None)
-        return name, [{"context": text} for text in texts if text]
+        made = convert(table, Mapping(guess_mapping(table).context, ()))
+        return name, [json.loads(line) for line in made.lines]

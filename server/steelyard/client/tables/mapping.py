@@ -157,6 +157,8 @@ def guess_split(table: Table) -> str | None:
 def convert(table: Table, mapping: Mapping) -> Converted:
     """Return the rows of a table; a row that lacks a context or every label is refused.
 
+    A mapping without labels makes rows without decisions, as labeling takes them.
+
     Where the file has both sides, a row keeps its own, and one of training whose context is on the
     evaluation side too is refused.
     """
@@ -231,6 +233,8 @@ class _Asked:
 
     def of(self, cells: Sequence[Any]) -> tuple[str, str | None]:
         """Return the fields of a row beside its context, or why it cannot be taken."""
+        if not self._places:
+            return "", None
         key = tuple([cells[place] for place in self._places])
         is_text = all(cell is None or isinstance(cell, str) for cell in key)
         if is_text and (known := self._known.get(key)) is not None:
@@ -254,9 +258,10 @@ def _row(
     if reason is not None:
         return reason
     kept = {name[:_LONGEST_NAME_BESIDE]: _beside(cells[at[name]]) for name in mapping.metadata}
-    if kept := {name: value for name, value in kept.items() if value is not None}:
-        fields = f'{fields},"metadata":{_json(kept)}'
-    return f'{{"context":{_json(context)},{fields}}}\n'.encode()
+    kept = {name: value for name, value in kept.items() if value is not None}
+    beside = f'"metadata":{_json(kept)}' if kept else ""
+    parts = (f'"context":{_json(context)}', fields, beside)
+    return f"{{{','.join(filter(None, parts))}}}\n".encode()
 
 
 def _beside(cell: Any) -> Any:

@@ -1,0 +1,120 @@
+"""The options of every command that reads a table, and what is told of one that was read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from steelyard.cli.terminal import printable
+
+if TYPE_CHECKING:
+    from steelyard.client.tables import Table
+    from steelyard.imports.tables import Refused
+
+#: Reasons that are listed; the file of bad rows has all.
+_MOST_LISTED = 5
+#: Endings of files that have tables, without decisions.
+_TABLES = frozenset({".csv", ".tsv", ".xlsx", ".xls", ".parquet", ".zip"})
+
+_OPTIONS = (
+    click.option("--sheet", help="Of Excel: the sheet. [default: the first with a table]"),
+    click.option(
+        "--encoding",
+        help="Of text: how it is encoded, as UTF-8, Windows-1252 or Shift_JIS. [default: found]",
+    ),
+    click.option(
+        "--long-cells",
+        is_flag=True,
+        help="Of CSV: take cells whose lines look like rows as they are.",
+    ),
+    click.option(
+        "--bad-rows",
+        type=click.Path(dir_okay=False, writable=True, path_type=Path),
+        help="CSV to write the rows to that were left out, each with its line and the reason.",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAs:
+    """How a user says that a file is to be read."""
+
+    sheet: str | None
+    encoding: str | None
+    long_cells: bool
+    bad_rows: Path | None
+
+    def read(self, file: Path, shape: str | None = None) -> Table:
+        """Return a file as a table; what cannot be read is a mistake in the call."""
+        from steelyard.client.tables import read_table
+
+        try:
+            return read_table(
+                file,
+                file.name,
+                sheet=self.sheet,
+                encoding=self.encoding,
+                long_cells=self.long_cells,
+                shape=shape,
+            )
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+
+    def keep(self, table: Table, refused: Sequence[Refused]) -> None:
+        """Write the rows that were left out where the user wants them."""
+        from steelyard.client.tables import refused_csv
+
+        if self.bad_rows is not None:
+            self.bad_rows.write_bytes(refused_csv(table.columns, refused))
+
+
+def read_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of reading, in their order; the command gets them as ``read_as``."""
+
+    @wraps(command)
+    def call(
+        *,
+        sheet: str | None,
+        encoding: str | None,
+        long_cells: bool,
+        bad_rows: Path | None,
+        **given: Any,
+    ) -> None:
+        command(read_as=ReadAs(sheet, encoding, long_cells, bad_rows), **given)
+
+    for option in reversed(_OPTIONS):
+        call = option(call)
+    return call
+
+
+def is_table(file: Path) -> bool:
+    """Return whether a file has a table by its ending, and no rows with decisions."""
+    return file.suffix.lower() in _TABLES
+
+
+def has_rows(file: Path) -> bool:
+    """Return whether a file has rows with their decisions already, as JSON Lines."""
+    from steelyard.client.tables import are_rows
+
+    with file.open("rb") as lines:
+        return are_rows(lines.readline())
+
+
+def show_read(table: Table, told: Sequence[str], refused: Sequence[Refused]) -> None:
+    """Write to the error stream how a file was read, and what is left out of it."""
+    n_rows = len(table.rows) + len(table.refused)
+    lines = [f"Read as {table.told}: {n_rows:,} rows."]
+    lines += [f"  note     {note}" for note in table.notes]
+    lines += told
+    if refused:
+        lines.append(f"{len(refused):,} are left out:")
+        lines += [f"  {row.place}: {row.reason}" for row in refused[:_MOST_LISTED]]
+    if len(refused) > _MOST_LISTED:
+        lines.append(f"  … and {len(refused) - _MOST_LISTED:,} more (--bad-rows FILE).")
+    for line in lines:
+        click.echo(printable(line), err=True)
