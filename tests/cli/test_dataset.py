@@ -57,6 +57,15 @@ def test_a_file_becomes_a_dataset(run, file):
     assert (lines["name"], lines["rows"], lines["evaluation"]) == ("tickets", "20", "10")
 
 
+def test_rows_with_their_decisions_are_imported_as_they_are(run, file, tmp_path):
+    made = json.loads(run("import", file, "--from", "onehot", "--name", "rows", "--json").stdout)
+    assert made["rows"] == 20
+    table = tmp_path / "table.csv"
+    table.write_text("text,team\na,b\n")
+    refused = run("import", table, "--from", "onehot", status=2)
+    assert "is not an export of OneHot" in refused.stderr
+
+
 def test_a_table_becomes_a_dataset_without_its_bad_rows(run, tmp_path):
     path, bad = tmp_path / "tickets.csv", tmp_path / "bad.csv"
     rows = [f"Message number {n};{'billing' if n % 2 else 'shipping'};{n}" for n in range(20)]

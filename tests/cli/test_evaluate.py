@@ -63,6 +63,7 @@ def test_a_file_is_evaluated_whole(ask, server, worker, tmp_path):
     assert "line 14: It has no label; fill team." in shown.stderr
     assert (tmp_path / "bad.csv").read_text().splitlines()[1].startswith("14,")
     assert ask(str(file), "--model", "hashing", "--label", "tema").exit_code == 2
+    assert "There is no file" in ask("none.csv", "--model", "hashing").stderr
 
 
 def test_following_one_shows_its_figures(ask, dataset_id, worker):

@@ -14,7 +14,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from steelyard.batch.files import RowFile, write_rows
-from steelyard.client.tables import Mapping, convert, guess_mapping, read_table, refused_csv
+from steelyard.client.tables import (
+    Mapping,
+    convert,
+    guess_mapping,
+    label_of,
+    name_values,
+    read_names,
+    read_table,
+    refused_csv,
+)
 from steelyard.imports.delimited import Options, read_delimited
 from steelyard.imports.encodings import Source, find_encoding
 from steelyard.imports.tables import Table, unique_names
@@ -200,6 +209,27 @@ def test_lists_of_labels(as_text):
         "kind": "binary",
         "question": 'Does the label "billing" fit?',
     }
+
+
+@pytest.mark.parametrize(
+    "names",
+    ["ham\nspam\nother\n", "0: ham\n1: spam\n2: other\n", '["ham", "spam", "other"]',
+     '{"id2label": {"0": "ham", "1": "spam", "2": "other"}}', '{"ham": 0, "spam": 1, "other": 2}'],
+)  # fmt: skip
+def test_numbers_are_called_by_the_names_of_a_file(tmp_path, names):
+    (tmp_path / "names").write_text(names)
+    rows = "".join(f"message {n},{value}\n" for n, value in enumerate([0, 1, -1, 1, 0, 7]))
+    table = read_table(f"text,label\n{rows}".encode())
+    label = name_values(table, label_of(table, "label"), read_names(tmp_path / "names"))
+    assert (label.kind, label.question) == ("single", "Which label fits?")
+    assert label.outcomes == ("ham", "spam", "other")
+    made = convert(table, Mapping(("text",), (label,)))
+    targets = [json.loads(line)["targets"]["label"] for line in made.lines]
+    assert targets == ["ham", "spam", "spam", "ham"]
+    assert [row.line for row in made.refused] == [4, 7]
+    lists = Table(("text", "y"), [(1, ["a", [0, 2]]), (2, ["b", [1]])])
+    several = name_values(lists, label_of(lists, "y"), read_names(tmp_path / "names"))
+    assert several.targets([0, 2]) == {"y_ham": "yes", "y_spam": "no", "y_other": "yes"}
 
 
 def saved(folder, *, many=False):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
-from steelyard.client.tables import convert, guess_mapping, read_table
+from steelyard.client.tables import SHAPES, are_rows, convert, guess_mapping, read_table
 
 
 def converted(rows, **options):
@@ -32,6 +33,7 @@ def test_argilla_keeps_who_said_what_and_disagreement():
     table, made, found = converted(rows)
     assert table.told.endswith("an export of Argilla")
     assert table.notes[0].startswith("team: several answers to 2 rows, which agree on 1;")
+    assert "50% (95 % interval 1% to 99%)" in table.notes[0]
     assert [row["context"] for row in found] == ["message 1", "message 2"]
     assert [row["targets"]["team"] for row in found] == [
         {"billing": 0.5, "shipping": 0.5},
@@ -44,6 +46,25 @@ def test_argilla_keeps_who_said_what_and_disagreement():
         "annotation 2": '{"by":"u1","team":"shipping"}',
     }
     assert [row.line for row in made.refused] == [3]
+
+
+EXPORTS = sorted((Path(__file__).parent / "exports").iterdir())
+
+
+@pytest.mark.parametrize("path", EXPORTS, ids=lambda path: path.stem)
+def test_an_export_of_each_program(path):
+    if path.stem == "onehot":
+        data = path.read_bytes()
+        assert are_rows(data)
+        rows = [json.loads(line) for line in data.splitlines()]
+    else:
+        table = read_table(path)
+        made = convert(table, guess_mapping(table))
+        rows = [json.loads(line) for line in made.lines]
+        assert table.told.endswith(f"an export of {SHAPES[path.stem].title}")
+        assert len(made.refused) == ("Hello" in path.read_text())
+    assert [row["context"] for row in rows] == ["I was charged twice.", "My parcel is late."]
+    assert list(rows[1]["targets"].values()) == ["shipping"]
 
 
 FLAT = [

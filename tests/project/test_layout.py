@@ -72,7 +72,7 @@ VAGUE_WORDS = {
     "kept": 123,
     "one": 624,
     "said": 94,
-    "told": 234,
+    "told": 228,
     "wanted": 142,
 }
 

@@ -12,7 +12,7 @@ from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.failures import FAILED
 from steelyard.cli.importing import rows_of
 from steelyard.cli.local_state import show_table, show_time
-from steelyard.cli.table_files import ReadAs, has_rows, read_options
+from steelyard.cli.table_files import ReadAs, has_rows, is_table, read_options
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -109,6 +109,8 @@ def start(
 
 
 def _is_id(dataset: str) -> bool:
+    if not Path(dataset).exists() and is_table(Path(dataset)):
+        raise click.UsageError(f"There is no file {dataset}; give a file or a dataset's id.")
     return dataset.startswith("ds_") or not Path(dataset).exists()
 
 

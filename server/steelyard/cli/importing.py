@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ Examples:
   steelyard dataset import tickets.csv --dry-run
   steelyard dataset import tickets.xlsx --name tickets --context message \\
     --label "team=Which team should own this ticket?" --bad-rows left-out.csv
+  steelyard dataset import train.tsv --label 1 --names labels.txt
   steelyard dataset import saved_by_datasets/ --name emotions
   steelyard dataset import exported.json --from argilla --name reviewed
 """
@@ -33,7 +35,7 @@ Examples:
     "--from",
     "shape",
     type=click.Choice(
-        ["argilla", "label-studio", "prodigy", "doccano", "langfuse", "promptfoo"],
+        ["argilla", "label-studio", "prodigy", "doccano", "langfuse", "promptfoo", "onehot"],
     ),
     help="The program that wrote a JSON file. [default: found]",
 )
@@ -48,6 +50,11 @@ Examples:
     multiple=True,
     metavar="COLUMN[=QUESTION]",
     help="Column with the right outcomes, and what is asked; may be repeated. [default: found]",
+)
+@click.option(
+    "--names",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="File with the names of labels that are numbers: one a line from 0, or JSON.",
 )
 @click.option(
     "--metadata", multiple=True, help="Column that is kept beside each row; may be repeated."
@@ -67,6 +74,7 @@ def command(
     shape: str | None,
     context: tuple[str, ...],
     labels: tuple[str, ...],
+    names: Path | None,
     metadata: tuple[str, ...],
     split: str | None,
     read_as: ReadAs,
@@ -82,12 +90,17 @@ def command(
     each name. Splits of folders, file names or a column are kept as sides. Rows that cannot be used
     are left out and told.
     """
-    if file.is_file() and has_rows(file):
+    parts: Path | bytes | dict[str, bytes]
+    if shape in (None, "onehot") and file.is_file() and has_rows(file):
+        click.echo("Read as JSON Lines, rows with their decisions: taken as they are.", err=True)
+        parts = file
+    elif shape == "onehot":
         raise click.UsageError(
-            f"{file.name} has rows with their decisions already, and no table: use "
-            f"steelyard dataset create {file} --name NAME."
+            f"{file.name} is not an export of OneHot, whose lines have context and decisions. Leave "
+            "--from out to read it as a table."
         )
-    parts = rows_of(file, read_as, shape, context, labels, metadata, split)
+    else:
+        parts = rows_of(file, read_as, shape, context, labels, metadata, split, names)
     if not parts:
         click.echo("No row can be used; nothing was stored.", err=True)
         raise SystemExit(REFUSED)
@@ -108,6 +121,7 @@ def rows_of(
     labels: Sequence[str] = (),
     metadata: Sequence[str] = (),
     split: str | None = None,
+    names: Path | None = None,
 ) -> bytes | dict[str, bytes]:
     """Return the rows of a file as ``datasets.create`` takes them, and show how it was read."""
     from steelyard.client.tables import convert, is_exported, read_exported
@@ -120,12 +134,25 @@ def rows_of(
             show_exported(table, made)
         else:
             mapping = choose_columns(table, context, labels, metadata, split)
+            if names is not None:
+                mapping = _named(table, mapping, names, read_as.encoding)
             made = convert(table, mapping)
             show_columns(table, mapping, made)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     read_as.keep(table, made.refused)
     return made.parts
+
+
+def _named(table: Table, mapping: Mapping, names: Path, encoding: str | None) -> Mapping:
+    """Return a mapping whose labels have the names of their numbers."""
+    from steelyard.client.tables import name_values, read_names
+
+    known = read_names(names, encoding)
+    labels = tuple(name_values(table, label, known) for label in mapping.labels)
+    if labels == mapping.labels:
+        raise ValueError(f"No label has numbers for {names.name}; leave --names out.")
+    return replace(mapping, labels=labels)
 
 
 def choose_columns(

@@ -105,12 +105,12 @@ def has_rows(file: Path) -> bool:
         return are_rows(lines.readline())
 
 
-def show_read(table: Table, told: Sequence[str], refused: Sequence[Refused]) -> None:
+def show_read(table: Table, details: Sequence[str], refused: Sequence[Refused]) -> None:
     """Write to the error stream how a file was read, and what is left out of it."""
     n_rows = len(table.rows) + len(table.refused)
     lines = [f"Read as {table.told}: {n_rows:,} rows."]
     lines += [f"  note     {note}" for note in table.notes]
-    lines += told
+    lines += details
     if refused:
         lines.append(f"{len(refused):,} are left out:")
         lines += [f"  {row.place}: {row.reason}" for row in refused[:_MOST_LISTED]]

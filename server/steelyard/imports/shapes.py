@@ -147,7 +147,9 @@ def _name(answer: Any) -> str:
 
 
 def _agreement(items: Sequence[Item], questions: Sequence[str]) -> list[str]:
-    """Return how often several people gave the same answer, by question."""
+    """Return how often several people gave the same answer, by question, with its exact interval."""
+    from scipy.special import betaincinv  # noqa: PLC0415  slow to load, and seldom needed
+
     notes = []
     for name in questions:
         several = [given for item in items if len(given := item.answers.get(name, [])) > 1]
@@ -155,9 +157,13 @@ def _agreement(items: Sequence[Item], questions: Sequence[str]) -> list[str]:
             n_same = sum(
                 len({json.dumps(one, default=str) for one in given}) == 1 for given in several
             )
+            n_rows = len(several)
+            low = betaincinv(n_same, n_rows - n_same + 1, 0.025) if n_same else 0.0
+            high = betaincinv(n_same + 1, n_rows - n_same, 0.975) if n_same < n_rows else 1.0
             notes.append(
-                f"{name}: several answers to {len(several):,} rows, which agree on {n_same:,}; elsewhere "
-                "the label is the share of each answer."
+                f"{name}: several answers to {n_rows:,} rows, which agree on {n_same:,}; of such rows "
+                f"that is {n_same / n_rows:.0%} (95 % interval {low:.0%} to {high:.0%}). Elsewhere the "
+                "label is the share of each answer."
             )
     return notes
 

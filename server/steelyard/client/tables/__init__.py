@@ -15,6 +15,7 @@ from steelyard.client.tables.mapping import (
     guess_mapping,
     guess_split,
 )
+from steelyard.client.tables.names import name_values, read_names
 from steelyard.client.tables.outcomes import (
     OutcomeEdit,
     count_values,
@@ -44,8 +45,10 @@ __all__ = [
     "guess_split",
     "is_exported",
     "label_of",
+    "name_values",
     "propose_same",
     "read_exported",
+    "read_names",
     "read_table",
     "refused_csv",
     "table_csv",

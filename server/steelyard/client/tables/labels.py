@@ -73,7 +73,7 @@ class Label:
             return [self.definition]
         if self.kind == "several":
             return [
-                {"id": id_, "kind": "binary", "question": self._question_of(outcome)}
+                {"id": id_, "kind": "binary", "question": self._question_about(outcome)}
                 for id_, outcome in zip(self.ids, self.outcomes, strict=True)
             ]
         sent: dict[str, Any] = {"id": self.id, "kind": self.kind, "question": self.question}
@@ -85,7 +85,7 @@ class Label:
             sent["rubric"] = [f"{_words(self.column)}: {level}" for level in self.outcomes]
         return [sent]
 
-    def _question_of(self, outcome: str) -> str:
+    def _question_about(self, outcome: str) -> str:
         if "{}" in self.question:
             return self.question.replace("{}", outcome)
         return f"{self.question} {outcome}"
@@ -97,6 +97,7 @@ class Label:
             return {self.id: shares} if shares.keys() <= set(self.outcomes) else None
         names = label_names(cell)
         if self.kind == "several":
+            names = [self.renamed.get(name, name) for name in names]
             if not set(names) <= set(self.outcomes):
                 return None
             pairs = zip(self.ids, self.outcomes, strict=True)
@@ -153,7 +154,7 @@ def label_of(table: Table, column: str, question: str | None = None) -> Label:
         kind, outcomes = "binary", ("yes", "no")
     elif len(values) in _LEVELS and all(re.fullmatch(r"-?\d{1,3}", value) for value in values):
         kind, outcomes = "ordinal", tuple(sorted(values, key=int))
-    return Label(column, _id_of(column), question or _question(column, kind), kind, outcomes)
+    return Label(column, _id_of(column), question or question_of(column, kind), kind, outcomes)
 
 
 def known_label(decision: dict[str, Any]) -> Label:
@@ -169,7 +170,8 @@ def known_label(decision: dict[str, Any]) -> Label:
     )
 
 
-def _question(column: str, kind: Kind) -> str:
+def question_of(column: str, kind: Kind) -> str:
+    """Return what is asked of a column where nobody says it."""
     words = _words(column)
     if kind == "binary":
         return f"{words[:1].upper()}{words[1:]}?"

@@ -167,7 +167,7 @@ def convert(table: Table, mapping: Mapping) -> Converted:
     splits, files = _splits(table, mapping)
     sides, made.notes[:] = _sides(splits)
     held_out = _held_out(table, mapping, at, sides) if sides is not None else frozenset()
-    asked = _Asked(mapping, at)
+    questions = _Questions(mapping, at)
     seen: set[int] = set()
     n_empty = n_duplicates = n_leaks = 0
     row_sides: list[Side] = []
@@ -184,7 +184,7 @@ def convert(table: Table, mapping: Mapping) -> Converted:
                 n_leaks += 1
                 sent = "Its context is on the evaluation side too; a model may not train on it."
             else:
-                sent = _row(context, mapping, cells, at, asked)
+                sent = _row(context, mapping, cells, at, questions)
         except UnicodeError:
             column = next((name for name in table.columns if _is_cut(cells[at[name]])), "It")
             sent = f"{column} has a lone UTF-16 surrogate; send whole characters."
@@ -222,12 +222,14 @@ def convert(table: Table, mapping: Mapping) -> Converted:
     )
 
 
-class _Asked:
+class _Questions:
     """What rows are asked, as JSON: written once for rows that have the same labels."""
 
     def __init__(self, mapping: Mapping, at: dict[str, int]) -> None:
         self._mapping, self._at = mapping, at
-        self._decisions = {one["id"]: one for label in mapping.labels for one in label.decisions()}
+        self._decisions = {
+            decision["id"]: decision for label in mapping.labels for decision in label.decisions()
+        }
         self._places = [at[label.column] for label in mapping.labels]
         self._known: dict[tuple[str | None, ...], tuple[str, str | None]] = {}
 
@@ -251,10 +253,10 @@ class _Asked:
 
 
 def _row(
-    context: Any, mapping: Mapping, cells: Sequence[Any], at: dict[str, int], asked: _Asked
+    context: Any, mapping: Mapping, cells: Sequence[Any], at: dict[str, int], questions: _Questions
 ) -> bytes | str:
     """Return a row as it is sent, or why it cannot be."""
-    fields, reason = asked.of(cells)
+    fields, reason = questions.of(cells)
     if reason is not None:
         return reason
     kept = {name[:_LONGEST_NAME_BESIDE]: _beside(cells[at[name]]) for name in mapping.metadata}
