@@ -30,42 +30,13 @@ from steelyard.ids import new_id
 from steelyard.serving.connected.declared import ConnectedModel, write_models
 from steelyard.storage import open_state
 from steelyard.wire.measures import Measure
+from support.path_parameters import PARAMETERS
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 
 CONTEXT = "The parcel of Ms Quillfeather came open."
 #: Of the form of a key, and nobody's.
 WRONG_KEY = KEY_START + "wrongwrongwrongwrongwrongwrongwrongwrongwro"
-#: The ids that a parameter of a path is for, by how they begin. Base models are everyone's, so
-#: their place is tried with the ids of everything else.
-PARAMETERS = {
-    "model": "",
-    "decision": "dec_",
-    "dataset": "ds_",
-    "evaluation": "eval_",
-    "family": "quillfeather",
-    "job": "ftj_",
-    "draft": "draft_",
-    "source": "src_",
-    "labeling_job": "lab_",
-    "prompt_tuning_job": "pt_",
-    "purchase": "pur_",
-    "provider": "",
-    "webhook": "wh_",
-    "view": "view_",
-    "delivery": "",
-    "map": "map_",
-    "alarm": "alarm_",
-    "judge": "",
-    # Of the console, which no key reaches: tests/people has them.
-    "key": "",
-    "account": "",
-    "member": "",
-    "notice": "",
-    "session": "",
-    "passkey": "",
-}
-
 DECIDE = {
     "context": CONTEXT,
     "decisions": [{"id": "d", "kind": "binary", "question": "Is it damaged?"}],
@@ -141,6 +112,14 @@ BODIES: dict[str, tuple[str, object]] = {
         {"label_issues_dismissed": True},
     ),
 }
+BODIES["POST /v1/named-decisions/{named_decision}/versions"] = (
+    "application/json",
+    {"decisions": DECIDE["decisions"]},
+)
+BODIES["PUT /v1/named-decisions/{named_decision}/aliases/{alias}"] = (
+    "application/json",
+    {"version": 1},
+)
 QUERIES = {"GET /v1/maps/{map}/values": {"decision": "d"}}
 #: Calls that name a thing elsewhere than in their path: how its id begins, and the call.
 REFERENCES: dict[str, tuple[str, Callable[[str], dict[str, Any]]]] = {
@@ -206,6 +185,7 @@ class Account:
     alarms: list[str] = field(default_factory=list)
     views: list[str] = field(default_factory=list)
     maps: list[str] = field(default_factory=list)
+    named: list[str] = field(default_factory=list)
 
     @property
     def things(self) -> list[str]:
@@ -220,6 +200,7 @@ class Account:
             *self.alarms,
             *self.views,
             *self.maps,
+            *self.named,
             *made,
         ]
 
@@ -251,7 +232,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         owner, other = make_accounts(home, server.url)
         server.start()
         with owner.http, other.http:
-            for account in (owner, other):
+            for account in name_decisions(owner, other):
                 answer = account.post("/v1/decide", DECIDE, "shared").json()
                 account.decisions.append(answer["id"])
                 account.operations.append(answer["charge"]["operation_id"])
@@ -298,6 +279,15 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             kept = kept_by(owner)
             yield World(server, owner, other)
             assert kept_by(owner) == kept  # whatever the other account tried
+
+
+def name_decisions(owner: Account, other: Account) -> tuple[Account, Account]:
+    """Make a named decision of each, and return them."""
+    for account, name in ((owner, "quillfeather-desk"), (other, "medlar-desk")):
+        named = {"name": name, "decisions": DECIDE["decisions"]}
+        assert account.post("/v1/named-decisions", named).is_success
+        account.named.append(name)
+    return owner, other
 
 
 def kept_by(account: Account) -> list[object]:
@@ -482,6 +472,7 @@ def test_a_foreign_cursor_is_as_an_unknown_one(world: World, route: Route) -> No
         refusals = []
         for thing in (foreign, unknown_like(foreign)):
             path = route.path.replace("{webhook}", world.other.webhooks[0])
+            path = path.replace("{named_decision}", world.other.named[0])
             response = world.other.http.get(
                 path, params={**query_of(world, route), "cursor": thing}
             )

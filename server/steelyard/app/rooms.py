@@ -26,6 +26,7 @@ from steelyard.http.routing import Route
 from steelyard.labeling.room import ROOM as LABELING
 from steelyard.maps.room import ROOM as MAPS
 from steelyard.models.room import ROOM as MODELS
+from steelyard.named.room import ROOM as NAMED
 from steelyard.people.room import ROOM as PEOPLE
 from steelyard.prompt_tuning.room import ROOM as PROMPT_TUNING
 from steelyard.review.room import ROOM as REVIEW
@@ -40,6 +41,7 @@ ROOMS: tuple[Room, ...] = (
     DECISIONS,
     FEEDBACK,
     DIALECTS,
+    NAMED,
     DECISION_LOG,
     DISCOVERY,
     MODELS,

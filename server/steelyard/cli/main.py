@@ -25,6 +25,7 @@ COMMANDS = {
     "billing": "Confirm and refund purchases, and look into payments.",
     "dataset": "Make, list, read and delete datasets.",
     "decide": "Answer decisions about one context.",
+    "decision": "Keep decisions under names, on a server and as files of a repository.",
     "decisions": "Export stored decisions.",
     "evaluate": "Score models on a dataset, and show what was measured.",
     "evaluation": "Export what an evaluation scored.",

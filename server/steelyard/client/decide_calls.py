@@ -296,6 +296,7 @@ def decision_log(
     until: float | None = None,
     model: str | None = None,
     key: str | None = None,
+    named: str | None = None,
     decision: str | None = None,
     has_feedback: bool | None = None,
     abstained: bool | None = None,
@@ -319,6 +320,8 @@ def decision_log(
         Answered under this name, or by the model of this number.
     key : str, optional
         Asked for with the API key of this id.
+    named : str, optional
+        Of this named decision, or of this version of it, ``support_triage@7``.
     decision : str, optional
         Only answers that have a decision of this id.
     has_feedback, abstained, wrong : bool, optional
@@ -333,8 +336,8 @@ def decision_log(
     """
     window = {"since": since, "until": until, "p_from": p_from, "p_to": p_to}
     flags = {"has_feedback": has_feedback, "abstained": abstained, "wrong": wrong, "by": by}
-    query = {"model": model, "key": key, "decision": decision, "cursor": cursor, "limit": limit}
-    return read(_LOG, DecisionLogPage, **window, **flags, **query)
+    query = {"model": model, "key": key, "named": named, "decision": decision}
+    return read(_LOG, DecisionLogPage, **window, **flags, **query, cursor=cursor, limit=limit)
 
 
 class DecisionFilters(TypedDict, total=False):
@@ -344,6 +347,7 @@ class DecisionFilters(TypedDict, total=False):
     until: float | None
     model: str | None
     key: str | None
+    named: str | None
     decision: str | None
     has_feedback: bool | None
     abstained: bool | None
@@ -375,6 +379,7 @@ def decision_summary(
     until: float | None = None,
     bucket_s: int | None = None,
     model: str | None = None,
+    named: str | None = None,
     decision: str | None = None,
     by: Origin | None = None,
 ) -> Call[DecisionSummary]:
@@ -386,12 +391,13 @@ def decision_summary(
         The window, in Unix seconds; the last hour when left out.
     bucket_s : int, optional
         Seconds of a bucket; 60 when left out, and at most 1,440 buckets.
-    model, decision, by : str, optional
+    model, named, decision, by : str, optional
         As for ``decision_log``.
     """
     window = {"since": since, "until": until, "bucket_s": bucket_s}
     path = "/v1/decisions/summary"
-    return read(path, DecisionSummary, **window, model=model, decision=decision, by=by)
+    query = {"model": model, "named": named, "decision": decision, "by": by}
+    return read(path, DecisionSummary, **window, **query)
 
 
 def decision_series(

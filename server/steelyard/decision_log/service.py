@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from sqlalchemy import Connection
 
 from steelyard.caller import Caller
@@ -47,7 +47,7 @@ from steelyard.decision_log.wire import (
     ServerErrors,
     StoredAnswer,
 )
-from steelyard.decisions.wire import DecisionResult, Kind
+from steelyard.decisions.wire import DecisionResult, Kind, NamedUse
 from steelyard.errors import InvalidRequestError, Violation
 from steelyard.exports import export_pieces
 from steelyard.jobs.serial_executor import SerialExecutor
@@ -120,6 +120,7 @@ class DecisionLog:
                 model=query.model,
                 key=query.key,
                 by=query.by,
+                named=query.named,
             )
             while True:
                 page = self._state.read_now(
@@ -159,6 +160,7 @@ class DecisionLog:
                 request=msgspec.json.decode(stored.request),
                 results=decode(stored.results, dict[str, DecisionResult]),
                 metadata=metadata,
+                named=_named_use(stored),
                 feedback=feedback_of_answers(connection, [stored.id]).get(stored.id, {}),
                 feedback_by=_reports(connection, stored.id) or UNSET,
             )
@@ -205,6 +207,13 @@ class DecisionLog:
         return self._now() - self._retention_s
 
 
+def _named_use(stored: StoredDecision) -> NamedUse | UnsetType:
+    if stored.named is None:
+        return UNSET
+    name, _, version = stored.named.partition("@")
+    return NamedUse(name=name, version=int(version), alias=stored.named_alias)
+
+
 def _page(
     connection: Connection,
     answers: StoredAnswers,
@@ -226,6 +235,7 @@ def _page(
         model=query.model,
         key=query.key,
         by=query.by,
+        named=query.named,
     )
     if query.cursor is not None:
         place = answers.place_of(connection, caller.account_id, query.cursor)
@@ -316,6 +326,7 @@ def _add_up(
         until=traffic.until,
         model=query.model,
         by=query.by,
+        named=query.named,
     )
     observed = feedback_between(connection, wanted)
     for id_, at, named, version, total_ms, results in answers.between(connection, wanted):

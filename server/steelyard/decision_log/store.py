@@ -67,6 +67,8 @@ class Wanted:
     until: float | None = None
     model: str | None = None
     key: str | None = None
+    #: A named decision, or a version of one.
+    named: str | None = None
     ids: Collection[str] | None = None
     after: tuple[float, str] | None = None
     newest_first: bool = True
@@ -102,6 +104,8 @@ class StoredDecision:
     outcome_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
     total_ms: float | None = None
     key_id: str | None = None
+    named: str | None = None
+    named_alias: str | None = None
 
 
 class FeedbackSource(NamedTuple):
@@ -142,6 +146,8 @@ def insert_decision(connection: Connection, decision: StoredDecision) -> None:
             "metadata": decision.metadata,
             "total_ms": decision.total_ms,
             "key_id": decision.key_id,
+            "named": decision.named,
+            "named_alias": decision.named_alias,
         },
     )
 
@@ -285,6 +291,9 @@ def in_window(wanted: Wanted) -> list[ColumnElement[bool]]:
         where.append(of.id.in_(wanted.ids))
     if wanted.key is not None:
         where.append(of.key_id == wanted.key)
+    if wanted.named is not None:
+        versions = of.named.startswith(f"{wanted.named}@", autoescape=True)
+        where.append(or_(of.named == wanted.named, versions))
     return where
 
 
@@ -442,6 +451,8 @@ def _stored(row: Row[Any]) -> StoredDecision:
         outcome_names=decode(row.outcome_names, dict[str, list[str]]),
         total_ms=row.total_ms,
         key_id=row.key_id,
+        named=row.named,
+        named_alias=row.named_alias,
     )
 
 
@@ -455,6 +466,7 @@ def record_answer(
     }
     if request.temperature is not None:
         values["temperature"] = request.temperature
+    named = request.named
     stored = StoredDecision(
         id=answer.id,
         account_id=caller.account_id,
@@ -469,6 +481,8 @@ def record_answer(
         },
         total_ms=answer.timing_ms.get("total"),
         key_id=caller.key_id,
+        named=None if named is None else named.reference,
+        named_alias=None if named is None else named.alias,
     )
     return functools.partial(insert_decision, decision=stored)
 

@@ -18,7 +18,9 @@ from sqlalchemy import (
 from steelyard.storage.tables import metadata
 
 #: Answers kept for feedback; ``request``, ``results``, ``outcome_names`` and ``metadata`` are JSON,
-#: ``total_ms`` is what the answer took and ``key_id`` the key that called, where they are known.
+#: ``total_ms`` is what the answer took and ``key_id`` the key that called, where they are known;
+#: ``named`` is the version of a named decision, such as ``support_triage@7``, and ``named_alias`` the
+#: alias that pointed to it.
 decisions = Table(
     "decisions",
     metadata,
@@ -33,6 +35,8 @@ decisions = Table(
     Column("metadata", LargeBinary),
     Column("total_ms", Double),
     Column("key_id", Text),
+    Column("named", Text),
+    Column("named_alias", Text),
     Index(None, "account_id", "created_at"),
 )
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from steelyard.accounts.wire import Usd
-from steelyard.decisions.wire import DecisionResult, Kind, Name, Probability
+from steelyard.decisions.wire import DecisionResult, Kind, Name, NamedUse, Probability
 from steelyard.wire.limits import MAX_QUESTIONS
 from steelyard.wire.measures import Measure, ReliabilityRow
 from steelyard.wire.queries import MAX_PAGE, Cursor, ExportFormat, PageSize
@@ -47,6 +47,10 @@ class DecisionLogFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only
         Text | None, Meta(description="Answered under this name, or by the model of this number.")
     ] = None
     key: Annotated[Text | None, Meta(description="Asked for with the API key of this id.")] = None
+    named: Annotated[
+        Text | None,
+        Meta(description="Of this named decision, or of this version of it, `support_triage@7`."),
+    ] = None
     decision: Annotated[
         Text | None, Meta(description="Only answers that have a decision of this id.")
     ] = None
@@ -153,6 +157,9 @@ class StoredAnswer(Struct, frozen=True, kw_only=True):
     ]
     results: Annotated[dict[str, DecisionResult], Meta(description="By decision id.")]
     metadata: dict[str, Any]
+    named: Annotated[
+        NamedUse | UnsetType, Meta(description="Where the request named a decision.")
+    ] = UNSET
     feedback: Annotated[
         dict[str, ObservedOutcome],
         Meta(
@@ -179,6 +186,10 @@ class DecisionSummaryQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_o
     ] = 60
     model: Annotated[
         Text | None, Meta(description="Answered under this name, or by the model of this number.")
+    ] = None
+    named: Annotated[
+        Text | None,
+        Meta(description="Of this named decision, or of this version of it, `support_triage@7`."),
     ] = None
     decision: Annotated[Text | None, Meta(description="Only decisions of this id.")] = None
     by: FeedbackBy = None

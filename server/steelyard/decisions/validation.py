@@ -17,7 +17,7 @@ from steelyard.decisions.images import check_ids
 from steelyard.decisions.kinds import BINARY_NAMES, Decision, Outcomes
 from steelyard.decisions.policy import POLICY_FIELDS, read_policy
 from steelyard.decisions.rendering import render_value
-from steelyard.decisions.wire import ABSTAIN, DecideRequest, Kind
+from steelyard.decisions.wire import ABSTAIN, DecideRequest, Kind, NamedUse
 from steelyard.wire.limits import MAX_DECISIONS, MAX_OUTCOMES, MIN_OUTCOMES
 from steelyard.wire.payloads import INLINE_BYTES, open_payload
 from steelyard.wire.violations import BODY, Path, Violations, show
@@ -43,6 +43,8 @@ class ValidRequest:
     metadata: dict[str, Any] = field(default_factory=dict)
     #: Where the context stands in the body.
     context_path: Path = _CONTEXT
+    #: The version of a named decision that it is of.
+    named: NamedUse | None = None
 
     @cached_property
     def is_long(self) -> bool:

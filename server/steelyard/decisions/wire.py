@@ -121,6 +121,20 @@ class ImageInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     ]
 
 
+#: What a caller keeps beside an answer.
+Metadata = Annotated[
+    Annotated[
+        dict[
+            Annotated[str, Meta(max_length=64)],
+            Annotated[str, Meta(max_length=512)] | int | float | bool | None,
+        ],
+        Meta(max_length=16),
+    ]
+    | None,
+    Meta(description="Kept with a stored decision; the model never reads it."),
+]
+
+
 class DecideRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One context and the decisions asked on it."""
 
@@ -161,17 +175,56 @@ class DecideRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     store: Annotated[
         bool | None, Meta(description="Whether the decision is stored for feedback.")
     ] = None
-    metadata: Annotated[
-        Annotated[
-            dict[
-                Annotated[str, Meta(max_length=64)],
-                Annotated[str, Meta(max_length=512)] | int | float | bool | None,
-            ],
-            Meta(max_length=16),
-        ]
-        | None,
-        Meta(description="Kept with a stored decision; the model never reads it."),
+    metadata: Metadata = None
+
+
+#: Names of named decisions and of their aliases.
+NAME_PATTERN = "[a-z][a-z0-9_-]{0,63}"
+#: A named decision: ``name``, ``name@alias`` or ``name@7``.
+REFERENCE_PATTERN = f"^{NAME_PATTERN}(@([1-9][0-9]{{0,8}}|{NAME_PATTERN}))?$"
+
+_OF_VERSION = "The version of a named decision has it"
+
+
+class NamedDecideRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One context for a named decision, whose version has the questions and the model."""
+
+    refused_fields: ClassVar[dict[str, str]] = {
+        **ROW_FIELDS,
+        "decisions": "A request has decision or decisions, not both",
+        **dict.fromkeys(("model", "fallback", "temperature"), _OF_VERSION),
+    }
+
+    decision: Annotated[
+        str,
+        Meta(
+            max_length=129,
+            description="A named decision: `support_triage` (its alias `production`), "
+            "`support_triage@staging` or the version `support_triage@7`.",
+            extra_json_schema={"pattern": REFERENCE_PATTERN},
+        ),
+    ]
+    context: Annotated[
+        str | dict[str, Any] | list[Any],
+        Meta(description="What the decision is about; may be empty."),
+    ]
+    store: Annotated[
+        bool | None, Meta(description="Whether the answer is stored for feedback.")
     ] = None
+    metadata: Metadata = None
+
+
+class NamedUse(Struct, frozen=True, kw_only=True):
+    """The version of a named decision that answered, and the alias that pointed to it."""
+
+    name: str
+    version: int
+    alias: Annotated[str | None, Meta(description="Null where the version was asked for.")]
+
+    @property
+    def reference(self) -> str:
+        """Name and version, such as ``support_triage@7``."""
+        return f"{self.name}@{self.version}"
 
 
 class PolicyResult(Struct, frozen=True, kw_only=True):
@@ -289,6 +342,9 @@ class DecideResponse(Shown, Struct, frozen=True, kw_only=True):
     warnings: Annotated[
         list[AnswerWarning] | UnsetType,
         Meta(description="What about the context makes the answers less to be trusted."),
+    ] = UNSET
+    decision: Annotated[
+        NamedUse | UnsetType, Meta(description="Where the request named a decision.")
     ] = UNSET
 
 

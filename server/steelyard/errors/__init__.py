@@ -71,6 +71,10 @@ that go with them (``steelyard.http``). Every module may import this one; it imp
     │   ├── WebhookLimitError                409  webhook_limit                 RuntimeError
     │   ├── WebhookOffError                  409  webhook_off                   RuntimeError
     │   ├── AccountNeededError               409  account_needed                RuntimeError
+    │   ├── NamedDecisionExistsError         409  named_decision_exists         RuntimeError
+    │   ├── NamedDecisionLimitError          409  named_decision_limit          RuntimeError
+    │   ├── NamedDecisionArchivedError       409  named_decision_archived       RuntimeError
+    │   ├── AliasChangedError                409  alias_changed                 RuntimeError
     │   ├── ViewExistsError                  409  view_exists                   RuntimeError
     │   ├── ViewLimitError                   409  view_limit                    RuntimeError
     │   ├── PasskeyLimitError                409  passkey_limit                 RuntimeError
@@ -155,6 +159,7 @@ from steelyard.errors.families import *  # noqa: F403
 from steelyard.errors.kinds import *  # noqa: F403
 from steelyard.errors.labeling import *  # noqa: F403
 from steelyard.errors.maps import *  # noqa: F403
+from steelyard.errors.named import *  # noqa: F403
 from steelyard.errors.people import *  # noqa: F403
 from steelyard.errors.prompt_tuning import *  # noqa: F403
 from steelyard.errors.purchases import *  # noqa: F403

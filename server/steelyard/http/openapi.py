@@ -148,7 +148,8 @@ def build_document(routes: Iterable[Route]) -> dict[str, Any]:
     table = tuple(routes)
     structs: dict[type[msgspec.Struct], None] = {ErrorBody: None}
     for route in table:
-        structs.update(dict.fromkeys(s for s in (route.request, route.response) if s is not None))
+        used = (route.request, *route.also_takes, route.response)
+        structs.update(dict.fromkeys(struct for struct in used if struct is not None))
     references, schemas = msgspec.json.schema_components(tuple(structs), ref_template=_REF)
     refs = dict(zip(structs, references, strict=True))
     paths: dict[str, dict[str, Any]] = {}
@@ -272,7 +273,8 @@ def _operation(
         operation["parameters"] = parameters
     content: dict[str, Any] = {}
     if route.request is not None:
-        content[JSON] = {"schema": refs[route.request]}
+        shapes = [refs[shape] for shape in (route.request, *route.also_takes)]
+        content[JSON] = {"schema": shapes[0] if len(shapes) == 1 else {"anyOf": shapes}}
     content.update((form.media_type, {"schema": dict(form.schema)}) for form in route.forms)
     if content:
         operation["requestBody"] = {"required": True, "content": content}

@@ -108,6 +108,8 @@ class Route:
     handler: Handler | None = None
     #: Shape of the JSON body; ``None`` when the route reads none.
     request: type[Struct] | None = None
+    #: Further shapes of it; ``read`` tells which one was sent.
+    also_takes: tuple[type[Struct], ...] = ()
     #: Makes the call's body of the decoded JSON, where the struct does not say all there is to check.
     read: Callable[[Any], Any] | None = None
     #: Refuses a call before its body is read.

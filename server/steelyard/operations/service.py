@@ -66,6 +66,7 @@ class OperationLog:
         reserved_nano: int,
         input_tokens: int | None = None,
         n_decisions: int | None = None,
+        named: str | None = None,
     ) -> Accepted:
         """Accept an operation, which must then be settled or released, or raise ``Replay``."""
         if reserved_nano < 0:
@@ -82,6 +83,7 @@ class OperationLog:
                 is_recorded=write.key is not None or reserved_nano > 0,
                 input_tokens=input_tokens,
                 n_decisions=n_decisions,
+                named=named,
             )
             if not accepted.is_recorded:
                 return accepted

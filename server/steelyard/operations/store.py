@@ -32,6 +32,7 @@ class OperationRow:
     amount_nano: int
     input_tokens: int | None = None
     n_decisions: int | None = None
+    named: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,8 @@ from steelyard.storage.tables import metadata
 #: Paid work: ``pending``, then ``succeeded``, ``failed`` (its key repeats the failure) or
 #: ``released`` (its key is free again). ``credit`` adds to an account. ``instance`` names the
 #: process that runs it; without one, a job or an hour of keep warm says when it ends. What was asked
-#: is counted where it was answered.
+#: is counted where it was answered;
+#: ``named`` is the version of a named decision, such as ``support_triage@7``.
 operations = Table(
     "operations",
     metadata,
@@ -39,6 +40,7 @@ operations = Table(
     Column("amount_nano", BigInteger, nullable=False),
     Column("input_tokens", BigInteger),
     Column("n_decisions", Integer),
+    Column("named", Text),
     CheckConstraint(
         "state IN ('pending', 'succeeded', 'failed', 'released', 'credit')", name="state"
     ),

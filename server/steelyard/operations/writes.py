@@ -37,6 +37,7 @@ class Accepted:
     is_recorded: bool = True
     input_tokens: int | None = None
     n_decisions: int | None = None
+    named: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +260,7 @@ class OperationWrites:
             amount_nano=0,
             input_tokens=accepted.input_tokens,
             n_decisions=accepted.n_decisions,
+            named=accepted.named,
         )
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""What an account used: calls, tokens, decisions and cost by day, key, model or family.
+"""What an account used: calls, tokens, decisions and cost by day, key, model, family or named decision.
 
 The cost is what the ledger charged, so that its sums are those of the transactions.
 """
@@ -94,7 +94,8 @@ def _sums(
         is_cut = connection.dialect.name == "sqlite"
         name = cast(days if is_cut else func.floor(days), BigInteger)
     else:
-        name = operations.c.key_id if by == "key" else operations.c.model
+        columns = {"key": operations.c.key_id, "decision": operations.c.named}
+        name = columns.get(by, operations.c.model)
     rows = connection.execute(
         select(
             name.label("name"),

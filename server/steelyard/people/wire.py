@@ -355,7 +355,7 @@ class ChangeKey(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     ] = UNSET
 
 
-UsageBy = Literal["day", "key", "model", "family"]
+UsageBy = Literal["day", "key", "model", "family", "decision"]
 
 
 class UsageQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -371,11 +371,14 @@ class UsageQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class UsageLine(Struct, frozen=True, kw_only=True):
-    """What one day, key, model or family used."""
+    """What one day, key, model, family or version of a named decision used."""
 
     name: Annotated[
         str | None,
-        Meta(description="A day such as `2026-11-24`, a key's id, a model, a family; else null."),
+        Meta(
+            description="A day such as `2026-11-24`, a key's id, a model, a family, a version of a "
+            "named decision such as `support_triage@7`; else null."
+        ),
     ]
     label: Annotated[str | None, Meta(description="For people: a key's name.")]
     calls: Annotated[int, Meta(description="Calls and jobs that were charged.")]

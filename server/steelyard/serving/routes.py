@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
-from steelyard.decisions.validation import read_request
+from steelyard.decisions.named import NamedRequest, read_named
+from steelyard.decisions.validation import ValidRequest, read_request
 from steelyard.decisions.wire import (
     DecideRequest,
     DecideResponse,
     EstimateResponse,
+    NamedDecideRequest,
     PlaygroundRequest,
 )
 from steelyard.errors import (
@@ -28,6 +31,7 @@ from steelyard.errors import (
     ModelOffError,
     ModelUnavailableError,
     ModelWarmingError,
+    NamedDecisionArchivedError,
     NotFoundError,
     OutcomeUnknownError,
     RequestInProgressError,
@@ -73,6 +77,13 @@ PAID_ERRORS = (
 )
 
 
+def read_decide(payload: Any) -> ValidRequest | NamedRequest:
+    """Read a decide request: one that has its decisions, or one that names a decision."""
+    if isinstance(payload, dict) and "decision" in payload:
+        return read_named(payload)
+    return read_request(payload)
+
+
 def check_flood(call: Call) -> None:
     """Refuse a caller whose last request found no room, while there is none."""
     call.service(DecisionService).check_flood(call.write.caller)
@@ -106,10 +117,11 @@ ROUTES = (
         access=Access.KEYED,
         tags=("decide",),
         request=DecideRequest,
-        read=read_request,
+        also_takes=(NamedDecideRequest,),
+        read=read_decide,
         response=DecideResponse,
         check=check_flood,
-        errors=PAID_ERRORS,
+        errors=(*PAID_ERRORS, NamedDecisionArchivedError),
         is_inference=True,
     ),
     Route(
@@ -120,10 +132,12 @@ ROUTES = (
         access=Access.KEYED,
         tags=("decide",),
         request=DecideRequest,
-        read=read_request,
+        also_takes=(NamedDecideRequest,),
+        read=read_decide,
         response=EstimateResponse,
         errors=(
             NotFoundError,
+            NamedDecisionArchivedError,
             *UNCALLABLE,
             TooManyTokensError,
             ContextTooLongError,

@@ -17,17 +17,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from steelyard.accounts.rate_limits import TokenAllowance
 from steelyard.caller import Caller
+from steelyard.decisions.named import NamedRequest
 from steelyard.decisions.validation import ValidRequest
 from steelyard.decisions.wire import Charge, DecideResponse, EstimateResponse, ModelQuote
 from steelyard.errors import (
@@ -73,6 +74,9 @@ _log = logging.getLogger(__name__)
 
 #: Makes the write that stores an answer: whose it is, when it was given, its request, the answer.
 RecordAnswer = Callable[[Caller, float, ValidRequest, DecideResponse], FurtherWrite]
+
+#: Returns what an account's named decision asks about a context.
+OpenNamed = Callable[[str, NamedRequest], Awaitable[ValidRequest]]
 
 #: Input tokens of a request that nobody pays for.
 PLAYGROUND_TOKENS = 4_096
@@ -144,6 +148,7 @@ class DecisionService:
         self._record = record
         self._tuned = tuned
         self._now = now
+        self._open_named: OpenNamed | None = None
         self._running: set[asyncio.Task[Struct]] = set()
         self._floods = Floods()
 
@@ -155,6 +160,10 @@ class DecisionService:
         """Register what stores answers."""
         self._record = record
 
+    def register_named(self, open_named: OpenNamed) -> None:
+        """Register what finds named decisions, which stand above what answers."""
+        self._open_named = open_named
+
     def check_flood(self, caller: Caller) -> None:
         """Refuse a caller, before anything is read, whose last request found no room yet."""
         if caller.account_id in self._floods.by_account:
@@ -163,10 +172,16 @@ class DecisionService:
     async def decide(
         self,
         write: Write,
-        request: ValidRequest,
+        request: ValidRequest | NamedRequest,
         to_wire: Callable[[DecideResponse], Struct] = _as_it_is,
     ) -> Struct:
         """Answer a request: accept, score with fallback, settle; raise ``Replay`` for a key's own answer."""
+        if isinstance(request, NamedRequest):
+            try:
+                request = await self._find_named(write.caller, request)
+            except SteelyardError:
+                await self._operations.replay_known(write)
+                raise
         read = await self._read(request)
         try:
             question = await self._open(write.caller, read)
@@ -241,8 +256,12 @@ class DecisionService:
             raise
         return answer
 
-    async def estimate(self, caller: Caller, request: ValidRequest) -> EstimateResponse:
+    async def estimate(
+        self, caller: Caller, request: ValidRequest | NamedRequest
+    ) -> EstimateResponse:
         """Return the price of a request by every model that may answer it; nothing runs."""
+        if isinstance(request, NamedRequest):
+            request = await self._find_named(caller, request)
         question = await self._open(caller, await self._read(request))
         prepared, candidates = question.prepared, question.candidates
         self._allowance.check(prepared.input_tokens, prepared.request.context_path)
@@ -266,12 +285,14 @@ class DecisionService:
         return not pending
 
     async def _operate(self, run: _Run) -> Struct:
+        named = run.prepared.request.named
         accepted = await self._operations.accept(
             run.write,
             model=run.asked.name,
             reserved_nano=quote_nano(run.prepared, run.asked, run.asked),
             input_tokens=run.prepared.input_tokens,
             n_decisions=len(run.prepared.request.decisions),
+            named=None if named is None else named.reference,
         )
         try:
             answer, model = await run.attempts.run()
@@ -305,6 +326,11 @@ class DecisionService:
         await self._operations.settle(accepted, amount_nano=amount_nano, body=body, also=also)
         self._note_use(account_id, run.asked, model)
         return told
+
+    async def _find_named(self, caller: Caller, request: NamedRequest) -> ValidRequest:
+        if self._open_named is None:
+            raise NotFoundError("This server has no named decisions; send decisions instead.")
+        return await self._open_named(caller.account_id, request)
 
     async def _read(self, request: ValidRequest) -> _Read:
         """Render a request where it names a base model; whether another name is known, see _open."""
@@ -373,7 +399,9 @@ class DecisionService:
             reserved_usd=to_usd(accepted.reserved_nano),
         )
         stored = self._stores_by_default if request.store is None else request.store
-        return msgspec.structs.replace(answer, charge=charge, stored=stored)
+        return msgspec.structs.replace(
+            answer, charge=charge, stored=stored, decision=request.named or UNSET
+        )
 
     async def _release(
         self, accepted: Accepted, error: BaseException, *, is_terminal: bool

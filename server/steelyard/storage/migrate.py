@@ -18,7 +18,7 @@ from steelyard.storage.locks import MIGRATE_KEY, WRITE_KEY
 from steelyard.storage.tables import oldest_version
 
 #: The newest revision in ``migrations/versions``.
-HEAD = "0023"
+HEAD = "0024"
 #: The ``HEAD`` of the oldest version that works on the tables as the migrations leave them. A
 #: migration that takes away what a version uses raises it to the ``HEAD`` of the next one.
 OLDEST = "0020"

@@ -27,6 +27,7 @@ from steelyard.client.asynchronous.judges import AsyncJudges
 from steelyard.client.asynchronous.labeling import AsyncLabeling
 from steelyard.client.asynchronous.maps import AsyncMaps
 from steelyard.client.asynchronous.members import AsyncMembers
+from steelyard.client.asynchronous.named import AsyncDecision, AsyncNamedDecisions
 from steelyard.client.asynchronous.operator import AsyncOperator
 from steelyard.client.asynchronous.prompt_tuning import AsyncPromptTuning
 from steelyard.client.asynchronous.resource import AsyncResource
@@ -103,6 +104,7 @@ class AsyncClient:
         self.webhooks = AsyncWebhooks(self)
         self.alarms = AsyncAlarms(self)
         self.views = AsyncViews(self)
+        self.named_decisions = AsyncNamedDecisions(self)
 
     decide = _method(routes.decide)
     estimate = _method(routes.estimate)
@@ -149,6 +151,10 @@ class AsyncClient:
         format_ = format_of(path, format)
         call = routes.export_decisions(format_, **filters)
         return await self.save(call, path, format_, force=force, progress=progress)
+
+    def decision(self, reference: str) -> AsyncDecision:
+        """Return a named decision: ``name``, ``name@alias`` or ``name@7``."""
+        return AsyncDecision(self, reference)
 
     @property
     def url(self) -> str:

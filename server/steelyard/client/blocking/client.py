@@ -29,6 +29,7 @@ from steelyard.client.blocking.judges import Judges
 from steelyard.client.blocking.labeling import Labeling
 from steelyard.client.blocking.maps import Maps
 from steelyard.client.blocking.members import Members
+from steelyard.client.blocking.named import Decision, NamedDecisions
 from steelyard.client.blocking.operator import Operator
 from steelyard.client.blocking.prompt_tuning import PromptTuning
 from steelyard.client.blocking.resource import Resource
@@ -105,6 +106,7 @@ class Client:
         self.webhooks = Webhooks(self)
         self.alarms = Alarms(self)
         self.views = Views(self)
+        self.named_decisions = NamedDecisions(self)
 
     decide = _method(routes.decide)
     estimate = _method(routes.estimate)
@@ -151,6 +153,10 @@ class Client:
         format_ = format_of(path, format)
         call = routes.export_decisions(format_, **filters)
         return self.save(call, path, format_, force=force, progress=progress)
+
+    def decision(self, reference: str) -> Decision:
+        """Return a named decision: ``name``, ``name@alias`` or ``name@7``."""
+        return Decision(self, reference)
 
     @property
     def url(self) -> str:

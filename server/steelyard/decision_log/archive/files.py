@@ -36,6 +36,8 @@ SCHEMA = pa.schema(
         pa.field("outcome_names", pa.binary(), nullable=False),
         pa.field("metadata", pa.binary()),
         pa.field("request", pa.binary(), nullable=False),
+        pa.field("named", pa.string()),
+        pa.field("named_alias", pa.string()),
     ]
 )
 _SUFFIX = ".parquet"
@@ -99,6 +101,7 @@ class ArchiveFiles:
                 table = parquet.read_row_group(place, columns=needed, use_threads=False)
                 # Texts of a damaged file may be no UTF-8, which Arrow itself does not look at.
                 table.validate(full=True)
+                table = _with_newer_columns(table, needed)
                 found = table.filter(_mask(table, wanted))
             if len(found):
                 yield found
@@ -202,7 +205,18 @@ def _asked_of(wanted: Wanted) -> list[str]:
         names += ["model", "version"]
     if wanted.key is not None:
         names.append("key_id")
+    if wanted.named is not None:
+        names.append("named")
     return names
+
+
+def _with_newer_columns(table: pa.Table, needed: Sequence[str]) -> pa.Table:
+    """Return a table with the columns that files of an older version lack, empty."""
+    for name in needed:
+        if name not in table.column_names:
+            field = SCHEMA.field(name)
+            table = table.append_column(field, pa.nulls(len(table), field.type))
+    return table
 
 
 def _mask(table: pa.Table, wanted: Wanted) -> Any:
@@ -215,6 +229,11 @@ def _mask(table: pa.Table, wanted: Wanted) -> Any:
         asked.append(pc.or_(pc.equal(table["model"], wanted.model), is_version))
     if wanted.key is not None:
         asked.append(pc.fill_null(pc.equal(table["key_id"], wanted.key), fill_value=False))
+    if wanted.named is not None:
+        names = table["named"]
+        is_version = pc.starts_with(names, f"{wanted.named}@")
+        is_named = pc.or_(pc.equal(names, wanted.named), is_version)
+        asked.append(pc.fill_null(is_named, fill_value=False))
     if wanted.ids is not None:
         asked.append(pc.is_in(ids, value_set=pa.array(list(wanted.ids), pa.string())))
     if wanted.after is not None:

@@ -1,0 +1,350 @@
+"""``steelyard decision``: named decisions, on a server and as files of a repository."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from steelyard.cli.connecting import Server, server_options
+from steelyard.cli.failures import FAILED
+from steelyard.cli.local_state import show_table, show_time
+from steelyard.cli.terminal import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from steelyard.client import Client
+    from steelyard.named.files import DecisionFile
+    from steelyard.named.wire import NamedDecision, NamedVersion
+
+#: Where files are looked for when none is named.
+_FOLDER = "decisions"
+
+_EPILOG = """\b
+Examples:
+  steelyard decision new support_triage --question "Which team should own this?" \\
+      --outcome "billing=charges, refunds" --outcome "shipping=where a parcel is"
+  steelyard decision test
+  steelyard decision push --alias staging --note "shorter question"
+  steelyard decision diff support_triage.toml --at staging
+  steelyard decision move support_triage production 2 --reason "right more often"
+  steelyard decision rollback support_triage
+"""
+
+
+@click.group("decision", epilog=_EPILOG)
+def command() -> None:
+    """Keep decisions under names, in versions that aliases point to.
+
+    A decision may be a file of a repository: decisions/NAME.toml, with examples of what it is to
+    answer. Exit status: 1 when an example fails or a file differs from the server.
+    """
+
+
+_files = click.argument(
+    "files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+_at_option = click.option(
+    "--at", default="production", show_default=True, help="An alias, or the number of a version."
+)
+
+
+@command.command("new", epilog=_EPILOG)
+@click.argument("name")
+@click.option("--question", required=True, help="What is asked about a context.")
+@click.option("--kind", type=click.Choice(("single", "binary")), help="[default: single]")
+@click.option(
+    "--outcome", "outcomes", multiple=True, help="NAME or NAME=DESCRIPTION; repeated for more."
+)
+@click.option("--model", help="The model that is asked. [default: the server's]")
+@click.option("--folder", default=_FOLDER, show_default=True, type=click.Path(path_type=Path))
+def new(
+    *,
+    name: str,
+    question: str,
+    kind: str | None,
+    outcomes: tuple[str, ...],
+    model: str | None,
+    folder: Path,
+) -> None:
+    """Write FOLDER/NAME.toml with one decision; push it when it is as it should be."""
+    from steelyard.named.files import read_file, to_toml
+
+    decision: dict[str, Any] = {"id": name[:128], "question": question}
+    if kind is not None:
+        decision["kind"] = kind
+    if outcomes:
+        pairs = (outcome.partition("=") for outcome in outcomes)
+        decision["outcomes"] = {key.strip(): text.strip() for key, _, text in pairs}
+    fields: dict[str, Any] = {"name": name, "decisions": [decision]}
+    if model is not None:
+        fields["model"] = model
+    text = to_toml(fields)
+    read_file(text)
+    path = folder / f"{name}.toml"
+    if path.exists():
+        raise click.ClickException(f"{path} exists already; change it, or take another name.")
+    _write(path, text)
+
+
+@command.command("list", epilog=_EPILOG)
+@click.option("--archived", is_flag=True, help="Those that are archived instead.")
+@server_options
+def list_decisions(*, archived: bool, server: Server) -> None:
+    """List the account's named decisions, the newest first."""
+    with server.connected() as client:
+        decisions = list(client.named_decisions.list(archived=archived))
+    server.show(decisions, _show_decisions)
+
+
+@command.command("show", epilog=_EPILOG)
+@click.argument("decision")
+@server_options
+def show(*, decision: str, server: Server) -> None:
+    """Show DECISION (NAME, NAME@ALIAS or NAME@7) as a file has it."""
+    name, _, at = decision.partition("@")
+    with server.connected() as client:
+        of_name = client.named_decisions.get(name)
+        version = client.named_decisions.version(name, at or "production")
+    server.show(version, lambda version: _show_version(of_name, version))
+
+
+@command.command("history", epilog=_EPILOG)
+@click.argument("name")
+@server_options
+def history(*, name: str, server: Server) -> None:
+    """List the moves of NAME's aliases, the newest first."""
+    with server.connected() as client:
+        moves = list(client.named_decisions.history(name))
+    lines = [
+        [
+            show_time(move.created_at),
+            move.alias,
+            move.from_version,
+            move.to_version,
+            move.moved_by,
+            move.reason,
+        ]
+        for move in moves
+    ]
+    server.show(moves, lambda _: show_table(("AT", "ALIAS", "FROM", "TO", "BY", "WHY"), lines))
+
+
+@command.command("push", epilog=_EPILOG)
+@_files
+@click.option("--alias", help="Point this alias to what was pushed.")
+@click.option("--note", help="What changed, for people; also why the alias moves.")
+@server_options
+def push(*, files: tuple[Path, ...], alias: str | None, note: str | None, server: Server) -> None:
+    """Add what FILES say to the server: a new decision, or a version where it is another content.
+
+    Without FILES, every file of decisions/.
+    """
+    with server.connected() as client:
+        pushed = [_push(client, _read(path), alias, note) for path in _paths(files)]
+    lines = [[decision.name, version.version, _aliases(decision)] for decision, version in pushed]
+    server.show(
+        [version for _, version in pushed],
+        lambda _: show_table(("NAME", "VERSION", "ALIASES"), lines),
+    )
+
+
+@command.command("pull", epilog=_EPILOG)
+@click.argument("decisions", nargs=-1)
+@_at_option
+@click.option("--folder", default=_FOLDER, show_default=True, type=click.Path(path_type=Path))
+@server_options
+def pull(*, decisions: tuple[str, ...], at: str, folder: Path, server: Server) -> None:
+    """Write DECISIONS, or all, to files of FOLDER; the examples of a file there stay."""
+    from steelyard.named.files import write_file
+
+    with server.connected() as client:
+        names = decisions or [decision.name for decision in client.named_decisions.list()]
+        for name in names:
+            of_name, version = _at(client, name, at)
+            path = folder / f"{name}.toml"
+            examples = _read(path).examples if path.exists() else None
+            _write(path, write_file(of_name, version, examples))
+
+
+@command.command("diff", epilog=_EPILOG)
+@_files
+@_at_option
+@server_options
+@click.pass_context
+def diff(ctx: click.Context, /, *, files: tuple[Path, ...], at: str, server: Server) -> None:
+    """Show how FILES, or all of decisions/, differ from the server; exit status 1 where one does."""
+    from steelyard.errors import NotFoundError
+    from steelyard.named.files import content_of, to_toml
+
+    is_equal = True
+    with server.connected() as client:
+        for path in _paths(files):
+            file = _read(path)
+            try:
+                version = client.named_decisions.version(file.name, at)
+                there, label = to_toml(content_of(version)), f"{file.name}@{version.version}"
+            except NotFoundError:
+                there, label = "", f"{file.name} (not on the server)"
+            here = to_toml(file.content)
+            lines = list(
+                difflib.unified_diff(
+                    there.splitlines(), here.splitlines(), label, str(path), lineterm=""
+                )
+            )
+            is_equal = is_equal and not lines
+            for line in lines:
+                click.echo(printable(line))
+    ctx.exit(0 if is_equal else FAILED)
+
+
+@command.command("test", epilog=_EPILOG)
+@_files
+@click.option("--at", help="Ask this alias or version of the server instead of the file's content.")
+@server_options
+@click.pass_context
+def test(ctx: click.Context, /, *, files: tuple[Path, ...], at: str | None, server: Server) -> None:
+    """Ask the examples of FILES, or of all of decisions/; exit status 1 where an action is another.
+
+    Nothing is stored.
+    """
+    lines: list[list[object]] = []
+    n_examples = 0
+    with server.connected() as client:
+        for path in _paths(files):
+            file = _read(path)
+            n_examples += len(file.examples)
+            for place, example in enumerate(file.examples):
+                if at is None:
+                    answer = client.decide(example.context, **file.content, store=False)
+                else:
+                    answer = client.decision(f"{file.name}@{at}").decide(
+                        example.context, store=False
+                    )
+                for name, expected in example.expected.items():
+                    result = answer.decisions.get(name)
+                    action = None if result is None else result.action
+                    if action != expected:
+                        p_top = None if result is None else f"{result.p_top:.2f}"
+                        lines.append([file.name, place, name, expected, action, p_top])
+    if lines:
+        show_table(("NAME", "EXAMPLE", "DECISION", "EXPECTED", "ACTION", "P"), lines)
+    click.echo(f"{n_examples} examples, {len({tuple(line[:2]) for line in lines})} failed.")
+    ctx.exit(FAILED if lines else 0)
+
+
+@command.command("move", epilog=_EPILOG)
+@click.argument("name")
+@click.argument("alias")
+@click.argument("version", type=int)
+@click.option("--reason", help="Why, for people.")
+@server_options
+def move(*, name: str, alias: str, version: int, reason: str | None, server: Server) -> None:
+    """Point ALIAS of NAME to VERSION; every process follows within a second."""
+    with server.connected() as client:
+        moved = client.named_decisions.move(name, alias, version, reason=reason)
+    server.show(moved, lambda decision: _show_decisions([decision]))
+
+
+@command.command("rollback", epilog=_EPILOG)
+@click.argument("name")
+@click.argument("alias", default="production")
+@click.option("--reason", help="Why, for people.")
+@server_options
+def rollback(*, name: str, alias: str, reason: str | None, server: Server) -> None:
+    """Point ALIAS of NAME, production by default, to where it was before its last move."""
+    with server.connected() as client:
+        moved = client.named_decisions.roll_back(name, alias, reason=reason)
+    server.show(moved, lambda decision: _show_decisions([decision]))
+
+
+@command.command("archive", epilog=_EPILOG)
+@click.argument("name")
+@click.option("--undo", is_flag=True, help="Bring it back.")
+@server_options
+def archive(*, name: str, undo: bool, server: Server) -> None:
+    """Archive NAME, which then answers no requests."""
+    with server.connected() as client:
+        archived = client.named_decisions.archive(name, archived=not undo)
+    server.show(archived, lambda decision: _show_decisions([decision]))
+
+
+def _paths(files: Sequence[Path]) -> Sequence[Path]:
+    paths = list(files) or sorted(Path(_FOLDER).glob("*.toml"))
+    if not paths:
+        raise click.UsageError(
+            f"There is no .toml file in {_FOLDER}/; name one, or make it with new."
+        )
+    return paths
+
+
+def _read(path: Path) -> DecisionFile:
+    from steelyard.named.files import read_file
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise click.ClickException(f"{path} is not UTF-8; save it so.") from None
+    return read_file(text)
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    click.echo(f"Wrote {path}.")
+
+
+def _at(client: Client, name: str, at: str) -> tuple[NamedDecision, NamedVersion]:
+    return client.named_decisions.get(name), client.named_decisions.version(name, at)
+
+
+def _push(
+    client: Client, file: DecisionFile, alias: str | None, note: str | None
+) -> tuple[NamedDecision, NamedVersion]:
+    from steelyard.errors import NotFoundError
+
+    named = client.named_decisions
+    try:
+        named.get(file.name)
+    except NotFoundError:
+        named.create(file.name, **file.content, **file.head, note=note)
+    version = named.add_version(file.name, **file.content, note=note)
+    decision = named.change(file.name, **{name: text or "" for name, text in file.head.items()})
+    if alias is not None:
+        decision = named.move(file.name, alias, version.version, reason=note)
+    return decision, version
+
+
+def _aliases(decision: NamedDecision) -> str:
+    return ", ".join(f"{alias.alias} {alias.version}" for alias in decision.aliases)
+
+
+def _show_decisions(decisions: Sequence[NamedDecision]) -> None:
+    show_table(
+        ("NAME", "LATEST", "ALIASES", "OWNER", "MADE"),
+        [
+            [
+                decision.name,
+                decision.latest,
+                _aliases(decision),
+                decision.owner,
+                show_time(decision.created_at),
+            ]
+            for decision in decisions
+        ],
+    )
+
+
+def _show_version(decision: NamedDecision, version: NamedVersion) -> None:
+    from steelyard.named.files import write_file
+
+    click.echo(f"# {version.name}@{version.version}, aliases: {_aliases(decision)}")
+    click.echo(_printable_lines(write_file(decision, version)))
+
+
+def _printable_lines(text: str) -> str:
+    """Return a text of lines without what a terminal would obey."""
+    return "\n".join(map(printable, text.splitlines()))

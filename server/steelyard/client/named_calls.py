@@ -1,0 +1,194 @@
+"""What can be asked about named decisions: each function gives the call for one route."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from steelyard.client.answers import DecideAnswer
+from steelyard.client.calls import Call, encode_body, new_or_checked_key, read, segment, write
+from steelyard.client.decide_calls import Context, Decisions
+from steelyard.named.wire import (
+    AliasMovePage,
+    NamedDecision,
+    NamedDecisionPage,
+    NamedVersion,
+    NamedVersionPage,
+)
+
+_NAMED = "/v1/named-decisions"
+
+
+def decide(
+    decision: str,
+    context: Context,
+    *,
+    store: bool | None = None,
+    metadata: Mapping[str, str | float | bool | None] | None = None,
+    idempotency_key: str | None = None,
+) -> Call[DecideAnswer]:
+    """Answer a named decision about one context: ``POST /v1/decide``.
+
+    Parameters
+    ----------
+    decision : str
+        ``name``, ``name@alias`` or ``name@7``; ``production`` without either.
+    context : str, mapping or sequence
+        What the decision is about: a text, or any JSON object or array.
+    store : bool, optional
+        Whether the answer is stored for feedback; as the server is set when left out.
+    metadata : mapping, optional
+        Up to 16 values kept with a stored answer; the model never reads them.
+    """
+    fields = {"decision": decision, "context": context, "store": store, "metadata": metadata}
+    return write("/v1/decide", DecideAnswer, fields, key=idempotency_key, is_scored=True)
+
+
+def create(
+    name: str,
+    decisions: Decisions,
+    *,
+    model: str | None = None,
+    fallback: str | Sequence[str] | None = None,
+    temperature: float | None = None,
+    description: str | None = None,
+    owner: str | None = None,
+    dataset_id: str | None = None,
+    note: str | None = None,
+    idempotency_key: str | None = None,
+) -> Call[NamedDecision]:
+    """Put questions, policies and a model under a name: ``POST /v1/named-decisions``.
+
+    Parameters
+    ----------
+    name : str
+        Small letters, digits, ``_`` and ``-``, at most 64, the first a letter.
+    decisions : sequence of mapping
+        As for ``decide``; with the model they are version 1, to which ``production`` points.
+    """
+    fields = {
+        "name": name,
+        "decisions": decisions,
+        "model": model,
+        "fallback": fallback,
+        "temperature": temperature,
+        "description": description,
+        "owner": owner,
+        "dataset_id": dataset_id,
+        "note": note,
+    }
+    return write(_NAMED, NamedDecision, fields, key=idempotency_key)
+
+
+def page(
+    *, archived: bool | None = None, limit: int | None = None, cursor: str | None = None
+) -> Call[NamedDecisionPage]:
+    """Return a page of named decisions, newest first: ``GET /v1/named-decisions``."""
+    return read(_NAMED, NamedDecisionPage, archived=archived, limit=limit, cursor=cursor)
+
+
+def get(name: str) -> Call[NamedDecision]:
+    """Return a named decision and its aliases: ``GET …/{decision}``."""
+    return read(_path(name), NamedDecision)
+
+
+def change(
+    name: str,
+    *,
+    description: str | None = None,
+    owner: str | None = None,
+    dataset_id: str | None = None,
+    idempotency_key: str | None = None,
+) -> Call[NamedDecision]:
+    """Change what people know of it: ``PATCH …/{decision}``; an empty text removes."""
+    fields = {"description": description, "owner": owner, "dataset_id": dataset_id}
+    key = new_or_checked_key(idempotency_key)
+    body = encode_body(fields)
+    return Call("PATCH", _path(name), NamedDecision, body, idempotency_key=key)
+
+
+def archive(
+    name: str, *, archived: bool = True, idempotency_key: str | None = None
+) -> Call[NamedDecision]:
+    """Archive it, or bring it back: ``POST …/{decision}/archive``."""
+    fields = {"archived": archived}
+    return write(_path(name, "archive"), NamedDecision, fields, key=idempotency_key)
+
+
+def add_version(
+    name: str,
+    decisions: Decisions,
+    *,
+    model: str | None = None,
+    fallback: str | Sequence[str] | None = None,
+    temperature: float | None = None,
+    note: str | None = None,
+    idempotency_key: str | None = None,
+) -> Call[NamedVersion]:
+    """Add a version, or return the one with this content: ``POST …/{decision}/versions``."""
+    fields = {
+        "decisions": decisions,
+        "model": model,
+        "fallback": fallback,
+        "temperature": temperature,
+        "note": note,
+    }
+    return write(_path(name, "versions"), NamedVersion, fields, key=idempotency_key)
+
+
+def version_page(
+    name: str, *, limit: int | None = None, cursor: str | None = None
+) -> Call[NamedVersionPage]:
+    """Return a page of versions, newest first: ``GET …/{decision}/versions``."""
+    return read(_path(name, "versions"), NamedVersionPage, limit=limit, cursor=cursor)
+
+
+def version(name: str, version: int | str = "production") -> Call[NamedVersion]:
+    """Return a version by number or alias: ``GET …/{decision}/versions/{version}``."""
+    return read(_path(name, "versions", str(version)), NamedVersion)
+
+
+def move(
+    name: str,
+    alias: str,
+    version: int,
+    *,
+    expected: int | None = None,
+    reason: str | None = None,
+    idempotency_key: str | None = None,
+) -> Call[NamedDecision]:
+    """Point an alias to a version: ``PUT …/{decision}/aliases/{alias}``.
+
+    Parameters
+    ----------
+    expected : int, optional
+        Refuse the move unless the alias points to this version now.
+    reason : str, optional
+        Why, for people.
+    """
+    body = encode_body({"version": version, "expected": expected, "reason": reason})
+    key = new_or_checked_key(idempotency_key)
+    path = _path(name, "aliases", alias)
+    return Call("PUT", path, NamedDecision, body, idempotency_key=key)
+
+
+def roll_back(
+    name: str,
+    alias: str = "production",
+    *,
+    reason: str | None = None,
+    idempotency_key: str | None = None,
+) -> Call[NamedDecision]:
+    """Undo the last move of an alias: ``POST …/{decision}/aliases/{alias}/rollback``."""
+    path = _path(name, "aliases", alias, "rollback")
+    return write(path, NamedDecision, {"reason": reason}, key=idempotency_key)
+
+
+def history_page(
+    name: str, *, limit: int | None = None, cursor: str | None = None
+) -> Call[AliasMovePage]:
+    """Return a page of moves of aliases, newest first: ``GET …/{decision}/history``."""
+    return read(_path(name, "history"), AliasMovePage, limit=limit, cursor=cursor)
+
+
+def _path(*parts: str) -> str:
+    return "/".join((_NAMED, *map(segment, parts)))

@@ -1,0 +1,72 @@
+"""What a version of a named decision says: checked as a request is, encoded, hashed and read; pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import msgspec
+
+from steelyard.decisions.named import NamedRequest
+from steelyard.decisions.validation import ValidRequest, read_request
+from steelyard.decisions.wire import NamedUse
+from steelyard.named.wire import NamedContent
+from steelyard.wire.payloads import read_payload
+
+_Content = TypeVar("_Content", bound=NamedContent)
+
+
+def read_content(payload: Any, shape: type[_Content]) -> _Content:
+    """Return a body with a version's content, which has to be that of a valid request."""
+    content = read_payload(payload, shape)
+    _check(fields_of(content))
+    return content
+
+
+def fields_of(content: NamedContent) -> dict[str, Any]:
+    """Return what a version says as plain values, without what was left out."""
+    fields = {name: getattr(content, name) for name in NamedContent.__struct_fields__}
+    return {
+        **_given(fields),
+        "decisions": [_decision_fields(decision) for decision in content.decisions],
+    }
+
+
+def encode(fields: Mapping[str, Any]) -> tuple[bytes, str]:
+    """Return the bytes that are stored, and their SHA-256."""
+    content = msgspec.json.encode(fields)
+    return content, hashlib.sha256(content).hexdigest()
+
+
+def read_stored(content: bytes) -> ValidRequest:
+    """Return what a stored version asks, about a context that is still to come."""
+    return _check(msgspec.json.decode(content))
+
+
+def ask(questions: ValidRequest, request: NamedRequest, use: NamedUse) -> ValidRequest:
+    """Return the request that asks a version's questions about a context."""
+    return replace(
+        questions,
+        context=request.context,
+        store=request.store,
+        metadata=request.metadata,
+        named=use,
+    )
+
+
+def _check(fields: Mapping[str, Any]) -> ValidRequest:
+    return read_request({"context": "", **fields})
+
+
+def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _decision_fields(decision: msgspec.Struct) -> dict[str, Any]:
+    fields = _given(msgspec.to_builtins(decision))
+    for name in ("policy", "abstain"):
+        if name in fields:
+            fields[name] = _given(fields[name])
+    return fields

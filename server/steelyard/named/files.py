@@ -1,0 +1,118 @@
+"""A named decision as a TOML file in a user's repository, with examples of what it is to answer; pure.
+
+TOML has no null: an empty description of an outcome or a level is none.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+import tomli_w
+from msgspec import Meta, Struct
+
+from steelyard.errors import InvalidRequestError, Violation
+from steelyard.named.content import fields_of, read_content
+from steelyard.named.wire import DecisionName, NamedContent, NamedDecision, NamedVersion
+
+#: The most examples of a file.
+MAX_EXAMPLES = 1_000
+
+
+class Example(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A context, and the action that each decision named here is to give."""
+
+    context: str | dict[str, Any] | list[Any]
+    expected: Annotated[dict[str, str], Meta(min_length=1)]
+
+
+class DecisionFile(NamedContent, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A named decision as a file has it."""
+
+    name: DecisionName
+    description: str | None = None
+    owner: str | None = None
+    dataset_id: str | None = None
+    examples: Annotated[tuple[Example, ...], Meta(max_length=MAX_EXAMPLES)] = ()
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What a version of it says."""
+        return fields_of(self)
+
+    @property
+    def head(self) -> dict[str, Any]:
+        """What people know of it."""
+        return {name: getattr(self, name) for name in _HEAD}
+
+
+_HEAD = ("description", "owner", "dataset_id")
+
+
+def read_file(text: str) -> DecisionFile:
+    """Return what a file says, or refuse it with everything that is wrong in it."""
+    try:
+        fields = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        message = f"The file is not TOML: {error}. Correct it there."
+        raise InvalidRequestError(violations=[Violation(("file",), message, "not_toml")]) from None
+    file = read_content({**fields, "decisions": _each(fields.get("decisions"), None)}, DecisionFile)
+    ids = [decision.id for decision in file.decisions]
+    violations = [
+        Violation(
+            ("file", "examples", str(place), "expected", name),
+            f"examples[{place}] expects something of {name!r}, which is not a decision here; there "
+            f"are {', '.join(ids)}.",
+            "unknown_decision",
+        )
+        for place, example in enumerate(file.examples)
+        for name in example.expected
+        if name not in ids
+    ]
+    if violations:
+        raise InvalidRequestError(violations=violations)
+    return file
+
+
+def write_file(
+    decision: NamedDecision, version: NamedVersion, examples: Sequence[Example] | None = None
+) -> str:
+    """Return a version on the server as a file, with the examples that a file has already."""
+    head = {name: value for name in _HEAD if (value := getattr(decision, name)) is not None}
+    return to_toml({"name": decision.name, **head, **content_of(version)}, examples)
+
+
+def content_of(version: NamedVersion) -> dict[str, Any]:
+    """Return what a version on the server says."""
+    fields = {name: getattr(version, name) for name in NamedContent.__struct_fields__}
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def to_toml(fields: Mapping[str, Any], examples: Sequence[Example] | None = None) -> str:
+    """Return fields of a file as TOML, the decisions last."""
+    plain = {name: value for name, value in fields.items() if name != "decisions"}
+    plain["decisions"] = _each(fields["decisions"], "")
+    if examples:
+        plain["examples"] = msgspec.to_builtins(list(examples))
+    return tomli_w.dumps(plain, multiline_strings=True)
+
+
+def _each(decisions: Any, empty: str | None) -> Any:
+    if not isinstance(decisions, list):
+        return decisions
+    return [_with_empty(decision, empty) for decision in decisions]
+
+
+def _with_empty(decision: Any, empty: str | None) -> Any:
+    """Return a decision whose descriptions that say nothing are ``empty``."""
+    if not isinstance(decision, dict):
+        return decision
+    changed = dict(decision)
+    outcomes, rubric = decision.get("outcomes"), decision.get("rubric")
+    if isinstance(outcomes, dict):
+        changed["outcomes"] = {name: text or empty for name, text in outcomes.items()}
+    if isinstance(rubric, list):
+        changed["rubric"] = [text or empty for text in rubric]
+    return changed

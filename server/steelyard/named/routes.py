@@ -1,0 +1,155 @@
+"""``/v1/named-decisions``: decisions under names, in versions that aliases point to."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from steelyard import errors
+from steelyard.http.routing import Access, Route
+from steelyard.named.content import read_content
+from steelyard.named.service import NamedDecisions
+from steelyard.named.wire import (
+    AddNamedVersion,
+    AliasMovePage,
+    ArchiveNamedDecision,
+    ChangeNamedDecision,
+    CreateNamedDecision,
+    MoveAlias,
+    NamedDecision,
+    NamedDecisionPage,
+    NamedDecisionsQuery,
+    NamedPageQuery,
+    NamedVersion,
+    NamedVersionPage,
+    RollBackAlias,
+)
+
+_route = partial(Route, access=Access.KEYED, tags=("named decisions",))
+_KEY_ERRORS = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
+_ERRORS = (errors.NotFoundError, *_KEY_ERRORS)
+_NAMED = "/v1/named-decisions"
+_OF_NAME = f"{_NAMED}/{{named_decision}}"
+
+ROUTES = (
+    _route(
+        method="POST",
+        path=_NAMED,
+        use=lambda call: call.service(NamedDecisions).create(call.write, call.body),
+        summary="Put questions, policies and a model under a name; `production` points to them.",
+        request=CreateNamedDecision,
+        read=partial(read_content, shape=CreateNamedDecision),
+        response=NamedDecision,
+        errors=(*_KEY_ERRORS, errors.NamedDecisionExistsError, errors.NamedDecisionLimitError),
+    ),
+    _route(
+        method="GET",
+        path=_NAMED,
+        use=lambda call: call.service(NamedDecisions).page(call.caller, call.query),
+        summary="Page the account's named decisions, the newest first.",
+        query=NamedDecisionsQuery,
+        response=NamedDecisionPage,
+    ),
+    _route(
+        method="GET",
+        path=_OF_NAME,
+        use=lambda call: call.service(NamedDecisions).get(call.caller, call.path["named_decision"]),
+        summary="Return a named decision, and where its aliases point.",
+        response=NamedDecision,
+        errors=(errors.NotFoundError,),
+    ),
+    _route(
+        method="PATCH",
+        path=_OF_NAME,
+        use=lambda call: call.service(NamedDecisions).change(
+            call.write, call.path["named_decision"], call.body
+        ),
+        summary="Change its description, its owner or its dataset.",
+        request=ChangeNamedDecision,
+        response=NamedDecision,
+        errors=_ERRORS,
+    ),
+    _route(
+        method="POST",
+        path=f"{_OF_NAME}/archive",
+        use=lambda call: call.service(NamedDecisions).archive(
+            call.write, call.path["named_decision"], call.body
+        ),
+        summary="Archive a named decision, which then answers no requests, or bring it back.",
+        request=ArchiveNamedDecision,
+        may_be_empty=True,
+        response=NamedDecision,
+        errors=_ERRORS,
+    ),
+    _route(
+        method="POST",
+        path=f"{_OF_NAME}/versions",
+        use=lambda call: call.service(NamedDecisions).add_version(
+            call.write, call.path["named_decision"], call.body
+        ),
+        summary="Add a version; one with the same content is returned as it is.",
+        request=AddNamedVersion,
+        read=partial(read_content, shape=AddNamedVersion),
+        response=NamedVersion,
+        errors=(*_ERRORS, errors.NamedDecisionLimitError),
+    ),
+    _route(
+        method="GET",
+        path=f"{_OF_NAME}/versions",
+        use=lambda call: call.service(NamedDecisions).versions(
+            call.caller, call.path["named_decision"], call.query
+        ),
+        summary="Page its versions, the newest first.",
+        query=NamedPageQuery,
+        response=NamedVersionPage,
+        errors=(errors.NotFoundError,),
+    ),
+    _route(
+        method="GET",
+        path=f"{_OF_NAME}/versions/{{version}}",
+        use=lambda call: call.service(NamedDecisions).version(
+            call.caller, call.path["named_decision"], call.path["version"]
+        ),
+        summary="Return a version by its number, or the one that an alias points to.",
+        response=NamedVersion,
+        errors=(errors.NotFoundError,),
+    ),
+    _route(
+        method="PUT",
+        path=f"{_OF_NAME}/aliases/{{alias}}",
+        use=lambda call: call.service(NamedDecisions).move(
+            call.write, call.path["named_decision"], call.path["alias"], call.body
+        ),
+        summary="Point an alias to a version; all processes follow within a second.",
+        request=MoveAlias,
+        response=NamedDecision,
+        errors=(
+            *_ERRORS,
+            errors.AliasChangedError,
+            errors.InvalidReferenceError,
+            errors.NamedDecisionLimitError,
+        ),
+    ),
+    _route(
+        method="POST",
+        path=f"{_OF_NAME}/aliases/{{alias}}/rollback",
+        use=lambda call: call.service(NamedDecisions).roll_back(
+            call.write, call.path["named_decision"], call.path["alias"], call.body
+        ),
+        summary="Point an alias to where it pointed before its last move.",
+        request=RollBackAlias,
+        may_be_empty=True,
+        response=NamedDecision,
+        errors=(*_ERRORS, errors.NothingToRollBackError),
+    ),
+    _route(
+        method="GET",
+        path=f"{_OF_NAME}/history",
+        use=lambda call: call.service(NamedDecisions).history(
+            call.caller, call.path["named_decision"], call.query
+        ),
+        summary="Page the moves of its aliases, the newest first: by whom, when and why.",
+        query=NamedPageQuery,
+        response=AliasMovePage,
+        errors=(errors.NotFoundError,),
+    ),
+)

@@ -1,0 +1,110 @@
+"""Named decisions as requests ask for them: what an alias points to, read at most every half second.
+
+A version never changes, so its questions are read once; an alias may be moved by any process, and what
+it points to is one row. A request gets the version of one read, never parts of two.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from steelyard.decisions.named import NamedRequest, Reference
+from steelyard.decisions.validation import ValidRequest
+from steelyard.decisions.wire import NamedUse
+from steelyard.errors import NamedDecisionArchivedError, NotFoundError
+from steelyard.named import store as rows
+from steelyard.named.content import ask, read_stored
+from steelyard.storage import State
+
+#: Seconds for which what a reference names is taken as read: a move is in effect everywhere after them.
+FRESH_S = 0.5
+#: References, and versions, that are kept at hand.
+_MAX_REFERENCES, _MAX_VERSIONS = 4_096, 512
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+_Place = tuple[str, str, str | int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """What a reference named when it was read."""
+
+    read_at: float
+    use: NamedUse
+    questions: ValidRequest
+
+
+class ServedDecisions:
+    """Finds what requests for named decisions ask; for one event loop, reading on its threads."""
+
+    def __init__(self, state: State, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._state = state
+        self._clock = clock
+        self._served: OrderedDict[_Place, _Served] = OrderedDict()
+        self._versions: OrderedDict[str, ValidRequest] = OrderedDict()
+
+    async def open(self, account_id: str, request: NamedRequest) -> ValidRequest:
+        """Return what a named decision asks about a context."""
+        reference = request.reference
+        place = (account_id, reference.name, reference.at)
+        served = self._served.get(place)
+        now = self._clock()
+        if served is None or now - served.read_at > FRESH_S:
+            served = await self._read(account_id, reference, now)
+            _put(self._served, place, served, _MAX_REFERENCES)
+        return ask(served.questions, request, served.use)
+
+    def forget(self, account_id: str, name: str) -> None:
+        """Look up a named decision anew, which this process has changed."""
+        for place in [place for place in self._served if place[:2] == (account_id, name)]:
+            self._served.pop(place, None)
+
+    async def _read(self, account_id: str, reference: Reference, now: float) -> _Served:
+        def read(connection: Connection) -> tuple[str, int, ValidRequest]:
+            row = rows.find_served(connection, account_id, reference.name, reference.at)
+            if row is None:
+                raise unknown_decision(reference.name)
+            if row.archived_at is not None:
+                raise NamedDecisionArchivedError(
+                    f"The named decision {reference.name!r} is archived; bring it back with "
+                    f"POST /v1/named-decisions/{reference.name}/archive and archived false."
+                )
+            if row.id is None:
+                raise unknown_version(reference.name, reference.at)
+            questions = self._versions.get(row.id)
+            if questions is None:
+                questions = read_stored(rows.content_of(connection, row.id))
+            return row.id, row.number, questions
+
+        version_id, number, questions = await self._state.read(read)
+        _put(self._versions, version_id, questions, _MAX_VERSIONS)
+        alias = reference.at if isinstance(reference.at, str) else None
+        use = NamedUse(name=reference.name, version=number, alias=alias)
+        return _Served(now, use, questions)
+
+
+def unknown_decision(name: str) -> NotFoundError:
+    """Return the refusal of a name that no named decision has."""
+    return NotFoundError(f"There is no named decision {name!r}; see GET /v1/named-decisions.")
+
+
+def unknown_version(name: str, at: str | int) -> NotFoundError:
+    """Return the refusal of a version or an alias that a named decision lacks."""
+    noun = "version" if isinstance(at, int) else "alias"
+    return NotFoundError(
+        f"The named decision {name!r} has no {noun} {at!r}; see GET /v1/named-decisions/{name}."
+    )
+
+
+def _put(cache: OrderedDict[_Key, _Value], key: _Key, value: _Value, most: int) -> None:
+    cache[key] = value
+    cache.move_to_end(key)
+    if len(cache) > most:
+        cache.popitem(last=False)

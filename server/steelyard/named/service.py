@@ -1,0 +1,425 @@
+"""Named decisions of accounts: made, given versions, and their aliases moved."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar
+
+import msgspec
+from sqlalchemy import Connection, Row
+
+from steelyard.caller import Caller
+from steelyard.decisions.named import PRODUCTION
+from steelyard.errors import (
+    AliasChangedError,
+    InvalidReferenceError,
+    NamedDecisionExistsError,
+    NamedDecisionLimitError,
+    NothingToRollBackError,
+)
+from steelyard.ids import new_id
+from steelyard.named import store as rows
+from steelyard.named.content import encode, fields_of
+from steelyard.named.served import ServedDecisions, unknown_decision, unknown_version
+from steelyard.named.wire import (
+    AddNamedVersion,
+    AliasMove,
+    AliasMovePage,
+    AliasName,
+    ArchiveNamedDecision,
+    ChangeNamedDecision,
+    CreateNamedDecision,
+    MoveAlias,
+    NamedAlias,
+    NamedDecision,
+    NamedDecisionPage,
+    NamedDecisionsQuery,
+    NamedPageQuery,
+    NamedVersion,
+    NamedVersionPage,
+    RollBackAlias,
+)
+from steelyard.operations.idempotency import KeyedWrites
+from steelyard.operations.write import Write
+from steelyard.storage import State
+
+MAX_DECISIONS = 1_000
+MAX_VERSIONS = 10_000
+MAX_ALIASES = 50
+
+_Answer = TypeVar("_Answer", bound=msgspec.Struct)
+
+
+class NamedDecisions:
+    """The named decisions of every account."""
+
+    def __init__(
+        self,
+        state: State,
+        writes: KeyedWrites,
+        served: ServedDecisions,
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._state = state
+        self._writes = writes
+        self._served = served
+        self._now = now
+
+    async def create(self, write: Write, request: CreateNamedDecision) -> NamedDecision:
+        """Make a named decision with its first version, to which ``production`` points."""
+        account_id, now = write.caller.account_id, self._now()
+        named_id = new_id("nd")
+
+        def work(connection: Connection) -> NamedDecision:
+            rows.lock_account(connection, account_id)
+            if rows.find_decision(connection, account_id, request.name) is not None:
+                raise NamedDecisionExistsError(
+                    f"There is a named decision {request.name!r} already; add a version to it with "
+                    f"POST /v1/named-decisions/{request.name}/versions, or take another name."
+                )
+            if rows.count_decisions(connection, account_id) >= MAX_DECISIONS:
+                raise NamedDecisionLimitError(
+                    f"The account has {MAX_DECISIONS} named decisions, and may have no more."
+                )
+            values = {
+                "id": named_id,
+                "account_id": account_id,
+                "name": request.name,
+                "description": request.description or None,
+                "owner": request.owner or None,
+                "dataset_id": request.dataset_id or None,
+                "created_at": now,
+            }
+            rows.insert_decision(connection, values)
+            self._insert_version(connection, named_id, 1, request, write.caller, now)
+            self._move(connection, named_id, PRODUCTION, None, 1, write.caller, request.note, now)
+            return _decision(connection, _find(connection, account_id, request.name))
+
+        return await self._change(write, request.name, work)
+
+    async def page(self, caller: Caller, query: NamedDecisionsQuery) -> NamedDecisionPage:
+        """Return a page of the account's named decisions."""
+
+        def read(connection: Connection) -> NamedDecisionPage:
+            page = rows.page_of_decisions(
+                connection,
+                caller.account_id,
+                archived=bool(query.archived),
+                limit=query.limit,
+                cursor=query.cursor,
+            )
+            return NamedDecisionPage(
+                data=_decisions(connection, page.rows),
+                has_more=page.next_cursor is not None,
+                next_cursor=page.next_cursor,
+            )
+
+        return await self._state.read(read)
+
+    async def get(self, caller: Caller, name: str) -> NamedDecision:
+        """Return a named decision."""
+        return await self._state.read(
+            lambda connection: _decision(connection, _find(connection, caller.account_id, name))
+        )
+
+    async def change(self, write: Write, name: str, request: ChangeNamedDecision) -> NamedDecision:
+        """Change what people know of a named decision."""
+        given = {
+            field: value or None
+            for field, value in msgspec.structs.asdict(request).items()
+            if value is not None
+        }
+
+        def work(connection: Connection) -> NamedDecision:
+            row = _find(connection, write.caller.account_id, name)
+            rows.change_decision(connection, row.id, given)
+            return _decision(connection, _find(connection, write.caller.account_id, name))
+
+        return await self._change(write, name, work)
+
+    async def archive(
+        self, write: Write, name: str, request: ArchiveNamedDecision
+    ) -> NamedDecision:
+        """Archive a named decision, which then answers no requests, or bring it back."""
+        account_id, now = write.caller.account_id, self._now()
+
+        def work(connection: Connection) -> NamedDecision:
+            row = _find(connection, account_id, name)
+            if request.archived != (row.archived_at is not None):
+                at = now if request.archived else None
+                rows.change_decision(connection, row.id, {"archived_at": at})
+            return _decision(connection, _find(connection, account_id, name))
+
+        return await self._change(write, name, work)
+
+    async def add_version(self, write: Write, name: str, request: AddNamedVersion) -> NamedVersion:
+        """Add a version; where one has the same content, return that one."""
+        account_id, now = write.caller.account_id, self._now()
+
+        def work(connection: Connection) -> NamedVersion:
+            rows.lock_account(connection, account_id)
+            row = _find(connection, account_id, name)
+            same = rows.find_equal(connection, row.id, encode(fields_of(request))[1])
+            if same is not None:
+                return _version(name, same)
+            number = rows.latest_numbers(connection, [row.id])[row.id] + 1
+            if number > MAX_VERSIONS:
+                raise NamedDecisionLimitError(
+                    f"{name!r} has {MAX_VERSIONS} versions, and may have no more; make another."
+                )
+            self._insert_version(connection, row.id, number, request, write.caller, now)
+            return _version(name, _find_version(connection, row, number))
+
+        return await self._change(write, name, work)
+
+    async def version(self, caller: Caller, name: str, at: str) -> NamedVersion:
+        """Return a version by its number, or that to which an alias points."""
+
+        def read(connection: Connection) -> NamedVersion:
+            row = _find(connection, caller.account_id, name)
+            if at.isascii() and at.isdigit() and len(at) <= 9:
+                return _version(name, _find_version(connection, row, int(at)))
+            number = rows.alias_number(connection, row.id, at)
+            if number is None:
+                raise unknown_version(name, at[:64])
+            return _version(name, _find_version(connection, row, number))
+
+        return await self._state.read(read)
+
+    async def versions(self, caller: Caller, name: str, query: NamedPageQuery) -> NamedVersionPage:
+        """Return a page of versions."""
+
+        def read(connection: Connection) -> NamedVersionPage:
+            row = _find(connection, caller.account_id, name)
+            page = rows.page_of_versions(connection, row.id, limit=query.limit, cursor=query.cursor)
+            return NamedVersionPage(
+                data=[_version(name, version) for version in page.rows],
+                has_more=page.next_cursor is not None,
+                next_cursor=page.next_cursor,
+            )
+
+        return await self._state.read(read)
+
+    async def history(self, caller: Caller, name: str, query: NamedPageQuery) -> AliasMovePage:
+        """Return a page of the moves of its aliases."""
+
+        def read(connection: Connection) -> AliasMovePage:
+            row = _find(connection, caller.account_id, name)
+            page = rows.page_of_moves(connection, row.id, limit=query.limit, cursor=query.cursor)
+            return AliasMovePage(
+                data=[_to_move(move) for move in page.rows],
+                has_more=page.next_cursor is not None,
+                next_cursor=page.next_cursor,
+            )
+
+        return await self._state.read(read)
+
+    async def move(self, write: Write, name: str, alias: str, request: MoveAlias) -> NamedDecision:
+        """Point an alias to a version; one that does so already stays as it is."""
+        account_id, now = write.caller.account_id, self._now()
+        check_alias(alias)
+
+        def work(connection: Connection) -> NamedDecision:
+            rows.lock_account(connection, account_id)
+            row = _find(connection, account_id, name)
+            _find_version(connection, row, request.version)
+            before = rows.alias_number(connection, row.id, alias)
+            if request.expected not in {None, before}:
+                is_now = "does not exist" if before is None else f"points to version {before}"
+                raise AliasChangedError(
+                    f"The alias {alias!r} of {name!r} {is_now}, not to version "
+                    f"{request.expected}; look at it again."
+                )
+            if before is None and len(rows.aliases_of(connection, [row.id])) >= MAX_ALIASES:
+                raise NamedDecisionLimitError(
+                    f"{name!r} has {MAX_ALIASES} aliases, and may have no more; move one of them."
+                )
+            if before != request.version:
+                self._move(
+                    connection,
+                    row.id,
+                    alias,
+                    before,
+                    request.version,
+                    write.caller,
+                    request.reason,
+                    now,
+                )
+            return _decision(connection, row)
+
+        return await self._change(write, name, work)
+
+    async def roll_back(
+        self, write: Write, name: str, alias: str, request: RollBackAlias
+    ) -> NamedDecision:
+        """Point an alias to the version that it pointed to before its last move."""
+        account_id, now = write.caller.account_id, self._now()
+
+        def work(connection: Connection) -> NamedDecision:
+            rows.lock_account(connection, account_id)
+            row = _find(connection, account_id, name)
+            last = rows.last_move(connection, row.id, alias)
+            if last is None:
+                raise unknown_version(name, alias[:64])
+            if last.from_number is None:
+                raise NothingToRollBackError(
+                    f"The alias {alias!r} of {name!r} was never moved; it points to its first version."
+                )
+            self._move(
+                connection,
+                row.id,
+                alias,
+                last.to_number,
+                last.from_number,
+                write.caller,
+                request.reason or "rolled back",
+                now,
+            )
+            return _decision(connection, row)
+
+        return await self._change(write, name, work)
+
+    async def _change(
+        self, write: Write, name: str, work: Callable[[Connection], _Answer]
+    ) -> _Answer:
+        try:
+            return await self._writes.once(write, work)
+        finally:
+            self._served.forget(write.caller.account_id, name)
+
+    def _insert_version(
+        self,
+        connection: Connection,
+        named_id: str,
+        number: int,
+        request: AddNamedVersion,
+        caller: Caller,
+        now: float,
+    ) -> None:
+        content, sha256 = encode(fields_of(request))
+        values = {
+            "id": new_id("ndv"),
+            "named_id": named_id,
+            "number": number,
+            "sha256": sha256,
+            "content": content,
+            "note": request.note or None,
+            "made_by": _who(caller),
+            "created_at": now,
+        }
+        rows.insert_version(connection, values)
+
+    def _move(
+        self,
+        connection: Connection,
+        named_id: str,
+        alias: str,
+        before: int | None,
+        after: int,
+        caller: Caller,
+        reason: str | None,
+        now: float,
+    ) -> None:
+        # A clock that went back must not put a move before the one that it follows.
+        last = rows.last_move(connection, named_id, alias)
+        at = now if last is None else max(now, last.created_at)
+        move = {
+            "id": new_id("ndm"),
+            "named_id": named_id,
+            "alias": alias,
+            "from_number": before,
+            "to_number": after,
+            "moved_by": _who(caller),
+            "reason": reason or None,
+            "created_at": at,
+        }
+        rows.move_alias(connection, move)
+
+
+def check_alias(alias: str) -> None:
+    """Refuse a name that no alias can have."""
+    try:
+        msgspec.convert(alias, AliasName)
+    except msgspec.ValidationError:
+        raise InvalidReferenceError(
+            f"{alias[:64]!r} cannot be the name of an alias; use small letters, digits, _ and -, at "
+            "most 64, the first a letter."
+        ) from None
+
+
+def _who(caller: Caller) -> str:
+    if caller.session is not None:
+        return caller.session.email
+    return caller.key_id or caller.account_id
+
+
+def _find(connection: Connection, account_id: str, name: str) -> Row[Any]:
+    row = rows.find_decision(connection, account_id, name)
+    if row is None:
+        raise unknown_decision(name[:64])
+    return row
+
+
+def _find_version(connection: Connection, decision: Row[Any], number: int) -> Row[Any]:
+    row = rows.find_version(connection, decision.id, number)
+    if row is None:
+        raise unknown_version(decision.name, number)
+    return row
+
+
+def _decision(connection: Connection, row: Row[Any]) -> NamedDecision:
+    return _decisions(connection, [row])[0]
+
+
+def _decisions(connection: Connection, entries: Collection[Row[Any]]) -> list[NamedDecision]:
+    ids = [row.id for row in entries]
+    latest = rows.latest_numbers(connection, ids)
+    aliases: dict[str, list[NamedAlias]] = {}
+    for row in rows.aliases_of(connection, ids):
+        alias = NamedAlias(alias=row.alias, version=row.number, moved_at=row.moved_at)
+        aliases.setdefault(row.named_id, []).append(alias)
+    return [
+        NamedDecision(
+            id=row.id,
+            name=row.name,
+            description=row.description,
+            owner=row.owner,
+            dataset_id=row.dataset_id,
+            aliases=aliases.get(row.id, []),
+            latest=latest[row.id],
+            created_at=row.created_at,
+            archived_at=row.archived_at,
+        )
+        for row in entries
+    ]
+
+
+def _version(name: str, row: Row[Any]) -> NamedVersion:
+    content = msgspec.json.decode(row.content)
+    return NamedVersion(
+        id=row.id,
+        name=name,
+        version=row.number,
+        sha256=row.sha256,
+        decisions=content["decisions"],
+        model=content.get("model"),
+        fallback=content.get("fallback"),
+        temperature=content.get("temperature"),
+        note=row.note,
+        made_by=row.made_by,
+        created_at=row.created_at,
+    )
+
+
+def _to_move(row: Row[Any]) -> AliasMove:
+    return AliasMove(
+        id=row.id,
+        alias=row.alias,
+        from_version=row.from_number,
+        to_version=row.to_number,
+        moved_by=row.moved_by,
+        reason=row.reason,
+        created_at=row.created_at,
+    )

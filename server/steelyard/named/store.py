@@ -1,0 +1,176 @@
+"""Rows of named decisions, their versions, aliases and moves."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from sqlalchemy import Column, Connection, Row, and_, delete, func, insert, select, update
+
+from steelyard.named.tables import named_aliases, named_decisions, named_moves, named_versions
+from steelyard.storage.pages import RowPage, newest_first
+from steelyard.storage.tables import accounts
+
+
+def lock_account(connection: Connection, account_id: str) -> None:
+    """Keep other writers of the account's named decisions out until the transaction ends."""
+    connection.execute(select(accounts.c.id).where(accounts.c.id == account_id).with_for_update())
+
+
+def count_decisions(connection: Connection, account_id: str) -> int:
+    """Return how many named decisions an account has."""
+    of_account = named_decisions.c.account_id == account_id
+    return (
+        connection.scalar(select(func.count()).select_from(named_decisions).where(of_account)) or 0
+    )
+
+
+def insert_decision(connection: Connection, values: Mapping[str, Any]) -> None:
+    """Add a named decision."""
+    connection.execute(insert(named_decisions), dict(values))
+
+
+def change_decision(connection: Connection, named_id: str, values: Mapping[str, Any]) -> None:
+    """Change what people know of a named decision."""
+    if values:
+        connection.execute(
+            update(named_decisions).where(named_decisions.c.id == named_id).values(dict(values))
+        )
+
+
+def find_decision(connection: Connection, account_id: str, name: str) -> Row[Any] | None:
+    """Return an account's named decision."""
+    of_name = (named_decisions.c.account_id == account_id, named_decisions.c.name == name)
+    return connection.execute(select(named_decisions).where(*of_name)).first()
+
+
+def page_of_decisions(
+    connection: Connection, account_id: str, *, archived: bool, limit: int, cursor: str | None
+) -> RowPage:
+    """Return a page of an account's named decisions, the newest first."""
+    at = named_decisions.c.archived_at
+    return newest_first(
+        connection,
+        named_decisions,
+        owned=named_decisions.c.account_id == account_id,
+        where=[at.is_not(None) if archived else at.is_(None)],
+        limit=limit,
+        cursor=cursor,
+    )
+
+
+def latest_numbers(connection: Connection, named_ids: Collection[str]) -> dict[str, int]:
+    """Return the number of the newest version of each."""
+    numbers = connection.execute(
+        select(named_versions.c.named_id, func.max(named_versions.c.number).label("number"))
+        .where(named_versions.c.named_id.in_(named_ids))
+        .group_by(named_versions.c.named_id)
+    )
+    return {row.named_id: row.number for row in numbers}
+
+
+def aliases_of(connection: Connection, named_ids: Collection[str]) -> list[Row[Any]]:
+    """Return the aliases of some named decisions, by name."""
+    return list(
+        connection.execute(
+            select(named_aliases)
+            .where(named_aliases.c.named_id.in_(named_ids))
+            .order_by(named_aliases.c.alias)
+        ).all()
+    )
+
+
+def insert_version(connection: Connection, values: Mapping[str, Any]) -> None:
+    """Add a version."""
+    connection.execute(insert(named_versions), dict(values))
+
+
+def find_version(connection: Connection, named_id: str, number: int) -> Row[Any] | None:
+    """Return a version by its number."""
+    of_number = (named_versions.c.named_id == named_id, named_versions.c.number == number)
+    return connection.execute(select(named_versions).where(*of_number)).first()
+
+
+def find_equal(connection: Connection, named_id: str, sha256: str) -> Row[Any] | None:
+    """Return the version with a content."""
+    is_equal = (named_versions.c.named_id == named_id, named_versions.c.sha256 == sha256)
+    return connection.execute(select(named_versions).where(*is_equal)).first()
+
+
+def page_of_versions(
+    connection: Connection, named_id: str, *, limit: int, cursor: str | None
+) -> RowPage:
+    """Return a page of versions, the newest first."""
+    owned = named_versions.c.named_id == named_id
+    return newest_first(connection, named_versions, owned=owned, limit=limit, cursor=cursor)
+
+
+def alias_number(connection: Connection, named_id: str, alias: str) -> int | None:
+    """Return the number of the version that an alias points to."""
+    of_alias = (named_aliases.c.named_id == named_id, named_aliases.c.alias == alias)
+    return connection.scalar(select(named_aliases.c.number).where(*of_alias))
+
+
+def move_alias(connection: Connection, move: Mapping[str, Any]) -> None:
+    """Point an alias to a version, and keep that it was moved."""
+    connection.execute(insert(named_moves), dict(move))
+    named_id, alias = move["named_id"], move["alias"]
+    connection.execute(
+        delete(named_aliases).where(
+            named_aliases.c.named_id == named_id, named_aliases.c.alias == alias
+        )
+    )
+    connection.execute(
+        insert(named_aliases),
+        {
+            "named_id": named_id,
+            "alias": alias,
+            "number": move["to_number"],
+            "moved_at": move["created_at"],
+        },
+    )
+
+
+def last_move(connection: Connection, named_id: str, alias: str) -> Row[Any] | None:
+    """Return the last move of an alias."""
+    return connection.execute(
+        select(named_moves)
+        .where(named_moves.c.named_id == named_id, named_moves.c.alias == alias)
+        .order_by(named_moves.c.created_at.desc(), named_moves.c.id.desc())
+        .limit(1)
+    ).first()
+
+
+def page_of_moves(
+    connection: Connection, named_id: str, *, limit: int, cursor: str | None
+) -> RowPage:
+    """Return a page of moves of every alias, the newest first."""
+    owned = named_moves.c.named_id == named_id
+    return newest_first(connection, named_moves, owned=owned, limit=limit, cursor=cursor)
+
+
+def find_served(
+    connection: Connection, account_id: str, name: str, at: str | int
+) -> Row[Any] | None:
+    """Return what a reference names, in one read: its version, null without such a version."""
+    decision, version, alias = named_decisions, named_versions, named_aliases
+    columns: tuple[Column[Any], ...] = (decision.c.archived_at, version.c.id, version.c.number)
+    if isinstance(at, int):
+        joined = decision.outerjoin(
+            version, and_(version.c.named_id == decision.c.id, version.c.number == at)
+        )
+    else:
+        joined = decision.outerjoin(
+            alias, and_(alias.c.named_id == decision.c.id, alias.c.alias == at)
+        ).outerjoin(
+            version,
+            and_(version.c.named_id == decision.c.id, version.c.number == alias.c.number),
+        )
+    of_name = (decision.c.account_id == account_id, decision.c.name == name)
+    return connection.execute(select(*columns).select_from(joined).where(*of_name)).first()
+
+
+def content_of(connection: Connection, version_id: str) -> bytes:
+    """Return the content of a version."""
+    of_id = named_versions.c.id == version_id
+    return bytes(connection.execute(select(named_versions.c.content).where(of_id)).scalar_one())

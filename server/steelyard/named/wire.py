@@ -1,0 +1,191 @@
+"""Named decisions on the wire. Times are Unix seconds."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from steelyard.decisions.wire import (
+    MAX_TEMPERATURE,
+    MIN_TEMPERATURE,
+    NAME_PATTERN,
+    DecisionInput,
+    Name,
+)
+from steelyard.wire.limits import MAX_DECISIONS
+from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
+
+_Pattern = f"^{NAME_PATTERN}$"
+DecisionName = Annotated[
+    str,
+    Meta(
+        pattern=_Pattern,
+        description="Small letters, digits, `_` and `-`, at most 64, the first a letter.",
+    ),
+]
+AliasName = Annotated[
+    str, Meta(pattern=_Pattern, description="`production`, `staging`, or any other name.")
+]
+VersionNumber = Annotated[int, Meta(ge=1, le=999_999_999)]
+Reason = Annotated[
+    Annotated[str, Meta(min_length=1, max_length=500)] | None,
+    Meta(description="Why, for people."),
+]
+_Text = Annotated[str, Meta(max_length=2_000)]
+_Short = Annotated[str, Meta(max_length=128)]
+
+
+class NamedContent(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a version says: the questions with their policies, and the model that is asked."""
+
+    decisions: Annotated[list[DecisionInput], Meta(min_length=1, max_length=MAX_DECISIONS)]
+    model: Annotated[
+        Name | None,
+        Meta(description="A base model, judge, route or family; the default where left out."),
+    ] = None
+    fallback: (
+        Literal["auto", "none"] | Annotated[list[Name], Meta(min_length=1, max_length=16)] | None
+    ) = None
+    temperature: Annotated[float, Meta(ge=MIN_TEMPERATURE, le=MAX_TEMPERATURE)] | None = None
+
+
+class AddNamedVersion(NamedContent, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A version to add; one that exists already is answered as it is."""
+
+    note: Annotated[_Text | None, Meta(description="What changed, for people.")] = None
+
+
+class CreateNamedDecision(AddNamedVersion, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A named decision and its first version, to which `production` points."""
+
+    name: DecisionName
+    description: Annotated[_Text | None, Meta(description="For people.")] = None
+    owner: Annotated[_Short | None, Meta(description="Who looks after it.")] = None
+    dataset_id: Annotated[_Short | None, Meta(description="The dataset of its rows.")] = None
+
+
+class ChangeNamedDecision(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What people know of a named decision; what is left out stays, and an empty text removes."""
+
+    description: _Text | None = None
+    owner: _Short | None = None
+    dataset_id: _Short | None = None
+
+
+class MoveAlias(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Where an alias is to point."""
+
+    version: VersionNumber
+    expected: Annotated[
+        VersionNumber | None,
+        Meta(description="Refuse the move unless the alias points to this version now."),
+    ] = None
+    reason: Reason = None
+
+
+class RollBackAlias(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Why an alias goes back to where it pointed before its last move."""
+
+    reason: Reason = None
+
+
+class ArchiveNamedDecision(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Whether a named decision is archived: then it is kept, and answers no requests."""
+
+    archived: bool = True
+
+
+class NamedAlias(Struct, frozen=True, kw_only=True):
+    """An alias, and the version that it points to."""
+
+    alias: str
+    version: int
+    moved_at: float
+
+
+class NamedDecision(Struct, frozen=True, kw_only=True):
+    """A named decision, and where its aliases point."""
+
+    id: str
+    name: str
+    description: str | None
+    owner: str | None
+    dataset_id: str | None
+    aliases: Annotated[list[NamedAlias], Meta(description="By name.")]
+    latest: Annotated[int, Meta(description="The number of the newest version.")]
+    created_at: float
+    archived_at: float | None
+
+
+class NamedVersion(Struct, frozen=True, kw_only=True):
+    """A version of a named decision; it never changes."""
+
+    id: str
+    name: str
+    version: int
+    sha256: Annotated[str, Meta(description="Of its content.")]
+    decisions: Annotated[list[dict[str, Any]], Meta(description="As they were sent.")]
+    model: str | None
+    fallback: str | list[str] | None
+    temperature: float | None
+    note: str | None
+    made_by: Annotated[str, Meta(description="An address of mail, a key's id, or the account.")]
+    created_at: float
+
+
+class AliasMove(Struct, frozen=True, kw_only=True):
+    """One move of an alias."""
+
+    id: str
+    alias: str
+    from_version: Annotated[int | None, Meta(description="Null for its first.")]
+    to_version: int
+    moved_by: Annotated[str, Meta(description="An address of mail, a key's id, or the account.")]
+    reason: str | None
+    created_at: float
+
+
+class NamedDecisionsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which page of the account's named decisions."""
+
+    archived: Annotated[
+        bool | None, Meta(description="Only the archived, or only the others; the others.")
+    ] = None
+    limit: Annotated[PageSize, Meta(description="Named decisions of a page.")] = MAX_PAGE
+    cursor: Annotated[
+        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
+    ] = None
+
+
+class NamedPageQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which page of what belongs to a named decision."""
+
+    limit: Annotated[PageSize, Meta(description="Entries of a page.")] = MAX_PAGE
+    cursor: Annotated[
+        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
+    ] = None
+
+
+class NamedDecisionPage(Struct, frozen=True, kw_only=True):
+    """A page of named decisions, newest first."""
+
+    data: list[NamedDecision]
+    has_more: bool
+    next_cursor: str | None
+
+
+class NamedVersionPage(Struct, frozen=True, kw_only=True):
+    """A page of versions, newest first."""
+
+    data: list[NamedVersion]
+    has_more: bool
+    next_cursor: str | None
+
+
+class AliasMovePage(Struct, frozen=True, kw_only=True):
+    """A page of moves, newest first."""
+
+    data: list[AliasMove]
+    has_more: bool
+    next_cursor: str | None

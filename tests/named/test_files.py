@@ -1,0 +1,111 @@
+"""Named decisions as files: written, pushed, compared, tested and pulled by the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import steelyard
+from steelyard.cli.main import main
+from steelyard.errors import InvalidRequestError
+from steelyard.named.files import read_file, write_file
+from support.live_server import live_server
+
+BINARY = 'name = "a"\n[[decisions]]\nid = "d"\nkind = "binary"\n'
+
+
+@pytest.fixture(scope="module")
+def server():
+    with live_server() as live:
+        yield live
+
+
+@pytest.fixture
+def run(server, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str, local: bool = False) -> tuple[int, str]:
+        given = ["decision", *arguments, *([] if local else ["--url", server.url])]
+        result = CliRunner().invoke(main, given)
+        return result.exit_code, result.output
+
+    return call
+
+
+def test_a_file_goes_to_the_server_by_push_and_comes_back_by_pull(server, run):
+    new = ("new", "desk", "--question", "Who is it for?", "--outcome", "billing=money")
+    assert run(*new, "--outcome", "other", local=True)[0] == 0
+    assert run(*new, "--outcome", "other", local=True)[0] != 0  # it is there already
+    path = Path("decisions/desk.toml")
+    assert run("diff")[0] == 1
+    assert run("push", "--note", "first")[1].split() == [
+        *("NAME", "VERSION", "ALIASES"),
+        *("desk", "1", "production", "1"),
+    ]
+    assert run("diff") == (0, "")
+    written = path.read_text()
+    path.write_text(written.replace("Who is", "Which team is"))
+    code, output = run("diff")
+    assert (code, "+question = " in output) == (1, True)
+    assert "staging 2" in run("push", str(path), "--alias", "staging")[1]
+    assert run("diff", "--at", "staging") == (0, "")
+    assert run("move", "desk", "production", "2", "--reason", "clearer")[0] == 0
+    assert "production 1, staging 2" in run("rollback", "desk")[1]
+    assert "clearer" in run("history", "desk")[1]
+    assert run("pull")[0] == 0
+    assert path.read_text() == written
+    assert written in run("show", "desk")[1]
+    assert "desk" in run("list")[1]
+    assert run("archive", "desk")[0] == run("archive", "desk", "--undo")[0] == 0
+
+
+def test_examples_are_asked_and_the_exit_status_says_whether_all_came_out(server, run):
+    decision = {"id": "team", "question": "Who?", "outcomes": ["billing", "shipping"]}
+    with steelyard.connect(server.url) as client:
+        top = client.decide("Where is it?", [decision]).decisions["team"].top
+        client.named_decisions.create("checked", [decision])
+    other = {"billing": "shipping", "shipping": "billing"}[top]
+    text = (
+        'name = "checked"\n[[decisions]]\nid = "team"\nquestion = "Who?"\n'
+        'outcomes = ["billing", "shipping"]\n[[examples]]\ncontext = "Where is it?"\n'
+    )
+    Path("checked.toml").write_text(f'{text}expected = {{team = "{top}"}}\n')
+    assert run("test", "checked.toml") == (0, "1 examples, 0 failed.\n")
+    Path("checked.toml").write_text(f'{text}expected = {{team = "{other}"}}\n')
+    for options in ((), ("--at", "production")):
+        code, output = run("test", "checked.toml", *options)
+        assert (code, output.splitlines()[-1]) == (1, "1 examples, 1 failed.")
+    assert run("push", "checked.toml")[1].split()[3:5] == ["checked", "1"]  # the same content
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name = ", "not TOML"),
+        (f'{BINARY}question = " "', "blank"),
+        (
+            f'{BINARY}question = "q"\n[[examples]]\ncontext = "c"\nexpected = {{e = "yes"}}',
+            "not a decision here; there are d",
+        ),
+    ],
+)
+def test_a_file_with_something_wrong_in_it_is_refused(text, message):
+    with pytest.raises(InvalidRequestError, match=message):
+        read_file(text)
+
+
+def test_a_file_says_what_the_version_says_with_descriptions_that_are_empty(server):
+    decision = {
+        "id": "team",
+        "question": "Who?",
+        "outcomes": {"billing": None, "other": "the rest"},
+        "policy": {"abstain_below": 0.5},
+    }
+    level = {"id": "urgency", "kind": "ordinal", "question": "How urgent?", "rubric": ["low", None]}
+    with steelyard.connect(server.url) as client:
+        made = client.named_decisions.create("whole", [decision, level], temperature=2)
+        version = client.named_decisions.version("whole")
+        file = read_file(write_file(made, version))
+        assert client.named_decisions.add_version("whole", **file.content) == version

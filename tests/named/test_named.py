@@ -1,0 +1,129 @@
+"""Named decisions over HTTP, by the client: made, answered, moved, rolled back and archived."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+import steelyard
+from steelyard import errors
+from support.live_server import live_server
+
+pytestmark = pytest.mark.usefixtures("every_response_is_checked")
+
+TEXT = "Invoice 118 was paid twice; please send the money back."
+TEAM = {"id": "team", "question": "Who is it for?", "outcomes": ["billing", "shipping"]}
+REFUND = {"id": "refund", "kind": "binary", "question": "Does the writer ask for money back?"}
+
+
+@pytest.fixture(scope="module")
+def client():
+    with live_server() as server, steelyard.connect(server.url) as connected:
+        yield connected
+
+
+def test_a_version_answers_as_the_same_request_in_full_does(client):
+    client.named_decisions.create("triage", [{**TEAM, "abstain": {"min_probability": 1}}])
+    in_full = client.decide(TEXT, [{**TEAM, "abstain": {"min_probability": 1}}])
+    answer = client.decision("triage").decide(TEXT, metadata={"ticket": 7})
+    assert answer.decisions == in_full.decisions
+    assert answer.decisions["team"].action == "abstain"
+    assert (answer.decision.reference, answer.decision.alias) == ("triage@1", "production")
+    assert in_full.decision is steelyard.client.calls.UNSET
+    stored = client.stored_decision(answer.id)
+    assert (stored.named, stored.metadata) == (answer.decision, {"ticket": 7})
+    assert [stored.id for stored in client.decision_log(named="triage").data] == [answer.id]
+    assert client.decision_log(named="triage@2").data == []
+    assert client.decision_summary(named="triage@1").answers == 1
+    estimate = {"decision": "triage@1", "context": TEXT}
+    assert httpx.post(f"{client.url}/v1/decide/estimate", json=estimate).status_code == 200
+
+
+def test_an_alias_points_to_the_version_that_it_was_moved_to(client):
+    named = client.named_decisions
+    named.create("route", [TEAM], owner="ann")
+    second = named.add_version("route", [TEAM, REFUND], note="asks for refunds too")
+    assert (second.version, named.add_version("route", [TEAM, REFUND])) == (2, second)
+    assert named.move("route", "staging", 2).latest == 2
+    staged = client.decision("route@staging").decide(TEXT)
+    assert (staged.decision.version, list(staged.decisions)) == (2, ["team", "refund"])
+    assert client.decision("route").decide(TEXT).decision.version == 1
+    with pytest.raises(errors.AliasChangedError, match="points to version 1, not to version 2"):
+        named.move("route", "production", 2, expected=2)
+    moved = named.move("route", "production", 2, expected=1, reason="it was right more often")
+    assert {alias.alias: alias.version for alias in moved.aliases} == {
+        "production": 2,
+        "staging": 2,
+    }
+    assert client.decision("route").decide(TEXT).decision.version == 2
+    named.roll_back("route", reason="too dear")
+    assert client.decision("route").decide(TEXT).decision.version == 1
+    assert client.decision("route@2").decide(TEXT).decision.alias is None
+    steps = [(move.alias, move.from_version, move.to_version) for move in named.history("route")]
+    assert steps == [
+        ("production", 2, 1),
+        ("production", 1, 2),
+        ("staging", None, 2),
+        ("production", None, 1),
+    ]
+    assert [move.reason for move in named.history("route")][:2] == [
+        "too dear",
+        "it was right more often",
+    ]
+    assert next(iter(named.history("route"))).moved_by == "local"
+    assert [version.version for version in named.versions("route", page_size=1)] == [2, 1]
+    assert named.version("route", "production").decisions == [TEAM]
+    assert named.change("route", owner="", description="for the desk").owner is None
+    with pytest.raises(errors.NothingToRollBackError):
+        named.roll_back("route", "staging")
+
+
+def test_what_is_archived_answers_no_requests_until_it_is_back(client):
+    named = client.named_decisions
+    named.create("old", [TEAM])
+    before = client.decision("old").decide(TEXT, idempotency_key="once")
+    assert named.archive("old").archived_at is not None
+    with pytest.raises(errors.NamedDecisionArchivedError, match="bring it back"):
+        client.decision("old@1").decide(TEXT)
+    assert client.decision("old").decide(TEXT, idempotency_key="once") == before
+    assert [old.name for old in named.list(archived=True)] == ["old"]
+    assert "old" not in {listed.name for listed in named.list()}
+    named.archive("old", archived=False)
+    assert client.decision("old").decide(TEXT).decision.version == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "message"),
+    [
+        ({"decision": "triage", "decisions": [TEAM]}, "decisions", "decision or decisions"),
+        ({"decision": "triage", "model": "router"}, "model", "version of a named decision has it"),
+        ({"decision": "triage@"}, "decision", "give a name such as support_triage"),
+        ({"decision": ["triage"]}, "decision", "give a text"),
+    ],
+)
+def test_what_cannot_stand_beside_a_named_decision_is_refused(client, body, path, message):
+    answer = httpx.post(f"{client.url}/v1/decide", json={"context": TEXT, **body})
+    assert answer.status_code == 422
+    (violation,) = answer.json()["error"]["details"]
+    assert violation["path"] == ["body", path]
+    assert message in violation["message"]
+
+
+def test_what_is_not_there_or_not_valid_is_refused_by_name(client):
+    named = client.named_decisions
+    named.create("sound", [TEAM])
+    for reference, problem in (
+        ("nothing", "no named decision"),
+        ("sound@9", "no version 9"),
+        ("sound@canary", "no alias 'canary'"),
+    ):
+        with pytest.raises(errors.NotFoundError, match=problem):
+            client.decision(reference).decide(TEXT)
+    with pytest.raises(errors.NamedDecisionExistsError, match="add a version"):
+        named.create("sound", [TEAM])
+    with pytest.raises(errors.InvalidRequestError, match="blank"):
+        named.add_version("sound", [{**TEAM, "question": " "}])
+    with pytest.raises(errors.InvalidReferenceError, match="name of an alias"):
+        named.move("sound", "7", 1)
+    with pytest.raises(errors.NotFoundError):
+        named.move("sound", "production", 2)
