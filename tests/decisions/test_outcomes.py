@@ -89,13 +89,25 @@ def test_counts_outside_the_bounds_are_refused(count: int) -> None:
         ("single", "ab", None, {("outcomes",): "wrong_type"}),
         ("single", 3, None, {("outcomes",): "wrong_type"}),
         ("single", ["a", "b"], ["x", "y"], {("rubric",): "refused"}),
-        ("single", ["a", "a", " ", "abstain"], None,
-         {("outcomes", 1): "duplicate", ("outcomes", 2): "blank", ("outcomes", 3): "reserved"}),
+        (
+            "single",
+            ["a", "a", " ", "abstain"],
+            None,
+            {("outcomes", 1): "duplicate", ("outcomes", 2): "blank", ("outcomes", 3): "reserved"},
+        ),
         ("single", [1, "1"], None, {("outcomes", 1): "duplicate"}),
-        ("single", {"a": 1, "": 2, "abstain": 3}, None,
-         {("outcomes", ""): "blank", ("outcomes", "abstain"): "reserved"}),
-        ("binary", {"yes": "y", "maybe": "m", "ja": 1}, None,
-         {("outcomes", "maybe"): "not_allowed", ("outcomes", "ja"): "not_allowed"}),
+        (
+            "single",
+            {"a": 1, "": 2, "abstain": 3},
+            None,
+            {("outcomes", ""): "blank", ("outcomes", "abstain"): "reserved"},
+        ),
+        (
+            "binary",
+            {"yes": "y", "maybe": "m", "ja": 1},
+            None,
+            {("outcomes", "maybe"): "not_allowed", ("outcomes", "ja"): "not_allowed"},
+        ),
         ("binary", ["yes"], None, {("outcomes",): "not_allowed"}),
         ("binary", ["yes", "yes"], None, {("outcomes",): "not_allowed"}),
         ("binary", "yes", None, {("outcomes",): "wrong_type"}),
@@ -104,10 +116,14 @@ def test_counts_outside_the_bounds_are_refused(count: int) -> None:
         ("ordinal", None, None, {("rubric",): "missing"}),
         ("ordinal", ["1", "2"], ["x"], {("rubric",): "length_mismatch"}),
         ("ordinal", {"1": "x", "2": "y"}, ["x", "y"], {("outcomes",): "wrong_type"}),
-        ("ordinal", ["1", "1", " "], ["x"] * 3,
-         {("outcomes", 1): "duplicate", ("outcomes", 2): "blank"}),
+        (
+            "ordinal",
+            ["1", "1", " "],
+            ["x"] * 3,
+            {("outcomes", 1): "duplicate", ("outcomes", 2): "blank"},
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_is_refused_at_its_place(
     kind: str, outcomes: Any, rubric: Any, expected: dict[tuple[Any, ...], str]
 ) -> None:

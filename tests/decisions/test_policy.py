@@ -87,29 +87,56 @@ MATRIX = {"go": {"billing": 1, "support": 2, "other": 3}}
         ({"policy": {"action_costs": {}}}, ("policy", "action_costs"), "too_short"),
         ({"policy": {"action_costs": 5}}, ("policy", "action_costs"), "wrong_type"),
         ({"policy": {"action_costs": {"go": 5}}}, ("policy", "action_costs", "go"), "wrong_type"),
-        ({"policy": {"action_costs": {"go": {}}}}, ("policy", "action_costs", "go", "billing"),
-         "missing"),
-        ({"policy": {"action_costs": {"go": {**MATRIX["go"], "x": 1}}}},
-         ("policy", "action_costs", "go", "x"), "unknown_outcome"),
-        ({"policy": {"action_costs": {"go": {**MATRIX["go"], "other": True}}}},
-         ("policy", "action_costs", "go", "other"), "wrong_type"),
-        ({"policy": {"action_costs": {"go": {**MATRIX["go"], "other": float("nan")}}}},
-         ("policy", "action_costs", "go", "other"), "not_finite"),
-        ({"policy": {"action_costs": {" ": MATRIX["go"]}}}, ("policy", "action_costs", " "),
-         "blank"),
-        ({"policy": {"action_costs": {"abstain": MATRIX["go"]}}},
-         ("policy", "action_costs", "abstain"), "reserved"),
-        ({"policy": {"action_costs": {str(n): MATRIX["go"] for n in range(256)}}},
-         ("policy", "action_costs"), "too_long"),
+        (
+            {"policy": {"action_costs": {"go": {}}}},
+            ("policy", "action_costs", "go", "billing"),
+            "missing",
+        ),
+        (
+            {"policy": {"action_costs": {"go": {**MATRIX["go"], "x": 1}}}},
+            ("policy", "action_costs", "go", "x"),
+            "unknown_outcome",
+        ),
+        (
+            {"policy": {"action_costs": {"go": {**MATRIX["go"], "other": True}}}},
+            ("policy", "action_costs", "go", "other"),
+            "wrong_type",
+        ),
+        (
+            {"policy": {"action_costs": {"go": {**MATRIX["go"], "other": float("nan")}}}},
+            ("policy", "action_costs", "go", "other"),
+            "not_finite",
+        ),
+        (
+            {"policy": {"action_costs": {" ": MATRIX["go"]}}},
+            ("policy", "action_costs", " "),
+            "blank",
+        ),
+        (
+            {"policy": {"action_costs": {"abstain": MATRIX["go"]}}},
+            ("policy", "action_costs", "abstain"),
+            "reserved",
+        ),
+        (
+            {"policy": {"action_costs": {str(n): MATRIX["go"] for n in range(256)}}},
+            ("policy", "action_costs"),
+            "too_long",
+        ),
         ({"policy": {"abstain_below": 1.01}}, ("policy", "abstain_below"), "out_of_range"),
         ({"policy": {"abstain_above": 1}}, ("policy", "abstain_above"), "unknown_field"),
         ({"costs": {}}, ("costs",), "too_short"),
         ({"costs": {"billing": 1, "go": MATRIX["go"]}}, ("costs",), "conflict"),
         ({"costs": {"billing": 1, "support": 2}}, ("costs", "other"), "missing"),
-        ({"costs": {"billing": 1, "support": 2, "other": 3, "x": 4}}, ("costs", "x"),
-         "unknown_outcome"),
-        ({"costs": {"billing": float("nan"), "support": 2, "other": 3}}, ("costs", "billing"),
-         "not_finite"),
+        (
+            {"costs": {"billing": 1, "support": 2, "other": 3, "x": 4}},
+            ("costs", "x"),
+            "unknown_outcome",
+        ),
+        (
+            {"costs": {"billing": float("nan"), "support": 2, "other": 3}},
+            ("costs", "billing"),
+            "not_finite",
+        ),
         ({"costs": {"go": {"billing": 1}}}, ("costs", "go", "support"), "missing"),
         ({"weights": {"billing": 0}}, ("weights", "billing"), "out_of_range"),
         ({"weights": {"billing": -1}}, ("weights", "billing"), "out_of_range"),
@@ -120,7 +147,7 @@ MATRIX = {"go": {"billing": 1, "support": 2, "other": 3}}
         ({"abstain": {"cost": "1"}}, ("abstain", "cost"), "wrong_type"),
         ({"abstain": {"cost": float("inf")}}, ("abstain", "cost"), "not_finite"),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_is_refused_at_its_place(
     fields: dict[str, Any], path: tuple[Any, ...], type_: str
 ) -> None:

@@ -32,10 +32,34 @@ from support.strategies import few
 FORMATS = ["csv", "parquet", "hf"]
 #: Contexts that spreadsheets, CSV and readers of tables would each take for something else.
 HOSTILE = [
-    '=HYPERLINK("http://evil.example","x")', "+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "'=1", "'", "''",
-    "\uff1d1+1", "", " ", "\n", "two\r\nlines", 'a "quote", a comma; a bar|', "\x00nul", "\ufeffmark",
-    "007", "1e9", "NaN", "null", "true", "日本語 🦆", {"subject": "=1", "n": 2**60}, ["=1"], {}, [],
-]  # fmt: skip
+    '=HYPERLINK("http://evil.example","x")',
+    "+1",
+    "-2+3",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "'=1",
+    "'",
+    "''",
+    "\uff1d1+1",
+    "",
+    " ",
+    "\n",
+    "two\r\nlines",
+    'a "quote", a comma; a bar|',
+    "\x00nul",
+    "\ufeffmark",
+    "007",
+    "1e9",
+    "NaN",
+    "null",
+    "true",
+    "日本語 🦆",
+    {"subject": "=1", "n": 2**60},
+    ["=1"],
+    {},
+    [],
+]
 
 
 @pytest.fixture(scope="module")
@@ -127,9 +151,13 @@ def test_the_datasets_library_loads_the_folder(store, tmp_path, monkeypatch):
     library = pytest.importorskip("datasets", reason="needs the package datasets")
     odd = {"id": "odd: #1 | `x`", "question": "?", "outcomes": ["y: {", "'\u2028\x85", "no\n- b"]}
     rows = [
-        {**one, "decisions": [*one["decisions"], odd], "targets": {**one["targets"], odd["id"]: label}}
+        {
+            **one,
+            "decisions": [*one["decisions"], odd],
+            "targets": {**one["targets"], odd["id"]: label},
+        }
         for one, label in zip(make_rows(30), odd["outcomes"] * 10, strict=True)
-    ]  # fmt: skip
+    ]
     version = write_version(store, [*rows, make_row_dict("other", targets={"route": "other"})])
     with zipfile.ZipFile(io.BytesIO(exported(store, version, "hf"))) as archive:
         archive.extractall(tmp_path / "folder")

@@ -16,22 +16,71 @@ from steelyard.wire.training import CurvePoint
 from support.lineage_cases import BASE, DAY, START, adapter, at, grow, make_gate, make_growth, start
 
 FAMILY = {
-    "id", "object", "switched_on", "used_at", "switches_off_at", "off_reason", "off_at",
-    "dataset_id", "origin", "created_at", "served", "latest", "models", "keep_warm",
-    "keep_warm_window", "keep_warm_stopped_at", "move", "moved",
-}  # fmt: skip
+    "id",
+    "object",
+    "switched_on",
+    "used_at",
+    "switches_off_at",
+    "off_reason",
+    "off_at",
+    "dataset_id",
+    "origin",
+    "created_at",
+    "served",
+    "latest",
+    "models",
+    "keep_warm",
+    "keep_warm_window",
+    "keep_warm_stopped_at",
+    "move",
+    "moved",
+}
 MODEL = {
-    "version", "ref", "adapter", "status", "state", "on_at", "keep_warm", "keep_warm_window",
-    "keep_warm_stopped_at", "used_at", "switches_off_at", "off_reason", "off_at", "parent",
-    "created_at", "gate", "heldout",
-}  # fmt: skip
+    "version",
+    "ref",
+    "adapter",
+    "status",
+    "state",
+    "on_at",
+    "keep_warm",
+    "keep_warm_window",
+    "keep_warm_stopped_at",
+    "used_at",
+    "switches_off_at",
+    "off_reason",
+    "off_at",
+    "parent",
+    "created_at",
+    "gate",
+    "heldout",
+}
 DELETED = {"version", "ref", "adapter", "parent", "status", "deleted_at"}
 JOB = {
-    "id", "dataset_id", "status", "created_at", "updated_at", "model", "method", "hyperparameters",
-    "output_model", "metrics", "error", "limits", "split", "progress", "family", "parent",
-    "family_deleted", "dataset_version", "outcome", "reason", "lineage", "price_usd", "charge",
+    "id",
+    "dataset_id",
+    "status",
+    "created_at",
+    "updated_at",
+    "model",
+    "method",
+    "hyperparameters",
+    "output_model",
+    "metrics",
+    "error",
+    "limits",
+    "split",
+    "progress",
+    "family",
+    "parent",
+    "family_deleted",
+    "dataset_version",
+    "outcome",
+    "reason",
+    "lineage",
+    "price_usd",
+    "charge",
     "rows_deleted",
-}  # fmt: skip
+}
 
 
 @pytest.fixture

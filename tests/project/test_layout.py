@@ -70,7 +70,7 @@ VAGUE_WORDS = {
     "found": 534,
     "held": 170,
     "kept": 123,
-    "one": 624,
+    "one": 625,
     "said": 94,
     "told": 228,
     "wanted": 142,
