@@ -61,11 +61,15 @@ def test_continuing_a_family_moves_it_to_the_base_model_that_is_chosen(quiet_pag
         visit(page, "page=families&family=router")
         page.get_by_role("button", name="Continue…").click()
         dialog = page.get_by_role("dialog")
-        expect(dialog.get_by_text("56 new and 56 earlier for training")).to_be_visible()
+        expect(
+            dialog.get_by_text("56 new or corrected and 56 earlier for training")
+        ).to_be_visible()
         expect(dialog.get_by_text("On another base model its next model")).to_be_visible()
         dialog.get_by_role("combobox", name="Base model").click()
         page.get_by_text("double", exact=True).last.click()
-        expect(dialog.get_by_text("56 new and 336 earlier for training")).to_be_visible()
+        expect(
+            dialog.get_by_text("56 new or corrected and 336 earlier for training")
+        ).to_be_visible()
         dialog.get_by_role("button", name="Continue", exact=True).click()
         expect(page.get_by_text("The next fine-tune of router is queued.")).to_be_visible()
         (job, *_) = http.get("/v1/families/router").json()["jobs"]

@@ -219,7 +219,7 @@ def test_another_fine_tune_is_chosen_and_is_in_the_address():
 def test_what_cannot_be_done_says_why_beside_its_button():
     page, _ = open_router()
     said = texts(page._box)
-    assert "its dataset has no rows that it was not trained on: add a version" in said
+    assert "no row of its dataset was added or corrected since it was trained" in said
     assert "it is on: switch it off first" in said
     assert "it is the latest model already" in said
     assert buttons(page._box)["Continue…"].disabled

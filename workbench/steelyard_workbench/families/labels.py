@@ -34,14 +34,14 @@ CANNOT_CONTINUE = {
     "origin_gone": "the model that it started from is gone",
     "queued": "a fine-tune of it is queued",
     "training": "a fine-tune of it is running",
-    "no_new_data": "its dataset has no rows that it was not trained on: add a version",
+    "no_new_data": "no row of its dataset was added or corrected since it was trained",
     "not_enough_evaluation_data": "too few evaluation decisions for the gate to judge by",
 }
 _CONTINUE = {
-    "new_data": "has new rows to continue on",
+    "new_data": "has new or corrected rows to continue on",
     "retry": "may try its last fine-tune again",
-    "no_new_data": "no new rows",
-    "not_enough_evaluation_data": "too few evaluation rows",
+    "no_new_data": "no new or corrected rows",
+    "not_enough_evaluation_data": "too few evaluation decisions",
     "queued": "a fine-tune is queued",
     "training": "a fine-tune is running",
     "origin_gone": "its origin is gone",

@@ -179,8 +179,8 @@ class OneFamily(Serving, LineMoves):
             return said
         if told.rows is not None:
             said += (
-                f": {told.rows.new:,} new and {told.rows.earlier:,} earlier rows for training, "
-                f"{told.rows.evaluation:,} for the gate"
+                f": {told.rows.new:,} new or corrected and {told.rows.earlier:,} earlier rows for "
+                f"training, {told.rows.evaluation:,} for the gate"
             )
         if told.evaluation_decisions is not None:
             said += (

@@ -36,7 +36,7 @@ def show_estimate(told: FineTuneEstimate, seconds: float | None) -> Viewable:
             "Takes": time_text(seconds),
             "Training": f"{told.steps:,} steps, {told.passes:.3g} passes{tokens}",
             "Rows": (
-                f"{told.rows.new:,} new and {told.rows.earlier:,} earlier for training, "
+                f"{told.rows.new:,} new or corrected and {told.rows.earlier:,} earlier for training, "
                 f"{told.rows.evaluation:,} for the gate"
             ),
             "Dataset version": str(told.dataset_version),
