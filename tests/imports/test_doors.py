@@ -213,9 +213,14 @@ def test_lists_of_labels(as_text):
 
 @pytest.mark.parametrize(
     "names",
-    ["ham\nspam\nother\n", "0: ham\n1: spam\n2: other\n", '["ham", "spam", "other"]',
-     '{"id2label": {"0": "ham", "1": "spam", "2": "other"}}', '{"ham": 0, "spam": 1, "other": 2}'],
-)  # fmt: skip
+    [
+        "ham\nspam\nother\n",
+        "0: ham\n1: spam\n2: other\n",
+        '["ham", "spam", "other"]',
+        '{"id2label": {"0": "ham", "1": "spam", "2": "other"}}',
+        '{"ham": 0, "spam": 1, "other": 2}',
+    ],
+)
 def test_numbers_are_called_by_the_names_of_a_file(tmp_path, names):
     (tmp_path / "names").write_text(names)
     rows = "".join(f"message {n},{value}\n" for n, value in enumerate([0, 1, -1, 1, 0, 7]))

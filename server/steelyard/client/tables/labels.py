@@ -119,7 +119,7 @@ class Label:
             return "yes" if lowered in _YES else "no" if lowered in _NO else None
         whole = text.removesuffix(".0")
         text, whole = self.renamed.get(text, text), self.renamed.get(whole, whole)
-        return next((one for one in (text, whole) if one in self.outcomes), None)
+        return next((name for name in (text, whole) if name in self.outcomes), None)
 
 
 def label_of(table: Table, column: str, question: str | None = None) -> Label:

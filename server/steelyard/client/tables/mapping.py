@@ -242,9 +242,10 @@ class _Questions:
         if is_text and (known := self._known.get(key)) is not None:
             return known
         targets, reason = _targets(self._mapping, cells, self._at)
-        fields = "" if reason is not None else _json(
-            {"decisions": [self._decisions[id_] for id_ in targets], "targets": targets}
-        )[1:-1]  # fmt: skip
+        fields = ""
+        if reason is None:
+            decisions = [self._decisions[id_] for id_ in targets]
+            fields = _json({"decisions": decisions, "targets": targets})[1:-1]
         if is_text:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
