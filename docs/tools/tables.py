@@ -11,7 +11,7 @@ from steelyard.app.rooms import ROOMS
 from steelyard.cli.main import main
 from steelyard.client import Client, ClientOptions
 from steelyard.decisions.lint.registry import RULES
-from steelyard.errors import error_classes
+from steelyard.errors import SteelyardError, error_classes
 from steelyard.settings import SETTINGS
 
 
@@ -49,7 +49,7 @@ def errors_table() -> str:
         ("status", "code", "retry", "what it means", "room", "class of `steelyard.errors`"),
         (
             (
-                str(cls.status),
+                _statuses(cls),
                 f"`{code}`",
                 "yes" if cls.retryable else "",
                 _first_line(cls),
@@ -59,6 +59,16 @@ def errors_table() -> str:
             for code, cls in classes
         ),
     )
+
+
+def _statuses(cls: type[SteelyardError]) -> str:
+    """Return the statuses of a code: a narrower class may have one of its own."""
+    narrower = [
+        f"{below.status} as `{below.__name__}`"
+        for below in cls.__subclasses__()
+        if below.code == cls.code and below.status != cls.status
+    ]
+    return ", ".join([str(cls.status), *narrower])
 
 
 def lint_table() -> str:
