@@ -1,4 +1,4 @@
-"""The loop in one browser, on a fresh home: ask, keep, import, train, and come to what is wrong.
+"""The loop in one browser, on a fresh home: ask, keep, import, train, correct, continue, ask again.
 
 With STEELYARD_PICTURES set to a folder, what a person sees at each step is kept there, for the documents.
 """
@@ -25,7 +25,10 @@ from support.console import begin_session, code_of
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 pytest.importorskip("panel", reason="needs the workbench extra")
 
-MIA = "mia@example.org"
+MIA, RITA = "mia@example.org", "rita@example.org"
+PHONE = {"width": 390, "height": 844}
+#: Mails of the file under the wrong team.
+N_WRONG = 50
 PICTURES = os.environ.get("STEELYARD_PICTURES")
 #: Milliseconds for the first page of a fresh home, which imports all that pages need.
 PATIENTLY = 2 * SLOWLY
@@ -95,6 +98,7 @@ def server(tmp_path_factory, letters):
         with steelyard.embed(home, accounts="on", **given) as running:
             state = open_state(f"sqlite:///{home / 'state.sqlite'}")
             begin_session(state, MIA, at=1.0)
+            begin_session(state, RITA, at=1.0, role="reviewer")
             state.close()
             yield running
 
@@ -107,6 +111,21 @@ def sign_in(page, letters, email):
     letter = letters.get(timeout=SLOWLY / 1000)
     page.get_by_label("Code", exact=True).fill(code_of(letter))
     page.get_by_role("button", name="Sign in", exact=True).click()
+
+
+@pytest.fixture
+def phone(browser, workbench):
+    """A page on a phone that is held upright."""
+    context = browser.new_context(
+        viewport=PHONE,
+        has_touch=True,
+        is_mobile=True,
+        user_agent="Mozilla/5.0 (Linux; Android 15) Chrome/140.0 Mobile Safari/537.36",
+    )
+    page = context.new_page()
+    page.home = workbench.url
+    yield page
+    context.close()
 
 
 class Walk:
@@ -184,11 +203,64 @@ def come_to_the_wrong_rows(walk, dataset) -> None:
     walk.press("Outcomes")
     page.get_by_label("Words (key /)").fill("overcharge")
     page.keyboard.press("Enter")
-    walk.sees("Row 1 of 50")
+    walk.sees(f"Row 1 of {N_WRONG}")
     walk.picture("review")
 
 
-def test_a_fresh_home_comes_to_the_rows_that_are_wrong(quiet_page, server, letters):
+def correct_by_keys(walk, dataset) -> None:
+    """Give the fifty mails the team that they are for, a key each, and seal that as version 2."""
+    page = walk.page
+    billing = page.get_by_role("button", name=re.compile("billing", re.IGNORECASE))
+    key = billing.first.inner_text()[0]
+    for number in range(1, N_WRONG + 1):
+        walk.sees(f"Row {number} of {N_WRONG}")
+        page.keyboard.press(key)
+    walk.picture("corrected")
+    walk.press("Seal…")
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_text("triage can continue on it.")).to_be_visible()
+    walk.picture("seal")
+    walk.press("Seal", dialog)
+    walk.sees("it became version 2")
+    walk.picture("sealed")
+    assert walk.client.datasets.get(dataset.id).version == 2
+
+
+def continue_and_ask(walk) -> None:
+    """Continue the family on the corrections, see the gate pass, and ask the model that serves."""
+    page = walk.page
+    walk.press("Continue triage…")
+    dialog = page.get_by_role("dialog")
+    walk.picture("continue")
+    walk.press("Continue", dialog)
+    until_served(walk.client, "triage@2")
+    walk.picture("gate")
+    walk.press("Ask it")
+    walk.picture("ask")
+    walk.press("Ask")
+    walk.sees("input tokens")
+    walk.picture("family-answers")
+
+
+def review_on_a_phone(page, walk, dataset, letters) -> None:
+    """As a reviewer with a phone: come to the rows that wait, and decide on one with the thumb."""
+    draft = walk.client.drafts.create(dataset.id)
+    walk.client.drafts.assign(draft.id, [RITA])
+    sign_in(page, letters, RITA)
+    phone = Walk(page, walk.client)
+    phone.sees("300 rows in mails")
+    phone.picture("phone-first-page")
+    phone.press("Start")
+    phone.sees("Row 1 of 300")
+    phone.picture("phone-review")
+    page.get_by_role("button", name=re.compile("Accept")).first.tap()
+    phone.sees("Row 2 of 300")
+    # Nothing is cut at the right, and the menu lies over nothing.
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    expect(page.get_by_role("button", name="Data", exact=True)).to_be_hidden()
+
+
+def test_the_loop_closes_from_an_empty_home_to_a_better_model(quiet_page, phone, server, letters):
     sign_in(quiet_page, letters, MIA)
     expect(quiet_page.get_by_role("button", name=f"Sign out {MIA}")).to_be_visible()
     walk = Walk(quiet_page, server.client)
@@ -196,3 +268,6 @@ def test_a_fresh_home_comes_to_the_rows_that_are_wrong(quiet_page, server, lette
     dataset = import_mails(walk)
     train(walk)
     come_to_the_wrong_rows(walk, dataset)
+    correct_by_keys(walk, dataset)
+    continue_and_ask(walk)
+    review_on_a_phone(phone, walk, dataset, letters)
