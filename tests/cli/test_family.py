@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from steelyard.app.job_runtime import open_worker
+from steelyard.client import Client, ClientOptions
 from support.grown_family import grow, post, until
 from support.learnable_rows import learnable_rows, one_request
 from support.live_server import live_server
@@ -73,7 +74,7 @@ def test_a_family_from_its_estimate_to_its_end(ask, dataset_id, worker):
     assert "ant is deleted." in deleted.output
 
 
-def test_list_and_show(ask, family):
+def test_list_and_show(ask, family, server):
     assert "router@2" in ask("family", "list").output
     listed = json.loads(ask("family", "list", "--json").stdout)
     assert "router" in {one["id"] for one in listed["data"]}
@@ -81,6 +82,11 @@ def test_list_and_show(ask, family):
     for text in ("is on, serves router@2", "served, latest", "joined", "continue: no new data"):
         assert text in shown.output
     assert json.loads(ask("family", "show", "router", "--json").stdout)["id"] == "router"
+    with Client(ClientOptions(server.url)) as client:
+        choices = {choice.name for choice in client.models.choices()}
+    # The number that the family serves is asked under its name: as a number it is switched off.
+    assert "router" in choices
+    assert "router@2" not in choices
 
 
 def test_a_bound_is_found_shown_and_removed(ask, family):

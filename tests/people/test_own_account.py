@@ -240,7 +240,7 @@ def test_an_export_has_all_of_an_accounts_data_and_none_of_others():
                 made = {"name": f"Parcels/{name}", "examples": rows}
                 assert http.post("/v1/datasets", json=made, headers=bearer).status_code == 200
                 answer = http.post("/v1/decide", json=told, headers=bearer).json()
-                observed = {"decision_id": answer["id"], "outcomes": {"d": "yes"}}
+                observed = {"decision_id": answer["id"], "outcomes": {"d": "yes"}, "by": "expert"}
                 http.post("/v1/feedback", json=observed, headers=bearer)
             token = begin_session(server.services.state, MIA, at=time.time(), account_id=acme)
             owner = cookie_of(token)
@@ -254,6 +254,7 @@ def test_an_export_has_all_of_an_accounts_data_and_none_of_others():
             assert len(files[dataset].splitlines()) == 10
             stored = json.loads(files["decisions.jsonl"])
             assert stored["feedback"] == {"d": "yes"}
+            assert stored["feedback_by"]["d"]["by"] == "expert"
             assert stored["request"]["context"] == "The parcel of acme came open."
             ledger = list(csv.DictReader(io.StringIO(files["ledger.csv"])))
             assert {row["book"] for row in ledger} >= {"revenue", "paid"}

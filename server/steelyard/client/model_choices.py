@@ -44,11 +44,20 @@ def list_choices(models: ModelList, families: FamilyList) -> list[ModelChoice]:
     """Return families, base models, connected models, routes, and numbers of families last.
 
     Each is there once, under its own name: names that clients of another vendor know are not among
-    them, nor are models that are gone for good.
+    them, nor are models that are gone for good, nor a number that answers under its family's name alone.
     """
-    found = [_of_family(family, models) for family in families.data]
-    found += [_of_model(model) for model in models.data if model.status not in GONE]
-    return sorted(found, key=lambda choice: _ORDER[choice.kind])
+    choices = [_of_family(family, models) for family in families.data]
+    answering = {
+        family.served.ref
+        for family, choice in zip(families.data, choices, strict=True)
+        if family.served is not None and choice.reason is None
+    }
+    for model in models.data:
+        choice = _of_model(model)
+        is_under_family = choice.reason is not None and model.id in answering
+        if model.status not in GONE and not is_under_family:
+            choices.append(choice)
+    return sorted(choices, key=lambda choice: _ORDER[choice.kind])
 
 
 def _of_family(family: Family, models: ModelList) -> ModelChoice:

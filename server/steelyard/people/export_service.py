@@ -215,7 +215,7 @@ def _lines(page_at: Callable[[str | None], Any]) -> Iterator[bytes]:
 
 def _answer(observed: ObservedDecision) -> bytes:
     decision = observed.decision
-    told = {
+    fields = {
         "id": decision.id,
         "created_at": decision.created_at,
         "model": decision.model,
@@ -224,8 +224,10 @@ def _answer(observed: ObservedDecision) -> bytes:
         "decisions": msgspec.Raw(decision.results),
         "metadata": None if decision.metadata is None else msgspec.Raw(decision.metadata),
         "feedback": observed.outcomes,
+        # With what clicks and models reported, which counts in no figure.
+        "feedback_by": {name: source._asdict() for name, source in observed.sources.items()},
     }
-    return msgspec.json.encode(told) + b"\n"
+    return msgspec.json.encode(fields) + b"\n"
 
 
 def _json(value: Struct) -> bytes:
