@@ -34,6 +34,8 @@ def _answered_by(http: httpx.Client) -> int:
     return number
 
 
+#: A start of the server takes seconds.
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("n_kills", [2, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_kill_during_a_move_leaves_the_old_version_or_the_new_one(
     tmp_path: Path, n_kills: int
