@@ -67,12 +67,12 @@ def test_docstrings_begin_in_plain_english():
 #: Words that do not say what a thing is, and how many names still have them; the numbers only fall.
 VAGUE_WORDS = {
     "asked": 176,
-    "found": 534,
+    "found": 532,
     "held": 170,
     "kept": 123,
     "one": 624,
     "said": 94,
-    "told": 228,
+    "told": 227,
     "wanted": 142,
 }
 

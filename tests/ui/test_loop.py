@@ -208,7 +208,7 @@ def come_to_the_wrong_rows(walk, dataset) -> None:
 
 
 def correct_by_keys(walk, dataset) -> None:
-    """Give the fifty mails the team that they are for, a key each, and seal that as version 2."""
+    """Label the fifty mails by the team that they are for, a key each, and seal that as version 2."""
     page = walk.page
     billing = page.get_by_role("button", name=re.compile("billing", re.IGNORECASE))
     key = billing.first.inner_text()[0]
