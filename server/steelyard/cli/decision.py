@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 
 #: Where files are looked for when none is named.
 _FOLDER = "decisions"
+_FOLDER_OPTION = click.option(
+    "--folder",
+    default=_FOLDER,
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Where the files of decisions are.",
+)
 
 _EPILOG = """\b
 Examples:
@@ -60,7 +67,7 @@ _at_option = click.option(
     "--outcome", "outcomes", multiple=True, help="NAME or NAME=DESCRIPTION; repeated for more."
 )
 @click.option("--model", help="The model that is asked. [default: the server's]")
-@click.option("--folder", default=_FOLDER, show_default=True, type=click.Path(path_type=Path))
+@_FOLDER_OPTION
 def new(
     *,
     name: str,
@@ -155,7 +162,7 @@ def push(*, files: tuple[Path, ...], alias: str | None, note: str | None, server
 @command.command("pull", epilog=_EPILOG)
 @click.argument("decisions", nargs=-1)
 @_at_option
-@click.option("--folder", default=_FOLDER, show_default=True, type=click.Path(path_type=Path))
+@_FOLDER_OPTION
 @server_options
 def pull(*, decisions: tuple[str, ...], at: str, folder: Path, server: Server) -> None:
     """Write DECISIONS, or all, to files of FOLDER; the examples of a file there stay."""
