@@ -49,26 +49,25 @@ def errors_table() -> str:
         ("status", "code", "retry", "what it means", "room", "class of `steelyard.errors`"),
         (
             (
-                _statuses(cls),
+                str(cls.status),
                 f"`{code}`",
                 "yes" if cls.retryable else "",
                 _first_line(cls),
                 rooms.get(cls, ""),
-                f"`{cls.__name__}`",
+                ", ".join([f"`{cls.__name__}`", *_with_another_status(cls)]),
             )
             for code, cls in classes
         ),
     )
 
 
-def _statuses(cls: type[SteelyardError]) -> str:
-    """Return the statuses of a code: a narrower class may have one of its own."""
-    narrower = [
-        f"{below.status} as `{below.__name__}`"
+def _with_another_status(cls: type[SteelyardError]) -> list[str]:
+    """Return the narrower classes of a code that have a status of their own, with it."""
+    return [
+        f"`{below.__name__}` with {below.status}"
         for below in cls.__subclasses__()
         if below.code == cls.code and below.status != cls.status
     ]
-    return ", ".join([str(cls.status), *narrower])
 
 
 def lint_table() -> str:

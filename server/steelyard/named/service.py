@@ -43,6 +43,7 @@ from steelyard.named.wire import (
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.storage import State
+from steelyard.wire.decoding import convert
 
 MAX_DECISIONS = 1_000
 MAX_VERSIONS = 10_000
@@ -341,7 +342,7 @@ class NamedDecisions:
 def check_alias(alias: str) -> None:
     """Refuse a name that no alias can have."""
     try:
-        msgspec.convert(alias, AliasName)
+        convert(alias, AliasName)
     except msgspec.ValidationError:
         raise InvalidReferenceError(
             f"{alias[:64]!r} cannot be the name of an alias; use small letters, digits, _ and -, at "
