@@ -35,8 +35,12 @@ def opened(server: Any, **chosen: Any) -> PlaygroundPage:
 
 def test_several_models_answer_side_by_side_and_one_failure_leaves_the_others(server: Any) -> None:
     page = opened(server)
-    assert list(page._beside.options) == ["hashing", "second"]
-    page._beside.value = ["second"]
+    beside, model = page._beside, page._model
+    assert list(beside.options) == ["second"]
+    model.value = "second"
+    assert list(beside.options) == ["hashing"]
+    model.value = "hashing"
+    beside.value = ["second"]
     asyncio.run(page.ask())
     told = texts(page._answer)
     assert "**team**: 1 of 2 billing, 1 of 2 " in told

@@ -163,6 +163,8 @@ class PlaygroundPage(Page):
         )
         pn.bind(self._changed, self._context, watch=True)
         pn.bind(self._changed, self._model, watch=True)
+        self._able: dict[str, str] = {}
+        pn.bind(self._offer_beside, self._model, watch=True)
         self._forms: list[DecisionForm] = []
         self._form_box = pn.Column(sizing_mode="stretch_width")
         self._answer = pn.Column(
@@ -305,11 +307,18 @@ class PlaygroundPage(Page):
 
     def _fill_models(self, choices: Sequence[ModelChoice]) -> Viewable:
         offer_models(self._model, choices, value=self.session.model or _ROUTE)
-        self._beside.options = able_models(choices)
+        self._able = able_models(choices)
+        self._offer_beside()
         self._changed()
         return pn.Column(
             self._model, self._beside, unable_models(choices), sizing_mode="stretch_width"
         )
+
+    def _offer_beside(self, *_: object) -> None:
+        """Offer every model that answers but the chosen one, which needs none of itself."""
+        others = {label: name for label, name in self._able.items() if name != self._model.value}
+        chosen = [name for name in self._beside.value if name in others.values()]
+        self._beside.param.update(options=others, value=chosen)
 
     def _add(
         self,
