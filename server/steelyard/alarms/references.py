@@ -81,29 +81,29 @@ class References:
     ) -> tuple[Sample, AlarmReference]:
         """Return what a model's stored answers of a window say, the newest where there are many."""
         account_id, model, version = key
-        now = self._state.read_now(
+        answers = self._state.read_now(
             lambda connection: rows.window_answers(
                 connection, account_id, model, version, since=since, until=until, limit=limit
             )
         )
         sample = Sample()
-        sample.slow_ms = slow_ms_of([row.total_ms for row in now if row.total_ms is not None])
-        for start in range(0, len(now), _AT_ONCE):
-            self._add_answers(sample, now[start : start + _AT_ONCE])
-        begun = min((row.created_at for row in now), default=until)
+        sample.slow_ms = slow_ms_of([row.total_ms for row in answers if row.total_ms is not None])
+        for start in range(0, len(answers), _AT_ONCE):
+            self._add_answers(sample, answers[start : start + _AT_ONCE])
+        begun = min((row.created_at for row in answers), default=until)
         failed = self._state.read_now(
             lambda connection: rows.failed_operations(connection, begun, until)
         )
         sample.failed = sum(n for *of, n in failed if of == [account_id, model])
-        sample.texts = self._texts([row.id for row in now[:MOST_REFERENCE]])
-        return sample, AlarmReference(kind="window", since=begun, until=until, n=len(now))
+        sample.texts = self._texts([row.id for row in answers[:MOST_REFERENCE]])
+        return sample, AlarmReference(kind="window", since=begun, until=until, n=len(answers))
 
     def texts_of(self, key: Key, of: AlarmReference) -> list[str]:
         """Return the contexts of a reference as text; none where they are gone."""
         account_id, model, version = key
         if of.kind == "window":
             since, until = of.since or 0.0, of.until or 0.0
-            now = self._state.read_now(
+            answers = self._state.read_now(
                 lambda connection: rows.window_answers(
                     connection,
                     account_id,
@@ -114,7 +114,7 @@ class References:
                     limit=MOST_REFERENCE,
                 )
             )
-            return self._texts([row.id for row in now])
+            return self._texts([row.id for row in answers])
         row = self._state.read_now(
             lambda connection: rows.find_reference(
                 connection, account_id, label="", evaluation_id=of.evaluation_id
@@ -143,8 +143,8 @@ class References:
         texts = []
         for start in range(0, len(ids), _AT_ONCE):
             part = ids[start : start + _AT_ONCE]
-            now = self._state.read_now(lambda connection: rows.requests_of(connection, part))  # noqa: B023
-            texts += [text_of(read_asked(now[one]).context) for one in part if one in now]
+            requests = self._state.read_now(lambda connection: rows.requests_of(connection, part))  # noqa: B023
+            texts += [text_of(read_asked(requests[one]).context) for one in part if one in requests]
         return texts
 
     def _read_predictions(self, row: Row[Any]) -> Sample:

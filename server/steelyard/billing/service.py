@@ -139,15 +139,15 @@ class PurchaseService:
         account_id, before = self._reading(caller), None
         yield serializers.CSV_HEAD
         while True:
-            now = self._state.read_now(
+            lines = self._state.read_now(
                 lambda connection, before=before: rows.page_transactions(  # type: ignore[misc]
                     connection, account_id, limit=_CSV_LINES, before=before
                 )
             )
-            if not now:
+            if not lines:
                 return
-            yield serializers.csv_lines(now)
-            before = now[-1].id
+            yield serializers.csv_lines(lines)
+            before = lines[-1].id
 
     async def purchases(self, caller: Caller, query: PurchasesQuery) -> PurchasePage:
         """Return a page of an account's purchases, the newest first."""

@@ -85,14 +85,14 @@ class BulkRun(Run):
     def advance(self) -> bool:
         """Answer the rows of the partition, and keep them with their answers."""
         work = self._work
-        now = work.state.read_now(lambda connection: rows.find_mine(connection, self.job))
-        if now is None:
+        row = work.state.read_now(lambda connection: rows.find_mine(connection, self.job))
+        if row is None:
             raise LostRunError
-        partition = read_partition(work.store, now.input_sha256)
-        values: dict[str, Any] = msgspec.json.decode(now.asked)
+        partition = read_partition(work.store, row.input_sha256)
+        values: dict[str, Any] = msgspec.json.decode(row.asked)
         model_id = values.pop("model", None)
         with ExitStack() as closing:
-            model = self._open(now, model_id, closing)
+            model = self._open(row, model_id, closing)
             answered = self._answer(model, values, partition.contexts)
         if answered is None:
             return True

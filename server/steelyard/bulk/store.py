@@ -151,12 +151,12 @@ def fix_model(connection: Connection, run_id: str, model_id: str, sha256: str) -
 
 def finish(connection: Connection, job: PendingJob, output_sha256: str) -> bool:
     """Keep the answers of a partition; returns whether the run still counted."""
-    rows = connection.execute(
+    updated = connection.execute(
         update(bulk_partitions)
         .where(_is_mine(job), _parts.output_sha256.is_(None))
         .values(output_sha256=output_sha256, runner=None)
     )
-    return rows.rowcount > 0
+    return updated.rowcount > 0
 
 
 def fail(connection: Connection, job: PendingJob, error: bytes) -> None:

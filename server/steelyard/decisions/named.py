@@ -42,7 +42,7 @@ def parse_reference(text: str) -> Reference | None:
 
 @dataclass(frozen=True, slots=True)
 class NamedRequest:
-    """A valid request for a named decision, whose version is to be violations."""
+    """A valid request for a named decision, whose version is still to be found."""
 
     reference: Reference
     context: Any

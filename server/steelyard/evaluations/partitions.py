@@ -171,14 +171,14 @@ def finish(connection: Connection, job: PendingJob, sha256: str) -> bool:
         evaluations.c.status == "running",
         evaluations.c.generation == job.generation,
     )
-    rows = connection.execute(
+    updated = connection.execute(
         update(evaluation_partitions)
         .where(_is_mine(job), is_running)
         .values(sha256=sha256, runner=None)
     )
-    if rows.rowcount:
+    if updated.rowcount:
         connection.execute(delete(evaluation_parts).where(*_of_parts(job)))
-    return rows.rowcount > 0
+    return updated.rowcount > 0
 
 
 def finished(connection: Connection, evaluation_id: str) -> list[str]:

@@ -97,10 +97,10 @@ class EvaluationRuns(TableWork):
         LostRunError
             When it is no longer this runner's.
         """
-        now = self.state.read_now(lambda connection: partitions.find_share(connection, job))
-        if now is None:
+        share = self.state.read_now(lambda connection: partitions.find_share(connection, job))
+        if share is None:
             raise LostRunError
-        return now
+        return share
 
     def cancel(self, job: PendingJob) -> None:
         """End an evaluation that is to stop; of one with partitions, the last that is let go of."""

@@ -21,11 +21,11 @@ def read_operators(settings: Settings) -> frozenset[str]:
 
 def read_domains(settings: Settings) -> frozenset[str]:
     """Return the domains of the setting ``sign_up_domains``, or refuse one that is none."""
-    addresses = read_addresses(settings.sign_up_domains)
-    for domain in addresses:
+    domains = read_addresses(settings.sign_up_domains)
+    for domain in domains:
         if not is_address(f"a@{domain}"):
             raise InvalidSettingError(
                 f"The setting sign_up_domains (STEELYARD_SIGN_UP_DOMAINS) has {show(domain)}, which "
                 "is not a domain; write example.org, separated by commas."
             )
-    return addresses
+    return domains
