@@ -16,7 +16,7 @@ from support.openapi_validation import responses_checked
 from support.postgres_server import PostgresMissingError, PostgresServer, postgres_server
 from support.quick_tests import QuickTests
 from support.random_model import write_random_model
-from support.recorded_migrations import migrations_recorded
+from support.recorded_tables import tables_recorded
 
 pytest_plugins = ["support.http_fixtures"]
 
@@ -48,8 +48,8 @@ def pytest_collection() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _migrations_are_recorded() -> Iterator[None]:
-    with migrations_recorded():
+def _tables_are_recorded() -> Iterator[None]:
+    with tables_recorded():
         yield
 
 

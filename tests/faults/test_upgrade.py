@@ -1,7 +1,7 @@
-"""Hosts of the version before are replaced one by one under load, and no request is lost.
+"""Hosts of this version are replaced by those of a next one under load, and no request is lost.
 
-Both versions share the state and the store meanwhile: it is migrated while the hosts of the version
-before answer, and each host and worker is stopped and started as this version.
+Both versions share the state and the store meanwhile: it is migrated while the hosts of this version
+answer, and each host and worker is stopped and started as the next version.
 """
 
 from __future__ import annotations
@@ -22,12 +22,11 @@ from faults.fleet import FaultyStore, Fleet
 from faults.jobs_traffic import N_ROWS, JobsClient
 from faults.processes import CREDIT, ServeProcess
 from faults.traffic import Client, clients, stop
-from steelyard.storage import open_state
 from support.haproxy import HAPROXY, NEEDS_HAPROXY
+from support.next_version import next_version
 from support.postgres_server import PostgresMissingError, postgres_server
 from support.repository import PACKAGE
 from support.serving import wait_until
-from support.version_before import HistoryMissingError, version_before
 
 pytest.importorskip("moto.server", reason="needs an S3 server: pip install steelyard[test-s3]")
 pytestmark = [
@@ -39,7 +38,7 @@ pytestmark = [
 
 #: Answers that each client waits for before something changes.
 N_ANSWERS = 25
-#: What a host of the version before says to requests that reach it while it stops: it did none of them.
+#: What a host says to requests that reach it while it stops: it did none of them.
 REFUSED = "503 engine_unavailable"
 #: What any host says of an answer that was not written in five seconds, on a machine that does much else.
 LATE = "409 outcome_unknown"
@@ -47,7 +46,6 @@ LATE = "409 outcome_unknown"
 OPEN_ACCOUNT = """
 import sys
 from steelyard.accounts.service import AccountService
-from steelyard.storage import open_state
 state = open_state(sys.argv[1])
 accounts = AccountService(state, accounts_enabled=True)
 account = accounts.create_account("customer")
@@ -55,23 +53,29 @@ accounts.add_credit(account.id, int(sys.argv[2]))
 print(account.id, accounts.create_key(account=account.id).secret)
 state.close()
 """
+MIGRATE = """
+import sys
+from steelyard.storage import migrate, open_state
+assert migrate.HEAD == "9999"
+open_state(sys.argv[1]).close()
+"""
 
 
 @contextmanager
-def fleet_of(before: Path, folder: Path) -> Iterator[Fleet]:
-    """Run a fleet of the version before on an empty state."""
+def fleet_of(version: Path, folder: Path) -> Iterator[Fleet]:
+    """Run a fleet of a version on an empty state."""
     try:
         with postgres_server() as database, FaultyStore().running(folder / "moto.log") as store:
-            settings = {"PYTHONPATH": str(before), "STEELYARD_LEAVING_S": "8"}
+            settings = {"PYTHONPATH": str(version), "STEELYARD_LEAVING_S": "8"}
             with Fleet(folder, database.new_database(), store, **settings).running() as running:
                 yield running
     except PostgresMissingError as error:
         pytest.skip(str(error))
 
 
-def open_account_as(version: Path, database: str) -> list[str]:
+def run_as(version: Path, script: str, database: str) -> list[str]:
     done = subprocess.run(
-        [sys.executable, "-c", OPEN_ACCOUNT, database, str(CREDIT)],
+        [sys.executable, "-c", script, database, str(CREDIT)],
         env={**os.environ, "PYTHONPATH": str(version)},
         capture_output=True,
         text=True,
@@ -81,27 +85,24 @@ def open_account_as(version: Path, database: str) -> list[str]:
 
 
 def test_hosts_are_replaced_one_by_one_and_no_request_is_lost(tmp_path: Path) -> None:
-    try:
-        before = version_before(tmp_path / "before")
-    except HistoryMissingError as error:
-        pytest.skip(str(error))
-    with fleet_of(before, tmp_path) as running:
-        account, secret = open_account_as(before, running.database)
+    after = next_version(tmp_path / "after")
+    with fleet_of(PACKAGE.parent, tmp_path) as running:
+        account, secret = run_as(PACKAGE.parent, OPEN_ACCOUNT, running.database)
         jobs = JobsClient(running.url, secret)
         jobs.start()
         with clients(running.url, secret, seed=1, may_wait=True, may_fail=True) as asking:
             wait_for_answers(asking)
-            open_state(running.database).close()
+            run_as(after, MIGRATE, running.database)
             wait_for_answers(asking)
             assert not unanswered(asking)
             for process in (*running.hosts, *running.workers):
-                replace(process, asking)
+                replace(process, after, asking)
             # Whoever asks again is answered: nothing was begun.
             assert unanswered(asking).keys() <= {REFUSED}
             refused = unanswered(asking)
             for host in running.hosts:
-                replace(host, asking)
-            # Hosts of this version say that they leave: the proxy sends a stopping one nothing.
+                replace(host, after, asking)
+            # Hosts say that they leave: the proxy sends a stopping one nothing.
             assert unanswered(asking) == refused
             jobs.is_stopping.set()
             stop(asking)
@@ -120,10 +121,10 @@ def test_hosts_are_replaced_one_by_one_and_no_request_is_lost(tmp_path: Path) ->
     print(f"{answers} decisions, {len(jobs.ended)} jobs, {dict(refused)}")  # noqa: T201
 
 
-def replace(process: ServeProcess, asking: list[Client]) -> None:
-    """Stop a process in good order, and start it as this version."""
+def replace(process: ServeProcess, version: Path, asking: list[Client]) -> None:
+    """Stop a process in good order, and start it as another version."""
     process.stop()
-    process.become(PYTHONPATH=str(PACKAGE.parent))
+    process.become(PYTHONPATH=str(version))
     process.launch()
     if process.answers:
         process.wait_until_ready(300)

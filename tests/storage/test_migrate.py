@@ -1,10 +1,10 @@
-"""Migrations: from nothing, once, by one process of several, to what the tables say."""
+"""A new state has the tables of every room, made once by one process of several; an older is migrated."""
 
 from __future__ import annotations
 
 import asyncio
-import importlib
-import shutil
+import contextlib
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,9 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from alembic import command
 from alembic.autogenerate import compare_metadata
-from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import (
@@ -23,6 +21,7 @@ from sqlalchemy import (
     Inspector,
     NullPool,
     create_engine,
+    event,
     func,
     inspect,
     select,
@@ -36,15 +35,15 @@ from steelyard.ledger.store import balances_of
 from steelyard.storage import State, migrate, open_state
 from steelyard.storage.migrate import HEAD, MIGRATIONS, OLDEST, revision_of
 from steelyard.storage.tables import accounts, metadata
+from support.next_version import NEXT, next_migrations
 from support.postgres_server import PostgresServer
-from support.recorded_migrations import migrations_run
-from support.repository import PACKAGE
+from support.recorded_tables import tables_made
 from support.serving import wait_until
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _migrations_run() -> Iterator[None]:
-    with migrations_run():
+def _tables_made() -> Iterator[None]:
+    with tables_made():
         yield
 
 
@@ -83,8 +82,7 @@ def schema_of(inspector: Inspector, schema: str | None = None) -> dict[str, obje
 
 def check_tables(state: State) -> None:
     """Check that a state has the tables that every room says."""
-    for path in PACKAGE.glob("*/tables.py"):
-        importlib.import_module(f"steelyard.{path.parent.name}.tables")
+    migrate.import_tables()
 
     def compare(connection: Connection) -> None:
         differences = compare_metadata(MigrationContext.configure(connection), metadata)
@@ -103,8 +101,18 @@ def check_tables(state: State) -> None:
     state.write_now(compare)
 
 
-def test_the_migrations_make_what_the_tables_of_every_room_say(state: State):
+def test_a_new_state_has_the_tables_of_every_room(state: State):
     check_tables(state)
+
+
+def test_a_state_of_the_first_release_is_migrated_to_the_same_tables(tmp_path: Path):
+    path = tmp_path / "state.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.executescript(Path(__file__).with_name("first_release.sql").read_text())
+    state = open_state(f"sqlite:///{path}")
+    check_tables(state)
+    use(state, "customer")
+    state.close()
 
 
 def test_the_local_account_is_there_from_the_start(state: State):
@@ -154,41 +162,20 @@ def test_several_processes_may_start_at_once(state_url: str):
     state.close()
 
 
-#: What the version after this one may do while hosts of both share a state.
-NEXT = """
-import sqlalchemy as sa
-from alembic import op
-
-revision, down_revision, branch_labels, depends_on = "9999", "{head}", None, None
-
-
-def upgrade():
-    op.add_column("ledger_entries", sa.Column("next", sa.Text))
-    op.add_column("accounts", sa.Column("next", sa.Integer, server_default="7", nullable=False))
-    op.create_table("next", sa.Column("id", sa.Text, primary_key=True))
-"""
-
-
 @pytest.fixture
 def migrate_to_next(
     tmp_path: Path, state_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[str], None]:
     """Open the state as the next version does, which says what is the oldest that works on it."""
-    folder = copied_migrations(tmp_path)
-    (folder / "versions" / "r9999_next.py").write_text(NEXT.format(head=HEAD))
+    folder = next_migrations(tmp_path)
 
     def run(oldest: str) -> None:
         with monkeypatch.context() as patched:
-            for name, value in (("MIGRATIONS", folder), ("HEAD", "9999"), ("OLDEST", oldest)):
+            for name, value in (("MIGRATIONS", folder), ("HEAD", NEXT), ("OLDEST", oldest)):
                 patched.setattr(migrate, name, value)
             open_state(state_url).close()
 
     return run
-
-
-def copied_migrations(folder: Path) -> Path:
-    ignored = shutil.ignore_patterns("__pycache__")
-    return shutil.copytree(MIGRATIONS, folder / "migrations", ignore=ignored)
 
 
 def use(state: State, name: str) -> None:
@@ -208,7 +195,7 @@ def test_this_version_goes_on_and_starts_on_a_state_that_the_next_one_migrated(
     use(state, "before")
     migrate_to_next(HEAD)
     use(state, "while it was open")
-    assert state.read_now(revision_of) == "9999"
+    assert state.read_now(revision_of) == NEXT
     state.close()
     again = open_state(state_url)
     use(again, "started anew")
@@ -221,11 +208,23 @@ def test_a_newer_state_that_this_version_cannot_use_is_refused_and_left_alone(
     state: State, state_url: str, migrate_to_next: Callable[[str], None]
 ):
     state.close()
-    migrate_to_next("9999")
+    migrate_to_next(NEXT)
     for _ in range(2):
         with pytest.raises(StorageUnavailableError, match="newer version"):
             open_state(state_url)
-    migrate_to_next("9999")
+    migrate_to_next(NEXT)
+
+
+def test_a_state_older_than_the_first_release_is_refused_with_the_way_to_migrate_it(
+    state: State, state_url: str
+):
+    older = text("UPDATE alembic_version SET version_num = '0019'")
+    state.write_now(lambda connection: connection.execute(older))
+    state.close()
+    with pytest.raises(
+        StorageUnavailableError, match=r"older than the first release.*newest checkout"
+    ):
+        open_state(state_url)
 
 
 def test_a_migration_gives_way_to_who_reads(
@@ -234,9 +233,8 @@ def test_a_migration_gives_way_to_who_reads(
     url = postgres.new_database()
     open_state(url).close()
     engine = create_engine(url, poolclass=NullPool)
-    folder = copied_migrations(tmp_path)
-    (folder / "versions" / "r9999_next.py").write_text(NEXT.format(head=HEAD))
-    for name, value in (("MIGRATIONS", folder), ("HEAD", "9999")):
+    folder = next_migrations(tmp_path)
+    for name, value in (("MIGRATIONS", folder), ("HEAD", NEXT)):
         monkeypatch.setattr(migrate, name, value)
     waits = text("SELECT count(*) FROM pg_locks WHERE locktype = 'relation' AND NOT granted")
     count = select(func.count()).select_from(accounts)
@@ -251,66 +249,19 @@ def test_a_migration_gives_way_to_who_reads(
             assert not migrating.done()
         migrating.result(60)
     with engine.connect() as connection:
-        assert revision_of(connection) == "9999"
+        assert revision_of(connection) == NEXT
 
 
-def test_a_migration_that_fails_leaves_nothing(state_url: str, monkeypatch: pytest.MonkeyPatch):
+def test_tables_whose_making_fails_leave_nothing(state_url: str):
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("made to fail")
 
-    with monkeypatch.context() as patched:
-        patched.setattr("alembic.op.bulk_insert", fail)
+    event.listen(migrate.metadata, "after_create", fail)
+    try:
         with pytest.raises(RuntimeError, match="made to fail"):
             open_state(state_url)
+    finally:
+        event.remove(migrate.metadata, "after_create", fail)
     state = open_state(state_url)
     assert state.read_now(revision_of) == HEAD
     state.close()
-
-
-@pytest.mark.parametrize(("revision", "stored"), [("0004", "wallet"), ("0017", "paid")])
-def test_the_book_of_paid_credit_is_stored_as_it_was_first_called(
-    state_url: str, tmp_path: Path, revision: str, stored: str
-):
-    """So that the version before finds it; those in between called it otherwise for a while."""
-    folder = copied_migrations(tmp_path)
-    renaming = folder / "versions" / "r0005_purchases.py"
-    renaming.write_text(renaming.read_text().replace("'wallet'", f"'{stored}'"))
-    engine = create_engine(state_url, poolclass=NullPool)
-    with engine.begin() as connection:
-        config = Config()
-        config.set_main_option("script_location", str(folder))
-        config.set_main_option("path_separator", "os")
-        config.attributes["connection"] = connection
-        command.upgrade(config, revision)
-        connection.execute(
-            text(
-                "INSERT INTO operations (id, account_id, route, model, state, accepted_at, "
-                "reserved_nano, amount_nano) VALUES ('op_1', 'local', 'credit', '', 'credit', 1, 0, 7)"
-            )
-        )
-        for table, columns, rest in (
-            ("ledger_entries", "operation_id, account_id, book, amount_nano, created_at", ", 1"),
-            ("balances", "account_id, book, amount_nano", ""),
-        ):
-            start = "'op_1', 'local'" if rest else "'local'"
-            connection.execute(
-                text(
-                    f"INSERT INTO {table} ({columns}) VALUES ({start}, '{stored}', 7{rest}), "
-                    f"({start}, 'funding', -7{rest})"
-                )
-            )
-    state = open_state(state_url)
-    try:
-        for table in ("ledger_entries", "balances"):
-            books = state.read_now(
-                lambda connection, table=table: connection.execute(
-                    text(f"SELECT book, amount_nano FROM {table}")
-                ).all()
-            )
-            assert dict(tuple(row) for row in books) == {"wallet": 7, "funding": -7}
-        assert state.read_now(partial(balances_of, account_id="local"))["paid"] == 7
-        use(state, "another")
-        check_tables(state)
-    finally:
-        state.close()
-        engine.dispose()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     CheckConstraint,
     Column,
+    Connection,
     Double,
     ForeignKey,
     Index,
@@ -12,6 +15,7 @@ from sqlalchemy import (
     LargeBinary,
     Table,
     Text,
+    event,
 )
 
 from steelyard.storage.tables import metadata
@@ -35,6 +39,14 @@ alarm_looks = Table(
     Column("at", Double, nullable=False),
     Column("last_id", Text, nullable=False),
 )
+
+
+@event.listens_for(alarm_looks, "after_create")
+def _add_looks(table: Table, connection: Connection, **_: Any) -> None:
+    names = ("decisions", "feedback", "operations")
+    looks = [{"name": name, "at": -1.0, "last_id": ""} for name in names]
+    connection.execute(table.insert(), looks)
+
 
 #: What is kept of a model, or of a number of a family, between two looks; ``body`` is JSON.
 alarm_watches = Table(

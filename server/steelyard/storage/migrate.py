@@ -1,27 +1,33 @@
 """Bringing a database to the newest revision of the tables.
 
-Whether that is needed is found with a plain look-up, so that a start that has nothing to migrate
-does not load Alembic.
+A new one is made from the metadata; one of an older version is migrated. Whether either is needed is
+found with a plain look-up, so that a start that has nothing to migrate does not load Alembic.
 """
 
 from __future__ import annotations
 
+import importlib
 import threading
 import time
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, inspect, select, text
+from sqlalchemy import Column, Connection, Engine, MetaData, Table, Text, inspect, select, text
 from sqlalchemy.exc import OperationalError
 
 from steelyard.errors import StorageUnavailableError
 from steelyard.storage.locks import MIGRATE_KEY, WRITE_KEY
-from steelyard.storage.tables import oldest_version
+from steelyard.storage.tables import metadata, oldest_version
 
-#: The newest revision in ``migrations/versions``.
-HEAD = "0024"
+#: The revision of the first release: what is older than it cannot be migrated.
+FIRST = "0024"
+#: The newest revision: that of the last file in ``migrations/versions``.
+HEAD = FIRST
 #: The ``HEAD`` of the oldest version that works on the tables as the migrations leave them. A
 #: migration that takes away what a version uses raises it to the ``HEAD`` of the next one.
-OLDEST = "0020"
+OLDEST = FIRST
+
+# Where Alembic keeps the revision.
+_revision = Table("alembic_version", MetaData(), Column("version_num", Text, primary_key=True))
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
@@ -66,7 +72,7 @@ def _migrate(connection: Connection) -> None:
         connection.execute(text(f"SET LOCAL lock_timeout = {_LOCK_MS}"))
     # Another process may have migrated while this one waited.
     if not _is_usable(connection):
-        _upgrade(connection)
+        _upgrade(connection) if revision_of(connection) else _create(connection)
         connection.execute(oldest_version.update().values(head=OLDEST))
 
 
@@ -83,15 +89,32 @@ def _is_usable(connection: Connection) -> bool:
 
 def revision_of(connection: Connection) -> str | None:
     """Return the revision of a database; ``None`` for one without tables of ours."""
-    if not inspect(connection).has_table("alembic_version"):
+    if not inspect(connection).has_table(_revision.name):
         return None
-    revision: str | None = connection.execute(
-        text("SELECT version_num FROM alembic_version")
-    ).scalar()
+    revision: str | None = connection.execute(select(_revision)).scalar()
     return revision
 
 
+def _create(connection: Connection) -> None:
+    """Make the tables of every room in an empty database, which then is at the newest revision."""
+    import_tables()
+    metadata.create_all(connection, checkfirst=False)
+    _revision.create(connection)
+    connection.execute(_revision.insert().values(version_num=HEAD))
+
+
+def import_tables() -> None:
+    """Import the tables of every room: a process has imported only those of the rooms that it uses."""
+    for path in sorted(Path(__file__).parents[1].glob("*/tables.py")):
+        importlib.import_module(f"steelyard.{path.parent.name}.tables")
+
+
 def _upgrade(connection: Connection) -> None:
+    if (revision := revision_of(connection)) and revision < FIRST:
+        raise StorageUnavailableError(
+            f"The state is at revision {revision}, older than the first release (0.2.0, revision {FIRST}). "
+            "Start the newest checkout before 0.2.0 on it once, which migrates it; then start this version."
+        )
     from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415
     from alembic.util import CommandError  # noqa: PLC0415

@@ -1,21 +1,26 @@
 """The one metadata of the state, and the accounts and keys that rows of every room belong to.
 
-Each room has its own tables in ``tables.py``; all of them are as the newest migration leaves them.
+Each room has its own tables in ``tables.py``; a new state is made from them, and migrations leave an older one as they say.
 
 Money is in integers of nano-USD, times are Unix seconds, hashes are lower-case hex SHA-256.
 """
 
 from __future__ import annotations
 
+import time
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     CheckConstraint,
     Column,
+    Connection,
     Double,
     ForeignKey,
     MetaData,
     Table,
     Text,
+    event,
 )
 
 metadata = MetaData(
@@ -31,7 +36,7 @@ metadata = MetaData(
 #: The newest migration that the oldest version knows which works on these tables; one row.
 oldest_version = Table("oldest_version", metadata, Column("head", Text, primary_key=True))
 
-#: Who owns resources and pays. The account ``local`` is there from the first migration on.
+#: Who owns resources and pays. The account ``local`` is there from the start.
 #: ``deletes_at`` is when all that an account has is removed, where somebody asked for that.
 accounts = Table(
     "accounts",
@@ -62,3 +67,13 @@ api_keys = Table(
     Column("role", Text),
     CheckConstraint("scope IN ('full', 'inference', 'read')", name="scope"),
 )
+
+
+@event.listens_for(oldest_version, "after_create")
+def _add_oldest(table: Table, connection: Connection, **_: Any) -> None:
+    connection.execute(table.insert().values(head=""))  # written after the last migration
+
+
+@event.listens_for(accounts, "after_create")
+def _add_local(table: Table, connection: Connection, **_: Any) -> None:
+    connection.execute(table.insert().values(id="local", name="local", created_at=time.time()))

@@ -1,7 +1,7 @@
-"""Migrations recorded once in a process of tests, and replayed on its other new databases.
+"""The tables of a new state, recorded once in a process of tests and replayed in its other databases.
 
-Most tests open a new state, and composing every table anew took a tenth of all their CPU time.
-The migrations themselves are tested in ``tests/storage/test_migrate.py``, which does not replay.
+Most tests open a new state, and composing every table anew takes a share of all their CPU time.
+Making them is tested in ``tests/storage/test_migrate.py``, which does not replay.
 """
 
 from __future__ import annotations
@@ -20,18 +20,16 @@ from steelyard.storage.tables import accounts
 _Statement = tuple[str, Any, bool]
 
 
-class RecordedUpgrade:
-    """Upgrades a database without tables by the statements that made the first of its kind."""
+class RecordedTables:
+    """Makes the tables of a state by the statements that made the first of its kind."""
 
-    def __init__(self, upgrade: Callable[[Connection], None]) -> None:
-        self.upgrade = upgrade
+    def __init__(self, create: Callable[[Connection], None]) -> None:
+        self.create = create
         self._recorded: dict[str, list[_Statement]] = {}
 
     def __call__(self, connection: Connection) -> None:
-        """Bring a database to the newest revision in its transaction."""
-        if migrate.revision_of(connection) is not None:
-            self.upgrade(connection)
-        elif connection.dialect.name not in self._recorded:
+        """Make the tables in the transaction of a connection."""
+        if connection.dialect.name not in self._recorded:
             self._recorded[connection.dialect.name] = self._record(connection)
         else:
             cursor = connection.connection.cursor()
@@ -49,25 +47,25 @@ class RecordedUpgrade:
 
         event.listen(connection, "before_cursor_execute", keep)
         try:
-            self.upgrade(connection)
+            self.create(connection)
         finally:
             event.remove(connection, "before_cursor_execute", keep)
         return statements
 
 
 @contextmanager
-def migrations_recorded() -> Iterator[None]:
-    """Replay migrations in this process until the end of the block."""
+def tables_recorded() -> Iterator[None]:
+    """Replay the making of tables in this process until the end of the block."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(migrate, "_upgrade", RecordedUpgrade(migrate._upgrade))
+        patched.setattr(migrate, "_create", RecordedTables(migrate._create))
         yield
 
 
 @contextmanager
-def migrations_run() -> Iterator[None]:
-    """Run migrations as the product does until the end of the block."""
+def tables_made() -> Iterator[None]:
+    """Make tables as the product does until the end of the block."""
     with pytest.MonkeyPatch.context() as patched:
-        replayed = migrate._upgrade
-        if isinstance(replayed, RecordedUpgrade):
-            patched.setattr(migrate, "_upgrade", replayed.upgrade)
+        replayed = migrate._create
+        if isinstance(replayed, RecordedTables):
+            patched.setattr(migrate, "_create", replayed.create)
         yield
