@@ -287,6 +287,11 @@ def name_decisions(owner: Account, other: Account) -> tuple[Account, Account]:
         named = {"name": name, "decisions": DECIDE["decisions"]}
         assert account.post("/v1/named-decisions", named).is_success
         account.named.append(name)
+        other_question = {"decisions": [{**DECIDE["decisions"][0], "question": "Was it open?"}]}
+        assert account.post(f"/v1/named-decisions/{name}/versions", other_question).is_success
+        comparison = account.post("/v1/named-comparisons", {"decision": name, "version": 2})
+        assert comparison.is_success, comparison.text
+        account.named.append(comparison.json()["id"])
     return owner, other
 
 

@@ -54,7 +54,7 @@ def test_a_kill_during_a_move_leaves_the_old_version_or_the_new_one(
     def move_on(url: str) -> None:
         with suppress(httpx.TransportError), httpx.Client(base_url=url, timeout=60) as http:
             for number in range(10_000):
-                body = {"version": 1 + number % 2}
+                body = {"version": 1 + number % 2, "overrule": "a test"}
                 http.put(f"{_NAMED}/triage/aliases/production", json=body)
 
     with serve_process(home) as stays, serve_process(home) as dies:

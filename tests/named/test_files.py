@@ -51,7 +51,12 @@ def test_a_file_goes_to_the_server_by_push_and_comes_back_by_pull(server, run):
     assert (code, "+question = " in output) == (1, True)
     assert "staging 2" in run("push", str(path), "--alias", "staging")[1]
     assert run("diff", "--at", "staging") == (0, "")
-    assert run("move", "desk", "production", "2", "--reason", "clearer")[0] == 0
+    code, output = run("move", "desk", "production", "2")
+    assert code != 0
+    assert "desk@2 against 1: inconclusive" in output
+    assert "decisions.desk.question" in output
+    assert run("compare", "desk", "2")[0] == 1
+    assert run("move", "desk", "production", "2", "--overrule", "clearer")[0] == 0
     assert "production 1, staging 2" in run("rollback", "desk")[1]
     assert "clearer" in run("history", "desk")[1]
     assert run("pull")[0] == 0

@@ -50,7 +50,8 @@ def test_an_alias_points_to_the_version_that_it_was_moved_to(client):
     assert client.decision("route").decide(TEXT).decision.version == 1
     with pytest.raises(errors.AliasChangedError, match="points to version 1, not to version 2"):
         named.move("route", "production", 2, expected=2)
-    moved = named.move("route", "production", 2, expected=1, reason="it was right more often")
+    why = {"reason": "it was right more often", "overrule": "nothing is labelled yet"}
+    moved = named.move("route", "production", 2, expected=1, **why)
     assert {alias.alias: alias.version for alias in moved.aliases} == {
         "production": 2,
         "staging": 2,
@@ -126,4 +127,4 @@ def test_what_is_not_there_or_not_valid_is_refused_by_name(client):
     with pytest.raises(errors.InvalidReferenceError, match="name of an alias"):
         named.move("sound", "7", 1)
     with pytest.raises(errors.NotFoundError):
-        named.move("sound", "production", 2)
+        named.move("sound", "staging", 2)

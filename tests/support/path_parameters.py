@@ -26,6 +26,7 @@ PARAMETERS = {
     "named_decision": "quillfeather-desk",
     "version": "",
     "alias": "",
+    "comparison": "ndc_",
     # Of the console, which no key reaches: tests/people has them.
     "key": "",
     "account": "",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from steelyard.cli.comparison_shown import show_comparison
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.failures import FAILED
 from steelyard.cli.local_state import show_table, show_time
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from steelyard.client import Client
+    from steelyard.named.comparison_wire import NamedComparison
     from steelyard.named.files import DecisionFile
     from steelyard.named.wire import NamedDecision, NamedVersion
 
@@ -37,6 +39,7 @@ Examples:
   steelyard decision test
   steelyard decision push --alias staging --note "shorter question"
   steelyard decision diff support_triage.toml --at staging
+  steelyard decision compare support_triage staging
   steelyard decision move support_triage production 2 --reason "right more often"
   steelyard decision rollback support_triage
 """
@@ -133,11 +136,13 @@ def history(*, name: str, server: Server) -> None:
             move.from_version,
             move.to_version,
             move.moved_by,
-            move.reason,
+            move.verdict,
+            move.overruled or move.reason,
         ]
         for move in moves
     ]
-    server.show(moves, lambda _: show_table(("AT", "ALIAS", "FROM", "TO", "BY", "WHY"), lines))
+    headings = ("AT", "ALIAS", "FROM", "TO", "BY", "VERDICT", "WHY")
+    server.show(moves, lambda _: show_table(headings, lines))
 
 
 @command.command("push", epilog=_EPILOG)
@@ -243,16 +248,72 @@ def test(ctx: click.Context, /, *, files: tuple[Path, ...], at: str | None, serv
     ctx.exit(FAILED if lines else 0)
 
 
+@command.command("compare", epilog=_EPILOG)
+@click.argument("name")
+@click.argument("version")
+@click.argument("against", default="production")
+@click.option(
+    "--rows", type=click.IntRange(0, 1_000), help="Held-out rows, at most. [default: 300]"
+)
+@click.option(
+    "--stored", type=click.IntRange(0, 1_000), help="Stored decisions, at most. [default: 200]"
+)
+@server_options
+@click.pass_context
+def compare(
+    ctx: click.Context,
+    /,
+    *,
+    name: str,
+    version: str,
+    against: str,
+    rows: int | None,
+    stored: int | None,
+    server: Server,
+) -> None:
+    """Compare VERSION of NAME with AGAINST, production by default; nothing is moved.
+
+    Both may be an alias or a number. Exit status 1 unless VERSION passes.
+    """
+    with server.connected() as client:
+        comparison = _compare(client, name, _at_of(version), _at_of(against), rows, stored)
+    server.show(comparison, show_comparison)
+    ctx.exit(0 if _is_passed(comparison) else FAILED)
+
+
 @command.command("move", epilog=_EPILOG)
 @click.argument("name")
 @click.argument("alias")
 @click.argument("version", type=int)
 @click.option("--reason", help="Why, for people.")
+@click.option(
+    "--overrule", help="Why production moves although no comparison passed VERSION; kept for ever."
+)
 @server_options
-def move(*, name: str, alias: str, version: int, reason: str | None, server: Server) -> None:
-    """Point ALIAS of NAME to VERSION; every process follows within a second."""
+def move(
+    *,
+    name: str,
+    alias: str,
+    version: int,
+    reason: str | None,
+    overrule: str | None,
+    server: Server,
+) -> None:
+    """Point ALIAS of NAME to VERSION; every process follows within a second.
+
+    Before production moves, VERSION is compared with the version there, and has to pass.
+    """
+    from steelyard.errors import ComparisonNeededError
+
     with server.connected() as client:
-        moved = client.named_decisions.move(name, alias, version, reason=reason)
+        named = client.named_decisions
+        try:
+            moved = named.move(name, alias, version, reason=reason, overrule=overrule)
+        except ComparisonNeededError:
+            comparison = _compare(client, name, version, alias, None, None)
+            if not server.as_json:
+                show_comparison(comparison)
+            moved = named.move(name, alias, version, reason=reason)
     server.show(moved, lambda decision: _show_decisions([decision]))
 
 
@@ -323,6 +384,28 @@ def _push(
     if alias is not None:
         decision = named.move(file.name, alias, version.version, reason=note)
     return decision, version
+
+
+def _compare(
+    client: Client,
+    name: str,
+    version: int | str,
+    against: int | str,
+    rows: int | None,
+    stored: int | None,
+) -> NamedComparison:
+    comparison = client.named_decisions.compare(
+        name, version, against=against, rows=rows, stored=stored
+    )
+    return client.named_decisions.wait(comparison)
+
+
+def _at_of(text: str) -> int | str:
+    return int(text) if text.isascii() and text.isdigit() else text
+
+
+def _is_passed(comparison: NamedComparison) -> bool:
+    return comparison.result is not None and comparison.result.verdict == "passed"
 
 
 def _aliases(decision: NamedDecision) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from steelyard.client.answers import DecideAnswer
 from steelyard.client.calls import Call, encode_body, new_or_checked_key, read, segment, write
 from steelyard.client.decide_calls import Context, Decisions
+from steelyard.named.comparison_wire import ComparisonPage, NamedComparison
 from steelyard.named.wire import (
     AliasMovePage,
     NamedDecision,
@@ -16,6 +17,7 @@ from steelyard.named.wire import (
 )
 
 _NAMED = "/v1/named-decisions"
+_COMPARISONS = "/v1/named-comparisons"
 
 
 def decide(
@@ -154,6 +156,7 @@ def move(
     *,
     expected: int | None = None,
     reason: str | None = None,
+    overrule: str | None = None,
     idempotency_key: str | None = None,
 ) -> Call[NamedDecision]:
     """Point an alias to a version: ``PUT …/{decision}/aliases/{alias}``.
@@ -164,8 +167,11 @@ def move(
         Refuse the move unless the alias points to this version now.
     reason : str, optional
         Why, for people.
+    overrule : str, optional
+        Why ``production`` moves although no comparison passed the version.
     """
-    body = encode_body({"version": version, "expected": expected, "reason": reason})
+    fields = {"version": version, "expected": expected, "reason": reason, "overrule": overrule}
+    body = encode_body(fields)
     key = new_or_checked_key(idempotency_key)
     path = _path(name, "aliases", alias)
     return Call("PUT", path, NamedDecision, body, idempotency_key=key)
@@ -188,6 +194,59 @@ def history_page(
 ) -> Call[AliasMovePage]:
     """Return a page of moves of aliases, newest first: ``GET …/{decision}/history``."""
     return read(_path(name, "history"), AliasMovePage, limit=limit, cursor=cursor)
+
+
+def compare(
+    name: str,
+    version: int | str,
+    *,
+    against: int | str = "production",
+    rows: int | None = None,
+    stored: int | None = None,
+    max_price_usd: str | None = None,
+    idempotency_key: str | None = None,
+) -> Call[NamedComparison]:
+    """Compare two versions; nothing is moved: ``POST /v1/named-comparisons``.
+
+    Parameters
+    ----------
+    version, against : int or str
+        The candidate, and what it would replace: numbers or aliases.
+    rows, stored : int, optional
+        Held-out rows and stored decisions that both are asked about, at most 1,000 each; 300 and 200
+        when left out.
+    max_price_usd : str, optional
+        Refuse, and hold nothing, when it is dearer.
+    """
+    fields = {
+        "decision": name,
+        "version": version,
+        "against": against,
+        "rows": rows,
+        "stored": stored,
+        "max_price_usd": max_price_usd,
+    }
+    return write(_COMPARISONS, NamedComparison, fields, key=idempotency_key)
+
+
+def comparison(comparison_id: str) -> Call[NamedComparison]:
+    """Return a comparison: ``GET /v1/named-comparisons/{comparison}``."""
+    return read(f"{_COMPARISONS}/{segment(comparison_id)}", NamedComparison)
+
+
+def comparison_page(
+    *, decision: str | None = None, limit: int | None = None, cursor: str | None = None
+) -> Call[ComparisonPage]:
+    """Return a page of comparisons, newest first: ``GET /v1/named-comparisons``."""
+    return read(_COMPARISONS, ComparisonPage, decision=decision, limit=limit, cursor=cursor)
+
+
+def cancel_comparison(
+    comparison_id: str, *, idempotency_key: str | None = None
+) -> Call[NamedComparison]:
+    """Stop a comparison; nothing is charged: ``POST …/{comparison}/cancel``."""
+    path = f"{_COMPARISONS}/{segment(comparison_id)}/cancel"
+    return write(path, NamedComparison, {}, key=idempotency_key)
 
 
 def _path(*parts: str) -> str:

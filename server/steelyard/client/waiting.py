@@ -25,6 +25,7 @@ from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family
 from steelyard.labeling.wire import UNFINISHED_LABELING, LabelingJob
 from steelyard.maps.wire import DatasetMap
+from steelyard.named.comparison_wire import NamedComparison
 from steelyard.prompt_tuning.wire import PromptTuningJob
 
 #: Seconds after the first of some failures in which a wait without an end of its own takes them for
@@ -178,6 +179,11 @@ LABELING: Kind[LabelingJob] = Kind(
 )
 PROMPT_TUNING: Kind[PromptTuningJob] = Kind(
     title="Tuning", noun="prompt tuning", progress=_prompt_tuning_progress
+)
+COMPARISONS: Kind[NamedComparison] = Kind(
+    title="Comparing",
+    noun="comparison",
+    progress=lambda job: (job.completed_contexts, job.contexts, job.status),
 )
 MAPS: Kind[DatasetMap] = Kind(title="Laying out", noun="map", progress=_map_progress)
 

@@ -74,6 +74,8 @@ that go with them (``steelyard.http``). Every module may import this one; it imp
     │   ├── NamedDecisionExistsError         409  named_decision_exists         RuntimeError
     │   ├── NamedDecisionLimitError          409  named_decision_limit          RuntimeError
     │   ├── NamedDecisionArchivedError       409  named_decision_archived       RuntimeError
+    │   ├── ComparisonNeededError            409  comparison_needed             RuntimeError
+    │   ├── MoveRefusedError                 409  move_refused                  RuntimeError
     │   ├── AliasChangedError                409  alias_changed                 RuntimeError
     │   ├── ViewExistsError                  409  view_exists                   RuntimeError
     │   ├── ViewLimitError                   409  view_limit                    RuntimeError

@@ -27,3 +27,15 @@ class AliasChangedError(ConflictError):
     """A move of an alias that points elsewhere than its mover saw."""
 
     code = "alias_changed"
+
+
+class ComparisonNeededError(ConflictError):
+    """A move of ``production`` to a version that was not compared with the one it replaces."""
+
+    code = "comparison_needed"
+
+
+class MoveRefusedError(ConflictError):
+    """A move of ``production`` to a version that did not pass the comparison."""
+
+    code = "move_refused"

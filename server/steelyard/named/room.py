@@ -2,34 +2,50 @@
 
 from __future__ import annotations
 
+from steelyard.datasets.service import DatasetService
 from steelyard.errors import errors_of
 from steelyard.errors import named as errors
+from steelyard.evaluations.models import EvaluatedModels
 from steelyard.house import House
-from steelyard.named import tables
+from steelyard.jobs.work import Work
+from steelyard.named import store, tables
+from steelyard.named.compare_service import NamedComparisons
 from steelyard.named.routes import ROUTES
 from steelyard.named.served import ServedDecisions
 from steelyard.named.service import NamedDecisions
-from steelyard.room import Room
+from steelyard.room import JobKind, Room
+from steelyard.serving.registry import ModelRegistry
 from steelyard.serving.service import DecisionService
 
 
 def _open(house: House) -> tuple[object, ...]:
     served = ServedDecisions(house.state)
     house.get(DecisionService).register_named(served.open)
-    return served, NamedDecisions(house.state, house.writes, served)
+    datasets, models = house.get(DatasetService), house.get(EvaluatedModels)
+    comparisons = NamedComparisons(house, datasets, models, house.get(ModelRegistry).default)
+    datasets.register_reader(comparisons.reader_of)
+    return served, NamedDecisions(house.state, house.writes, served), comparisons
+
+
+def _open_runs(house: House) -> Work:
+    from steelyard.named.compare_run import ComparisonRuns
+
+    return ComparisonRuns(house.state, house.get(DatasetService), house.get(EvaluatedModels))
 
 
 ROOM = Room(
     name="named",
-    after=("serving",),
-    nouns=("named-decisions",),
+    after=("evaluations", "decision_log"),
+    nouns=("named-decisions", "named-comparisons"),
     tables=(
         tables.named_decisions,
         tables.named_versions,
         tables.named_aliases,
         tables.named_moves,
+        tables.named_comparisons,
     ),
     errors=errors_of(errors),
     routes=ROUTES,
     open=_open,
+    jobs=(JobKind(store.COMPARISONS.has_unfinished, _open_runs),),
 )

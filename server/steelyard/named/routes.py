@@ -6,6 +6,15 @@ from functools import partial
 
 from steelyard import errors
 from steelyard.http.routing import Access, Route
+from steelyard.job_frame.routes import KEYED_ERRORS, job_routes
+from steelyard.ledger.max_price import priced
+from steelyard.named.compare_service import NamedComparisons
+from steelyard.named.comparison_wire import (
+    CompareVersions,
+    ComparisonPage,
+    ComparisonsQuery,
+    NamedComparison,
+)
 from steelyard.named.content import read_content
 from steelyard.named.service import NamedDecisions
 from steelyard.named.wire import (
@@ -23,12 +32,28 @@ from steelyard.named.wire import (
     NamedVersionPage,
     RollBackAlias,
 )
+from steelyard.serving.routes import UNCALLABLE
 
 _route = partial(Route, access=Access.KEYED, tags=("named decisions",))
 _KEY_ERRORS = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
 _ERRORS = (errors.NotFoundError, *_KEY_ERRORS)
 _NAMED = "/v1/named-decisions"
 _OF_NAME = f"{_NAMED}/{{named_decision}}"
+_COMPARISONS = "/v1/named-comparisons"
+_JOBS = job_routes(
+    NamedComparisons,
+    _COMPARISONS,
+    "comparison",
+    tag="named decisions",
+    job=NamedComparison,
+    page=ComparisonPage,
+    query=ComparisonsQuery,
+    summaries=(
+        "Page the account's comparisons of versions, the newest first.",
+        "Return a comparison: how far it is, then its verdict and figures.",
+        "Stop a comparison; nothing is charged.",
+    ),
+)
 
 ROUTES = (
     _route(
@@ -125,6 +150,8 @@ ROUTES = (
         errors=(
             *_ERRORS,
             errors.AliasChangedError,
+            errors.ComparisonNeededError,
+            errors.MoveRefusedError,
             errors.InvalidReferenceError,
             errors.NamedDecisionLimitError,
         ),
@@ -152,4 +179,26 @@ ROUTES = (
         response=AliasMovePage,
         errors=(errors.NotFoundError,),
     ),
+    _route(
+        method="POST",
+        path=_COMPARISONS,
+        use=lambda call: call.service(NamedComparisons).create(call.write, call.body),
+        summary="Compare two versions on held-out rows and stored decisions; nothing is moved.",
+        request=CompareVersions,
+        read=priced(CompareVersions),
+        response=NamedComparison,
+        errors=(
+            *KEYED_ERRORS,
+            *UNCALLABLE,
+            errors.InvalidReferenceError,
+            errors.DatasetDeletedError,
+            errors.DatasetArchivedError,
+            errors.PriceChangedError,
+            errors.InsufficientCreditError,
+            errors.KeyCapReachedError,
+            errors.TenantQueueFullError,
+            errors.QueueFullError,
+        ),
+    ),
+    *_JOBS,
 )

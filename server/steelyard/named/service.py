@@ -13,7 +13,9 @@ from steelyard.caller import Caller
 from steelyard.decisions.named import PRODUCTION
 from steelyard.errors import (
     AliasChangedError,
+    ComparisonNeededError,
     InvalidReferenceError,
+    MoveRefusedError,
     NamedDecisionExistsError,
     NamedDecisionLimitError,
     NothingToRollBackError,
@@ -48,6 +50,8 @@ from steelyard.wire.decoding import convert
 MAX_DECISIONS = 1_000
 MAX_VERSIONS = 10_000
 MAX_ALIASES = 50
+#: Seconds for which a comparison says whether ``production`` may move.
+FRESH_COMPARISON_S = 7 * 86_400.0
 
 _Answer = TypeVar("_Answer", bound=msgspec.Struct)
 
@@ -95,7 +99,7 @@ class NamedDecisions:
             }
             rows.insert_decision(connection, values)
             self._insert_version(connection, named_id, 1, request, write.caller, now)
-            self._move(connection, named_id, PRODUCTION, None, 1, write.caller, request.note, now)
+            self._move(connection, named_id, PRODUCTION, (None, 1), write.caller, request.note, now)
             return _decision(connection, _find(connection, account_id, request.name))
 
         return await self._change(write, request.name, work)
@@ -238,15 +242,16 @@ class NamedDecisions:
                     f"{name!r} has {MAX_ALIASES} aliases, and may have no more; move one of them."
                 )
             if before != request.version:
+                grounds = self._check_move(connection, row, alias, before, request)
                 self._move(
                     connection,
                     row.id,
                     alias,
-                    before,
-                    request.version,
+                    (before, request.version),
                     write.caller,
                     request.reason,
                     now,
+                    **grounds,
                 )
             return _decision(connection, row)
 
@@ -272,8 +277,7 @@ class NamedDecisions:
                 connection,
                 row.id,
                 alias,
-                last.to_number,
-                last.from_number,
+                (last.to_number, last.from_number),
                 write.caller,
                 request.reason or "rolled back",
                 now,
@@ -281,6 +285,28 @@ class NamedDecisions:
             return _decision(connection, row)
 
         return await self._change(write, name, work)
+
+    def _check_move(
+        self,
+        connection: Connection,
+        row: Row[Any],
+        alias: str,
+        before: int | None,
+        request: MoveAlias,
+    ) -> dict[str, str | None]:
+        """Return what a move relies on, or refuse one of ``production`` that relies on nothing."""
+        if alias != PRODUCTION or before is None:
+            return {}
+        since = self._now() - FRESH_COMPARISON_S
+        comparison = rows.find_comparison(connection, row.id, before, request.version, since)
+        is_passed = comparison is not None and comparison.verdict == "passed"
+        if not is_passed and request.overrule is None:
+            raise _not_passed(row.name, before, request.version, comparison)
+        return {
+            "comparison_id": None if comparison is None else comparison.id,
+            "verdict": None if comparison is None else comparison.verdict,
+            "overruled": None if is_passed else request.overrule,
+        }
 
     async def _change(
         self, write: Write, name: str, work: Callable[[Connection], _Answer]
@@ -317,11 +343,11 @@ class NamedDecisions:
         connection: Connection,
         named_id: str,
         alias: str,
-        before: int | None,
-        after: int,
+        numbers: tuple[int | None, int],
         caller: Caller,
         reason: str | None,
         now: float,
+        **grounds: str | None,
     ) -> None:
         # A clock that went back must not put a move before the one that it follows.
         last = rows.last_move(connection, named_id, alias)
@@ -330,13 +356,29 @@ class NamedDecisions:
             "id": new_id("ndm"),
             "named_id": named_id,
             "alias": alias,
-            "from_number": before,
-            "to_number": after,
+            "from_number": numbers[0],
+            "to_number": numbers[1],
             "moved_by": _who(caller),
             "reason": reason or None,
             "created_at": at,
+            **grounds,
         }
         rows.move_alias(connection, move)
+
+
+def _not_passed(
+    name: str, before: int, after: int, comparison: Row[Any] | None
+) -> ComparisonNeededError | MoveRefusedError:
+    if comparison is None:
+        return ComparisonNeededError(
+            f"Version {after} of {name!r} was not compared with version {before} in the last 7 days; "
+            f"compare them with POST /v1/named-comparisons, or say in overrule why it moves anyway."
+        )
+    why = " ".join(msgspec.json.decode(comparison.result)["sentences"])
+    return MoveRefusedError(
+        f"The comparison {comparison.id} of version {after} with version {before} is "
+        f"{comparison.verdict}: {why} Say in overrule why it moves anyway."
+    )
 
 
 def check_alias(alias: str) -> None:
@@ -423,4 +465,7 @@ def _to_move(row: Row[Any]) -> AliasMove:
         moved_by=row.moved_by,
         reason=row.reason,
         created_at=row.created_at,
+        comparison_id=row.comparison_id,
+        verdict=row.verdict,
+        overruled=row.overruled,
     )

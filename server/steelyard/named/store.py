@@ -7,9 +7,25 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, Row, and_, delete, func, insert, select, update
 
-from steelyard.named.tables import named_aliases, named_decisions, named_moves, named_versions
+from steelyard.job_frame.store import JobStore
+from steelyard.named.tables import (
+    named_aliases,
+    named_comparisons,
+    named_decisions,
+    named_moves,
+    named_versions,
+)
 from steelyard.storage.pages import RowPage, newest_first
 from steelyard.storage.tables import accounts
+
+#: The comparisons of every account.
+COMPARISONS = JobStore(
+    table=named_comparisons,
+    kind="named_comparison",
+    noun="comparison",
+    plural="comparisons",
+    advice="look at GET /v1/named-comparisons",
+)
 
 
 def lock_account(connection: Connection, account_id: str) -> None:
@@ -78,6 +94,28 @@ def aliases_of(connection: Connection, named_ids: Collection[str]) -> list[Row[A
             .order_by(named_aliases.c.alias)
         ).all()
     )
+
+
+def name_of(connection: Connection, named_id: str) -> str:
+    """Return the name of a named decision."""
+    of_id = named_decisions.c.id == named_id
+    return str(connection.execute(select(named_decisions.c.name).where(of_id)).scalar_one())
+
+
+def find_comparison(
+    connection: Connection, named_id: str, before: int, after: int, since: float
+) -> Row[Any] | None:
+    """Return the newest comparison of two versions that was asked for since, and succeeded."""
+    table = named_comparisons.c
+    of_versions = (
+        table.named_id == named_id,
+        table.from_number == before,
+        table.to_number == after,
+        table.status == "succeeded",
+        table.created_at >= since,
+    )
+    newest = select(named_comparisons).where(*of_versions).order_by(table.created_at.desc())
+    return connection.execute(newest.limit(1)).first()
 
 
 def insert_version(connection: Connection, values: Mapping[str, Any]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
     Column,
     Double,
     ForeignKey,
@@ -63,7 +65,8 @@ named_aliases = Table(
     Column("moved_at", Double, nullable=False),
 )
 
-#: Every move of an alias; the first has no version before it.
+#: Every move of an alias; the first has no version before it. ``verdict`` is that of the comparison
+#: ``comparison_id``, and ``overruled`` says why it was moved in spite of it, or without one.
 named_moves = Table(
     "named_moves",
     metadata,
@@ -75,5 +78,48 @@ named_moves = Table(
     Column("moved_by", Text, nullable=False),
     Column("reason", Text),
     Column("created_at", Double, nullable=False),
+    Column("comparison_id", Text),
+    Column("verdict", Text),
+    Column("overruled", Text),
+    Index(None, "named_id", "created_at"),
+)
+
+#: Comparisons of two versions. ``progress`` is what was answered, ``result`` what it came to: JSON, as
+#: is ``error``. A model's id is the base model's name or the adapter.
+named_comparisons = Table(
+    "named_comparisons",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("account_id", Text, ForeignKey("accounts.id"), nullable=False),
+    _of_decision(),
+    Column("name", Text, nullable=False),
+    Column("dataset_id", Text, index=True),
+    Column("dataset_version", Integer),
+    Column("status", Text, nullable=False, index=True),
+    Column("generation", Integer, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("runner", Text),
+    Column("created_at", Double, nullable=False),
+    Column("updated_at", Double, nullable=False),
+    Column("from_number", Integer, nullable=False),
+    Column("to_number", Integer, nullable=False),
+    Column("from_model_id", Text, nullable=False),
+    Column("to_model_id", Text, nullable=False),
+    Column("rows", Integer, nullable=False),
+    Column("stored", Integer, nullable=False),
+    Column("contexts", Integer, nullable=False),
+    Column("completed_contexts", Integer, nullable=False),
+    Column("price_nano", BigInteger, nullable=False),
+    Column("charge", Text, nullable=False),
+    Column("verdict", Text),
+    Column("progress", LargeBinary),
+    Column("result", LargeBinary),
+    Column("error", LargeBinary),
+    CheckConstraint(
+        "status IN ('queued', 'running', 'cancelling', 'cancelled', 'succeeded', 'failed')",
+        name="status",
+    ),
+    CheckConstraint("charge IN ('free', 'reserved', 'charged', 'released')", name="charge"),
+    Index(None, "account_id", "created_at"),
     Index(None, "named_id", "created_at"),
 )

@@ -82,6 +82,13 @@ class MoveAlias(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         Meta(description="Refuse the move unless the alias points to this version now."),
     ] = None
     reason: Reason = None
+    overrule: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=500)] | None,
+        Meta(
+            description="Why `production` moves although a comparison did not pass the version, or "
+            "without one; kept in the history."
+        ),
+    ] = None
 
 
 class RollBackAlias(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -144,6 +151,9 @@ class AliasMove(Struct, frozen=True, kw_only=True):
     moved_by: Annotated[str, Meta(description="An address of mail, a key's id, or the account.")]
     reason: str | None
     created_at: float
+    comparison_id: Annotated[str | None, Meta(description="The comparison that was relied on.")]
+    verdict: Annotated[str | None, Meta(description="Of that comparison.")]
+    overruled: Annotated[str | None, Meta(description="Why it was moved without a pass.")]
 
 
 class NamedDecisionsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

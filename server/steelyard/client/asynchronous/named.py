@@ -6,8 +6,10 @@ from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING
 
 from steelyard.client import named_calls as calls
-from steelyard.client.asynchronous.resource import AsyncResource
+from steelyard.client.asynchronous.resource import AsyncJobResource
 from steelyard.client.calls import async_method as _method
+from steelyard.client.waiting import COMPARISONS
+from steelyard.named.comparison_wire import NamedComparison
 from steelyard.named.wire import AliasMove, NamedDecision, NamedVersion
 
 if TYPE_CHECKING:
@@ -16,9 +18,14 @@ if TYPE_CHECKING:
     from steelyard.client.decide_calls import Context
 
 
-class AsyncNamedDecisions(AsyncResource):
+class AsyncNamedDecisions(AsyncJobResource[NamedComparison]):
     """Decisions that an account has under names: ``client.named_decisions``."""
 
+    _kind = COMPARISONS
+    _look = staticmethod(calls.comparison)
+    compare = _method(calls.compare)
+    comparison = _method(calls.comparison)
+    cancel_comparison = _method(calls.cancel_comparison)
     create = _method(calls.create)
     get = _method(calls.get)
     change = _method(calls.change)
@@ -46,6 +53,14 @@ class AsyncNamedDecisions(AsyncResource):
         """Iterate over the moves of its aliases, newest first."""
         return self._iterate(
             lambda cursor: calls.history_page(name, limit=page_size, cursor=cursor)
+        )
+
+    def comparisons(
+        self, name: str | None = None, *, page_size: int = 200
+    ) -> AsyncIterator[NamedComparison]:
+        """Iterate over comparisons of versions, newest first."""
+        return self._iterate(
+            lambda cursor: calls.comparison_page(decision=name, limit=page_size, cursor=cursor)
         )
 
 

@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from steelyard.client import named_calls as calls
-from steelyard.client.blocking.resource import Resource
+from steelyard.client.blocking.resource import JobResource
 from steelyard.client.calls import blocking_method as _method
+from steelyard.client.waiting import COMPARISONS
+from steelyard.named.comparison_wire import NamedComparison
 from steelyard.named.wire import AliasMove, NamedDecision, NamedVersion
 
 if TYPE_CHECKING:
@@ -18,9 +20,14 @@ if TYPE_CHECKING:
     from steelyard.client.decide_calls import Context
 
 
-class NamedDecisions(Resource):
+class NamedDecisions(JobResource[NamedComparison]):
     """Decisions that an account has under names: ``client.named_decisions``."""
 
+    _kind = COMPARISONS
+    _look = staticmethod(calls.comparison)
+    compare = _method(calls.compare)
+    comparison = _method(calls.comparison)
+    cancel_comparison = _method(calls.cancel_comparison)
     create = _method(calls.create)
     get = _method(calls.get)
     change = _method(calls.change)
@@ -48,6 +55,14 @@ class NamedDecisions(Resource):
         """Iterate over the moves of its aliases, newest first."""
         return self._iterate(
             lambda cursor: calls.history_page(name, limit=page_size, cursor=cursor)
+        )
+
+    def comparisons(
+        self, name: str | None = None, *, page_size: int = 200
+    ) -> Iterator[NamedComparison]:
+        """Iterate over comparisons of versions, newest first."""
+        return self._iterate(
+            lambda cursor: calls.comparison_page(decision=name, limit=page_size, cursor=cursor)
         )
 
 

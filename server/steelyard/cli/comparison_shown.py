@@ -1,0 +1,60 @@
+"""A comparison of two versions of a named decision, as a terminal shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from steelyard.cli.local_state import show_table
+from steelyard.cli.terminal import printable
+
+if TYPE_CHECKING:
+    from steelyard.evaluations.wire import Change
+    from steelyard.named.comparison_wire import ComparedSide, NamedComparison
+
+
+def show_comparison(comparison: NamedComparison) -> None:
+    """Print the verdict, why, and what changes where at what price."""
+    result = comparison.result
+    of = f"{comparison.decision}@{comparison.version} against {comparison.against}"
+    if result is None:
+        click.echo(printable(f"{of}: {comparison.status}. {comparison.error or ''}"))
+        return
+    click.echo(printable(f"{of}: {result.verdict}"))
+    for sentence in result.sentences:
+        click.echo(printable(f"- {sentence}"))
+    click.echo(printable(f"Changed: {', '.join(result.changes) or 'nothing'}."))
+    sides = (("held-out rows", result.rows), ("stored", result.stored))
+    lines = [line for name, side in sides if side is not None for line in _lines(name, side)]
+    if lines:
+        show_table(("ON", "DECISION", "N", "OTHER ACTION", "ABSTAINED", "RIGHT", "WRONG"), lines)
+    price = result.price
+    if price is not None:
+        click.echo(
+            f"Of 1,000 requests: {price.usd_before} USD before, {price.usd_after} USD after; "
+            f"{price.input_tokens_before:.0f} and {price.input_tokens_after:.0f} tokens each."
+        )
+    if result.left_out:
+        click.echo(f"{result.left_out} contexts are longer than one of the models reads.")
+
+
+def _lines(name: str, side: ComparedSide) -> Iterator[list[object]]:
+    for decision in side.decisions:
+        changed = decision.changed
+        share = (
+            None if changed is None else f"{changed.value:.1%}{_ends(changed.low, changed.high)}"
+        )
+        figures = (decision.abstained, decision.right, decision.wrong)
+        yield [name, decision.decision, decision.n, share, *map(_change, figures)]
+
+
+def _change(change: Change | None) -> str | None:
+    if change is None:
+        return None
+    return f"{change.before:.1%} > {change.after:.1%}{_ends(change.low, change.high)}"
+
+
+def _ends(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f" [{low:+.1%}, {high:+.1%}]"

@@ -1,0 +1,74 @@
+"""The contexts that two versions of a named decision are compared on; it blocks."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from steelyard.datasets.rows import hash_context
+from steelyard.datasets.service import DatasetService
+from steelyard.datasets.version_service import DatasetAt
+from steelyard.decision_log.store import ObservedDecision, Wanted, page_answers
+from steelyard.storage import State
+
+#: Stored decisions that are read at a time.
+_PAGE = 200
+
+Labels = Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A context, and the labels of decisions about it where they are known."""
+
+    key: str
+    context: Any
+    labels: Labels
+
+
+def cases_of_rows(
+    datasets: DatasetService, at: DatasetAt, decisions: Collection[str], most: int
+) -> list[Case]:
+    """Return held-out rows that label one of the decisions, the same ones each time."""
+
+    def read() -> Iterator[Case]:
+        for row in datasets.evaluation_rows(at):
+            labels = {
+                name: label
+                for name, label in (row.targets or {}).items()
+                if name in decisions and label
+            }
+            if labels and not row.images:
+                yield Case(row.context_sha256, row.context, labels)
+
+    return heapq.nsmallest(most, read(), key=lambda case: case.key)
+
+
+def cases_of_stored(
+    state: State, account_id: str, name: str, *, until: float, most: int
+) -> list[Case]:
+    """Return the newest stored decisions of every version, with what was observed of them."""
+    cases: list[Case] = []
+    after = None
+    while len(cases) < most:
+        query = Wanted(account_id=account_id, named=name, until=until, after=after)
+        limit = min(_PAGE, most - len(cases))
+        page = state.read_now(lambda connection: page_answers(connection, query, limit))  # noqa: B023
+        cases += map(_case, page)
+        if len(page) < limit:
+            break
+        after = page[-1].place
+    return cases
+
+
+def _case(stored: ObservedDecision) -> Case:
+    context = msgspec.json.decode(stored.decision.request)["context"]
+    labels = {
+        name: {outcome: 1.0} if isinstance(outcome, str) else outcome
+        for name, outcome in stored.outcomes.items()
+    }
+    return Case(hash_context(context).hex(), context, labels)

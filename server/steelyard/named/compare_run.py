@@ -1,0 +1,367 @@
+"""Comparing two versions of a named decision: both are asked about the same contexts.
+
+What was answered is durable after each window of contexts: a run that is taken up again repeats at
+most one. The charge is made in the transaction that ends the job.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar
+
+import msgspec
+from sqlalchemy import Row, Table
+
+from steelyard import errors
+from steelyard.caller import Caller
+from steelyard.datasets.service import DatasetService
+from steelyard.decisions.validation import ValidRequest
+from steelyard.decisions.wire import DecideResponse
+from steelyard.evaluations.measures.records import UnmeasurableError
+from steelyard.evaluations.models import EvaluatedModels
+from steelyard.jobs.store import PendingJob
+from steelyard.jobs.work import LostRunError, Run, TableWork
+from steelyard.ledger.money import to_usd
+from steelyard.named import store as rows
+from steelyard.named.cases import Case, cases_of_rows, cases_of_stored
+from steelyard.named.comparing import Compared, VersionAnswer, compare_answers, compare_sides
+from steelyard.named.comparison_wire import ComparedPrice, ComparisonResult
+from steelyard.named.content import read_stored
+from steelyard.named.tables import named_comparisons
+from steelyard.scoring.protocol import ScoredDecision
+from steelyard.serving.decide import Prepared
+from steelyard.serving.registry import HostedModel
+from steelyard.storage import State
+from steelyard.wire.decoding import decoder_of
+
+#: Contexts between two commits, and contexts that are asked about at once.
+_WINDOW, _AT_ONCE = 32, 4
+_LOOK_S = 0.1
+
+_Scores = Future[list[ScoredDecision]]
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a comparison is, and what was answered: about rows, then about stored decisions."""
+
+    done: int = 0
+    left_out: int = 0
+    requests: int = 0
+    tokens: tuple[int, int] = (0, 0)
+    cost_nano: tuple[int, int] = (0, 0)
+    rows: list[Compared] = []
+    stored: list[Compared] = []
+
+
+decode_progress = decoder_of(Progress).decode
+
+
+@dataclass(eq=False, slots=True)
+class ComparisonRuns(TableWork):
+    """Comparisons as a kind of job."""
+
+    name: ClassVar[str] = "named_comparison"
+    table: ClassVar[Table] = named_comparisons
+    move = staticmethod(rows.COMPARISONS.move)
+
+    state: State
+    datasets: DatasetService
+    models: EvaluatedModels
+    _: KW_ONLY
+    now: Callable[[], float] = time.time
+
+    def open(self, job: PendingJob) -> ComparisonRun:
+        """Return the run of a comparison."""
+        return ComparisonRun(job, self)
+
+    def sweep(self) -> None:
+        """Do nothing: a comparison has no files."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """A version that is asked, and by whom it is answered."""
+
+    content: dict[str, Any]
+    questions: ValidRequest
+    model: HostedModel
+
+    def prepare(self, context: Any) -> Prepared:
+        """Return the request about a context."""
+        return self.model.decide.prepare_request(replace(self.questions, context=context))
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """What a job works on; the first ``n_rows`` cases are rows."""
+
+    before: _Version
+    after: _Version
+    cases: list[Case]
+    n_rows: int
+    closing: ExitStack
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A case that both versions were asked about."""
+
+    case: Case
+    prepared: tuple[Prepared, Prepared]
+    scores: tuple[_Scores, _Scores]
+
+
+class ComparisonRun(Run):
+    """A comparison that runs here."""
+
+    def __init__(self, job: PendingJob, work: ComparisonRuns) -> None:
+        super().__init__(job)
+        self._work = work
+        self._comparison: _Comparison | None = None
+
+    def advance(self) -> bool:
+        """Ask about a window of contexts, or judge and end the job."""
+        row = self._work.find(self.job)
+        progress = Progress() if row.progress is None else decode_progress(row.progress)
+        try:
+            comparison = self._comparison = self._comparison or self._open(row)
+            if progress.done < len(comparison.cases):
+                self._save(self._ask(comparison, progress))
+                return True
+            self._finish(_result(comparison, progress))
+        except BaseException:
+            self.close()
+            raise
+        self.close()
+        return False
+
+    def close(self) -> None:
+        """Release the models."""
+        comparison, self._comparison = self._comparison, None
+        if comparison is not None:
+            comparison.closing.close()
+
+    def _open(self, row: Row[Any]) -> _Comparison:
+        work = self._work
+        contents = work.state.read_now(
+            lambda connection: [
+                bytes(version.content)
+                for number in (row.from_number, row.to_number)
+                if (version := rows.find_version(connection, row.named_id, number)) is not None
+            ]
+        )
+        with ExitStack() as closing:
+            before, after = (
+                _Version(
+                    msgspec.json.decode(content),
+                    read_stored(content),
+                    closing.enter_context(work.models.open(row.account_id, model_id)),
+                )
+                for content, model_id in zip(
+                    contents, (row.from_model_id, row.to_model_id), strict=True
+                )
+            )
+            name = work.state.read_now(lambda connection: rows.name_of(connection, row.named_id))
+            decisions = {decision.id for decision in after.questions.decisions}
+            labelled: list[Case] = []
+            if row.dataset_id is not None:
+                caller = Caller(row.account_id, None, "full", "worker")
+                at = asyncio.run(
+                    work.datasets.dataset_at(
+                        caller, row.dataset_id, row.dataset_version, is_new_work=False
+                    )
+                )
+                labelled = cases_of_rows(work.datasets, at, decisions, row.rows)
+            stored = cases_of_stored(
+                work.state, row.account_id, name, until=row.created_at, most=row.stored
+            )
+            cases = [*labelled, *stored]
+            return _Comparison(before, after, cases, len(labelled), closing.pop_all())
+
+    def _ask(self, comparison: _Comparison, progress: Progress) -> Progress:
+        """Return the progress after one window more."""
+        window = comparison.cases[progress.done : progress.done + _WINDOW]
+        waiting: deque[_Waiting] = deque()
+        answered: list[tuple[Case, tuple[_Answer, _Answer]]] = []
+        left_out = 0
+        try:
+            for case in window:
+                try:
+                    prepared = (
+                        comparison.before.prepare(case.context),
+                        comparison.after.prepare(case.context),
+                    )
+                except errors.ContextTooLongError:
+                    left_out += 1
+                    continue
+                while len(waiting) >= _AT_ONCE:
+                    answered.append(self._take(comparison, waiting))
+                while not self._submit(comparison, case, prepared, waiting):
+                    answered.append(self._take(comparison, waiting))
+            while waiting:
+                answered.append(self._take(comparison, waiting))
+        finally:
+            for request in waiting:
+                for future in request.scores:
+                    future.cancel()
+        return _progress(comparison, progress, answered, len(window), left_out)
+
+    def _submit(
+        self,
+        comparison: _Comparison,
+        case: Case,
+        prepared: tuple[Prepared, Prepared],
+        waiting: deque[_Waiting],
+    ) -> bool:
+        """Ask both versions; returns whether there was room, and raises where nothing waits for it."""
+        before, after = comparison.before.model, comparison.after.model
+        first: _Scores | None = None
+        try:
+            first = before.queue.submit(prepared[0].rendered)
+            is_same = before is after and prepared[0].rendered == prepared[1].rendered
+            second = first if is_same else after.queue.submit(prepared[1].rendered)
+        except errors.EngineUnavailableError:
+            if first is not None:
+                first.cancel()
+            if not waiting:
+                raise
+            return False
+        waiting.append(_Waiting(case, prepared, (first, second)))
+        return True
+
+    def _take(
+        self, comparison: _Comparison, waiting: deque[_Waiting]
+    ) -> tuple[Case, tuple[_Answer, _Answer]]:
+        request = waiting[0]
+        scored = [self._wait(future) for future in request.scores]
+        waiting.popleft()
+        versions = (comparison.before, comparison.after)
+        first, second = (
+            _answer(version, prepared, scores)
+            for version, prepared, scores in zip(versions, request.prepared, scored, strict=True)
+        )
+        return request.case, (first, second)
+
+    def _wait(self, future: _Scores) -> list[ScoredDecision]:
+        while True:
+            if self.stopping.is_set():
+                raise LostRunError
+            try:
+                return future.result(_LOOK_S)
+            except TimeoutError:
+                if future.done():
+                    raise
+
+    def _save(self, progress: Progress) -> None:
+        encoded = msgspec.json.encode(progress)
+        is_ours = self._work.state.write_now(
+            lambda connection: rows.COMPARISONS.save(
+                connection,
+                self.job,
+                at=self._work.now(),
+                progress=encoded,
+                completed_contexts=progress.done,
+            )
+        )
+        if not is_ours:
+            raise LostRunError
+
+    def _finish(self, result: ComparisonResult) -> None:
+        is_ours = self._work.state.write_now(
+            lambda connection: rows.COMPARISONS.finish(
+                connection,
+                self.job,
+                at=self._work.now(),
+                verdict=result.verdict,
+                result=msgspec.json.encode(result),
+                progress=None,
+            )
+        )
+        if not is_ours:
+            raise LostRunError
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What a version answered, for which tokens, and at which cost."""
+
+    answer: DecideResponse
+    tokens: int
+    cost_nano: int
+
+
+def _answer(version: _Version, prepared: Prepared, scores: Sequence[ScoredDecision]) -> _Answer:
+    decide, tokens = version.model.decide, prepared.input_tokens
+    paid = decide.paid_tokens(tokens, prepared.request.decisions, scores)
+    return _Answer(decide.finish(prepared, scores), tokens, paid * version.model.price_nano)
+
+
+def _progress(
+    comparison: _Comparison,
+    progress: Progress,
+    answered: Sequence[tuple[Case, tuple[_Answer, _Answer]]],
+    n_cases: int,
+    left_out: int,
+) -> Progress:
+    is_of_rows = {id(case) for case in comparison.cases[: comparison.n_rows]}
+    sides: tuple[list[Compared], list[Compared]] = ([], [])
+    for case, answers in answered:
+        sides[id(case) not in is_of_rows].extend(_compared(comparison, case, answers))
+    tokens = [sum(pair[place].tokens for _, pair in answered) for place in (0, 1)]
+    cost = [sum(pair[place].cost_nano for _, pair in answered) for place in (0, 1)]
+    return Progress(
+        done=progress.done + n_cases,
+        left_out=progress.left_out + left_out,
+        requests=progress.requests + len(answered),
+        tokens=(progress.tokens[0] + tokens[0], progress.tokens[1] + tokens[1]),
+        cost_nano=(progress.cost_nano[0] + cost[0], progress.cost_nano[1] + cost[1]),
+        rows=[*progress.rows, *sides[0]],
+        stored=[*progress.stored, *sides[1]],
+    )
+
+
+def _compared(
+    comparison: _Comparison, case: Case, answers: tuple[_Answer, _Answer]
+) -> list[Compared]:
+    old = {decision.id: decision for decision in comparison.before.questions.decisions}
+    results = [answer.answer.decisions for answer in answers]
+    return [
+        compare_answers(
+            case.key,
+            VersionAnswer(old[decision.id], results[0][decision.id]),
+            VersionAnswer(decision, results[1][decision.id]),
+            case.labels.get(decision.id),
+        )
+        for decision in comparison.after.questions.decisions
+        if decision.id in old
+    ]
+
+
+def _result(comparison: _Comparison, progress: Progress) -> ComparisonResult:
+    n, price = progress.requests, None
+    if n:
+        usd = [to_usd(round(cost * 1_000 / n)) for cost in progress.cost_nano]
+        price = ComparedPrice(
+            input_tokens_before=progress.tokens[0] / n,
+            input_tokens_after=progress.tokens[1] / n,
+            usd_before=usd[0],
+            usd_after=usd[1],
+        )
+    try:
+        return compare_sides(
+            comparison.before.questions,
+            comparison.after.questions,
+            progress.rows,
+            progress.stored,
+            price=price,
+            left_out=progress.left_out,
+            contents=(comparison.before.content, comparison.after.content),
+        )
+    except UnmeasurableError as error:
+        raise errors.NotMeasurableError(str(error)) from error

@@ -1,0 +1,225 @@
+"""Comparisons of versions of named decisions: asked for, followed, stopped, and what they say of a move."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Row
+
+from steelyard import errors
+from steelyard.caller import Caller
+from steelyard.datasets.service import DatasetService
+from steelyard.datasets.store import mark_dataset_used
+from steelyard.datasets.version_service import DatasetAt
+from steelyard.decisions.tokens import count_input_tokens
+from steelyard.evaluations.models import EvaluatedModel, EvaluatedModels
+from steelyard.house import House
+from steelyard.ids import new_id
+from steelyard.job_frame.queue import JobQueue
+from steelyard.jobs.failures import Failure
+from steelyard.ledger.max_price import check_price
+from steelyard.ledger.money import to_usd
+from steelyard.named import store as rows
+from steelyard.named.cases import Case, cases_of_rows, cases_of_stored
+from steelyard.named.comparison_wire import (
+    CompareVersions,
+    ComparisonPage,
+    ComparisonResult,
+    ComparisonsQuery,
+    NamedComparison,
+)
+from steelyard.named.content import read_stored
+from steelyard.named.served import unknown_decision, unknown_version
+from steelyard.operations import held_jobs
+from steelyard.operations.holds import require_credit
+from steelyard.operations.idempotency import SECONDS_A_DAY
+from steelyard.operations.write import Write
+from steelyard.serving.registry import HostedModel
+from steelyard.storage.pages import RowPage, newest_first
+from steelyard.wire.decoding import decoder_of
+
+#: Decisions about contexts that a comparison answers at most, by each version.
+_MOST_DECISIONS = 20_000
+
+_decode_result = decoder_of(ComparisonResult).decode
+_decode_error = decoder_of(Failure).decode
+
+
+class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
+    """The comparisons of every account."""
+
+    jobs = rows.COMPARISONS
+    page_type = ComparisonPage
+
+    def __init__(
+        self,
+        house: House,
+        datasets: DatasetService,
+        models: EvaluatedModels,
+        default: HostedModel,
+    ) -> None:
+        super().__init__(house)
+        self._datasets, self._models = datasets, models
+        self._counter, self._default_model = default.decide.tokenizer, default.name
+
+    async def create(self, write: Write, request: CompareVersions) -> NamedComparison:
+        """Ask for two versions to be compared; the price is held, in one transaction."""
+        await self._writes.replay_known(write)
+        caller, now = write.caller, self._now()
+        decision, before, after = await self._state.read(
+            lambda connection: _find_versions(connection, caller, request)
+        )
+        models = [await self._model(caller, version) for version in (before, after)]
+        at = None
+        if decision.dataset_id is not None and request.rows:
+            at = await self._datasets.dataset_at(caller, decision.dataset_id)
+            at = at if at.method == "sft" else None
+        n_decisions = len(read_stored(after.content).decisions)
+        most = max(1, _MOST_DECISIONS // n_decisions)
+        limits = (min(request.rows, most), min(request.stored, most))
+        cases = await asyncio.to_thread(self._cases, caller, decision.name, after, at, limits, now)
+        price_nano = await self._price(caller, cases, (before, after), models)
+
+        def work(connection: Connection) -> NamedComparison:
+            model_ids = [model.id for model in models]
+            self._models.require_ready(connection, caller.account_id, model_ids)
+            check_price(price_nano, request.max_price_usd, "The comparison")
+            held_jobs.lock_account(connection, caller.account_id)
+            self.check_room(connection, caller.account_id)
+            if self._accounts_enabled:
+                require_credit(connection, caller.account_id, price_nano, "The comparison")
+            values = {
+                "id": new_id("ndc"),
+                "account_id": caller.account_id,
+                "named_id": decision.id,
+                "name": decision.name,
+                "dataset_id": None if at is None else at.dataset_id,
+                "dataset_version": None if at is None else at.version,
+                "created_at": now,
+                "updated_at": now,
+                "from_number": before.number,
+                "to_number": after.number,
+                "from_model_id": models[0].id,
+                "to_model_id": models[1].id,
+                "rows": limits[0],
+                "stored": limits[1],
+                "contexts": len(cases),
+                "completed_contexts": 0,
+                "price_nano": price_nano,
+            }
+            self.jobs.add(connection, values, key_id=caller.key_id, route=write.route)
+            if at is not None:
+                mark_dataset_used(connection, at.dataset_id, now)
+            return self.to_wire(self.jobs.require(connection, caller, str(values["id"])))
+
+        return await self.queue(write, work, window_s=SECONDS_A_DAY)
+
+    def read_page(
+        self, connection: Connection, account_id: str, query: ComparisonsQuery
+    ) -> RowPage:
+        """Return the rows of a page, of one named decision where the query names it."""
+        table = self.jobs.table
+        return newest_first(
+            connection,
+            table,
+            owned=table.c.account_id == account_id,
+            where=[] if query.decision is None else [table.c.name == query.decision],
+            limit=query.limit,
+            cursor=query.cursor,
+        )
+
+    @staticmethod
+    def to_wire(row: Row[Any]) -> NamedComparison:
+        """Return a comparison as the wire has it."""
+        error = None if row.error is None else _decode_error(row.error)
+        return NamedComparison(
+            id=row.id,
+            object="named.comparison",
+            status=row.status,
+            decision=row.name,
+            version=row.to_number,
+            against=row.from_number,
+            dataset_id=row.dataset_id,
+            dataset_version=row.dataset_version,
+            contexts=row.contexts,
+            completed_contexts=row.completed_contexts,
+            price_usd=to_usd(row.price_nano),
+            charge=row.charge,
+            result=None if row.result is None else _decode_result(row.result),
+            error=None if error is None else error.message,
+            error_code=None if error is None else error.code,
+            created_at=row.created_at,
+            updated_at=row.updated_at,
+        )
+
+    @staticmethod
+    def reader_of(connection: Connection, dataset_id: str) -> str | None:
+        """Return what still reads a dataset, as ``DatasetService.register_reader`` asks."""
+        return "a comparison" if rows.COMPARISONS.has_unfinished(connection, dataset_id) else None
+
+    def _cases(
+        self,
+        caller: Caller,
+        name: str,
+        version: Row[Any],
+        at: DatasetAt | None,
+        limits: tuple[int, int],
+        until: float,
+    ) -> list[Case]:
+        decisions = {decision.id for decision in read_stored(version.content).decisions}
+        labelled = [] if at is None else cases_of_rows(self._datasets, at, decisions, limits[0])
+        stored = cases_of_stored(self._state, caller.account_id, name, until=until, most=limits[1])
+        return [*labelled, *stored]
+
+    async def _model(self, caller: Caller, version: Row[Any]) -> EvaluatedModel:
+        content = msgspec.json.decode(version.content)
+        return await self._models.find(caller, content.get("model") or self._default_model)
+
+    async def _price(
+        self,
+        caller: Caller,
+        cases: list[Case],
+        versions: tuple[Row[Any], Row[Any]],
+        models: list[EvaluatedModel],
+    ) -> int:
+        prices = await self._models.prices_of(caller.account_id, [model.id for model in models])
+        if not any(prices.values()):
+            return 0
+
+        def count() -> int:
+            total = 0
+            for version, model in zip(versions, models, strict=True):
+                decisions = read_stored(version.content).decisions
+                tokens = sum(
+                    count_input_tokens(self._counter, case.context, decisions) for case in cases
+                )
+                total += tokens * prices.get(model.id, 0)
+            return total
+
+        return await asyncio.to_thread(count)
+
+
+def _find_versions(
+    connection: Connection, caller: Caller, request: CompareVersions
+) -> tuple[Row[Any], Row[Any], Row[Any]]:
+    decision = rows.find_decision(connection, caller.account_id, request.decision)
+    if decision is None:
+        raise unknown_decision(request.decision)
+    before, after = (
+        _version_at(connection, decision, at) for at in (request.against, request.version)
+    )
+    if before.number == after.number:
+        raise errors.InvalidReferenceError(
+            f"Both are version {after.number} of {request.decision!r}; name two versions."
+        )
+    return decision, before, after
+
+
+def _version_at(connection: Connection, decision: Row[Any], at: str | int) -> Row[Any]:
+    number = at if isinstance(at, int) else rows.alias_number(connection, decision.id, at)
+    version = None if number is None else rows.find_version(connection, decision.id, number)
+    if version is None:
+        raise unknown_version(decision.name, at)
+    return version

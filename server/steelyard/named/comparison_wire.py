@@ -1,0 +1,129 @@
+"""Comparisons of two versions of a named decision on the wire. Times are Unix seconds."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from steelyard.evaluations.gate_wire import Gate
+from steelyard.evaluations.wire import Change
+from steelyard.named.wire import AliasName, DecisionName, VersionNumber
+from steelyard.wire.measures import Measure
+from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
+
+Verdict = Literal["passed", "refused", "inconclusive"]
+ComparisonStatus = Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
+_At = VersionNumber | AliasName
+_Most = Annotated[int, Meta(ge=0, le=1_000)]
+
+
+class CompareVersions(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which version to compare with which other, and on how much."""
+
+    decision: DecisionName
+    version: Annotated[_At, Meta(description="The candidate: a number, or an alias.")]
+    against: Annotated[_At, Meta(description="What it would replace.")] = "production"
+    rows: Annotated[_Most, Meta(description="Held-out rows of its dataset, at most.")] = 300
+    stored: Annotated[_Most, Meta(description="Stored decisions asked again, at most.")] = 200
+    max_price_usd: Annotated[
+        str | None, Meta(description="Refuse with `price_changed`, and hold nothing, when dearer.")
+    ] = None
+
+
+class ActionMove(Struct, frozen=True, kw_only=True):
+    """An action that became another, and how often."""
+
+    before: str
+    after: str
+    n: int
+
+
+class ComparedDecision(Struct, frozen=True, kw_only=True):
+    """One decision as both versions answered it."""
+
+    decision: str
+    n: int
+    changed: Annotated[Measure | None, Meta(description="The share with another action.")]
+    abstained: Annotated[Change, Meta(description="The share that goes to a person.")]
+    right: Annotated[
+        Change | None, Meta(description="The share of right actions; null without labels.")
+    ]
+    wrong: Annotated[
+        Change | None, Meta(description="The share of wrong actions; null without labels.")
+    ]
+    moves: Annotated[list[ActionMove], Meta(description="The most frequent ones.")]
+
+
+class ComparedSide(Struct, frozen=True, kw_only=True):
+    """Both versions on held-out rows, or on stored decisions."""
+
+    contexts: int
+    labelled: Annotated[int, Meta(description="Decisions whose right outcome is known.")]
+    decisions: list[ComparedDecision]
+    gate: Annotated[
+        Gate | None,
+        Meta(description="Whether the candidate loses no more than it may; null without labels."),
+    ]
+
+
+class ComparedPrice(Struct, frozen=True, kw_only=True):
+    """What a request costs by each version."""
+
+    input_tokens_before: Annotated[float, Meta(description="Mean of a request.")]
+    input_tokens_after: float
+    usd_before: Annotated[str, Meta(description="Of 1,000 requests such as these.")]
+    usd_after: str
+
+
+class ComparisonResult(Struct, frozen=True, kw_only=True):
+    """Whether the candidate may replace the other version, why not, and what it changes."""
+
+    verdict: Verdict
+    reasons: Annotated[list[str], Meta(description="Codes; empty where it passed.")]
+    sentences: Annotated[list[str], Meta(description="The reasons in words, with figures.")]
+    changes: Annotated[list[str], Meta(description="What the versions say otherwise.")]
+    rows: Annotated[ComparedSide | None, Meta(description="On held-out rows.")]
+    stored: Annotated[ComparedSide | None, Meta(description="On stored decisions.")]
+    price: ComparedPrice | None
+    left_out: Annotated[int, Meta(description="Contexts that one of the models cannot read.")]
+
+
+class NamedComparison(Struct, frozen=True, kw_only=True):
+    """A comparison of two versions: a job, and what it came to."""
+
+    id: str
+    object: Literal["named.comparison"]
+    status: ComparisonStatus
+    decision: str
+    version: int
+    against: int
+    dataset_id: str | None
+    dataset_version: int | None
+    contexts: Annotated[int, Meta(description="To be asked.")]
+    completed_contexts: int
+    price_usd: str
+    charge: Literal["free", "reserved", "charged", "released"]
+    result: ComparisonResult | None
+    error: str | None
+    error_code: str | None
+    created_at: float
+    updated_at: float
+
+
+class ComparisonsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which page of the account's comparisons."""
+
+    decision: Annotated[DecisionName | None, Meta(description="Of one named decision.")] = None
+    limit: Annotated[PageSize, Meta(description="Comparisons of a page.")] = MAX_PAGE
+    cursor: Annotated[
+        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
+    ] = None
+
+
+class ComparisonPage(Struct, frozen=True, kw_only=True):
+    """A page of comparisons, newest first."""
+
+    data: list[NamedComparison]
+    has_more: bool
+    next_cursor: str | None

@@ -1,0 +1,144 @@
+"""Moves of production: compared on held-out rows and stored decisions, refused, overruled, undone."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+import steelyard
+from steelyard import errors
+from steelyard.datasets.service import DatasetService
+from steelyard.decisions.validation import read_request
+from steelyard.decisions.wire import DecisionResult
+from steelyard.evaluations.models import EvaluatedModels
+from steelyard.ledger.money import from_usd
+from steelyard.named.compare_run import ComparisonRuns
+from steelyard.named.comparing import VersionAnswer, compare_answers, compare_sides
+from support.evaluated import claim
+from support.wordings import SAID, TEAM, rows, tuned_server
+
+pytestmark = pytest.mark.usefixtures("every_response_is_checked")
+
+VAGUE = {"model": "far", "decisions": [TEAM]}
+CLEAR = {"model": "far", "decisions": [{**TEAM, "outcomes": {k: v[0] for k, v in SAID.items()}}]}
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    home = tmp_path_factory.mktemp("home")
+    with (
+        tuned_server(home, price_in="1") as (services, http, _),
+        steelyard.connect(str(http.base_url)) as client,
+    ):
+        yield services, client
+
+
+def run(services, comparison):
+    """Compare in this process, to the end; the run is closed in the midst once, as by a crash."""
+    runs = ComparisonRuns(
+        services.state, services.get(DatasetService), EvaluatedModels(services.models)
+    )
+    running = claim(services.state, runs, comparison.id)
+    running.advance()
+    running.close()
+    while running.advance():
+        pass
+
+
+def test_production_moves_to_what_passes_and_to_nothing_else(served):
+    services, client = served
+    named = client.named_decisions
+    dataset = client.datasets.create("tickets", training=rows(6), evaluation=rows(42, start=6))
+    named.create("desk", **VAGUE, dataset_id=dataset.id)
+    better = named.add_version("desk", **CLEAR)
+    for row in rows(4):
+        answer = client.decision("desk").decide(row["context"])
+        client.feedback(answer.id, {"team": next(iter(row["targets"]["team"]))})
+    with pytest.raises(errors.ComparisonNeededError, match="compare them"):
+        named.move("desk", "production", 2)
+    comparison = named.compare("desk", better.version)
+    assert (comparison.status, comparison.contexts, comparison.against) == ("queued", 46, 1)
+    assert from_usd(comparison.price_usd) > 0
+    run(services, comparison)
+    comparison = named.wait(comparison, progress=False)
+    assert comparison.charge == "charged", comparison.error
+    result = comparison.result
+    assert (result.verdict, result.reasons, result.left_out) == ("passed", [], 0)
+    assert result.changes == ["decisions.team.outcomes"]
+    assert (result.rows.contexts, result.rows.labelled, result.stored.labelled) == (42, 42, 4)
+    (team,) = result.rows.decisions
+    assert team.right.low > 0
+    assert team.changed.value > 0.3
+    assert team.moves[0].before == "t1"
+    assert float(result.price.usd_after) > float(result.price.usd_before) > 0
+    named.move("desk", "production", 2, reason="reads the tickets")
+    assert client.decision("desk").decide("x").decision.version == 2
+
+    back = named.compare("desk", 1)
+    run(services, back)
+    with pytest.raises(errors.MoveRefusedError, match="is refused: On held-out rows"):
+        named.move("desk", "production", 1)
+    named.move("desk", "production", 1, overrule="the new texts are not approved yet")
+    named.roll_back("desk")
+    undone, overruled, passed, _ = named.history("desk")
+    assert (undone.to_version, undone.overruled) == (2, None)
+    assert (overruled.verdict, overruled.overruled) == (
+        "refused",
+        "the new texts are not approved yet",
+    )
+    assert (passed.comparison_id, passed.verdict) == (comparison.id, "passed")
+    assert [listed.id for listed in named.comparisons("desk")] == [back.id, comparison.id]
+    assert list(named.comparisons("other")) == []
+
+
+def test_a_comparison_can_be_stopped_and_says_what_is_not_there(served):
+    _, client = served
+    named = client.named_decisions
+    named.create("short", **VAGUE)
+    named.add_version("short", **CLEAR)
+    for version, problem in ((1, "Both are version 1"), (9, "no version 9"), ("nope", "no alias")):
+        with pytest.raises((errors.InvalidReferenceError, errors.NotFoundError), match=problem):
+            named.compare("short", version)
+    named.move("short", "staging", 2)
+    comparison = named.compare("short", "staging")
+    assert named.cancel_comparison(comparison.id).status == "cancelled"
+
+
+def asked(**fields):
+    return read_request({"context": "", "decisions": [{"id": "d", "question": "?"} | fields]})
+
+
+def answer(p_a, action):
+    return DecisionResult(
+        kind="single", probabilities={"a": p_a, "b": 1 - p_a}, top="a", p_top=p_a, action=action
+    )
+
+
+def verdict_of(compared, before, after):
+    contents = ({"decisions": [{"id": "d"}]},) * 2
+    return compare_sides(before, after, compared, [], price=None, left_out=0, contents=contents)
+
+
+def test_a_lower_threshold_is_refused_where_more_actions_are_wrong():
+    before = after = asked(outcomes=["a", "b"])
+    decision = before.decisions[0]
+    compared = [
+        compare_answers(
+            f"{number:03}",
+            VersionAnswer(decision, answer(0.7, "abstain" if number % 4 else "a")),
+            VersionAnswer(decision, answer(0.7, "a")),
+            {"a" if number % 10 < 7 else "b": 1.0},
+        )
+        for number in range(100)
+    ]
+    result = verdict_of(compared, before, after)
+    assert (result.verdict, result.reasons) == ("refused", ["more_wrong_actions"])
+    assert verdict_of([*map(turned, compared)], before, after).reasons == ["fewer_right_actions"]
+    unlabelled = [msgspec.structs.replace(each, target=None) for each in compared]
+    assert verdict_of(unlabelled, before, after).reasons == ["nothing_labelled"]
+    other = asked(id="e", outcomes=["a", "b"])
+    assert verdict_of(compared, before, other).reasons[0] == "decision_removed"
+
+
+def turned(compared):
+    return msgspec.structs.replace(compared, actions=compared.actions[::-1])
