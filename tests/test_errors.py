@@ -30,6 +30,9 @@ def test_codes_are_unique_and_every_class_has_its_own() -> None:
     variants = {cls for cls in defined if cls.__bases__[0] in CLASSES}
     assert {*defined} == {*CLASSES, *kinds, *variants, SteelyardError}
     assert all({*vars(cls)} <= {"status", "__module__", "__doc__"} for cls in variants)
+    assert {cls.code for cls in variants} == {"too_many_rows"}, (
+        "docs/applications/errors.md says so"
+    )
     assert all(cls.__bases__[0] in {*kinds, SteelyardError} for cls in CLASSES)
     assert len({kind.status for kind in kinds}) == len(kinds)
     for cls in CLASSES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import time
@@ -78,7 +79,8 @@ def test_the_ledger_is_paged_and_sent_as_csv(http, paid):
     assert {line["route"] for line in lines} == {"purchase"}
     sent = http.get("/v1/billing/transactions", params={"format": "csv"})
     assert sent.headers["content-type"].startswith("text/csv")
-    told = list(csv.DictReader(io.StringIO(sent.text)))
+    assert sent.content.startswith(codecs.BOM_UTF8), "as every CSV of this server"
+    told = list(csv.DictReader(io.StringIO(sent.content.decode("utf-8-sig"))))
     assert [row["amount_usd"] for row in told] == [line["amount_usd"] for line in lines]
     refused = http.get("/v1/billing/transactions", params={"cursor": "x"})
     assert_canonical_error(refused, 422, "invalid_request", path=["query", "cursor"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import datetime as dt
 import html
@@ -14,7 +15,7 @@ from msgspec import Struct
 from steelyard.billing import wire
 from steelyard.ledger.money import to_usd
 
-CSV_HEAD = b"id,created_at,operation_id,route,model,book,amount_usd\r\n"
+CSV_HEAD = codecs.BOM_UTF8 + b"id,created_at,operation_id,route,model,book,amount_usd\r\n"
 
 
 class ParkedEvent(Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,8 @@ class ScoredDecision:
     that the model does not read, so that its answer is next to nothing.
     """
 
-    logits: NDArray[np.float32]
+    #: float32, or float64 of a connected model.
+    logits: NDArray[Any]
     marker_vectors: NDArray[np.float32]
     is_calibrated: bool = False
     route: tuple[tuple[str, float], ...] = ()

@@ -275,7 +275,8 @@ class DecideService:
                 probabilities = temper_log_probabilities(logs, temperature)
         except ValueError as error:
             raise InternalError("The engine gave logits that are not finite; report it.") from error
-        return list(probabilities.tolist())
+        # The digits that a float keeps of any decimal: 0.9 is no 0.8999999999999999.
+        return [float(f"{probability:.15g}") for probability in probabilities.tolist()]
 
     def _answer(
         self, decision: Decision, score: ScoredDecision, temperature: float | None

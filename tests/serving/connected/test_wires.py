@@ -11,12 +11,13 @@ from steelyard.decisions.kinds import BINARY_NAMES, Decision, Outcomes
 from steelyard.decisions.rendering import RenderedRequest, render_decision
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.hashing import HashingScorer
-from steelyard.serving.connected.answers import checked
+from steelyard.serving.connected.answers import checked, normalized
 from steelyard.serving.connected.chat import read_top
 from steelyard.serving.connected.declared import ConnectedModel
 from steelyard.serving.connected.hosting import open_queue
-from steelyard.serving.connected.queue import Loop
+from steelyard.serving.connected.queue import Loop, _scored
 from support.exported_models import write_exported
+from support.factories import make_service
 from support.live_server import live_server
 from support.remote_models import chat_answer, remote_model, share_of
 
@@ -198,3 +199,10 @@ def test_what_is_no_distribution_is_no_answer(found):
 
 def test_another_order_and_more_outcomes_are_read_by_name():
     assert checked(["a", "b"], {"b": 0.25, "a": 0.75}) == pytest.approx([0.75, 0.25])
+
+
+def test_a_decimal_of_the_other_server_is_the_same_here():
+    service = make_service()
+    for yes in (0.9, 0.07, 0.123):
+        score = _scored(normalized([yes, 1 - yes]), 2)
+        assert service.calibrated("binary", 2, score)[0] == yes

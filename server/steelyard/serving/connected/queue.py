@@ -246,9 +246,8 @@ class ConnectedQueue:
 def _scored(found: Probabilities | ScoredDecision, n_outcomes: int) -> ScoredDecision:
     if isinstance(found, ScoredDecision):
         return found
-    return ScoredDecision(
-        np.log(found).astype(np.float32), np.zeros((n_outcomes, 0), dtype=np.float32)
-    )
+    # In float64, so that 0.9 of the other server is 0.9 here.
+    return ScoredDecision(np.log(found), np.zeros((n_outcomes, 0), dtype=np.float32))
 
 
 def _resolve(future: ScoreFuture, outcome: list[ScoredDecision] | BaseException) -> None:
