@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 
-import zstandard
-
 from steelyard.errors import InvalidRequestError, UnsupportedEncodingError, Violation
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 #: Members of a gzip body or frames of a zstd body; a client sends one.
 _MAX_PARTS = 1000
-#: A zstd block has at least 4 bytes and gives at most 128 KiB, so a slice gives at most 4 MiB.
-_SLICE_BYTES = 128
-#: Window of a zstd frame: 8 MiB is what every decoder should take.
-_MAX_WINDOW_BYTES = 8 * 1024 * 1024
+#: Window of a zstd frame: 8 MiB (two to this power) is what every decoder should take.
+_ZSTD_OPTIONS: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 23}
 _GZIP_WBITS = 31
 
 
@@ -43,7 +45,7 @@ def decompress(body: bytes, coding: str, bound: int) -> bytes:
             if n_bytes > bound:
                 raise BodyTooLargeError
             parts.append(part)
-    except (zlib.error, zstandard.ZstdError) as error:
+    except (zlib.error, zstd.ZstdError) as error:
         raise _unreadable(coding) from error
     return b"".join(parts)
 
@@ -65,17 +67,13 @@ def _gunzip(body: bytes, bound: int) -> Iterator[bytes]:
 def _unzstd(body: bytes, bound: int) -> Iterator[bytes]:
     rest = body
     for _ in range(_MAX_PARTS):
-        declared = zstandard.frame_content_size(rest)
-        if declared > bound:
+        if (zstd.get_frame_info(rest).decompressed_size or 0) > bound:
             raise BodyTooLargeError
-        frame = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES).decompressobj()
-        start = 0
-        while not frame.eof and start < len(rest):
-            yield frame.decompress(rest[start : start + _SLICE_BYTES])
-            start += _SLICE_BYTES
+        frame = zstd.ZstdDecompressor(options=_ZSTD_OPTIONS)
+        yield frame.decompress(rest, bound + 1)
         if not frame.eof:
             raise _unreadable("zstd")
-        rest = frame.unused_data + rest[start:]
+        rest = frame.unused_data
         if not rest:
             return
     raise _unreadable("zstd")
