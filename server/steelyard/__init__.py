@@ -92,7 +92,7 @@ def decide(
 
 def decide_frame(
     frame: Any,
-    decisions: Sequence[Mapping[str, Any]],
+    decisions: Sequence[Mapping[str, Any]] | str,
     *,
     context: str | Sequence[str] = "text",
     model: str | None = None,
@@ -108,8 +108,10 @@ def decide_frame(
     frame : polars.DataFrame, pandas.DataFrame or dask.dataframe.DataFrame
         Rows to decide about; it is not changed. Rows of Dask are answered when the frame that is
         returned is computed, each partition by the worker that holds it.
-    decisions : sequence of mapping
-        1 to 64 of them, as for ``decide``.
+    decisions : sequence of mapping or str
+        1 to 64 of them, as for ``decide``; or a named decision of the client's server, such as
+        ``"support_triage"`` or ``"support_triage@staging"``: all rows are answered by the version
+        that it names when the call begins, which has the model and the temperature.
     context : str or sequence of str, default "text"
         The column of contexts, or several that make an object.
     model : str, optional
@@ -140,10 +142,13 @@ def decide_frame(
         When the decisions cannot be asked, or nobody answers.
     """
     from steelyard.batch.clusters import decide_partitions, is_dask
-    from steelyard.batch.scoring import Questions, decide_rows
+    from steelyard.batch.scoring import Questions, decide_rows, named_questions
     from steelyard.client.progress import progress_bar
 
-    questions = Questions(decisions, model, temperature, client)
+    if isinstance(decisions, str):
+        questions = named_questions(decisions, client)
+    else:
+        questions = Questions(decisions, model, temperature, client)
     if is_dask(frame):
         if resume is not None:
             raise ValueError("A Dask frame takes no resume; write its partitions with to_parquet.")

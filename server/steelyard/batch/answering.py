@@ -33,12 +33,18 @@ def by_this_process(answers: AnswerService, asked: dict[str, Any]) -> Answer:
     return answer
 
 
-def by_server(client: Client, asked: dict[str, Any]) -> Answer:
-    """Return what answers by calls of a server, each charged once however often it is sent."""
+def by_server(client: Client, asked: dict[str, Any], named: str | None = None) -> Answer:
+    """Return what answers by calls of a server, each charged once however often it is sent.
+
+    With the version of a named decision, that is asked.
+    """
 
     def ask(context: Any, key: str) -> Answered:
         try:
-            answered = client.decide(context, **asked, idempotency_key=key)
+            if named is not None:
+                answered = client.decision(named).decide(context, idempotency_key=key)
+            else:
+                answered = client.decide(context, **asked, idempotency_key=key)
         except UnprocessableError as error:
             return error
         decisions: dict[str, Any] = msgspec.to_builtins(answered.decisions)

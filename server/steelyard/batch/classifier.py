@@ -13,7 +13,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from steelyard.batch.answering import by_this_process
+from steelyard.batch.scoring import named_questions
+from steelyard.bulk.columns import Answered
+from steelyard.client import Client, ClientOptions
 from steelyard.errors import SteelyardError
+from steelyard.ids import new_id
+from steelyard.settings import read_settings
 
 _FLOOR = 1e-9
 _MOST_CLASSES = 255
@@ -38,6 +43,11 @@ class SteelyardClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Inverse strength of the fit's regularisation, above 0.
     model : str, optional
         Name of a base model; the shipped one when left out.
+    decision : str, optional
+        A named decision of a server, such as ``"support_triage"``, whose first question that has all
+        classes among its outcomes is asked instead.
+    url : str, optional
+        Where that server is; ``STEELYARD_URL``, or this machine, when left out.
 
     Attributes
     ----------
@@ -65,12 +75,16 @@ class SteelyardClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         calibrate: bool = True,
         C: float = 1.0,  # noqa: N803  scikit-learn's name
         model: str | None = None,
+        decision: str | None = None,
+        url: str | None = None,
     ) -> None:
         self.question = question
         self.outcomes = outcomes
         self.calibrate = calibrate
         self.C = C
         self.model = model
+        self.decision = decision
+        self.url = url
 
     def fit(self, X: Sequence[str], y: Sequence[Any]) -> SteelyardClassifier:  # noqa: N803
         """Take the classes from ``y`` and fit the calibration; return the classifier.
@@ -126,10 +140,39 @@ class SteelyardClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _logs(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Return the logarithms of the model's probabilities, (n, n_classes)."""
+        names = [str(class_) for class_ in self.classes_]
+        id_, answers = self._ask_named(texts, names) if self.decision else self._ask(texts, names)
+        rows: list[list[float]] = []
+        for place, answered in enumerate(answers):
+            if isinstance(answered, SteelyardError):
+                told = f"Text {place} cannot be used: {answered.message}"
+                raise ValueError(told) from answered  # noqa: TRY004
+            rows.append([answered[id_]["probabilities"][name] for name in names])
+        shares = np.asarray(rows, dtype=np.float64).reshape(-1, len(names))
+        logs: NDArray[np.float64] = np.log(np.clip(shares, _FLOOR, 1))
+        return logs
+
+    def _ask_named(
+        self, texts: Sequence[str], names: Sequence[str]
+    ) -> tuple[str, Sequence[Answered]]:
+        """Return what the named decision answers, and the id of the question that has the classes."""
+        settings = read_settings({"url": self.url})
+        with Client(ClientOptions(settings.url, settings.api_key)) as client:
+            questions = named_questions(str(self.decision), client)
+            for question in questions.checked():
+                if set(names) <= set(question.outcomes.names):
+                    keys = [new_id("row") for _ in texts]
+                    return question.id, questions.answer()(texts, keys)
+        raise ValueError(
+            f"No question of {self.decision} has the classes {', '.join(names[:8])} among its "
+            "outcomes; fit on labels that it has."
+        )
+
+    def _ask(self, texts: Sequence[str], names: Sequence[str]) -> tuple[str, Sequence[Answered]]:
+        """Return what a model of this process answers, and the id of the question."""
         from steelyard.app.deployment import default_deployment  # noqa: PLC0415
 
         described = self.outcomes or {}
-        names = [str(class_) for class_ in self.classes_]
         outcomes = dict(
             zip(names, (described.get(class_) for class_ in self.classes_), strict=True)
         )
@@ -137,16 +180,7 @@ class SteelyardClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         values: dict[str, Any] = {"decisions": [decision]}
         if self.model is not None:
             values["model"] = self.model
-        rows: list[list[float]] = []
-        answers = by_this_process(default_deployment(self.model).answers, values)(texts, [])
-        for place, answered in enumerate(answers):
-            if isinstance(answered, SteelyardError):
-                told = f"Text {place} cannot be used: {answered.message}"
-                raise ValueError(told) from answered  # noqa: TRY004
-            rows.append([answered["class"]["probabilities"][name] for name in names])
-        shares = np.asarray(rows, dtype=np.float64).reshape(-1, len(names))
-        logs: NDArray[np.float64] = np.log(np.clip(shares, _FLOOR, 1))
-        return logs
+        return "class", by_this_process(default_deployment(self.model).answers, values)(texts, [])
 
 
 def _texts(texts: Sequence[str]) -> list[str]:

@@ -19,6 +19,7 @@ from steelyard.batch.parts import Parts, opened_parts, write_part
 from steelyard.batch.workers import Note, Part
 from steelyard.bulk.columns import ERROR, check_columns, schema_of, with_answers
 from steelyard.decisions.kinds import Decision
+from steelyard.decisions.named import PRODUCTION
 from steelyard.decisions.validation import read_request
 from steelyard.imports.delimited import Options
 from steelyard.imports.tables import refused_csv
@@ -47,6 +48,8 @@ class Questions:
     temperature: float | None = None
     client: Client | None = None
     load: Callable[[], AnswerService] | None = None
+    #: The version of a named decision that has them, which the server is asked by.
+    named: str | None = None
 
     def checked(self) -> tuple[Decision, ...]:
         """Return the decisions; raise ``InvalidRequestError`` when they cannot be asked."""
@@ -63,17 +66,32 @@ class Questions:
 
     def identity(self) -> dict[str, Any]:
         """Return what tells these questions from others."""
-        return {"decisions": self.asked["decisions"], "model": [self.model, self.temperature]}
+        of_version = {} if self.named is None else {"named": self.named}
+        model = [self.model, self.temperature]
+        return {"decisions": self.asked["decisions"], "model": model, **of_version}
 
     def answer(self) -> Answer:
         """Return what answers them; a model that is not loaded loads now."""
         if self.client is not None:
-            return by_server(self.client, self.asked)
+            return by_server(self.client, self.asked, self.named)
         if self.load is not None:
             return by_this_process(self.load(), self.asked)
         from steelyard.app.deployment import default_deployment  # noqa: PLC0415
 
         return by_this_process(default_deployment(self.model).answers, self.asked)
+
+
+def named_questions(reference: str, client: Client | None) -> Questions:
+    """Return the questions of a named decision, of the version that a reference names now."""
+    if client is None:
+        raise ValueError(
+            f"{reference!r} is a named decision, which a server has; give client, such as "
+            "steelyard.connect()."
+        )
+    name, _, at = reference.partition("@")
+    version = client.named_decisions.version(name, at or PRODUCTION)
+    named = f"{name}@{version.version}"
+    return Questions(version.decisions, version.model, version.temperature, client, named=named)
 
 
 class Elsewhere(Protocol):

@@ -184,6 +184,18 @@ NAME_PATTERN = "[a-z][a-z0-9_-]{0,63}"
 REFERENCE_PATTERN = f"^{NAME_PATTERN}(@([1-9][0-9]{{0,8}}|{NAME_PATTERN}))?$"
 
 _OF_VERSION = "The version of a named decision has it"
+#: Why a request of another wire has no questions that names a decision as its model.
+OF_VERSION = "The version of a named decision has them"
+#: A named decision as the model of another wire.
+NamedModel = Annotated[
+    str,
+    Meta(
+        max_length=138,
+        description="A named decision: `decision:support_triage`, `decision:support_triage@staging` "
+        "or `decision:support_triage@7`.",
+        extra_json_schema={"pattern": f"^decision:{REFERENCE_PATTERN[1:]}"},
+    ),
+]
 
 
 class NamedDecideRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -225,6 +237,13 @@ class NamedUse(Struct, frozen=True, kw_only=True):
     def reference(self) -> str:
         """Name and version, such as ``support_triage@7``."""
         return f"{self.name}@{self.version}"
+
+
+#: What a named decision's policies do, in an answer of another wire.
+NamedActions = Annotated[
+    dict[str, str] | UnsetType,
+    Meta(description="Of a named decision: the action that each of its policies gives."),
+]
 
 
 class PolicyResult(Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ scopes, limits and prices then hold as for any other client.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from importlib.resources import files
 from typing import Any
 
@@ -16,13 +16,17 @@ import msgspec
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.transport_security import TransportSecuritySettings
+from msgspec import Struct
 
 from steelyard.client import AsyncClient, ClientOptions
 from steelyard.errors import KeyScopeError, NotFoundError, SteelyardError
+from steelyard.mcp.named_tools import PREFIX, NamedArguments, ask_named, named_tools
 from steelyard.mcp.tools import OF_SCOPE, TOOLS, Tool
 from steelyard.version import __version__
 from steelyard.wire.payloads import read_payload
 
+#: The tool without which named decisions are none either.
+_DECIDE = "decide"
 _INSTRUCTIONS = """\
 Steelyard answers decisions about a text with a calibrated probability for every allowed outcome.
 Call list_models or list_recipes first, lint a new wording, then decide. A decision is an object with
@@ -45,19 +49,37 @@ class _Server(MCPServer[Any]):
         self._names = tuple(names)
 
     async def list_tools(self) -> list[types.Tool]:
-        """Return the tools that are offered."""
+        """Return the tools that are offered to every caller."""
         return [_described(name, TOOLS[name]) for name in self._names]
+
+    async def _handle_list_tools(
+        self,
+        ctx: Any,
+        params: types.PaginatedRequestParams | None,  # noqa: ARG002
+    ) -> types.ListToolsResult:
+        # ``list_tools`` does not know who calls, and named decisions are an account's.
+        tools = await self.list_tools()
+        if _DECIDE in self._names:
+            with suppress(SteelyardError):
+                context = Context[Any](request_context=ctx, mcp_server=self)
+                async with self.client(context) as client:
+                    tools += await named_tools(client)
+        return types.ListToolsResult(tools=tools)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any] | None = None
     ) -> types.CallToolResult:
         """Return what the API answers, or its refusal: code, message and each place."""
         try:
-            if name not in self._names:
+            is_named = name.startswith(PREFIX) and _DECIDE in self._names
+            if name not in self._names and not is_named:
                 raise NotFoundError(f"There is no tool {name!r}; see tools/list.")
-            call = read_payload(arguments, TOOLS[name])
             async with self.client(context) as client:
-                answer = await call.ask(client)
+                if is_named:
+                    given = read_payload(arguments, NamedArguments)
+                    answer: Struct = await ask_named(client, name, given)
+                else:
+                    answer = await read_payload(arguments, TOOLS[name]).ask(client)
         except SteelyardError as error:
             content = types.TextContent(type="text", text=refusal(error))
             return types.CallToolResult(content=[content], is_error=True)

@@ -24,7 +24,7 @@ from steelyard.wire.limits import MAX_DECISIONS
 
 _MOST_ROWS = 50
 
-_Context = Annotated[
+ContextArgument = Annotated[
     Any, Meta(description="What the decisions are about: a text, or any JSON object or array.")
 ]
 _Decisions = Annotated[list[DecisionInput], Meta(min_length=1, max_length=MAX_DECISIONS)]
@@ -44,15 +44,15 @@ class Tool(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     @classmethod
     def arguments_schema(cls) -> dict[str, Any]:
         """Return the JSON Schema of its arguments."""
-        return _schema_of(cls)
+        return schema_of(cls)
 
     @classmethod
     def answer_schema(cls) -> dict[str, Any]:
         """Return the JSON Schema of its answer."""
-        return _schema_of(get_type_hints(cls.ask)["return"])
+        return schema_of(get_type_hints(cls.ask)["return"])
 
 
-def _schema_of(shape: type[Struct]) -> dict[str, Any]:
+def schema_of(shape: type[Struct]) -> dict[str, Any]:
     """Return a struct's JSON Schema, with an object at its root as the protocol demands."""
     [root], components = msgspec.json.schema_components([shape], ref_template="#/$defs/{name}")
     name = root["$ref"].rpartition("/")[2]
@@ -63,7 +63,7 @@ class Decide(Tool, frozen=True, kw_only=True):
     """Answer decisions about a context: a probability for every outcome, and an action."""
 
     changes: ClassVar[bool] = True
-    context: _Context
+    context: ContextArgument
     decisions: _Decisions
     model: _ModelName = None
 
@@ -75,7 +75,7 @@ class Decide(Tool, frozen=True, kw_only=True):
 class Estimate(Tool, frozen=True, kw_only=True):
     """Return what a decide would cost at most; nothing runs."""
 
-    context: _Context
+    context: ContextArgument
     decisions: _Decisions
     model: _ModelName = None
 
@@ -87,7 +87,7 @@ class Estimate(Tool, frozen=True, kw_only=True):
 class Lint(Tool, frozen=True, kw_only=True):
     """Return what about a wording makes its answers worse."""
 
-    context: _Context
+    context: ContextArgument
     decisions: _Decisions
 
     async def ask(self, client: AsyncClient) -> LintAnswer:

@@ -52,6 +52,7 @@ def ask(questions: ValidRequest, request: NamedRequest, use: NamedUse) -> ValidR
         context=request.context,
         store=request.store,
         metadata=request.metadata,
+        context_path=request.context_path,
         named=use,
     )
 

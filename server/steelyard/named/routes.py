@@ -73,6 +73,7 @@ ROUTES = (
         summary="Page the account's named decisions, the newest first.",
         query=NamedDecisionsQuery,
         response=NamedDecisionPage,
+        is_inference=True,
     ),
     _route(
         method="GET",
@@ -81,6 +82,7 @@ ROUTES = (
         summary="Return a named decision, and where its aliases point.",
         response=NamedDecision,
         errors=(errors.NotFoundError,),
+        is_inference=True,
     ),
     _route(
         method="PATCH",
@@ -137,6 +139,7 @@ ROUTES = (
         summary="Return a version by its number, or the one that an alias points to.",
         response=NamedVersion,
         errors=(errors.NotFoundError,),
+        is_inference=True,
     ),
     _route(
         method="PUT",

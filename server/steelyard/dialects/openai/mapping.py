@@ -17,14 +17,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from steelyard.decisions.confidence import choice_confidence, score_confidence
 from steelyard.decisions.kinds import BINARY_NAMES, Decision, Outcomes
+from steelyard.decisions.named import NamedRequest, names_decision, read_named_model
 from steelyard.decisions.rendering import render_value
 from steelyard.decisions.validation import ValidRequest
-from steelyard.decisions.wire import Kind
+from steelyard.decisions.wire import DecisionResult, Kind
 from steelyard.dialects.openai.wire import (
     Answer,
     ChoiceProbability,
@@ -34,6 +35,7 @@ from steelyard.dialects.openai.wire import (
     DecisionsRequest,
     DecisionsScoreAnswer,
     LevelProbability,
+    NamedDecisionsRequest,
     PredicateAnswer,
     QuestionType,
 )
@@ -47,6 +49,7 @@ KIND_OF_TYPE: dict[QuestionType, Kind] = {
     "choice": "single",
     "score": "ordinal",
 }
+_TYPE_OF_KIND = {kind: type_ for type_, kind in KIND_OF_TYPE.items()}
 #: Between two messages, and between two parts of one.
 _MESSAGE_BREAK, _PART_BREAK = "\n\n", "\n"
 
@@ -120,14 +123,18 @@ class Questionnaire:
         ]
 
 
-def read_decisions(payload: bytes | bytearray | Mapping[str, Any]) -> Questionnaire:
+def read_decisions(payload: bytes | bytearray | Mapping[str, Any]) -> Questionnaire | NamedRequest:
     """Read a request, or refuse it with everything that is wrong in it.
+
+    One whose model is a named decision has no questions.
 
     >>> question = {"type": "predicate", "instructions": "It asks for money back."}
     >>> body = {"model": "m", "input": "Refund me.", "questions": [question]}
     >>> read_decisions(body).questions[0].outcomes.names
     ('yes', 'no')
     """
+    if isinstance(payload, Mapping) and names_decision(payload):
+        return _read_named(payload)
     violations = Violations()
     value = open_payload(payload, DecisionsRequest, violations)
     model = value.get("model")
@@ -137,6 +144,31 @@ def read_decisions(payload: bytes | bytearray | Mapping[str, Any]) -> Questionna
     context = _read_input(value.get("input"), violations, images)
     questions = _read_questions(value.get("questions"), violations, images)
     violations.raise_if_any()
+    _refuse_images(images)
+    return Questionnaire(value["model"], context, tuple(questions))
+
+
+def named_answers(results: Mapping[str, DecisionResult]) -> list[Answer]:
+    """Return the answers of a named decision in this dialect, by the names of its decisions."""
+    answers = []
+    for name, result in results.items():
+        outcomes = tuple(result.probabilities)
+        described = Outcomes(outcomes, (None,) * len(outcomes))
+        question = Question(name, _TYPE_OF_KIND[result.kind], "", outcomes, described)
+        answers.append(question.answer(list(result.probabilities.values())))
+    return answers
+
+
+def _read_named(payload: Mapping[str, Any]) -> NamedRequest:
+    request, value = read_named_model(payload, NamedDecisionsRequest, "input")
+    violations, images = Violations(), list[Path]()
+    context = _read_input(value["input"], violations, images)
+    violations.raise_if_any()
+    _refuse_images(images)
+    return replace(request, context=context)
+
+
+def _refuse_images(images: Sequence[Path]) -> None:
     if images:
         refusals = [
             Violation(
@@ -150,7 +182,6 @@ def read_decisions(payload: bytes | bytearray | Mapping[str, Any]) -> Questionna
         raise ImagesNotSupportedError(
             refusals[0].message, details=[refusal.body() for refusal in refusals[:MAX_DETAILS]]
         )
-    return Questionnaire(value["model"], context, tuple(questions))
 
 
 def error_body(error: SteelyardError, request_id: str | None) -> DecisionsErrorBody:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from steelyard.dialects.openai.mapping import error_body, read_decisions
 from steelyard.dialects.openai.service import OpenAIDecisionService
-from steelyard.dialects.openai.wire import DecisionsRequest, DecisionsResponse
+from steelyard.dialects.openai.wire import (
+    DecisionsRequest,
+    DecisionsResponse,
+    NamedDecisionsRequest,
+)
+from steelyard.errors import NamedDecisionArchivedError
 from steelyard.http.routing import Access, Route
 from steelyard.serving.routes import PAID_ERRORS, check_flood
 
@@ -17,10 +22,11 @@ ROUTES = (
         access=Access.KEYED,
         tags=("compatibility",),
         request=DecisionsRequest,
+        also_takes=(NamedDecisionsRequest,),
         read=read_decisions,
         response=DecisionsResponse,
         check=check_flood,
-        errors=PAID_ERRORS,
+        errors=(*PAID_ERRORS, NamedDecisionArchivedError),
         is_inference=True,
         error_body=error_body,
     ),

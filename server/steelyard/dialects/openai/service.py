@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import functools
 
+import msgspec
 from msgspec import Struct
 
+from steelyard.decisions.named import NamedRequest
 from steelyard.decisions.wire import DecideResponse
-from steelyard.dialects.openai.mapping import Questionnaire
-from steelyard.dialects.openai.wire import DecisionsResponse, DecisionsUsage
+from steelyard.dialects.openai.mapping import Questionnaire, named_answers
+from steelyard.dialects.openai.wire import Answer, DecisionsResponse, DecisionsUsage
 from steelyard.operations.write import Write
 from steelyard.serving.service import DecisionService
 
@@ -22,8 +24,10 @@ class OpenAIDecisionService:
     def __init__(self, decisions: DecisionService) -> None:
         self._decisions = decisions
 
-    async def answer(self, write: Write, read: Questionnaire) -> Struct:
+    async def answer(self, write: Write, read: Questionnaire | NamedRequest) -> Struct:
         """Answer a request, as ``DecisionService.decide`` does."""
+        if isinstance(read, NamedRequest):
+            return await self._decisions.decide(write, read, _respond_named)
         respond = functools.partial(_respond, read)
         return await self._decisions.decide(write, read.decide_request(), respond)
 
@@ -32,11 +36,23 @@ def _respond(read: Questionnaire, answer: DecideResponse) -> DecisionsResponse:
     probabilities = {
         place: list(result.probabilities.values()) for place, result in answer.decisions.items()
     }
-    input_tokens, output_tokens = answer.usage.input_tokens, len(read.questions)
+    return _response(answer, read.answers(probabilities))
+
+
+def _respond_named(answer: DecideResponse) -> DecisionsResponse:
+    return msgspec.structs.replace(
+        _response(answer, named_answers(answer.decisions)),
+        decision=answer.decision,
+        actions={name: result.action for name, result in answer.decisions.items()},
+    )
+
+
+def _response(answer: DecideResponse, answers: list[Answer]) -> DecisionsResponse:
+    input_tokens, output_tokens = answer.usage.input_tokens, len(answers)
     return DecisionsResponse(
         id=answer.id,
         model=answer.model,
-        answers=read.answers(probabilities),
+        answers=answers,
         usage=DecisionsUsage(
             input_tokens=input_tokens,
             output_tokens=output_tokens,

@@ -6,11 +6,20 @@ field may be left out or be ``null``.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from steelyard.decisions.wire import AnswerWarning, Charge, FallbackReport, Name
+from steelyard.decisions.wire import (
+    OF_VERSION,
+    AnswerWarning,
+    Charge,
+    FallbackReport,
+    Name,
+    NamedActions,
+    NamedModel,
+    NamedUse,
+)
 from steelyard.wire.limits import MAX_OUTCOMES, MAX_QUESTIONS, MIN_OUTCOMES
 
 #: Levels of one score.
@@ -82,6 +91,23 @@ class DecisionsRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         Meta(description="What the questions are about: text, or messages."),
     ]
     questions: Annotated[list[DecisionsQuestionInput], Meta(min_length=1, max_length=MAX_QUESTIONS)]
+    safety_identifier: Annotated[str | None, Meta(description="Taken and not used.")] = None
+    prompt_cache_key: Annotated[str | None, Meta(description="Taken and not used.")] = None
+    prompt_cache_options: Annotated[
+        dict[str, Any] | None, Meta(description="Taken and not used.")
+    ] = None
+
+
+class NamedDecisionsRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One input for a named decision, whose version has the questions."""
+
+    refused_fields: ClassVar[dict[str, str]] = {"questions": OF_VERSION}
+
+    model: NamedModel
+    input: Annotated[
+        str | Annotated[list[InputMessage], Meta(min_length=1)],
+        Meta(description="What the questions are about: text, or messages."),
+    ]
     safety_identifier: Annotated[str | None, Meta(description="Taken and not used.")] = None
     prompt_cache_key: Annotated[str | None, Meta(description="Taken and not used.")] = None
     prompt_cache_options: Annotated[
@@ -169,6 +195,8 @@ class DecisionsResponse(Struct, frozen=True, kw_only=True):
     timing_ms: dict[str, float]
     fallback: FallbackReport | None = None
     warnings: list[AnswerWarning] | UnsetType = UNSET
+    decision: NamedUse | UnsetType = UNSET
+    actions: NamedActions = UNSET
 
 
 class DecisionsErrorInfo(Struct, frozen=True, kw_only=True):

@@ -22,12 +22,14 @@ from typing import Any
 
 from steelyard.decisions.confidence import choice_confidence, score_confidence, top_probability_at
 from steelyard.decisions.kinds import BINARY_NAMES, Decision, Outcomes
+from steelyard.decisions.named import NamedRequest, names_decision, read_named_model
 from steelyard.decisions.validation import ValidRequest, read_request
-from steelyard.decisions.wire import Kind
+from steelyard.decisions.wire import DecisionResult, Kind
 from steelyard.dialects.systemone.wire import (
     Answer,
     ChoiceAnswer,
     FieldError,
+    NamedSystemOneRequest,
     NoulAnswer,
     QuestionType,
     Refusal,
@@ -51,6 +53,7 @@ DEFAULT_QUESTIONS: dict[QuestionType, str] = {
     "choice": "Which option fits best?",
     "score": "Which level fits best?",
 }
+_TYPE_OF_KIND = {kind: type_ for type_, kind in KIND_OF_TYPE.items()}
 _CRITERIA_NOUNS: dict[QuestionType, str] = {
     "noul": 'nothing, or an object with "true" and "false"',
     "choice": "an object from label to description",
@@ -137,14 +140,36 @@ class Questionnaire:
         }
 
 
-def read_systemone(payload: bytes | bytearray | Mapping[str, Any]) -> Questionnaire:
+def named_answers(results: Mapping[str, DecisionResult]) -> dict[str, Answer]:
+    """Return the answers of a named decision in this dialect, by the names of its decisions.
+
+    Levels are keyed by their place, and the legend has their names.
+    """
+    answers: dict[str, Answer] = {}
+    for name, result in results.items():
+        names: tuple[str, ...] = tuple(result.probabilities)
+        outcomes = Outcomes(names, (None,) * len(names))
+        if result.kind == "ordinal":
+            outcomes = Outcomes(tuple(map(str, range(len(names)))), names)
+        question = Question(name, _TYPE_OF_KIND[result.kind], "", False, outcomes)
+        answers[name] = question.answer(list(result.probabilities.values()))
+    return answers
+
+
+def read_systemone(
+    payload: bytes | bytearray | Mapping[str, Any],
+) -> Questionnaire | NamedRequest:
     """Read a SystemOne request, or refuse it with everything that is wrong in it.
+
+    One whose model is a named decision has no questions.
 
     >>> question = {"type": "score", "criteria": ["can wait", "today", "at once"]}
     >>> body = {"model": "jev-latest", "state": "Help!", "questions": {"urgency": question}}
     >>> read_systemone(body).questions[0].outcomes.names
     ('0', '1', '2')
     """
+    if isinstance(payload, Mapping) and names_decision(payload):
+        return read_named_model(payload, NamedSystemOneRequest, "state")[0]
     violations = Violations()
     value = open_payload(payload, SystemOneRequest, violations)
     model = value.get("model")
@@ -166,6 +191,9 @@ def read_systemone(payload: bytes | bytearray | Mapping[str, Any]) -> Questionna
 def translate_systemone(payload: bytes | bytearray | Mapping[str, Any]) -> TranslateResponse:
     """Return the decide request that asks what a SystemOne request asks, with notes."""
     read = read_systemone(payload)
+    if isinstance(read, NamedRequest):
+        named = {"decision": str(read.reference), "context": read.context}
+        return TranslateResponse(request=named, notes=["state is context."])
     request: dict[str, Any] = {
         "context": read.state,
         "decisions": list(map(_native, read.questions)),

@@ -9,10 +9,16 @@ from steelyard.dialects.systemone.mapping import (
     translate_systemone,
 )
 from steelyard.dialects.systemone.service import SystemOneService
-from steelyard.dialects.systemone.wire import SystemOneRequest, SystemOneResponse, TranslateResponse
+from steelyard.dialects.systemone.wire import (
+    NamedSystemOneRequest,
+    SystemOneRequest,
+    SystemOneResponse,
+    TranslateResponse,
+)
 from steelyard.errors import (
     ContextTooLongError,
     ImagesNotSupportedError,
+    NamedDecisionArchivedError,
     NotFoundError,
     TooManyTokensError,
 )
@@ -37,10 +43,11 @@ ROUTES = (
         access=Access.KEYED,
         tags=_TAGS,
         request=SystemOneRequest,
+        also_takes=(NamedSystemOneRequest,),
         read=read_systemone,
         response=SystemOneResponse,
         check=check_flood,
-        errors=PAID_ERRORS,
+        errors=(*PAID_ERRORS, NamedDecisionArchivedError),
         error_body=error_body,
         is_inference=True,
     ),
@@ -52,10 +59,12 @@ ROUTES = (
         access=Access.KEYED,
         tags=_TAGS,
         request=SystemOneRequest,
+        also_takes=(NamedSystemOneRequest,),
         read=read_systemone,
         response=EstimateResponse,
         errors=(
             NotFoundError,
+            NamedDecisionArchivedError,
             *UNCALLABLE,
             TooManyTokensError,
             ContextTooLongError,
@@ -71,6 +80,7 @@ ROUTES = (
         access=Access.PUBLIC,
         tags=_TAGS,
         request=SystemOneRequest,
+        also_takes=(NamedSystemOneRequest,),
         read=translate_systemone,
         response=TranslateResponse,
         errors=(ImagesNotSupportedError,),

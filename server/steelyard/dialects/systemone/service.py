@@ -8,13 +8,15 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from steelyard.caller import LOCAL_ACCOUNT, Caller
+from steelyard.decisions.named import NamedRequest
 from steelyard.decisions.validation import ValidRequest
 from steelyard.decisions.wire import DecideResponse, EstimateResponse
-from steelyard.dialects.systemone.mapping import Questionnaire
-from steelyard.dialects.systemone.wire import SystemOneResponse, SystemOneUsage
+from steelyard.dialects.systemone.mapping import Questionnaire, named_answers
+from steelyard.dialects.systemone.wire import Answer, SystemOneResponse, SystemOneUsage
 from steelyard.operations.write import Write
 from steelyard.serving.registry import ModelRegistry
 from steelyard.serving.service import DecisionService
@@ -27,16 +29,21 @@ class SystemOneService:
         self._decisions = decisions
         self._models = models
 
-    async def answer(self, write: Write, read: Questionnaire) -> Struct:
+    async def answer(self, write: Write, read: Questionnaire | NamedRequest) -> Struct:
         """Answer a request, as ``DecisionService.decide`` does."""
+        if isinstance(read, NamedRequest):
+            return await self._decisions.decide(write, read, _respond_named)
         is_paid = write.caller.account_id != LOCAL_ACCOUNT
         asks_for_ours = is_paid or write.key is not None or not read.is_foreign_model
         respond = functools.partial(_respond, read, "" if asks_for_ours else "x_")
         return await self._decisions.decide(write, self._request(read), respond)
 
-    async def estimate(self, caller: Caller, read: Questionnaire) -> EstimateResponse:
+    async def estimate(
+        self, caller: Caller, read: Questionnaire | NamedRequest
+    ) -> EstimateResponse:
         """Return what a request would cost at most; nothing runs, and nothing is held."""
-        return await self._decisions.estimate(caller, self._request(read))
+        request = read if isinstance(read, NamedRequest) else self._request(read)
+        return await self._decisions.estimate(caller, request)
 
     def _request(self, read: Questionnaire) -> ValidRequest:
         is_ours = read.model in self._models.names
@@ -47,6 +54,18 @@ def _respond(read: Questionnaire, prefix: str, answer: DecideResponse) -> System
     probabilities = {
         name: list(result.probabilities.values()) for name, result in answer.decisions.items()
     }
+    return _response(answer, read.answers(probabilities), prefix)
+
+
+def _respond_named(answer: DecideResponse) -> SystemOneResponse:
+    return msgspec.structs.replace(
+        _response(answer, named_answers(answer.decisions), ""),
+        decision=answer.decision,
+        actions={name: result.action for name, result in answer.decisions.items()},
+    )
+
+
+def _response(answer: DecideResponse, answers: dict[str, Answer], prefix: str) -> SystemOneResponse:
     ours: dict[str, Any] = {
         "id": answer.id,
         "charge": answer.charge,
@@ -56,9 +75,7 @@ def _respond(read: Questionnaire, prefix: str, answer: DecideResponse) -> System
     }
     return SystemOneResponse(
         model=answer.model,
-        answers=read.answers(probabilities),
-        usage=SystemOneUsage(
-            input_tokens=answer.usage.input_tokens, output_tokens=len(read.questions)
-        ),
+        answers=answers,
+        usage=SystemOneUsage(input_tokens=answer.usage.input_tokens, output_tokens=len(answers)),
         **{prefix + name: value for name, value in ours.items()},
     )

@@ -6,11 +6,20 @@ by ``steelyard.dialects.systemone.mapping``. An optional field may be left out o
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from steelyard.decisions.wire import AnswerWarning, Charge, FallbackReport, Name
+from steelyard.decisions.wire import (
+    OF_VERSION,
+    AnswerWarning,
+    Charge,
+    FallbackReport,
+    Name,
+    NamedActions,
+    NamedModel,
+    NamedUse,
+)
 from steelyard.wire.errors import ErrorBody
 from steelyard.wire.limits import MAX_DECISIONS
 
@@ -61,6 +70,15 @@ class SystemOneRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     ] = None
 
 
+class NamedSystemOneRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One state for a named decision, whose version has the questions."""
+
+    refused_fields: ClassVar[dict[str, str]] = {"questions": OF_VERSION}
+
+    model: NamedModel
+    state: Annotated[Content, Meta(description="What the questions are about; may be empty.")]
+
+
 class NoulAnswer(Struct, frozen=True, kw_only=True, tag_field="type", tag="noul"):
     """The answer to a yes/no question: the probability of yes."""
 
@@ -109,6 +127,8 @@ class SystemOneResponse(Struct, frozen=True, kw_only=True):
     timing_ms: dict[str, float] | UnsetType = UNSET
     fallback: FallbackReport | UnsetType | None = UNSET
     warnings: list[AnswerWarning] | UnsetType = UNSET
+    decision: NamedUse | UnsetType = UNSET
+    actions: NamedActions = UNSET
     x_id: str | UnsetType = UNSET
     x_charge: Charge | UnsetType = UNSET
     x_timing_ms: dict[str, float] | UnsetType = UNSET
