@@ -80,6 +80,7 @@ _EVERYBODY: frozenset[Role] = frozenset(ROLES)
 ENTRIES: tuple[Entry, ...] = (
     Entry("home", "Home", "", "home:HomePage", _EVERYBODY),
     Entry("playground", "Playground", "ask", "playground:PlaygroundPage", _WORKERS),
+    Entry("decisions", "Decisions", "ask", "decisions:DecisionsPage", _WORKERS),
     Entry("live", "Live", "ask", "live:LivePage", _WORKERS),
     Entry(DATASETS, "Datasets", "data", "datasets:DatasetsPage", _REVIEWERS),
     Entry(

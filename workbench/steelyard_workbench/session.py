@@ -32,6 +32,7 @@ IN_ADDRESS = (
     "labeling",
     "tuning",
     "decision",
+    "named",
     "query",
     "view",
     "theme",
@@ -102,6 +103,7 @@ class Session(param.Parameterized):
     labeling = _text("Id of the labeling job.")
     tuning = _text("Id of the prompt-tuning job.")
     decision = _text("Id of the decision looked at.")
+    named = _text("Name of the named decision.")
     query = _text("JSON of the rows' filter, sort and search.")
     view = _text("How the page shows it, such as `bulk`.")
     theme = _text("`dark` for the dark theme; empty for the light one.")

@@ -19,6 +19,7 @@ from steelyard.datasets.wire import Dataset
 from steelyard.errors import SteelyardError
 from steelyard.evaluations.wire import Evaluation
 from steelyard.families.wire import Family
+from steelyard.named.wire import NamedDecision
 from steelyard_workbench.attention import (
     Need,
     alarm_needs,
@@ -39,6 +40,7 @@ from steelyard_workbench.components.sparkline import sparkline
 from steelyard_workbench.live.alarms import fetch_alarms
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
+from steelyard_workbench.pages.decisions import list_decisions, show_decisions
 from steelyard_workbench.session import Session
 from steelyard_workbench.shared_fetch import SharedFetch
 from steelyard_workbench.states import empty, verdict
@@ -109,7 +111,11 @@ class HomePage(Page):
             self._show_beginning,
             n_lines=1,
         )
+        decisions = Loaded(
+            "The decisions", lambda: list_decisions(client), self._show_decisions, n_lines=1
+        )
         return [
+            self.part(decisions),
             self.part(begin),
             heading("What needs you"),
             self.summary_box,
@@ -124,6 +130,16 @@ class HomePage(Page):
             ),
             self.part(spend),
         ]
+
+    def _show_decisions(self, decisions: Sequence[NamedDecision]) -> Viewable:
+        """Show the named decisions, and nothing where there is none."""
+        if not decisions:
+            return pn.Column(visible=False)
+        return pn.Column(
+            heading("Decisions"),
+            show_decisions(decisions, lambda name: self.session.open("decisions", named=name)),
+            sizing_mode="stretch_width",
+        )
 
     def _show_beginning(self, found: Beginning | None) -> Viewable:
         if found is None:

@@ -1,0 +1,1 @@
+"""Named decisions as the workbench shows them."""

@@ -1,0 +1,140 @@
+"""What the page of a named decision knows of it, and which step of the loop is next."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from steelyard.alarms.wire import Alarm
+from steelyard.client import Client
+from steelyard.decision_log.wire import DecisionSummary
+from steelyard.decisions.named import PRODUCTION
+from steelyard.errors import SteelyardError
+from steelyard.named.comparison_wire import NamedComparison
+from steelyard.named.wire import AliasMove, NamedDecision, NamedVersion
+from steelyard.people.wire import UsageLine
+from steelyard.review.wire import DraftSummary
+from steelyard_workbench.live.alarms import fetch_alarms
+
+DAY_S = 86_400.0
+#: Decisions with feedback without which accuracy says little.
+_ENOUGH_FEEDBACK = 50
+_MOST_MOVES, _MOST_COMPARISONS, _MOST_DRAFTS = 10, 20, 20
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A named decision, the version in production, its last day, and what is under way."""
+
+    decision: NamedDecision
+    version: NamedVersion
+    summary: DecisionSummary
+    usage: Sequence[UsageLine]
+    alarms: Sequence[Alarm]
+    drafts: Sequence[DraftSummary]
+    comparisons: Sequence[NamedComparison]
+    moves: Sequence[AliasMove]
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of its questions."""
+        return [str(question["id"]) for question in self.version.decisions]
+
+    @property
+    def candidate(self) -> int | None:
+        """The newest version, where production is at an older one."""
+        newest = self.decision.latest
+        return newest if newest > self.version.version else None
+
+    @property
+    def comparison(self) -> NamedComparison | None:
+        """The newest comparison of the candidate with production."""
+        pair = (self.candidate, self.version.version)
+        return next(
+            (each for each in self.comparisons if (each.version, each.against) == pair), None
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The next step of the loop: why, the label of its button, and where that leads.
+
+    ``page`` is empty where the button acts here: it compares the candidate, or moves production.
+    """
+
+    text: str
+    label: str
+    page: str = ""
+
+
+def look_at(client: Client, name: str) -> Looked:
+    """Fetch what is known of a named decision; it blocks."""
+    named = client.named_decisions
+    decision, version = named.get(name), named.version(name, PRODUCTION)
+    since = time.time() - DAY_S
+    ids = {str(question["id"]) for question in version.decisions}
+    drafts = client.drafts.list(status="open", limit=_MOST_DRAFTS).data
+    return Looked(
+        decision=decision,
+        version=version,
+        summary=client.decision_summary(named=name, since=since, bucket_s=3_600),
+        usage=_usage(client, name, since),
+        alarms=[alarm for alarm in fetch_alarms(client) if alarm.decision in ids],
+        drafts=[draft for draft in drafts if draft.dataset_id == decision.dataset_id],
+        comparisons=list(islice(named.comparisons(name), _MOST_COMPARISONS)),
+        moves=list(islice(named.history(name), _MOST_MOVES)),
+    )
+
+
+def next_step(looked: Looked) -> Step:
+    """Return the step that brings a decision forward now."""
+    if looked.drafts:
+        return Step("Rows of its dataset wait for a person.", "Review the rows", "review")
+    return _candidate_step(looked) or _traffic_step(looked)
+
+
+def _candidate_step(looked: Looked) -> Step | None:
+    """Return what is to be done with a newer version; ``None`` where it did not pass or is none."""
+    comparison, candidate = looked.comparison, looked.candidate
+    if candidate is None:
+        return None
+    if comparison is None:
+        return Step(
+            f"Version {candidate} is newer than production.", f"Compare version {candidate}"
+        )
+    if comparison.result is None:
+        return Step(f"The comparison with version {candidate} is {comparison.status}.", "")
+    if comparison.result.verdict != "passed":
+        return None
+    return Step(f"Version {candidate} passed the comparison.", f"Move production to {candidate}")
+
+
+def _traffic_step(looked: Looked) -> Step:
+    seen = looked.summary.accuracy
+    if not looked.summary.answers:
+        return Step("Nobody asked it in the last day.", "Ask it in the playground", "playground")
+    if looked.decision.dataset_id is None:
+        return Step(
+            "It has no dataset: send answers to a review, and name the dataset of their rows.",
+            "Look at its answers",
+            "live",
+        )
+    if seen is None or seen.n < _ENOUGH_FEEDBACK:
+        return Step(
+            f"Fewer than {_ENOUGH_FEEDBACK} of its decisions have feedback, which says how often it "
+            "is right.",
+            "Look at its answers",
+            "live",
+        )
+    return Step("Its rows may train a model of its own.", "Go to Families", "families")
+
+
+def _usage(client: Client, name: str, since: float) -> list[UsageLine]:
+    """Return what each version cost; nothing where accounts are off."""
+    try:
+        lines = client.account.usage(by="decision", since=since).data
+    except SteelyardError:
+        return []
+    return [line for line in lines if (line.name or "").startswith(f"{name}@")]

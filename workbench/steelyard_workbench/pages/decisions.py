@@ -1,0 +1,250 @@
+"""Named decisions: the list of them, and one with its day, its versions and its next step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.client import Client
+from steelyard.decisions.named import PRODUCTION
+from steelyard.named.wire import NamedDecision
+from steelyard_workbench.components.copy_text import CopyText
+from steelyard_workbench.components.facts import facts, heading, table
+from steelyard_workbench.components.mark_table import mark_table
+from steelyard_workbench.components.numbers import ago, measure_text
+from steelyard_workbench.escaping import escape_markdown
+from steelyard_workbench.live.view import View, to_text
+from steelyard_workbench.loaded import Loaded
+from steelyard_workbench.named.looking import Looked, look_at, next_step
+from steelyard_workbench.one_part_page import OnePartPage
+from steelyard_workbench.snippets import as_curl, as_python_named
+from steelyard_workbench.states import empty, verdict
+from steelyard_workbench.theme import Status
+
+_EXAMPLE = "My card was charged twice for order 118."
+_NONE = (
+    "**No named decisions yet.** Questions, policies and a model under a name, which applications ask: "
+    "a better wording is then a new version here, and no release there."
+)
+_VERDICTS: dict[str, Status] = {"passed": "good", "refused": "bad", "inconclusive": "unsure"}
+_DAY_S = 86_400
+
+
+class DecisionsPage(OnePartPage):
+    """The named decisions of the account, or one of them."""
+
+    slug = "decisions"
+    title = "Decisions"
+    summary = "Questions, policies and a model under a name, which applications ask."
+    watched = ("named",)
+
+    def content(self) -> list[Viewable]:
+        """Return the list, or the decision that is chosen."""
+        if self.session.named:
+            name = self.session.named
+            self.shown = Loaded(
+                "The decision", lambda: look_at(self.client, name), self._show_one, n_lines=8
+            )
+            back = pmui.Button(label="All decisions", variant="text")
+            back.on_click(lambda _: self.session.open("decisions", named=""))
+            return [back, heading(name), self.part(self.shown)]
+        self.shown = Loaded("The decisions", lambda: list_decisions(self.client), self._show_list)
+        return [self.part(self.shown)]
+
+    def _show_list(self, decisions: Sequence[NamedDecision]) -> Viewable:
+        if not decisions:
+            return empty_list(self.client)
+        return show_decisions(decisions, lambda name: self.session.open("decisions", named=name))
+
+    def _show_one(self, looked: Looked) -> Viewable:
+        decision, version, day = looked.decision, looked.version, looked.summary
+        place = pn.Column(sizing_mode="stretch_width")
+        cost = sum((Decimal(line.cost_usd) for line in looked.usage), Decimal())
+        today = {
+            "Answers": f"{day.answers:,} in the last day",
+            "Cost": f"{cost} USD" if looked.usage else "—",
+            "Latency, median": measure_text(day.latency_p50_ms, places=1) + " ms",
+            "Abstained": measure_text(day.abstain_rate),
+            "Right, on feedback": measure_text(day.accuracy),
+        }
+        about = {
+            "For": decision.description or "—",
+            "Owner": decision.owner or "—",
+            "Model": version.model or "the server's default",
+            "Dataset": decision.dataset_id or "none",
+            "Aliases": ", ".join(f"{each.alias} {each.version}" for each in decision.aliases),
+        }
+        url, with_key = self.client.url, self.session.who is not None
+        request = {"decision": decision.name, "context": _EXAMPLE}
+        return pn.Column(
+            self._step(looked, place),
+            place,
+            *(verdict("bad", "Alarm.", escape_markdown(alarm.message)) for alarm in looked.alarms),
+            facts(about),
+            heading("Its last day"),
+            facts(today),
+            self._links(looked),
+            heading("What it asks"),
+            _questions(looked),
+            heading("How it is called"),
+            CopyText(as_curl(url, request, with_key=with_key), f"{decision.name} with curl"),
+            CopyText(
+                as_python_named(url, decision.name, _EXAMPLE, with_key=with_key),
+                f"{decision.name} in Python",
+            ),
+            *_comparisons(looked),
+            heading("Moves"),
+            _moves(looked),
+            sizing_mode="stretch_width",
+        )
+
+    def _step(self, looked: Looked, place: pn.Column) -> Viewable:
+        step = next_step(looked)
+        shown = verdict("running", "Next.", escape_markdown(step.text))
+        if not step.label:
+            return shown
+        named, name = self.client.named_decisions, looked.decision.name
+        number, before = looked.candidate, looked.version.version
+        if step.page:
+            button = pmui.Button(label=step.label, variant="contained")
+            button.on_click(lambda _: self._go(step.page, looked))
+        elif number is not None and step.label.startswith("Compare"):
+            button = self.button(
+                step.label, lambda: named.compare(name, number), place, variant="contained"
+            )
+        else:
+            button = self.button(
+                step.label,
+                lambda: named.move(name, PRODUCTION, number or before, expected=before),
+                place,
+                variant="contained",
+            )
+        return pn.Column(shown, button, sizing_mode="stretch_width")
+
+    def _links(self, looked: Looked) -> Viewable:
+        """Return buttons to the other pages, which open on what is this decision's."""
+        pages = [("Live answers", "live"), ("Alarms", "alarms"), ("Jobs", "jobs")]
+        if looked.decision.dataset_id is not None:
+            pages += [("Dataset", "datasets"), ("Evaluations", "evaluations")]
+            pages += [("Prompt tuning", "tuning")]
+        buttons = []
+        for label, page in pages:
+            button = pmui.Button(label=label, variant="outlined", size="small")
+            button.on_click(lambda _, page=page: self._go(page, looked))
+            buttons.append(button)
+        return pn.FlexBox(*buttons)
+
+    def _go(self, page: str, looked: Looked) -> None:
+        dataset_id = looked.decision.dataset_id
+        if page == "live":
+            view = View(window_s=_DAY_S, decision=looked.ids[0])
+            self.session.open(page, query=to_text(view), decision="")
+        elif page == "review" and looked.drafts:
+            draft = looked.drafts[0]
+            self.session.open(
+                page, draft=draft.id, version=draft.dataset_version, dataset=draft.dataset_id
+            )
+        elif page == "datasets":
+            self.session.open(page, version=0, dataset=dataset_id or "")
+        elif dataset_id is not None:
+            self.session.open(page, dataset=dataset_id)
+        else:
+            self.session.open(page)
+
+
+def list_decisions(client: Client) -> list[NamedDecision]:
+    """Return the account's named decisions, the newest first."""
+    return list(client.named_decisions.list())
+
+
+def show_decisions(decisions: Sequence[NamedDecision], open_: Callable[[str], None]) -> Viewable:
+    """Show named decisions as a table whose lines open them."""
+    rows = [
+        [
+            each.name,
+            each.description or "",
+            ", ".join(f"{alias.alias} {alias.version}" for alias in each.aliases),
+            str(each.latest),
+            each.owner or "",
+        ]
+        for each in decisions
+    ]
+    return mark_table(
+        ("decision", "for", "aliases", "newest", "owner"),
+        rows,
+        label="Named decisions",
+        open_=lambda place: open_(decisions[place].name),
+        opens="Open the decision",
+    )
+
+
+def empty_list(client: Client) -> Viewable:
+    """Show how the first named decision is made."""
+    command = (
+        'steelyard decision new support_triage --question "Which team should own this message?" \\\n'
+        '    --outcome "billing=charges, refunds" --outcome "shipping=where a parcel is"\n'
+        f"steelyard decision push --url {client.url}"
+    )
+    return pn.Column(
+        empty(_NONE), CopyText(command, "a first named decision"), sizing_mode="stretch_width"
+    )
+
+
+def _questions(looked: Looked) -> Viewable:
+    rows = []
+    for question in looked.version.decisions:
+        outcomes = question.get("outcomes") or question.get("rubric") or ("yes", "no")
+        policy = [name for name in ("policy", "abstain", "costs", "weights") if question.get(name)]
+        rows.append(
+            (
+                str(question["id"]),
+                str(question["question"]),
+                ", ".join(map(str, outcomes)),
+                ", ".join(f"{name} {question[name]}" for name in policy) or "—",
+            )
+        )
+    return table(("decision", "question", "outcomes", "policy"), rows, label="What it asks")
+
+
+def _comparisons(looked: Looked) -> list[Viewable]:
+    if not looked.comparisons:
+        return []
+    newest = looked.comparisons[0]
+    shown: list[Viewable] = [heading("Comparisons")]
+    result = newest.result
+    if result is not None:
+        text = " ".join(result.sentences) or f"Changed: {', '.join(result.changes)}."
+        of = f"{newest.version} against {newest.against}: {result.verdict}."
+        shown.append(verdict(_VERDICTS[result.verdict], of, escape_markdown(text)))
+    rows = [
+        (
+            f"{each.version} against {each.against}",
+            each.result.verdict if each.result else each.status,
+            f"{each.contexts:,}",
+            f"{each.price_usd} USD",
+            ago(each.created_at),
+        )
+        for each in looked.comparisons
+    ]
+    columns = ("versions", "verdict", "contexts", "price", "asked for")
+    return [*shown, table(columns, rows, label="Comparisons", numbers=(2,))]
+
+
+def _moves(looked: Looked) -> Viewable:
+    rows = [
+        (
+            each.alias,
+            f"{each.from_version or '—'} to {each.to_version}",
+            each.moved_by,
+            f"overruled: {each.overruled}" if each.overruled else each.verdict or "",
+            each.reason or "",
+            ago(each.created_at),
+        )
+        for each in looked.moves
+    ]
+    columns = ("alias", "versions", "by", "verdict", "why", "when")
+    return table(columns, rows, label="Moves of its aliases")
