@@ -46,6 +46,7 @@ LATE = "409 outcome_unknown"
 OPEN_ACCOUNT = """
 import sys
 from steelyard.accounts.service import AccountService
+from steelyard.storage import open_state
 state = open_state(sys.argv[1])
 accounts = AccountService(state, accounts_enabled=True)
 account = accounts.create_account("customer")
