@@ -289,6 +289,12 @@ class Settings:
         "and outcomes, which is then not computed again; 0 keeps nothing.",
         minimum=0,
     )
+    context_cache_bytes: int = _setting(
+        32 * 1024 * 1024,
+        "The same for contexts that come again with other questions, each kept for its account "
+        "alone; 0 keeps nothing.",
+        minimum=0,
+    )
     judge: Path | None = _setting(None, "GGUF file of a judge that runs here.")  # noqa: RUF009
     model_hub: str = _setting("https://huggingface.co", "Hub, or a mirror, of `model pull`.")
     judge_memory_bytes: int = _setting(0, "Most for judges; 0: what is free.", minimum=0)

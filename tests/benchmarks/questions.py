@@ -1,4 +1,4 @@
-"""CPU time of a request by how many layers read questions apart, of known and of new questions.
+"""CPU time of a request by how many layers are apart: of known and new questions, and known contexts.
 
 Run it as a script, on a quiet machine; ``README.md`` beside it says how, and what the columns mean.
 """
@@ -12,7 +12,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -50,6 +50,7 @@ class Cell:
     apart: int
     known_ms: list[float] = field(default_factory=list)
     new_ms: list[float] = field(default_factory=list)
+    again_ms: list[float] = field(default_factory=list)
 
     @property
     def known(self) -> float:
@@ -58,6 +59,10 @@ class Cell:
     @property
     def new(self) -> float:
         return float(np.median(self.new_ms))
+
+    @property
+    def again(self) -> float:
+        return float(np.median(self.again_ms))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -124,7 +129,7 @@ def make_request(
         first_question=first_question,
     )
     service = DecideService(model_name="made", temperatures=None, tokenizer=tokenizer)
-    return service.prepare(body).rendered
+    return replace(service.prepare(body).rendered, owner="benchmark")
 
 
 def measure(models: dict[int, BaseModel], options: argparse.Namespace) -> list[Cell]:
@@ -132,11 +137,15 @@ def measure(models: dict[int, BaseModel], options: argparse.Namespace) -> list[C
     cells = {apart: Cell(apart) for apart in models}
     for turn in range(options.rounds + 1):
         for apart, model in models.items():
-            known = make_request(model.tokenizer, options, turn)
-            new = make_request(
-                model.tokenizer, options, turn, first_question=(turn + 1) * options.questions
-            )
-            for request, times in ((known, cells[apart].known_ms), (new, cells[apart].new_ms)):
+            make = partial(make_request, model.tokenizer, options)
+            # Questions that are known, of the round before, on a context that was asked others.
+            again = make(turn, first_question=turn * options.questions)
+            new = make(turn, first_question=(turn + 1) * options.questions)
+            requests = (make(turn), again, replace(new, owner=""))
+            cell = cells[apart]
+            for request, times in zip(
+                requests, (cell.known_ms, cell.again_ms, cell.new_ms), strict=True
+            ):
                 spent = cpu_ms(partial(model.scorer.score, [request]))
                 if turn:
                     times.append(spent)
@@ -146,7 +155,15 @@ def measure(models: dict[int, BaseModel], options: argparse.Namespace) -> list[C
 def table(cells: Sequence[Cell]) -> str:
     """Return the times of every number of layers, beside the first one's."""
     first = cells[0]
-    header = ["layers apart", "known, ms", "times fewer", "new, ms", "times fewer"]
+    header = [
+        "layers apart",
+        "known, ms",
+        "times fewer",
+        "new, ms",
+        "times fewer",
+        "again, ms",
+        "of known",
+    ]
     lines = [
         [
             str(cell.apart),
@@ -154,6 +171,8 @@ def table(cells: Sequence[Cell]) -> str:
             f"{first.known / cell.known:.2f}",
             f"{cell.new:.2f}",
             f"{first.new / cell.new:.2f}",
+            f"{cell.again:.2f}",
+            f"{cell.again / cell.known:.2f}",
         ]
         for cell in cells
     ]

@@ -20,8 +20,11 @@ def test_new_questions_are_others_on_the_same_context(script):
 def test_the_table_has_each_beside_the_first(script):
     questions = script("questions")
     cells = [
-        questions.Cell(0, known_ms=[9.0, 4.0, 5.0], new_ms=[8.0]),
-        questions.Cell(5, known_ms=[2.0], new_ms=[10.0]),
+        questions.Cell(0, known_ms=[9.0, 4.0, 5.0], new_ms=[8.0], again_ms=[5.0]),
+        questions.Cell(5, known_ms=[2.0], new_ms=[10.0], again_ms=[0.5]),
     ]
     lines = [line.split() for line in questions.table(cells).splitlines()[2:]]
-    assert lines == [["0", "5.00", "1.00", "8.00", "1.00"], ["5", "2.00", "2.50", "10.00", "0.80"]]
+    assert lines == [
+        ["0", "5.00", "1.00", "8.00", "1.00", "5.00", "1.00"],
+        ["5", "2.00", "2.50", "10.00", "0.80", "0.50", "0.25"],
+    ]

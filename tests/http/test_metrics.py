@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from steelyard.errors import InsufficientCreditError
 from steelyard.operations.write import Replay
-from steelyard.scoring.lower import KEPT
+from steelyard.scoring.lower import KEPT, KEPT_CONTEXTS
 from support.stand_ins import ANSWER, REQUEST, stand_in_server
 
 RESULTS = ("hit", "miss")
@@ -51,16 +51,17 @@ def test_requests_decisions_and_tokens_are_counted(client):
     assert found["steelyard_queue_waiting", "stand-in"] == 0
 
 
-def test_what_is_kept_of_questions_is_counted(client):
+@pytest.mark.parametrize(("name", "store"), [("question", KEPT), ("context", KEPT_CONTEXTS)])
+def test_what_is_kept_is_counted(client, name, store):
     before = figures(client)
     model, states = -1, np.ones((2, 384), np.float32)
     try:
-        KEPT.put(model, {b"known": states})
-        KEPT.get(model, [b"known", b"unknown", b"other"])
+        store.put(model, {b"known": states})
+        store.get(model, [b"known", b"unknown", b"other"])
         found = figures(client)
     finally:
-        KEPT.forget(model)
-    name = "steelyard_question_cache"
+        store.forget(model)
+    name = f"steelyard_{name}_cache"
     counted = [
         found[f"{name}_lookups_total", r] - before[f"{name}_lookups_total", r] for r in RESULTS
     ]

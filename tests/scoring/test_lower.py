@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from steelyard.errors import EngineUnavailableError
 from steelyard.scoring import onnx, similarity
 from steelyard.scoring.assets import LOWER_GRAPHS, BaseModel, load_base_model, read_base_files
 from steelyard.scoring.engine import FLOAT32, Engine
-from steelyard.scoring.lower import KEPT, KeptStates
+from steelyard.scoring.lower import KEPT, KeptFigures, KeptStates
 from steelyard.scoring.onnx import OnnxScorer
 from steelyard.scoring.protocol import ScoredDecision
 from support.random_model import make_words, write_random_model
@@ -37,6 +38,9 @@ LONG_OUTCOMES = RenderedDecision(
 )
 REQUESTS = {
     "short": RenderedRequest(make_words(30), (TEAMS, PAID, SPEED)),
+    "sentences": RenderedRequest(
+        f"{make_words(20)}. {make_words(30, 2)}. {make_words(9, 3)}.", (TEAMS, PAID)
+    ),
     "windows": RenderedRequest(make_words(260), (PAID, TEAMS)),
     "question": RenderedRequest(make_words(20), (LONG_QUESTION, TEAMS)),
     "outcomes": RenderedRequest(make_words(20), (LONG_OUTCOMES, PAID)),
@@ -144,6 +148,26 @@ def test_the_bits_do_not_depend_on_what_a_question_was_first_read_with(model, fr
         for one, wanted in zip(asked, expected, strict=True):
             assert_same_bits(model.scorer.score([one])[0], wanted)
         assert kept.figures().hits > 40
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_known_context_has_the_bits_of_one_that_is_not_and_is_known_to_its_owner_alone(
+    model, monkeypatch, name
+):
+    """Whatever it came with the first time, and whatever else is asked beside it the second time."""
+    asked = REQUESTS[name]
+    [expected] = model.scorer.score([asked])
+    kept = KeptStates()
+    monkeypatch.setattr(model.scorer._lower, "_contexts", kept)
+    model.scorer.score([asked])
+    assert kept.figures() == KeptFigures(), "it has no owner"
+    first = replace(asked, decisions=(SPEED, MANY), owner="acc_1")
+    model.scorer.score([first, replace(first, owner="acc_2")])
+    n_misses = kept.figures().misses
+    assert_same_bits(model.scorer.score([replace(asked, owner="acc_1")])[0], expected)
+    assert (kept.figures().hits, kept.figures().misses) == (n_misses // 2, n_misses)
+    model.scorer.score([replace(asked, owner="acc_3")])
+    assert kept.figures().misses == n_misses * 3 // 2
 
 
 def test_a_question_is_read_once_for_all_contexts_and_outcomes(model, fresh):

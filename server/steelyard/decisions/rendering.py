@@ -48,10 +48,15 @@ class RenderedDecision:
 
 @dataclass(frozen=True, slots=True)
 class RenderedRequest:
-    """One context and the decisions asked on it, as text."""
+    """One context and the decisions asked on it, as text.
+
+    What is computed of the context is kept for its ``owner``, an account, alone; without one it is
+    not kept.
+    """
 
     context: str
     decisions: tuple[RenderedDecision, ...]
+    owner: str = ""
 
 
 def render_value(value: Any) -> str:

@@ -29,8 +29,11 @@ _Future = Future[list[ScoredDecision]]
 class WordingScorer:
     """Asks a model about rows; not safe to use from several threads."""
 
-    def __init__(self, model: HostedModel, decision: Decision, stopping: threading.Event) -> None:
+    def __init__(
+        self, model: HostedModel, decision: Decision, stopping: threading.Event, account_id: str
+    ) -> None:
         self._model, self._decision, self._stopping = model, decision, stopping
+        self._account_id = account_id
 
     def on(self, rows: AskedRows) -> RowsScorer:
         """Return what scores wordings on these rows."""
@@ -52,7 +55,8 @@ class WordingScorer:
             for place, context in enumerate(contexts):
                 for group in self._groups(context, rendered):
                     self._hear(found, waiting, most=_AT_ONCE - 1)
-                    request = RenderedRequest(context, tuple(rendered[n] for n in group))
+                    asked = tuple(rendered[n] for n in group)
+                    request = RenderedRequest(context, asked, owner=self._account_id)
                     waiting[self._model.queue.submit(request)] = place, group
             self._hear(found, waiting, most=0)
         finally:

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -182,6 +182,8 @@ class Batcher:
         Without a deadline it may wait as long as there is room in the queue.
         """
         expires_at = None if deadline_s is None else time.monotonic() + deadline_s
+        if share.account and not (share.is_public or request.owner):
+            request = replace(request, owner=share.account)
         entry = _Waiting(request, _characters(request), expires_at, share)
         if tracing.recorder is not None:
             entry.origin = tracing.origin()

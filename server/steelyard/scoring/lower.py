@@ -1,8 +1,9 @@
-"""The layers in which questions are read apart from any context, and what they make of them, kept.
+"""The layers in which questions and contexts are read apart, and what they make of them, kept.
 
 In the lowest layers of such a model a question and its outcomes see no context, so that their states
 there are the same in every request (Cao et al. 2020, "DeFormer"; MacAvaney et al. 2020, "PreTTR").
-They are computed once and kept. A token's states do not depend on what else its pass reads, to the
+They are computed once and kept; those of a context, which listens to no question, are kept for
+whoever sent it. A token's states do not depend on what else its pass reads, to the
 last bit (see ``steelyard.training.graph``), and what is too long for that is read alone, so that
 what was kept is what would be computed.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 import threading
 from array import array
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING
@@ -54,10 +55,14 @@ _models = count()
 
 #: Of some tokens, (n_tokens, width).
 States = NDArray[np.float32]
+#: Whose a text is, and its token ids.
+OwnedText = tuple[str, tuple[int, ...]]
 
 #: Bytes that are kept of all models together, unless a setting says otherwise: the questions and
 #: outcomes of about 40,000 tokens.
 MAX_BYTES = 64 * 1024 * 1024
+#: The same of contexts: about 20,000 tokens.
+MAX_CONTEXT_BYTES = 32 * 1024 * 1024
 #: Bytes of a kept entry beside its states and its key, about.
 _ENTRY_BYTES = 400
 
@@ -132,19 +137,31 @@ class KeptStates:
             self._evictions += 1
 
 
+def _key_of(owner: str, what: bytes, text: Sequence[int]) -> bytes | None:
+    """Return what a text of an owner is kept under; ``None`` where it has no owner."""
+    return b"%b\0%b%b" % (owner.encode(), what, array("I", text).tobytes()) if owner else None
+
+
 def _size(key: bytes, states: States) -> int:
     return len(key) + states.nbytes + _ENTRY_BYTES
 
 
-#: What is kept in this process, of all its models together.
+#: What is kept in this process, of all its models together: of questions, and of contexts.
 KEPT = KeptStates()
+KEPT_CONTEXTS = KeptStates(MAX_CONTEXT_BYTES)
 
 
 class LowerLayers:
-    """Reads tokens in the layers below the context, those of questions once; thread-safe."""
+    """Reads tokens in the layers that are apart, and keeps what they made; thread-safe."""
 
-    def __init__(self, engine: PassEngine, apart: int, kept: KeptStates = KEPT) -> None:
-        self._engine, self._kept = engine, kept
+    def __init__(
+        self,
+        engine: PassEngine,
+        apart: int,
+        kept: KeptStates = KEPT,
+        contexts: KeptStates = KEPT_CONTEXTS,
+    ) -> None:
+        self._engine, self._kept, self._contexts = engine, kept, contexts
         self._model = next(_models)
         self.apart = apart
 
@@ -152,25 +169,66 @@ class LowerLayers:
         """Release the engine, and what is kept of its model."""
         self._engine.close()
         self._kept.forget(self._model)
+        self._contexts.forget(self._model)
 
     def read(self, units: Sequence[Tokens]) -> list[Tokens]:
         """Return blocks that listen to no other, as those of a context, with their states."""
         states = self._run([_Unit(unit) for unit in units])
         return [replace(unit, states=state) for unit, state in zip(units, states, strict=True)]
 
-    def read_requests(self, requests: Sequence[tuple[Layout, TokenizedRequest]]) -> list[States]:
-        """Return the states of all tokens of each request, (n_tokens, width)."""
+    def sentence_vectors(
+        self, texts: Sequence[OwnedText], encode: Callable[[list[tuple[int, ...]]], States]
+    ) -> States:
+        """Return the vector of each sentence, (n_texts, width); ``encode`` makes those not kept."""
+        keys = [_key_of(owner, b"s", text) for owner, text in texts]
+        found = self._contexts.get(self._model, dict.fromkeys(key for key in keys if key))
+        missing = [place for place, key in enumerate(keys) if key not in found]
+        encoded = encode([texts[place][1] for place in missing])
+        new = {
+            key: vector.copy()
+            for place, vector in zip(missing, encoded, strict=True)
+            if (key := keys[place])
+        }
+        self._contexts.put(self._model, new)
+        made = dict(zip(missing, encoded, strict=True))
+        return np.stack(
+            [made[i] if i in made else found[key] for i, key in enumerate(keys)]  # type: ignore[index]
+        )
+
+    def read_requests(
+        self, requests: Sequence[tuple[Layout, TokenizedRequest, str]]
+    ) -> list[States]:
+        """Return the states of all tokens of each request, (n_tokens, width).
+
+        A request comes with its owner, for whom the states of its context are kept.
+        """
         asked = [
             [_KeyedDecision.of(decision) for decision in tokenized.decisions]
-            for _, tokenized in requests
+            for _, tokenized, _ in requests
         ]
         decisions = [decision for one in asked for decision in one]
         keys = dict.fromkeys(key for decision in decisions for key in decision.keys)
         found = self._kept.get(self._model, keys)
         missing = _missing(decisions, found)
-        windows = [windows_of(layout, stage=STAGE_CONTEXT) for layout, _ in requests]
+        owned = [_key_of(owner, b"c", tokenized.context) for _, tokenized, owner in requests]
+        known = self._contexts.get(self._model, dict.fromkeys(key for key in owned if key))
+        windows = [
+            [] if key in known else windows_of(layout, stage=STAGE_CONTEXT)
+            for key, (layout, _, _) in zip(owned, requests, strict=True)
+        ]
         read = iter(self._run([*(_Unit(one) for of in windows for one in of), *missing]))
-        contexts = [[next(read) for _ in of] for of in windows]
+        contexts = [
+            np.concatenate([next(read) for _ in of]) if of else known[key]  # type: ignore[index]
+            for key, of in zip(owned, windows, strict=True)
+        ]
+        self._contexts.put(
+            self._model,
+            {
+                key: states
+                for key, states in zip(owned, contexts, strict=True)
+                if key not in known and key
+            },
+        )
         new = {
             # A part of a pass alone would keep all of the pass.
             key: states[start:stop].copy()
@@ -180,7 +238,7 @@ class LowerLayers:
         self._kept.put(self._model, new)
         found |= new
         return [
-            np.concatenate([*context, *(found[key] for decision in of for key in decision.keys)])
+            np.concatenate([context, *(found[key] for decision in of for key in decision.keys)])
             for context, of in zip(contexts, asked, strict=True)
         ]
 

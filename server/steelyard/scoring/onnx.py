@@ -73,6 +73,8 @@ class LaidOut:
     similarities: Mapping[int, NDArray[np.float32]] = field(default_factory=dict)
     #: What the lowest layers made of its tokens, where those are read apart.
     states: NDArray[np.float32] | None = None
+    #: For whom what is computed of its context is kept.
+    owner: str = ""
 
 
 class OnnxScorer:
@@ -179,7 +181,7 @@ class OnnxScorer:
     def lay_out(self, request: RenderedRequest) -> LaidOut:
         """Tokenise a request and lay it out."""
         tokenized = read_request(request, self._tokenizer, self.reading)
-        return LaidOut(lay_out(tokenized), tokenized)
+        return LaidOut(lay_out(tokenized), tokenized, owner=request.owner)
 
     def plan(self, items: Sequence[LaidOut], vectors: Vectors | None) -> Tensors:
         """Return the inputs of the one pass that answers short requests.
@@ -203,14 +205,20 @@ class OnnxScorer:
         """Read requests in the layers below the context, where the engine is of those above."""
         if self._lower is None:
             return laid
-        states = self._lower.read_requests([(item.layout, item.tokenized) for item in laid])
+        states = self._lower.read_requests(
+            [(item.layout, item.tokenized, item.owner) for item in laid]
+        )
         return [replace(item, states=state) for item, state in zip(laid, states, strict=True)]
 
     def _compare(self, laid: Sequence[LaidOut], vectors: Vectors) -> list[LaidOut]:
         """Compare the outcomes of choices with every sentence of their contexts."""
         if not any(item.tokenized.sentences for item in laid):
             return list(laid)
-        units = self._vectors.encode([text for item in laid for text in item.tokenized.sentences])
+        texts = [(item.owner, text) for item in laid for text in item.tokenized.sentences]
+        if self._lower is None:
+            units = self._vectors.encode([text for _, text in texts])
+        else:
+            units = self._lower.sentence_vectors(texts, self._vectors.encode)
         ends = accumulate(len(item.tokenized.sentences) for item in laid)
         return [
             replace(item, similarities=_similarities(item, units[:end], vectors))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, cast
 
@@ -117,7 +118,7 @@ class TunedScorer:
             for decision, head in zip(request.decisions, heads, strict=True)
             if _needs_base(head)
         )
-        return RenderedRequest(request.context, decisions) if decisions else None
+        return replace(request, decisions=decisions) if decisions else None
 
     def answer(
         self,

@@ -11,7 +11,7 @@ import asyncio
 import concurrent.futures
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter, sleep
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ import numpy as np
 from msgspec import UNSET
 
 from steelyard.calibration.temperature import TemperatureTable
+from steelyard.caller import LOCAL_ACCOUNT
 from steelyard.decisions.answer import answer_decision, temper_log_probabilities
 from steelyard.decisions.contexts import context_warnings, read_context
 from steelyard.decisions.kinds import Decision
@@ -338,7 +339,8 @@ class AnswerService:
         """Answer a request, waiting for the engine."""
         prepared = self._decide.prepare(payload)
         submitted = perf_counter()
-        future = self._queue.submit(prepared.rendered, self._deadline_s)
+        rendered = replace(prepared.rendered, owner=LOCAL_ACCOUNT)
+        future = self._queue.submit(rendered, self._deadline_s)
         scored = self._wait(future)
         return self._finish(prepared, scored, submitted, getattr(future, "started_at", submitted))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from steelyard.scoring.lower import KEPT
+from steelyard.scoring.lower import KEPT, KEPT_CONTEXTS, KeptStates
 
 if TYPE_CHECKING:
     from steelyard.scoring.protocol import EngineStatus
@@ -53,30 +53,17 @@ class ScorerFigures:
             registry=registry,
         )
         self._counted: dict[str, EngineStatus] = {}
-        self._questions = Counter(
-            "steelyard_question_cache_lookups",
-            "Questions and outcomes that were looked up, by whether they were kept.",
-            ["result"],
-            registry=registry,
+        self._kept = (
+            _KeptFigures(registry, "question", "Questions and outcomes", KEPT),
+            _KeptFigures(registry, "context", "Contexts and sentences", KEPT_CONTEXTS),
         )
-        self._evictions = Counter(
-            "steelyard_question_cache_evictions",
-            "Questions and outcomes that left to make room.",
-            registry=registry,
-        )
-        self._bytes = Gauge(
-            "steelyard_question_cache_bytes",
-            "Bytes that kept questions and outcomes take.",
-            multiprocess_mode="livesum",
-            registry=registry,
-        )
-        self._kept = KEPT.figures()
 
     def read(self) -> None:
         """Note where passes go now, and what was counted since the last time."""
         for model in self._models.hosted:
             self._waiting.labels(model.name).set(model.queue.n_waiting)
-        self._read_kept()
+        for kept in self._kept:
+            kept.read()
         statuses = self._models.engine_statuses()
         if not statuses and not self._counted:
             return
@@ -95,13 +82,37 @@ class ScorerFigures:
             self._changes.inc(status.n_changes - (before.n_changes if before else 0))
         self._counted = dict(statuses)
 
-    def _read_kept(self) -> None:
-        before, now = self._kept, KEPT.figures()
-        self._questions.labels("hit").inc(now.hits - before.hits)
-        self._questions.labels("miss").inc(now.misses - before.misses)
+
+class _KeptFigures:
+    """What is kept of texts, and how often it served."""
+
+    def __init__(self, registry: CollectorRegistry, name: str, what: str, kept: KeptStates) -> None:
+        self._lookups = Counter(
+            f"steelyard_{name}_cache_lookups",
+            f"{what} that were looked up, by whether they were kept.",
+            ["result"],
+            registry=registry,
+        )
+        self._evictions = Counter(
+            f"steelyard_{name}_cache_evictions",
+            f"{what} that left to make room.",
+            registry=registry,
+        )
+        self._bytes = Gauge(
+            f"steelyard_{name}_cache_bytes",
+            f"Bytes that kept {what.lower()} take.",
+            multiprocess_mode="livesum",
+            registry=registry,
+        )
+        self._kept, self._before = kept, kept.figures()
+
+    def read(self) -> None:
+        before, now = self._before, self._kept.figures()
+        self._lookups.labels("hit").inc(now.hits - before.hits)
+        self._lookups.labels("miss").inc(now.misses - before.misses)
         self._evictions.inc(now.evictions - before.evictions)
         self._bytes.set(now.n_bytes)
-        self._kept = now
+        self._before = now
 
 
 def _has_grown(before: EngineStatus, now: EngineStatus) -> bool:
