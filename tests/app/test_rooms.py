@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from types import SimpleNamespace
 
 import pytest
+from sqlalchemy import Column, Table, Text, inspect
 
 from steelyard.app import rooms
 from steelyard.app.bootstrap import open_service
@@ -21,6 +22,7 @@ from steelyard.outbox.names import EVENTS
 from steelyard.room import JobKind, Room, files_of
 from steelyard.settings import read_settings
 from steelyard.storage.tables import metadata
+from support.recorded_tables import tables_made
 from support.repository import PACKAGE, ROOT, python_files
 
 
@@ -69,7 +71,7 @@ LEAVES = [
 
 @pytest.mark.parametrize("name", LEAVES)
 def test_a_room_is_named_in_few_files_outside_of_its_own(name):
-    """Migrations aside; clients and commands are rooms of their own, which carry the same nouns."""
+    """Clients and commands are rooms of their own, which carry the same nouns."""
     imports = re.compile(
         rf"(?:from|import) steelyard\.(?:errors\.)?{name}\b|errors import {name}\b"
     )
@@ -119,6 +121,7 @@ def test_a_made_up_room_is_found_wherever_rooms_are_walked(tmp_path, monkeypatch
     trees = Room(
         name="trees",
         after=("datasets",),
+        tables=(Table("trees", metadata, Column("id", Text, primary_key=True)),),
         errors=(TreeFallenError,),
         events=("tree.fallen",),
         routes=(route,),
@@ -142,12 +145,15 @@ def test_a_made_up_room_is_found_wherever_rooms_are_walked(tmp_path, monkeypatch
     assert "## Further routes\n\n- `GET /v1/trees`: List trees.\n\n## Switching" in text
     settings = read_settings({"engine": "hashing", "home": tmp_path, "jobs": "off"}, environ={})
     with ExitStack() as closing:
+        closing.callback(metadata.remove, trees.tables[0])
+        closing.enter_context(tables_made())
         services = closing.enter_context(open_service(settings))
         state = services.state
         assert services.get(Forester).datasets is services.get(DatasetService)
         runtime = closing.enter_context(open_worker(settings))
         assert runtime.work["felling"] is work
         assert state.read_now(rooms.has_jobs)
+        assert state.read_now(lambda connection: inspect(connection).has_table("trees"))
         assert [(one.room, one.needed_by) for one in state.read_now(named_in)] == [
             ("trees", "a tree")
         ]
