@@ -291,7 +291,7 @@ def test_the_one_test_that_contributors_are_shown_exists():
 
 
 def test_the_programs_named_exist():
-    for name in ("scripts/test", ".ci/run"):
+    for name in ("scripts/test", "scripts/release", ".ci/run"):
         path = ROOT / name
         assert path.stat().st_mode & 0o111, f"{name} is not executable"
         subprocess.run(["bash", "-n", str(path)], check=True)
