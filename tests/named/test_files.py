@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -83,6 +85,26 @@ def test_examples_are_asked_and_the_exit_status_says_whether_all_came_out(server
         code, output = run("test", "checked.toml", *options)
         assert (code, output.splitlines()[-1]) == (1, "1 examples, 1 failed.")
     assert run("push", "checked.toml")[1].split()[3:5] == ["checked", "1"]  # the same content
+
+
+def test_the_plugin_of_pytest_asks_a_file_and_its_examples(server, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("decisions").mkdir()
+    decision = '[[decisions]]\nid = "team"\nquestion = "Who?"\noutcomes = ["a", "b"]\n'
+    example = '[[examples]]\ncontext = "x"\nexpected = {team = "c"}\n'
+    Path("decisions/desk.toml").write_text(f'name = "desk"\n{decision}{example}')
+    Path("test_desk.py").write_text(
+        "def test_desk(steelyard_decision):\n"
+        "    desk = steelyard_decision('desk')\n"
+        "    assert desk.actions('x')['team'] in {'a', 'b'}\n"
+        "    [failure] = desk.failures()\n"
+        "    assert failure.startswith('examples[0]: team is')\n"
+        "    assert failure.endswith('not c')\n"
+    )
+    arguments = ["-p", "steelyard.pytest_plugin", "--steelyard-url", server.url]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ class DecisionsPage(OnePartPage):
         if self.session.named:
             name = self.session.named
             self.shown = Loaded(
-                "The decision", lambda: look_at(self.client, name), self._show_one, n_lines=8
+                "The decision", lambda: look_at(self.client, name), self._show_decision, n_lines=8
             )
             back = pmui.Button(label="All decisions", variant="text")
             back.on_click(lambda _: self.session.open("decisions", named=""))
@@ -60,7 +60,7 @@ class DecisionsPage(OnePartPage):
             return empty_list(self.client)
         return show_decisions(decisions, lambda name: self.session.open("decisions", named=name))
 
-    def _show_one(self, looked: Looked) -> Viewable:
+    def _show_decision(self, looked: Looked) -> Viewable:
         decision, version, day = looked.decision, looked.version, looked.summary
         place = pn.Column(sizing_mode="stretch_width")
         cost = sum((Decimal(line.cost_usd) for line in looked.usage), Decimal())
