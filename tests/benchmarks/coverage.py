@@ -146,11 +146,16 @@ def tables(given: argparse.Namespace) -> Iterator[tuple[World, list[list[str]], 
     """Yield each world's table, and whether every interval of it holds often enough."""
     with ProcessPoolExecutor(given.workers) as pool:
         for world in WORLDS:
-            counts = list(
-                pool.map(
-                    partial(covered, world, draws=given.draws, seed=given.seed), given.contexts
-                )
-            )
+            count = partial(covered, world, draws=given.draws, seed=given.seed)
+            counts = []
+            for n_contexts, cell in zip(
+                given.contexts, pool.map(count, given.contexts), strict=True
+            ):
+                counts.append(cell)
+                # A run of hours that is cut short leaves what was done.
+                shares = (f"{name} {holds / n:.3f}" for name, (holds, n) in cell.items() if n)
+                line = f"{world.name}, {n_contexts} contexts: {', '.join(shares)}"
+                print(line, file=sys.stderr, flush=True)
             lines, holds_all = [], True
             for name in counts[0]:
                 cells = [name, f"{truth(world)[name]:.3f}"]
