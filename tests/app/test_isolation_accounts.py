@@ -104,6 +104,7 @@ BODIES: dict[str, tuple[str, object]] = {
     ),
     "POST /v1/drafts/{draft}/outcomes": ("application/json", {"decision": "d", "outcomes": {}}),
     "POST /v1/families/{family}/bound": ("application/json", {"error": 0.1}),
+    "POST /v1/families/{family}/novelty": ("application/json", {"false_alarms": 0.05}),
     "POST /v1/drafts/{draft}/seal": ("application/json", {"as": "dataset"}),
     "POST /v1/labeling/jobs/{labeling_job}/finalize": ("application/json", {"row_indices": [0]}),
     "POST /v1/models/{model}/keep-warm": ("application/json", {"enabled": True}),

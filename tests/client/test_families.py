@@ -100,6 +100,18 @@ CALLS = [
         {"error": 0.02, "confidence": 0.95, "served": "ft-ftj_2"},
     ),
     (
+        lambda c: c.families.abstain_on_novel("router", 0.01, served="ft-ftj_2"),
+        family(),
+        ("POST", "/v1/families/router/novelty"),
+        {"false_alarms": 0.01, "served": "ft-ftj_2"},
+    ),
+    (
+        lambda c: c.families.answer_novel("router"),
+        family(),
+        ("DELETE", "/v1/families/router/novelty"),
+        None,
+    ),
+    (
         lambda c: c.families.remove_bound("router"),
         family(),
         ("DELETE", "/v1/families/router/bound"),

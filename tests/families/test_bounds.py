@@ -13,12 +13,13 @@ from msgspec import UNSET
 from steelyard.datasets.tasks import fingerprint
 from steelyard.decisions.answer import answer_decision, temper_log_probabilities
 from steelyard.decisions.validation import read_request
-from steelyard.errors import BoundNotCertifiedError, ServedChangedError
+from steelyard.errors import BoundNotCertifiedError, NoveltyUnknownError, ServedChangedError
 from steelyard.evaluations.measures.records import ScoredRecord, measure_records, records_from_rows
 from steelyard.families.bounds import FamilyBounds
 from steelyard.families.certifying import certify_answer
-from steelyard.families.wire import BoundFamily
+from steelyard.families.wire import AbstainOnNovel, BoundFamily
 from steelyard.operations.write import Write
+from steelyard.scoring.novelty import TrainingTexts
 from support.dataset_rows import ROUTE
 from support.operating import LOCAL
 
@@ -50,10 +51,21 @@ class Datasets:
         return [used, SimpleNamespace(fingerprint="00", evaluation=0)]
 
 
+class Artifacts:
+    """A folder of a model that keeps what is unlike its 20 held-out contexts."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def fetch(self, sha256):
+        return self.folder
+
+
 @pytest.fixture
-def bounds(kept):
+def bounds(kept, tmp_path):
     kept.grow("router")
-    return FamilyBounds(kept.lineages, kept.service._writes, HeldOut(), Datasets())
+    datasets, artifacts = Datasets(), Artifacts(tmp_path)
+    return FamilyBounds(kept.lineages, kept.service._writes, HeldOut(), datasets, artifacts)
 
 
 def put(bounds, **fields):
@@ -84,6 +96,29 @@ def test_nothing_is_kept_that_is_not_certified(bounds, kept):
     with pytest.raises(ServedChangedError):
         put(bounds, error=0.05, served="ft-other")
     assert kept.get().bound is UNSET
+
+
+def test_what_a_family_does_with_unlike_texts_is_kept_where_its_model_can_tell(
+    bounds, kept, tmp_path
+):
+    def put(**fields):
+        request = AbstainOnNovel(**fields)
+        return asyncio.run(bounds.abstain_on_novel(WRITE, "router", request)).novelty
+
+    with pytest.raises(NoveltyUnknownError, match="no vectors"):
+        put(false_alarms=0.05)
+    eye = np.eye(4, dtype=np.float32)
+    TrainingTexts(eye, np.ones(4, np.float32), np.linspace(0, 1, 20, dtype=np.float32)).save(
+        tmp_path
+    )
+    with pytest.raises(NoveltyUnknownError, match="have 99 contexts"):
+        put(false_alarms=0.01)
+    with pytest.raises(ServedChangedError):
+        put(false_alarms=0.05, served="ft-other")
+    assert kept.resolve("router").false_alarms is None
+    assert put(false_alarms=0.05).false_alarms == 0.05
+    assert kept.resolve("router").false_alarms == 0.05
+    assert asyncio.run(bounds.remove_novelty(WRITE, "router")).novelty is UNSET
 
 
 def answer_of(request, shares):

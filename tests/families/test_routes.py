@@ -92,6 +92,14 @@ def test_a_bound_certifies_answers_or_they_abstain(client, family):
     assert "certified" not in answer()
 
 
+def test_a_model_without_vectors_of_its_rows_cannot_tell_what_is_unlike_them(client, family):
+    path = "/v1/families/router/novelty"
+    refused = client.post(path, json={"false_alarms": 0.05})
+    assert_canonical_error(refused, 409, "novelty_unknown", message="keeps no vectors")
+    assert "novelty" not in client.get("/v1/families/router").json()
+    assert "novelty" not in client.delete(path).json()
+
+
 def test_the_list_leaves_jobs_out(client, family):
     (listed,) = (one for one in client.get("/v1/families").json()["data"] if one["id"] == "router")
     assert "jobs" not in listed

@@ -51,6 +51,7 @@ class Meaning:
     version: str | None = None
     artifact_sha256: str = "sha"
     bound: AnswerBound | None = None
+    false_alarms: float | None = None
 
 
 @dataclass

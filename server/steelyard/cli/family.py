@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from steelyard.cli import distill, family_bound, family_dossier
+from steelyard.cli import distill, family_bound, family_dossier, family_novelty
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.failures import REFUSED, is_problem, show_failure
 from steelyard.cli.job import show_job
@@ -86,6 +86,7 @@ def command() -> None:
 
 command.add_command(distill.command)
 command.add_command(family_bound.command)
+command.add_command(family_novelty.command)
 command.add_command(family_dossier.command)
 
 
@@ -405,6 +406,9 @@ def _show_family(family: Family) -> None:
     if family.bound is not UNSET:
         click.echo()
         family_bound.show_bound(family)
+    if family.novelty is not UNSET:
+        click.echo()
+        family_novelty.show_novelty(family)
     if family.jobs is not UNSET and family.jobs:
         click.echo()
         show_table(

@@ -175,6 +175,39 @@ def remove_bound(family: str) -> Call[Family]:
     return Call("DELETE", f"{_path(family)}/bound", Family, idempotency_key=key)
 
 
+def abstain_on_novel(
+    family: str,
+    false_alarms: float = 0.05,
+    *,
+    served: str | UnsetType | None = UNSET,
+) -> Call[Family]:
+    """Let a family abstain on texts unlike its training rows: ``POST …/novelty``.
+
+    Every answer of the family then has ``novelty``: the ``share`` of training rows that lie further
+    out, and whether the context is ``unlike`` them, so that its decisions abstain.
+
+    Parameters
+    ----------
+    false_alarms : float, default 0.05
+        How often it may do so on texts like the held-out ones.
+    served : str, None or UNSET
+        As for ``switch``.
+
+    Raises
+    ------
+    NoveltyUnknownError
+        When the model keeps no vectors of its training rows, or has too few held-out contexts.
+    """
+    fields, guards = {"false_alarms": false_alarms}, {"served": served}
+    return write(f"{_path(family)}/novelty", Family, fields, key=None, guards=guards)
+
+
+def answer_novel(family: str) -> Call[Family]:
+    """Let a family answer texts unlike its training rows: ``DELETE /v1/families/{family}/novelty``."""
+    key = new_or_checked_key(None)
+    return Call("DELETE", f"{_path(family)}/novelty", Family, idempotency_key=key)
+
+
 def roll_back(
     family: str,
     to: str,

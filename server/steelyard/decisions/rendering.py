@@ -57,6 +57,9 @@ class RenderedRequest:
     context: str
     decisions: tuple[RenderedDecision, ...]
     owner: str = ""
+    #: How often a text like the held-out ones may be taken for one unlike any trained on; ``None``
+    #: where nobody asks how unlike it is.
+    false_alarms: float | None = None
 
 
 def render_value(value: Any) -> str:

@@ -345,6 +345,16 @@ class AnswerWarning(Struct, frozen=True, kw_only=True):
     message: Annotated[str, Meta(description="What was found, and what to do.")]
 
 
+class Novelty(Struct, frozen=True, kw_only=True):
+    """How unlike the training rows a context is; where it is unlike, every decision abstains."""
+
+    share: Annotated[float, Meta(description="Of the training rows, how many lie further out.")]
+    unlike: Annotated[
+        bool,
+        Meta(description="Of contexts like the held-out ones as many are as false alarms may be."),
+    ]
+
+
 class DecideResponse(Shown, Struct, frozen=True, kw_only=True):
     """The answer to a decide request; ``timing_ms`` is in milliseconds by stage."""
 
@@ -361,6 +371,10 @@ class DecideResponse(Shown, Struct, frozen=True, kw_only=True):
     warnings: Annotated[
         list[AnswerWarning] | UnsetType,
         Meta(description="What about the context makes the answers less to be trusted."),
+    ] = UNSET
+    novelty: Annotated[
+        Novelty | UnsetType,
+        Meta(description="By a family that abstains on texts unlike its training rows."),
     ] = UNSET
     decision: Annotated[
         NamedUse | UnsetType, Meta(description="Where the request named a decision.")

@@ -55,6 +55,7 @@ that go with them (``steelyard.http``). Every module may import this one; it imp
     │   ├── FamilyChangedError               409  family_changed                RuntimeError
     │   ├── ServedChangedError               409  served_changed                RuntimeError
     │   ├── BoundNotCertifiedError           409  bound_not_certified           RuntimeError
+    │   ├── NoveltyUnknownError              409  novelty_unknown               RuntimeError
     │   ├── ModelOffError                    409  model_off                     RuntimeError
     │   ├── ModelAnswersError                409  model_answers                 RuntimeError
     │   ├── LatestModelError                 409  latest_model                  RuntimeError

@@ -107,6 +107,12 @@ class BoundNotCertifiedError(ConflictError):
     code = "bound_not_certified"
 
 
+class NoveltyUnknownError(ConflictError):
+    """A model that cannot tell texts unlike its training rows, at the false alarms allowed."""
+
+    code = "novelty_unknown"
+
+
 class NoNewDataError(ConflictError):
     """A family that has no rows to continue on."""
 

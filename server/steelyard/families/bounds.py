@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import to_builtins
+from msgspec import UnsetType, to_builtins
 from sqlalchemy import Connection
 
 from steelyard.caller import Caller
 from steelyard.datasets.service import DatasetService
-from steelyard.errors import BoundNotCertifiedError, FamilyEmptyError
+from steelyard.errors import (
+    BoundNotCertifiedError,
+    FamilyEmptyError,
+    ModelUnavailableError,
+    NoveltyUnknownError,
+)
 from steelyard.families.fine_tuning.service import FineTuneJobs
 from steelyard.families.lineage.draft import LineageChange, LineageDraft
 from steelyard.families.lineage.lineage import (
@@ -28,8 +34,9 @@ from steelyard.families.lineage.references import check_served, find_family
 from steelyard.families.lineage_store import Applied, LineageStore
 from steelyard.families.lineage_writes import LineageWrites
 from steelyard.families.serializers import family_to_wire
-from steelyard.families.wire import BoundFamily, Family, FamilyBound
+from steelyard.families.wire import AbstainOnNovel, BoundFamily, Family, FamilyBound
 from steelyard.operations.write import Write
+from steelyard.storage.artifacts import ArtifactStore
 
 if TYPE_CHECKING:
     from steelyard.calibration.certify import CertifiedThreshold
@@ -44,6 +51,7 @@ class FamilyBounds:
         writes: LineageWrites,
         fine_tunes: FineTuneJobs,
         datasets: DatasetService,
+        artifacts: ArtifactStore,
         *,
         now: Callable[[], float] = time.time,
     ) -> None:
@@ -51,6 +59,7 @@ class FamilyBounds:
         self._writes = writes
         self._fine_tunes = fine_tunes
         self._datasets = datasets
+        self._artifacts = artifacts
         self._now = now
 
     async def put(self, write: Write, name: str, request: BoundFamily) -> Family:
@@ -60,14 +69,8 @@ class FamilyBounds:
         """
         await self._writes.replay_known(write)
         lineage = (await self._lineages.read(write.caller.account_id)).lineage
-        family = find_family(lineage, name)
-        check_served(family, request.served)
-        adapter = family.served
-        latest = latest_of(lineage, family) if adapter is None else lineage.models[adapter]
-        if latest is None:
-            raise FamilyEmptyError(
-                f"The family {name} has no model yet; find a bound once it has one."
-            )
+        latest = _serving(lineage, name, request.served, "find a bound")
+        adapter = lineage.families[name].served
         bound = await self._find(write.caller, latest, lineage.jobs[latest.job_id], request)
 
         def command(lineage: Lineage, conditions: Conditions) -> LineageChange:
@@ -88,6 +91,56 @@ class FamilyBounds:
             return draft.done()
 
         return await self._change(write, name, command)
+
+    async def abstain_on_novel(self, write: Write, name: str, request: AbstainOnNovel) -> Family:
+        """Let a family abstain on texts unlike its training rows.
+
+        Raise ``NoveltyUnknownError`` where the model that it serves cannot tell them.
+        """
+        await self._writes.replay_known(write)
+        state = await self._lineages.read(write.caller.account_id)
+        model = _serving(state.lineage, name, request.served, "abstain on unlike texts")
+        served = state.lineage.families[name].served
+        sha256 = state.artifacts.get(model.adapter)
+        if sha256 is None:
+            raise ModelUnavailableError(f"The files of {model.ref} are not here; continue {name}.")
+        await asyncio.to_thread(self._check_novelty, model, sha256, request.false_alarms)
+
+        def command(lineage: Lineage, conditions: Conditions) -> LineageChange:
+            draft = LineageDraft(lineage, conditions)
+            check_served(find_family(lineage, name), served)
+            draft.change_family(name, false_alarms=request.false_alarms)
+            return draft.done()
+
+        return await self._change(write, name, command)
+
+    async def remove_novelty(self, write: Write, name: str) -> Family:
+        """Let a family answer texts unlike its training rows as any other."""
+
+        def command(lineage: Lineage, conditions: Conditions) -> LineageChange:
+            draft = LineageDraft(lineage, conditions)
+            find_family(lineage, name)
+            draft.change_family(name, false_alarms=None)
+            return draft.done()
+
+        return await self._change(write, name, command)
+
+    def _check_novelty(self, model: FamilyModel, sha256: str, false_alarms: float) -> None:
+        # Imports numpy's readers of files, which few ask for.
+        from steelyard.scoring.novelty import TrainingTexts  # noqa: PLC0415
+
+        training = TrainingTexts.load(self._artifacts.fetch(sha256))
+        if training is None:
+            raise NoveltyUnknownError(
+                f"{model.ref} keeps no vectors of its training rows; continue the family on a base "
+                "model that has vectors of texts, with this version of Steelyard."
+            )
+        if training.limit(false_alarms) is None:
+            raise NoveltyUnknownError(
+                f"{len(training.held_out)} held-out contexts of {model.ref} cannot tell {false_alarms:g} "
+                f"of false alarms; allow more, or have {math.ceil(1 / false_alarms) - 1} contexts for "
+                "evaluation and continue the family."
+            )
 
     async def _find(
         self, caller: Caller, model: FamilyModel, job: FineTune, request: BoundFamily
@@ -143,6 +196,17 @@ class FamilyBounds:
             return family_to_wire(applied.lineage, family, applied.conditions)
 
         return await self._writes.once(write, command, tell)
+
+
+def _serving(lineage: Lineage, name: str, served: str | UnsetType | None, what: str) -> FamilyModel:
+    """Return the model that a family serves, or the latest where it serves none."""
+    family = find_family(lineage, name)
+    check_served(family, served)
+    adapter = family.served
+    latest = latest_of(lineage, family) if adapter is None else lineage.models[adapter]
+    if latest is None:
+        raise FamilyEmptyError(f"The family {name} has no model yet; {what} once it has one.")
+    return latest
 
 
 def _uncertified(

@@ -1,4 +1,4 @@
-"""Answers of a family with a bound: those that it certifies say so, and the others abstain."""
+"""Answers of a family that abstains: on what its bound does not certify, on texts unlike any seen."""
 
 from __future__ import annotations
 
@@ -33,6 +33,21 @@ def certify_answer(
         results[decision.id] = (
             msgspec.structs.replace(result, certified=mark) if is_certified else _abstain(result)
         )
+    return msgspec.structs.replace(answer, decisions=results)
+
+
+def abstain_on_novel(answer: DecideResponse) -> DecideResponse:
+    """Return an answer that abstains, and is not certified, where its context is unlike any seen.
+
+    So does one of a model that keeps nothing of its training rows: nobody can tell.
+    """
+    novelty = answer.novelty
+    if novelty is not UNSET and not novelty.unlike:
+        return answer
+    results = {
+        id_: msgspec.structs.replace(_abstain(result), certified=UNSET)
+        for id_, result in answer.decisions.items()
+    }
     return msgspec.structs.replace(answer, decisions=results)
 
 

@@ -85,5 +85,5 @@ def open_families(house: House) -> tuple[object, ...]:
         families.tick, name="steelyard-lineage", failure="Could not update the lineage of models"
     )
     fine_tunes = FineTuneJobs(house, lineages, house.frames(FOLDER))
-    bounds = FamilyBounds(lineages, writes, fine_tunes, datasets)
+    bounds = FamilyBounds(lineages, writes, fine_tunes, datasets, house.get(ArtifactStore))
     return writes, families, fine_tunes, bounds

@@ -12,6 +12,7 @@ from steelyard.families.bounds import FamilyBounds
 from steelyard.families.fine_tune_wire import FineTuneEstimate, Job
 from steelyard.families.service import FamilyService
 from steelyard.families.wire import (
+    AbstainOnNovel,
     BoundFamily,
     Continue,
     ContinueFamily,
@@ -261,6 +262,32 @@ ROUTES = (
         path="/v1/families/{family}/bound",
         use=lambda call: call.service(FamilyBounds).remove(call.write, call.path["family"]),
         summary="Remove a family's bound: its answers are neither certified nor abstain for it.",
+        response=Family,
+        errors=(*_OF_FAMILY, *_KEY_ERRORS),
+    ),
+    _route(
+        method="POST",
+        path="/v1/families/{family}/novelty",
+        use=lambda call: call.service(FamilyBounds).abstain_on_novel(
+            call.write, call.path["family"], call.body
+        ),
+        summary="Let a family abstain on texts unlike its training rows, however sure it is.",
+        request=AbstainOnNovel,
+        response=Family,
+        errors=(
+            *_OF_FAMILY,
+            errors.FamilyEmptyError,
+            errors.ModelUnavailableError,
+            errors.NoveltyUnknownError,
+            errors.ServedChangedError,
+            *_KEY_ERRORS,
+        ),
+    ),
+    _route(
+        method="DELETE",
+        path="/v1/families/{family}/novelty",
+        use=lambda call: call.service(FamilyBounds).remove_novelty(call.write, call.path["family"]),
+        summary="Let a family answer texts unlike its training rows as any other.",
         response=Family,
         errors=(*_OF_FAMILY, *_KEY_ERRORS),
     ),

@@ -27,6 +27,7 @@ from steelyard.families.wire import (
     DiscardedModelVersion,
     Family,
     FamilyJob,
+    FamilyNovelty,
     ModelVersion,
     Moved,
     Window,
@@ -75,6 +76,9 @@ def family_to_wire(
         move=waiting_move(lineage, family, conditions),
         moved=None if moved is None else Moved(at=moved.at, from_=moved.from_ref),
         bound=UNSET if family.bound is None else family.bound.shown,
+        novelty=UNSET
+        if family.false_alarms is None
+        else FamilyNovelty(false_alarms=family.false_alarms),
         continue_=continues,
         jobs=_jobs_to_wire(lineage, family) if with_jobs else UNSET,
     )

@@ -194,6 +194,21 @@ class BoundFamily(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     served: Guard | UnsetType = UNSET
 
 
+class FamilyNovelty(Struct, frozen=True, kw_only=True):
+    """That a family abstains on texts unlike its training rows, whichever of its models answers."""
+
+    false_alarms: float
+
+
+class AbstainOnNovel(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How often a family may abstain on texts like the held-out ones, to do so on all others."""
+
+    false_alarms: Annotated[
+        float, Meta(gt=0, lt=1, description="Such as 0.05: five texts of a hundred.")
+    ]
+    served: Guard | UnsetType = UNSET
+
+
 class DeleteFamily(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Guards of a deletion; may be empty."""
 
@@ -410,6 +425,7 @@ class Family(Framed, Struct, frozen=True, kw_only=True):
     move: Move | None
     moved: Moved | None
     bound: FamilyBound | UnsetType = UNSET
+    novelty: FamilyNovelty | UnsetType = UNSET
     continue_: Continue | UnsetType | None = field(default=UNSET, name="continue")
     jobs: Annotated[list[FamilyJob] | UnsetType, Meta(description="Newest first.")] = UNSET
 

@@ -53,6 +53,11 @@ class Resolved(Protocol):
         """What its answers are certified by, if anything."""
         ...
 
+    @property
+    def false_alarms(self) -> float | None:
+        """How often it may abstain on texts like the held-out ones, where it does on others."""
+        ...
+
 
 class Names(Protocol):
     """What names mean; ``steelyard.models.service.FamilyModels`` is one."""
@@ -130,6 +135,10 @@ class TunedCall:
     ) -> DecideResponse:
         """Answer a request under the name called, loading the model first where that is needed."""
         ends_at = perf_counter() + wait_s
+        false_alarms = self.resolved.false_alarms
+        if false_alarms is not None:
+            rendered = dataclasses.replace(prepared.rendered, false_alarms=false_alarms)
+            prepared = dataclasses.replace(prepared, rendered=rendered)
         model, sha256 = self.resolved.model, self.resolved.artifact_sha256
         try:
             using = self._models.using(model, sha256, min(self._warm_wait_s, wait_s))
@@ -145,6 +154,10 @@ class TunedCall:
             from steelyard.families.certifying import certify_answer  # noqa: PLC0415 - few have one
 
             answer = certify_answer(answer, prepared.request, bound, model.adapter)
+        if false_alarms is not None:
+            from steelyard.families.certifying import abstain_on_novel  # noqa: PLC0415 - few do
+
+            answer = abstain_on_novel(answer)
         return msgspec.structs.replace(
             answer, model=self.name, version=self.resolved.version or UNSET
         )

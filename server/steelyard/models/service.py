@@ -52,6 +52,7 @@ class ResolvedModel:
     model: FamilyModel
     artifact_sha256: str
     bound: AnswerBound | None = None
+    false_alarms: float | None = None
 
 
 class FamilyModels:
@@ -148,7 +149,8 @@ class FamilyModels:
             raise ModelUnavailableError(
                 f"The files of {model.ref} are not here; call another model of {model.family}."
             )
-        bound = stored.lineage.families[model.family].bound
+        family = stored.lineage.families[model.family]
+        bound = family.bound
         if "@" in name and bound is not None and bound.adapter != model.adapter:
             bound = None  # it is of the family's name, and a number may be another model
         return ResolvedModel(
@@ -156,6 +158,7 @@ class FamilyModels:
             model=model,
             artifact_sha256=artifact,
             bound=bound,
+            false_alarms=family.false_alarms,
         )
 
     async def base_of(self, caller: Caller, name: str) -> str:

@@ -29,6 +29,9 @@ class ScoredDecision:
     is_calibrated: bool = False
     route: tuple[tuple[str, float], ...] = ()
     is_unread: bool = False
+    #: The share of training rows that lie further out than the context, and whether it is unlike
+    #: them; where that was asked.
+    novelty: tuple[float, bool] | None = None
     #: What a judge corrected it by without labels.
     calibration: str = ""
 

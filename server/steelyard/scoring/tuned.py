@@ -27,6 +27,7 @@ from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.assets import ENGINES, MANIFEST, earlier_temperatures, read_manifest
 from steelyard.scoring.heads import Head, Heads
 from steelyard.scoring.merging import merged_scorer
+from steelyard.scoring.novelty import TrainingTexts
 from steelyard.scoring.onnx import OnnxScorer
 from steelyard.scoring.protocol import EngineStatus, ScoredDecision, Scorer
 from steelyard.scoring.reading import FIRST_READING
@@ -73,7 +74,10 @@ class TunedScorer:
         *,
         owns_scorer: bool = False,
         temperatures: TemperatureTable | None = None,
+        training: TrainingTexts | None = None,
     ) -> None:
+        #: What it knows of the texts that it was trained on.
+        self.training = training
         #: Heads by the decisions that they answer, and what answers decisions that have none.
         self.heads, self.scorer = heads, scorer
         self._temperatures = temperatures
@@ -130,7 +134,7 @@ class TunedScorer:
         """Answer a request from what the scorer below answered to ``asked_below``."""
         self._check_open()
         answers, vector = iter(below), vectors.get(request.context)
-        return [
+        found = [
             self._answer(
                 request.context,
                 decision,
@@ -140,6 +144,8 @@ class TunedScorer:
             )
             for decision, head in zip(request.decisions, heads, strict=True)
         ]
+        novelty = self._novelty(request, vector)
+        return found if novelty is None else [replace(one, novelty=novelty) for one in found]
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return a unit vector of each text, (n_texts, width), as the scorer below does."""
@@ -171,10 +177,22 @@ class TunedScorer:
             dict.fromkeys(
                 request.context
                 for request, found in zip(requests, heads, strict=True)
-                if any(head is not None and head.needs_embedding for head in found)
+                if (self.training is not None and request.false_alarms is not None)
+                or any(head is not None and head.needs_embedding for head in found)
             )
         )
         return dict(zip(contexts, self.embed(contexts), strict=True)) if contexts else {}
+
+    def _novelty(
+        self, request: RenderedRequest, vector: NDArray[np.float32] | None
+    ) -> tuple[float, bool] | None:
+        if request.false_alarms is None or self.training is None or vector is None:
+            return None
+        limit = self.training.limit(request.false_alarms)
+        if limit is None:
+            return None
+        distance = float(self.training.distances_of(vector[None])[0])
+        return self.training.share_further(distance), distance > limit
 
     def _answer(
         self,
@@ -262,9 +280,9 @@ def load_tuned(
     base = as_trained_on(manifest, base)
     check_base(manifest, base)
     temperatures = None if base is today else _temperatures_then(base)
-    heads = _load_heads(folder)
+    heads, training = _load_heads(folder)
     if not manifest.has_adapter:
-        return TunedScorer(heads, base, temperatures=temperatures)
+        return TunedScorer(heads, base, temperatures=temperatures, training=training)
     merged = merged_scorer(
         getattr(base, "folder", None),
         folder,
@@ -275,7 +293,9 @@ def load_tuned(
         hosted_sha256=hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest(),
         reading=getattr(base, "reading", None),
     )
-    return TunedScorer(heads, merged, owns_scorer=True, temperatures=temperatures)
+    return TunedScorer(
+        heads, merged, owns_scorer=True, temperatures=temperatures, training=training
+    )
 
 
 def as_trained_on(manifest: ArtifactManifest, base: Scorer) -> Scorer:
@@ -310,9 +330,9 @@ def check_base(manifest: ArtifactManifest, base: Scorer) -> None:
         )
 
 
-def _load_heads(folder: Path) -> Heads:
+def _load_heads(folder: Path) -> tuple[Heads, TrainingTexts | None]:
     try:
-        return Heads.load(folder)
+        return Heads.load(folder), TrainingTexts.load(folder)
     except EngineUnavailableError:
         raise
     except (OSError, ValueError, KeyError, msgspec.MsgspecError) as error:

@@ -37,6 +37,7 @@ from steelyard.decisions.wire import (
     Charge,
     DecideResponse,
     DecisionResult,
+    Novelty,
     TokenizerInfo,
     Usage,
 )
@@ -217,6 +218,7 @@ class DecideService:
             "total": (perf_counter() - prepared.started) * 1000,
         }
         id_, operation_id = new_id("dec"), new_id("op")
+        novelty = scored[0].novelty if scored else None
         return DecideResponse(
             id=id_,
             model=self.model_name,
@@ -232,6 +234,7 @@ class DecideService:
             charge=Charge(operation_id=operation_id),
             temperature=dict.fromkeys(results, float(temperature or 1)) if is_tempered else UNSET,
             warnings=list(prepared.warnings) or UNSET,
+            novelty=UNSET if novelty is None else Novelty(share=novelty[0], unlike=novelty[1]),
         )
 
     def paid_tokens(

@@ -34,6 +34,7 @@ from steelyard.scoring.assets import MANIFEST, load_base_model
 from steelyard.scoring.hashing import HashingScorer
 from steelyard.scoring.heads import Heads
 from steelyard.scoring.merging import ADAPTER_FILES, merged_scorer
+from steelyard.scoring.novelty import TrainingTexts
 from steelyard.scoring.protocol import Scorer
 from steelyard.scoring.tuned import (
     FORMAT,
@@ -303,6 +304,10 @@ class _Program:
             same_features=adapter is None or task.lora_rank == 0,
             on_progress=on_heads,
         )
+        embed = getattr(scorer, "embed", None)
+        if embed is not None and features.vectors:
+            held_out = (one.context for one in rows.evaluation)
+            TrainingTexts.of((row.context for row in tuning), held_out, embed).save(folder)
         flush_tree(folder)
         write_struct(note, report)
         return report

@@ -24,6 +24,8 @@ class Families(Resource):
     keep_warm = _method(calls.keep_warm)
     bound = _method(calls.bound)
     remove_bound = _method(calls.remove_bound)
+    abstain_on_novel = _method(calls.abstain_on_novel)
+    answer_novel = _method(calls.answer_novel)
     roll_back = _method(calls.roll_back)
     continue_ = _method(calls.continue_)
     estimate_continue = _method(calls.estimate_continue)

@@ -141,6 +141,8 @@ class TunedFamily(Struct, frozen=True, kw_only=True):
     jobs: tuple[str, ...] = ()
     deleted_at: float | None = None
     bound: AnswerBound | None = None
+    #: How often answers may abstain on texts like the held-out ones; None where novelty is no matter.
+    false_alarms: float | None = None
 
 
 class FineTune(Struct, frozen=True, kw_only=True):

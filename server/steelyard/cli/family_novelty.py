@@ -1,0 +1,62 @@
+"""``steelyard family novelty``: texts unlike any that a family was trained on, which abstain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+from msgspec import UNSET
+
+from steelyard.cli.connecting import Server, server_options
+
+if TYPE_CHECKING:
+    from steelyard.families.wire import Family
+
+_EPILOG = """\b
+Examples:
+  steelyard family novelty router
+  steelyard family novelty router --false-alarms 0.01 --json
+  steelyard family novelty router --remove
+"""
+
+
+@click.command("novelty", epilog=_EPILOG)
+@click.argument("name")
+@click.option(
+    "--false-alarms",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.05,
+    show_default=True,
+    help="How often it may abstain on texts like the held-out ones.",
+)
+@click.option("--remove", is_flag=True, help="Let NAME answer such texts as any other.")
+@server_options
+def command(*, name: str, false_alarms: float, remove: bool, server: Server) -> None:
+    """Let NAME abstain on texts unlike its training rows, however sure it is.
+
+    Every answer then has its novelty: the share of training rows that lie further out. Exit status:
+    1 when the model that NAME serves cannot tell; nothing is kept.
+    """
+    from steelyard.errors import NoveltyUnknownError
+
+    with server.connected() as client:
+        try:
+            family = (
+                client.families.answer_novel(name)
+                if remove
+                else client.families.abstain_on_novel(name, false_alarms)
+            )
+        except NoveltyUnknownError as refusal:
+            raise click.ClickException(f"{refusal.message} Nothing is kept.") from None
+    server.show(family, show_novelty)
+
+
+def show_novelty(family: Family) -> None:
+    """Print what a family does with texts unlike its training rows."""
+    if family.novelty is UNSET:
+        click.echo(f"{family.id} answers texts unlike its training rows as any other.")
+        return
+    click.echo(
+        f"{family.id} abstains on texts unlike its training rows; of texts like the held-out ones "
+        f"{family.novelty.false_alarms:.1%} may be taken for such."
+    )
