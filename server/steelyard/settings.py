@@ -291,8 +291,7 @@ class Settings:
     )
     context_cache_bytes: int = _setting(
         32 * 1024 * 1024,
-        "The same for contexts that come again with other questions, each kept for its account "
-        "alone; 0 keeps nothing.",
+        "The same for contexts that come again with other questions, of one account; 0: none.",
         minimum=0,
     )
     judge: Path | None = _setting(None, "GGUF file of a judge that runs here.")  # noqa: RUF009
