@@ -118,7 +118,8 @@ def _rows_of(file: Path, read_as: ReadAs, context: Sequence[str], labels: Sequen
     if file.is_file() and has_rows(file):
         return file.read_bytes()
     parts = rows_of(file, read_as, None, context, labels)
-    rows = parts if isinstance(parts, bytes) else b"".join(parts.values())
+    sides = parts.values() if isinstance(parts, dict) else [parts]
+    rows = b"".join(line for lines in sides for line in lines)
     if not rows:
         raise click.UsageError("No row can be used; nothing was stored.")
     return rows

@@ -15,6 +15,7 @@ from steelyard.cli.failures import REFUSED
 from steelyard.cli.table_files import ReadAs, has_rows, read_options, show_read
 
 if TYPE_CHECKING:
+    from steelyard.client.packed_lines import PackedLines
     from steelyard.client.tables import Converted, Exported, Label, Mapping, Table
 
 _EPILOG = """\b
@@ -90,7 +91,7 @@ def command(
     each name. Splits of folders, file names or a column are kept as sides. Rows that cannot be used
     are left out and told.
     """
-    parts: Path | bytes | dict[str, bytes]
+    parts: Path | PackedLines | dict[str, PackedLines]
     if shape in (None, "onehot") and file.is_file() and has_rows(file):
         click.echo("Read as JSON Lines, rows with their decisions: taken as they are.", err=True)
         parts = file
@@ -122,7 +123,7 @@ def rows_of(
     metadata: Sequence[str] = (),
     split: str | None = None,
     names: Path | None = None,
-) -> bytes | dict[str, bytes]:
+) -> PackedLines | dict[str, PackedLines]:
     """Return the rows of a file as ``datasets.create`` takes them, and show how it was read."""
     from steelyard.client.tables import convert, is_exported, read_exported
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.client.calls import plain
+from steelyard.client.packed_lines import PackedLines
 from steelyard.errors import InvalidRequestError, SteelyardError
 from steelyard.wire.json_values import check_json
 from steelyard.wire.violations import Violations
@@ -28,8 +29,8 @@ _OF_EXPORTS = frozenset({"is_text", "images", "extra", "context_sha256"})
 _SHOWN_CHARACTERS = 60
 _YES_NO = {True: "yes", False: "no"}
 
-#: A file of JSON Lines, its bytes, rows, or a frame.
-Rows = str | os.PathLike[str] | bytes | Iterable[Mapping[str, Any]] | Any
+#: A file of JSON Lines, its bytes or its lines, rows, or a frame.
+Rows = str | os.PathLike[str] | bytes | PackedLines | Iterable[Mapping[str, Any]] | Any
 
 #: Called with the bytes that were moved so far.
 Progress = Callable[[int], None]
@@ -91,6 +92,8 @@ def size_of(rows: Rows) -> int | None:
     """Return how many bytes rows are, where that is known before they are read."""
     if isinstance(rows, bytes):
         return len(rows)
+    if isinstance(rows, PackedLines):
+        return rows.n_bytes
     return Path(rows).stat().st_size if isinstance(rows, str | os.PathLike) else None
 
 
@@ -138,6 +141,8 @@ def shift_refusal(error: SteelyardError, start: int | Mapping[str, int]) -> None
 def _lines(rows: Rows, columns: FrameColumns) -> Iterator[bytes]:
     if isinstance(rows, bytes):
         yield from io.BytesIO(rows)
+    elif isinstance(rows, PackedLines):
+        yield from rows
     elif isinstance(rows, str | os.PathLike):
         with Path(rows).open("rb") as file:
             yield from file

@@ -14,6 +14,8 @@ from msgspec import UNSET
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
+from steelyard.client.packed_lines import PackedLines
+from steelyard.client.row_sources import size_of
 from steelyard.client.tables import (
     ENDINGS,
     Converted,
@@ -82,7 +84,8 @@ class ImportPanel(Viewer):
         self._data = b""
         self._filename = ""
         self._looking = Task(self._look, on_failure=self._show_no_look, scope=scope)
-        self._rows: bytes | dict[str, bytes] = b""  # of a table, as they are sent
+        # Of a table, as they are sent.
+        self._rows: bytes | PackedLines | dict[str, PackedLines] = b""
         self._is_csv = False
         self.columns: TableColumns | None = None
         self._reading = Task(self._read, on_failure=self._show_unread, scope=scope)
@@ -271,8 +274,10 @@ class ImportPanel(Viewer):
         )
 
     def _sent(self, n_bytes: int) -> None:
-        sent = [self._rows] if isinstance(self._rows, bytes) else self._rows.values()
-        self._progress.value = round(100 * n_bytes / max(1, sum(map(len, sent))))
+        parts = self._rows.values() if isinstance(self._rows, dict) else [self._rows]
+        self._progress.value = round(
+            100 * n_bytes / max(1, sum(size_of(part) or 0 for part in parts))
+        )
 
     def _show_empty(self) -> None:
         self._looking.drop()

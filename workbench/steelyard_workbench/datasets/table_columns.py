@@ -155,7 +155,7 @@ class TableColumns(Viewer):
             columns = self.columns
         except ValueError as error:
             self.shown[:] = [empty(f"**The outcomes cannot be so.** {escape_markdown(str(error))}")]
-            self._on_converted(Converted([]))
+            self._on_converted(Converted())
             return
         asked: list[Viewable] = []
         for label in columns.labels:
@@ -167,7 +167,7 @@ class TableColumns(Viewer):
         self._warned[:] = []
         if not columns.labels:
             self.shown[:] = [empty("**No column has labels.** Choose at least one.")]
-            self._on_converted(Converted([]))
+            self._on_converted(Converted())
             return
         self.shown[:] = [loading(3, "The first rows")]
         made = await asyncio.to_thread(convert, self._read.table, columns)

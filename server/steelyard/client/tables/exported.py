@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from steelyard.client.packed_lines import PackedLines
 from steelyard.client.row_sources import numbers_of
 from steelyard.datasets.wire import SIDES, Side
 from steelyard.imports.tables import Refused, Table
@@ -20,13 +21,13 @@ _SUPERVISIONS = ("targets", "rewards")
 class Exported:
     """The rows of an export, each side's in their order, and what cannot be read of it."""
 
-    sides: dict[Side, list[bytes]]
+    sides: dict[Side, PackedLines]
     refused: list[Refused] = field(default_factory=list)
 
     @property
-    def parts(self) -> dict[str, bytes]:
+    def parts(self) -> dict[str, PackedLines]:
         """The rows as ``datasets.create`` takes them."""
-        return {side: b"".join(lines) for side, lines in self.sides.items() if lines}
+        return {side: lines for side, lines in self.sides.items() if lines}
 
 
 def is_exported(table: Table) -> bool:
@@ -43,7 +44,7 @@ def begins_as_exported(data: bytes) -> bool:
 
 def read_exported(table: Table) -> Exported:
     """Return the rows of an export; one that was changed into none is refused."""
-    exported = Exported({side: [] for side in SIDES}, list(table.refused))
+    exported = Exported({side: PackedLines() for side in SIDES}, list(table.refused))
     for line, cells in table.rows:
         record = dict(zip(table.columns, cells, strict=True))
         try:

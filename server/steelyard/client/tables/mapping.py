@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from array import array
 from collections import Counter
 from collections.abc import Mapping as Dict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from steelyard.client.packed_lines import PackedLines
 from steelyard.client.tables.cells import label_names, plain, text_of
 from steelyard.client.tables.labels import Label, known_label, label_of
 from steelyard.imports.splits import COLUMNS as SPLIT_COLUMNS
@@ -65,7 +70,7 @@ class Converted:
 
     Attributes
     ----------
-    lines : list of bytes
+    lines : PackedLines
         JSON Lines, a row each, as ``datasets.create`` takes them.
     refused : list of Refused
         Rows that are left out, with the reason.
@@ -78,7 +83,7 @@ class Converted:
         What a user should know of the sides.
     """
 
-    lines: list[bytes]
+    lines: PackedLines = field(default_factory=PackedLines)
     refused: list[Refused] = field(default_factory=list)
     n_empty: int = 0
     n_duplicates: int = 0
@@ -91,14 +96,14 @@ class Converted:
         return b"".join(self.lines)
 
     @property
-    def parts(self) -> bytes | dict[str, bytes]:
+    def parts(self) -> PackedLines | dict[str, PackedLines]:
         """The rows as ``datasets.create`` takes them: by side, where the file says it."""
         if self.sides is None:
-            return self.data
-        by_side: dict[str, list[bytes]] = {}
+            return self.lines
+        by_side: dict[str, PackedLines] = {}
         for side, line in zip(self.sides, self.lines, strict=True):
-            by_side.setdefault(side, []).append(line)
-        return {side: b"".join(lines) for side, lines in by_side.items()}
+            by_side.setdefault(side, PackedLines()).append(line)
+        return by_side
 
 
 def guess_mapping(table: Table, known: Sequence[dict[str, Any]] = ()) -> Mapping:
@@ -162,14 +167,14 @@ def convert(table: Table, mapping: Mapping) -> Converted:
     Where the file has both sides, a row keeps its own, and one of training whose context is on the
     evaluation side too is refused.
     """
-    made = Converted([], list(table.refused))
+    made = Converted(refused=list(table.refused))
     at = {name: number for number, name in enumerate(table.columns)}
     splits, files = _splits(table, mapping)
     sides, made.notes[:] = _sides(splits)
     held_out = _held_out(table, mapping, at, sides) if sides is not None else frozenset()
     questions = _Questions(mapping, at)
-    seen: set[int] = set()
-    n_empty = n_duplicates = n_leaks = 0
+    hashes = array("q")
+    n_empty = n_leaks = 0
     row_sides: list[Side] = []
     for number, (line, cells) in enumerate(table.rows):
         side = None if sides is None else sides[splits[number]]
@@ -193,8 +198,7 @@ def convert(table: Table, mapping: Mapping) -> Converted:
         if isinstance(sent, str):
             made.refused.append(Refused(line, sent, cells, files[number] if files else ""))
             continue
-        n_duplicates += (key := hash(sent)) in seen
-        seen.add(key)
+        hashes.append(hash(sent))
         made.lines.append(sent)
         if side is not None:
             row_sides.append(side)
@@ -216,7 +220,7 @@ def convert(table: Table, mapping: Mapping) -> Converted:
         made.lines,
         made.refused,
         n_empty,
-        n_duplicates,
+        len(hashes) - pc.count_distinct(pa.array(hashes, pa.int64())).as_py(),
         None if sides is None else row_sides,
         made.notes,
     )
