@@ -8,14 +8,21 @@ import io
 import json
 import zipfile
 
+import click
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from steelyard.batch.files import RowFile, write_rows
+from steelyard.batch.scoring import Questions, decide_rows
+from steelyard.cli.table_files import ReadAs
+from steelyard.client.packed_lines import PackedLines
+from steelyard.client.row_sources import FrameColumns, pieces_of
 from steelyard.client.tables import (
     Mapping,
+    are_rows,
     convert,
     guess_mapping,
     label_of,
@@ -150,6 +157,14 @@ def test_no_title_is_made_of_names_and_rows():
     for data in (b",text\n0,a b\n1,c d\n", b"text,\nlong,a\nlonger,a\n", b"id,text\n,x\n,y\n"):
         table = read_table(data)
         assert (table.rows[0][0], len(table.rows)) == (2, 2)
+
+
+def test_a_row_that_is_taken_for_names_is_told():
+    table = read_table(b"My order is late,billing\nA bill is wrong,billing\nA box came,shipping\n")
+    [note] = table.notes
+    assert note.startswith(
+        "Line 1 is taken for the names of the columns, and column 2 has its name, billing"
+    )
 
 
 def test_excel_rows_have_the_numbers_that_excel_shows(tmp_path):
@@ -355,3 +370,59 @@ def test_contexts_are_stored_as_they_are():
 def test_the_encoding_of_plain_text_is_utf_8():
     assert find_encoding(Source("x", b"a,b\n")).name == "UTF-8"
     assert find_encoding(Source("x", b"text,team\nCaf\xe9,x\n")).name == "Windows-1252"
+
+
+ROW = {
+    "context": "Où est ma facture ?",
+    "decisions": [{"id": "t", "question": "Which?", "outcomes": ["a", "b"]}],
+    "targets": {"t": "a"},
+}
+
+
+@pytest.mark.parametrize("codec", ["utf-16", "utf-16-le", "cp1252"])
+def test_rows_with_decisions_are_read_in_every_encoding(tmp_path, codec):
+    line = json.dumps(ROW, ensure_ascii=False)
+    (tmp_path / "a.jsonl").write_bytes(f"\n{line}\r\nno row\n{line}".encode(codec))
+    bad = tmp_path / "bad.csv"
+    rows = ReadAs(None, None, long_cells=False, bad_rows=bad).rows(tmp_path / "a.jsonl")
+    assert [json.loads(row) if row.strip() else None for row in rows] == [None, ROW, None, ROW]
+    assert bad.read_text().splitlines()[1].startswith("3,It is no JSON")
+    assert codec != "utf-16" or are_rows((tmp_path / "a.jsonl").read_bytes())
+    with pytest.raises(click.UsageError, match=r"Line 3: It is no JSON.*--bad-rows"):
+        ReadAs(None, None, long_cells=False, bad_rows=None).rows(tmp_path / "a.jsonl")
+
+
+def test_whatever_is_imported_can_be_answered(tmp_path):
+    (tmp_path / "a.json").write_text(f"[{','.join(RAW[:1] + RAW[2:])}]")
+    [batch] = RowFile(tmp_path / "a.json").batches(["text"], 10)
+    assert batch.contexts == ["x", "z"]
+    assert batch.rows["id"].to_list() == ['"A-1"', "4"]
+    xlsxwriter = pytest.importorskip("xlsxwriter")
+    pytest.importorskip("fastexcel", reason="needs the excel extra")
+    with xlsxwriter.Workbook(tmp_path / "a.xlsx") as book:
+        book.add_worksheet("About").write_row(0, 0, ("of", "rows"))
+        sheet = book.add_worksheet("Rows")
+        for row, cells in enumerate([("text", "id"), ("x", "007"), ("y", None)]):
+            sheet.write_row(row, 0, cells)
+    [batch] = RowFile(tmp_path / "a.xlsx", Options(sheet="Rows")).batches(["text"], 10)
+    assert (batch.contexts, batch.rows["id"].to_list()) == (["x", "y"], ["007", None])
+    with pytest.raises(ValueError, match="no known format"):
+        RowFile(tmp_path / "a.gz")
+
+
+def test_frames_go_by_the_same_rules():
+    frame = pd.DataFrame([["a", "b"]], columns=["text", "text"])
+    with pytest.raises(ValueError, match="Two columns are named 'text'"):
+        decide_rows(frame, Questions(ROW["decisions"]))
+    with pytest.raises(ValueError, match="Two columns of the frame are named 'text'"):
+        next(pieces_of(frame, FrameColumns(context="text", decisions=ROW["decisions"])))
+
+
+def test_packed_lines_are_those_that_were_added():
+    lines, packed = [b"%d\n" % n for n in range(9_000)], PackedLines()
+    for line in lines:
+        packed.append(line)
+    assert (list(packed), len(packed), packed.n_bytes) == (lines, 9_000, len(b"".join(lines)))
+    assert (packed[4_096], packed[-1], packed[4_095:4_098]) == (
+        lines[4_096], lines[-1], lines[4_095:4_098],
+    )  # fmt: skip

@@ -21,6 +21,7 @@ from steelyard.durable import flush
 from steelyard.imports.delimited import Options, read_delimited
 from steelyard.imports.encodings import Encoding, Source, find_encoding
 from steelyard.imports.objects import json_lines
+from steelyard.imports.reading import ENDINGS, read_table
 from steelyard.imports.tables import Refused, Row
 from steelyard.imports.unpacked import UnpackedBytes, parquet_batches
 from steelyard.wire.violations import has_lone_surrogate
@@ -28,6 +29,8 @@ from steelyard.wire.violations import has_lone_surrogate
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _LINES = frozenset({".jsonl", ".ndjson"})
 FORMATS = frozenset({*_DELIMITERS, *_LINES, ".parquet"})
+#: What is read beside these: whole, as ``dataset import`` does.
+_TABLES = frozenset(ENDINGS) - FORMATS
 _LARGEST = 2**63 - 1
 
 
@@ -51,16 +54,20 @@ class RowFile:
     """
 
     def __init__(self, path: Path, options: Options | None = None, *, skips: bool = False) -> None:
-        check_format(path)
+        check_format(path, FORMATS | _TABLES)
         self.path = path
         self.refused: list[Refused] = []
         self._options, self._skips = options or Options(), skips
         self._source = Source(str(path), path)
         self._rows: Iterator[Row] = iter(())
+        self._raw: Iterator[tuple[int, Any]] | None = None
+        self._n_rows: int | None = None
         self._encoding: Encoding | None = None
         self.columns: list[str] | None = None
         self.told, self.notes = "Parquet", list[str]()
-        if self.is_json:
+        if path.suffix.lower() in _TABLES:
+            self._open_table()
+        elif self.is_json:
             self._encoding = find_encoding(self._source, self._options.encoding)
             self.told = f"JSON Lines, {self._encoding.name}"
         elif path.suffix.lower() == ".parquet":
@@ -72,13 +79,36 @@ class RowFile:
 
     @property
     def is_json(self) -> bool:
-        """Whether it has a JSON object a line."""
-        return self.path.suffix.lower() in _LINES
+        """Whether its cells are JSON: of objects, or of a table whose cells are not all texts."""
+        return self._raw is not None or self.path.suffix.lower() in _LINES
+
+    def _open_table(self) -> None:
+        options = self._options
+        table = read_table(
+            self.path,
+            sheet=options.sheet,
+            encoding=options.encoding,
+            long_cells=options.takes_long_cells,
+        )
+        self.columns, self.refused = list(table.columns), list(table.refused)
+        self.told, self.notes, self._n_rows = table.told, table.notes, len(table.rows)
+        if all(cell is None or isinstance(cell, str) for _, cells in table.rows for cell in cells):
+            self._rows = iter(table.rows)
+        else:
+            self._raw = (
+                (
+                    line,
+                    {name: _encoded(cell) for name, cell in zip(table.columns, cells, strict=True)},
+                )
+                for line, cells in table.rows
+            )
 
     def count(self) -> int:
         """Return how many rows it has, at most: a text with line ends counts as several."""
         if self.path.suffix.lower() == ".parquet":
             return int(pq.read_metadata(self.path).num_rows)
+        if self._n_rows is not None:
+            return self._n_rows
         return max(sum(chunk.count(b"\n") for chunk in self._source.chunks()), 1)
 
     def batches(self, context: Sequence[str], n_rows: int, *, start: int = 0) -> Iterator[Batch]:
@@ -90,7 +120,8 @@ class RowFile:
         if self.path.suffix.lower() == ".parquet":
             yield from self._of_parquet(context, n_rows, start)
             return
-        rows = islice(self._objects(context) if self.is_json else self._rows, start, None)
+        objects = self._raw or (self._objects(context) if self.is_json else self._rows)
+        rows = islice(objects, start, None)
         while True:
             batch = list(islice(rows, n_rows))
             self._check_refused()
@@ -154,10 +185,10 @@ class RowFile:
             yield Batch(joined, contexts_of(joined, context))
 
 
-def check_format(path: Path) -> None:
+def check_format(path: Path, formats: frozenset[str] = FORMATS) -> None:
     """Raise ``ValueError`` when a file's ending names no format."""
-    if path.suffix.lower() not in FORMATS:
-        raise ValueError(f"{path} is in no known format; end its name in {sorted(FORMATS)}.")
+    if path.suffix.lower() not in formats:
+        raise ValueError(f"{path} is in no known format; end its name in {sorted(formats)}.")
 
 
 def contexts_of(rows: pl.DataFrame, context: Sequence[str]) -> list[Any]:
@@ -212,6 +243,10 @@ def is_cut(value: msgspec.Raw) -> bool:
     """Return whether a value as JSON has it has half a character."""
     raw = bytes(value)
     return b"\\u" in raw and has_lone_surrogate(json.dumps(json.loads(raw), ensure_ascii=False))
+
+
+def _encoded(cell: Any) -> msgspec.Raw:
+    return msgspec.Raw(json.dumps(cell, ensure_ascii=False, default=str).encode())
 
 
 def _raw(value: msgspec.Raw | None) -> str | None:

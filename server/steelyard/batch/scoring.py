@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -135,7 +136,11 @@ def decide_rows(
     decisions = questions.checked()
     check_columns(names, columns, list(schema_of(decisions)))
     contexts = files.contexts_of(frame, columns) if is_polars else _pandas_contexts(frame, columns)
-    sha256 = hashlib.sha256(msgspec.json.encode(contexts, enc_hook=str)).hexdigest()
+    try:
+        encoded = msgspec.json.encode(contexts, enc_hook=str)
+    except UnicodeEncodeError:  # half a character, which its row is refused for
+        encoded = json.dumps(contexts, default=str).encode()
+    sha256 = hashlib.sha256(encoded).hexdigest()
     with ExitStack() as closing:
         folder = resume or Path(closing.enter_context(tempfile.TemporaryDirectory()), "parts")
         of = {"rows": sha256, **questions.identity()}

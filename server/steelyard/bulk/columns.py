@@ -76,6 +76,9 @@ def check_columns(names: Sequence[str], context: Sequence[str], added: Sequence[
         raise ValueError(
             f"There is no column {missing[0]!r}; name the context's among {', '.join(names)}."
         )
+    repeated = [name for name in context if list(names).count(name) > 1]
+    if repeated:
+        raise ValueError(f"Two columns are named {repeated[0]!r}; rename one.")
     taken = [name for name in added if name in names]
     if taken:
         raise ValueError(f"The rows have a column {taken[0]!r} already; rename or drop it.")

@@ -16,7 +16,14 @@ from steelyard.cli.exporting import ExportAs, export_options
 from steelyard.cli.importing import command as import_command
 from steelyard.cli.local_state import show_table, show_time
 from steelyard.cli.options import origin_option, setting_option
-from steelyard.cli.table_files import ReadAs, is_table, read_options, show_read
+from steelyard.cli.table_files import (
+    ReadAs,
+    bad_rows_option,
+    encoding_option,
+    is_table,
+    read_options,
+    show_read,
+)
 from steelyard.cli.terminal import printable
 from steelyard.cli.times import seconds_of
 from steelyard.cli.transfers import bytes_bar
@@ -68,18 +75,29 @@ def command() -> None:
 @command.command("create")
 @_file
 @click.option("--name", required=True, help="Name of the dataset.")
+@encoding_option
+@bad_rows_option
 @fraction_option
 @server_options
-def create(*, file: Path, name: str, evaluation_fraction: float | None, server: Server) -> None:
-    """Make a dataset of a file."""
+def create(
+    *,
+    file: Path,
+    name: str,
+    encoding: str | None,
+    bad_rows: Path | None,
+    evaluation_fraction: float | None,
+    server: Server,
+) -> None:
+    """Make a dataset of a file of JSON Lines."""
     if is_table(file):
         raise click.UsageError(
             f"{file.name} has a table, whose columns have to be chosen: use "
             f"steelyard dataset import {file} --name {name}."
         )
+    rows = ReadAs(None, encoding, False, bad_rows).rows(file)
     with connected(server) as client, _progress(file) as progress:
         made = client.datasets.create(
-            name, file, evaluation_fraction=evaluation_fraction, progress=progress
+            name, rows, evaluation_fraction=evaluation_fraction, progress=progress
         )
     server.show(made, show_dataset)
 
@@ -122,9 +140,10 @@ def add(
         with connected(server) as client:
             made = client.send(call)
     else:
+        rows = read_as.rows(file)
         with connected(server) as client, _progress(file) as progress:
             made = client.datasets.add_rows(
-                dataset, file, evaluation_fraction=evaluation_fraction, progress=progress
+                dataset, rows, evaluation_fraction=evaluation_fraction, progress=progress
             )
     server.show(made, show_dataset)
 

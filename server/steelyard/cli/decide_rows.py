@@ -24,10 +24,13 @@ _OPTIONS = (
         "--input",
         "source",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="A file of rows to answer: CSV, TSV, JSON Lines or Parquet, by its ending.",
+        help="A file of rows to answer: CSV, TSV, JSON Lines, Parquet or Excel, by its ending.",
     ),
     click.option(
-        "--output", "target", type=_FILE, help="Where the answered rows go; any of these."
+        "--output",
+        "target",
+        type=_FILE,
+        help="Where the answered rows go: CSV, TSV, JSON Lines or Parquet.",
     ),
     click.option(
         "--column",
@@ -54,6 +57,7 @@ _OPTIONS = (
         is_flag=True,
         help="Let the workers of the state answer parts: 'steelyard worker', on any number of machines.",
     ),
+    click.option("--sheet", help="Of Excel: the sheet. [default: the first with a table]"),
     click.option("--encoding", help="Of the input, where it is text. [default: found]"),
     click.option(
         "--long-cells",
@@ -130,7 +134,7 @@ def decide_rows(ctx: click.Context, flags: dict[str, Any]) -> None:
                 restart=flags["restart"],
                 overwrite=flags["overwrite"],
                 workers=workers,
-                options=Options(flags["encoding"], flags["long_cells"]),
+                options=Options(flags["encoding"], flags["long_cells"], sheet=flags["sheet"]),
                 bad_rows=flags["bad_rows"],
             )
         except ValueError as error:

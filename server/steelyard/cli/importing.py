@@ -93,8 +93,11 @@ def command(
     """
     parts: Path | PackedLines | dict[str, PackedLines]
     if shape in (None, "onehot") and file.is_file() and has_rows(file):
-        click.echo("Read as JSON Lines, rows with their decisions: taken as they are.", err=True)
-        parts = file
+        parts = read_as.rows(file)
+        if parts == file:
+            click.echo(
+                "Read as JSON Lines, rows with their decisions: taken as they are.", err=True
+            )
     elif shape == "onehot":
         raise click.UsageError(
             f"{file.name} is not an export of OneHot, whose lines have context and decisions. Leave "

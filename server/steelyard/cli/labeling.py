@@ -89,8 +89,13 @@ def upload(
     the input.
     """
     rows: Any = sys.stdin.buffer.read() if file == "-" else file
-    if file != "-" and (is_table(Path(file)) or context or not _has_contexts(Path(file))):
-        rows = _rows_of_table(Path(file), read_as, context, metadata)
+    if file != "-":
+        is_read = is_table(Path(file)) or context or not _has_contexts(Path(file))
+        rows = (
+            _rows_of_table(Path(file), read_as, context, metadata)
+            if is_read
+            else read_as.rows(Path(file))
+        )
     with server.connected() as client:
         source = client.labeling.upload(name, rows)
     server.show([source], _show_sources)

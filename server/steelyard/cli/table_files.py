@@ -13,30 +13,35 @@ import click
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
+    from steelyard.client.packed_lines import PackedLines
     from steelyard.client.tables import Table
     from steelyard.imports.tables import Refused
 
 #: Reasons that are listed; the file of bad rows has all.
 _MOST_LISTED = 5
+#: Bytes in which the first row of a file is looked for.
+_FIRST_BYTES = 1 << 20
 #: Endings of files that have tables, without decisions.
 _TABLES = frozenset({".csv", ".tsv", ".xlsx", ".xls", ".parquet", ".zip"})
 
+encoding_option = click.option(
+    "--encoding",
+    help="Of text: how it is encoded, as UTF-8, Windows-1252 or Shift_JIS. [default: found]",
+)
+bad_rows_option = click.option(
+    "--bad-rows",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="CSV to write the rows to that were left out, each with its line and the reason.",
+)
 _OPTIONS = (
     click.option("--sheet", help="Of Excel: the sheet. [default: the first with a table]"),
-    click.option(
-        "--encoding",
-        help="Of text: how it is encoded, as UTF-8, Windows-1252 or Shift_JIS. [default: found]",
-    ),
+    encoding_option,
     click.option(
         "--long-cells",
         is_flag=True,
         help="Of CSV: take cells whose lines look like rows as they are.",
     ),
-    click.option(
-        "--bad-rows",
-        type=click.Path(dir_okay=False, writable=True, path_type=Path),
-        help="CSV to write the rows to that were left out, each with its line and the reason.",
-    ),
+    bad_rows_option,
 )
 
 
@@ -64,6 +69,42 @@ class ReadAs:
             )
         except ValueError as error:
             raise click.UsageError(str(error)) from error
+
+    def rows(self, file: Path) -> PackedLines | Path:
+        """Return JSON Lines of rows with decisions as they are sent; what is no row is left out.
+
+        Without a file for such rows one of them is a mistake in the call, and a server lists those
+        of plain UTF-8 with whatever else is wrong.
+        """
+        from steelyard.client.packed_lines import PackedLines
+        from steelyard.imports.encodings import Source
+        from steelyard.imports.objects import raw_lines
+        from steelyard.imports.tables import Refused, Table
+
+        try:
+            lines, told = raw_lines(Source(file.name, file), self.encoding)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+        if told.endswith("UTF-8") and self.bad_rows is None:
+            return file
+        made, refused = PackedLines(), list[Refused]()
+        for line in lines:
+            if isinstance(line, Refused):
+                refused.append(line)
+            else:
+                made.append(line)
+        if refused and self.bad_rows is None:
+            raise click.UsageError(
+                f"{refused[0].place.capitalize()}: {refused[0].reason} Or leave such rows out: "
+                "--bad-rows FILE writes them there."
+            )
+        table = Table(("row",), [], refused, told)
+        n_rows = sum(line != b"\n" for line in made)
+        show_read(
+            table, [f"{n_rows:,} rows have their decisions and are taken as they are."], refused
+        )
+        self.keep(table, refused)
+        return made
 
     def keep(self, table: Table, refused: Sequence[Refused]) -> None:
         """Write the rows that were left out where the user wants them."""
@@ -102,13 +143,13 @@ def has_rows(file: Path) -> bool:
     from steelyard.client.tables import are_rows
 
     with file.open("rb") as lines:
-        return are_rows(lines.readline())
+        return are_rows(lines.read(_FIRST_BYTES))
 
 
 def show_read(table: Table, details: Sequence[str], refused: Sequence[Refused]) -> None:
     """Write to the error stream how a file was read, and what is left out of it."""
     n_rows = len(table.rows) + len(table.refused)
-    lines = [f"Read as {table.told}: {n_rows:,} rows."]
+    lines = [f"Read as {table.told}" + (f": {n_rows:,} rows." if table.rows else ".")]
     lines += [f"  note     {note}" for note in table.notes]
     lines += details
     if refused:

@@ -162,6 +162,10 @@ def _dicts(rows: Any, columns: FrameColumns) -> Iterator[Mapping[str, Any]]:
     if hasattr(rows, "to_dicts"):
         return _rows_of(rows.to_dicts(), columns, has_structs=True)
     if hasattr(rows, "to_dict") and not isinstance(rows, Mapping):
+        names = list(rows.columns)
+        if len(set(names)) < len(names):
+            name = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"Two columns of the frame are named {name!r}; rename one.")
         return _rows_of(rows.to_dict("records"), columns, has_structs=False)
     return iter(rows)
 

@@ -34,6 +34,7 @@ class Options:
     encoding: str | None = None
     takes_long_cells: bool = False
     shape: str | None = None
+    sheet: str | None = None
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from steelyard.imports.delimited import wrong_characters
-from steelyard.imports.encodings import Encoding, Source
+from steelyard.imports.encodings import Encoding, Source, find_encoding
 from steelyard.imports.tables import Refused, Table, unique_names
 from steelyard.wire.decoding import decode
 from steelyard.wire.violations import has_lone_surrogate
@@ -79,6 +79,29 @@ def json_lines(
             held = ""
         if held and (row := _row(number + 1, held, is_raw=is_raw)):
             yield row
+
+
+def raw_lines(source: Source, given: str | None) -> tuple[Iterator[bytes | Refused], str]:
+    """Return the objects of JSON Lines as UTF-8, one a line and with values as they are written.
+
+    What is no object is yielded as why; then what the file is. Lines that are left out stay as
+    empty ones, so that a server counts the lines of the file.
+    """
+    encoding = find_encoding(source, given)
+
+    def lines() -> Iterator[bytes | Refused]:
+        n_before = 0
+        for row in json_lines(source, encoding, is_raw=True):
+            number = row.line if isinstance(row, Refused) else row[0]
+            yield from [b"\n"] * (number - n_before - 1)
+            n_before = number
+            if isinstance(row, Refused):
+                yield row
+                yield b"\n"
+            else:
+                yield msgspec.json.encode(row[1]) + b"\n"
+
+    return lines(), f"JSON Lines, {encoding.name}"
 
 
 def _row(number: int, line: str, *, is_raw: bool) -> Numbered | Refused | None:

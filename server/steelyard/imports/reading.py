@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import json
 import tempfile
@@ -39,7 +40,9 @@ _PARQUET, _ZIP, _OLE, _GZIP = b"PAR1", b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"\x1
 
 
 def are_rows(data: bytes) -> bool:
-    """Return whether a file has JSON Lines of rows as datasets have them, and no table."""
+    """Return whether a file, or its start, has JSON Lines of rows as datasets have them, and no table."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        data = data.decode("utf-16", errors="ignore").encode(errors="ignore")
     line = data.lstrip(_MARK).lstrip().split(b"\n", 1)[0]
     if not line.startswith(b"{"):
         return False
@@ -83,8 +86,7 @@ def read_table(
     ValueError
         When it cannot be read, or has no rows; the message says what to do.
     """
-    options = Options(encoding, long_cells, shape)
-    table = _read(source, name, sheet, options)
+    table = _read(source, name, Options(encoding, long_cells, shape, sheet))
     if table.rows or set(table.columns) >= _OURS:
         return table
     if table.refused:
@@ -95,17 +97,17 @@ def read_table(
     )
 
 
-def _read(source: str | Path | bytes, name: str, sheet: str | None, options: Options) -> Table:
+def _read(source: str | Path | bytes, name: str, options: Options) -> Table:
     if isinstance(source, bytes):
-        return _table_of(Source(name or "The file", source), sheet, options)
+        return _table_of(Source(name or "The file", source), options)
     path = Path(source)
     if path.is_dir():
         return _folder(path, options)
     UnpackedBytes(path.name).check(path.stat().st_size)
-    return _table_of(Source(path.name, path), sheet, options)
+    return _table_of(Source(path.name, path), options)
 
 
-def _table_of(source: Source, sheet: str | None, options: Options) -> Table:
+def _table_of(source: Source, options: Options) -> Table:
     name = source.name
     start = next(source.chunks(), b"")
     if not start.strip() and not any(chunk.strip() for chunk in source.chunks()):
@@ -117,7 +119,7 @@ def _table_of(source: Source, sheet: str | None, options: Options) -> Table:
         data = b"".join(source.chunks())
         if start.startswith(_ZIP) and (packed := _packed(data, name, options)) is not None:
             return packed
-        return excel_table(data, name, sheet)
+        return excel_table(data, name, options.sheet)
     if start.startswith(_GZIP):
         raise ValueError(f"{name} is compressed; unpack it, and import what is in it.")
     return _text(source, options)

@@ -197,7 +197,17 @@ def find_header(records: Sequence[tuple[int, Sequence[str | None]]]) -> Header |
             ),
             0,
         )
-    columns, notes = unique_names(records[n_above][1])
+    line, names = records[n_above]
+    columns, notes = unique_names(names)
+    for place, name in enumerate(names):
+        below = (cells[place] for _, cells in records[n_above + 1 :] if place < len(cells))
+        if name and name.strip() and name in below:
+            notes.append(
+                f"Line {line} is taken for the names of the columns, and column {place + 1} has its "
+                f"name, {name.strip()[:_MOST_SHOWN]}, as a cell too; add a line with names where it is "
+                "a row."
+            )
+            break
     for line, cells in reversed(records[:n_above]):
         text = " ".join(cell.strip() for cell in cells if cell and cell.strip())
         shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
