@@ -227,6 +227,7 @@ def test_the_life_of_a_dataset(client, tmp_path):
         client.datasets.add_rows(made.id, make_rows(3))
     assert client.datasets.get(made.id).prompt_tuning.decisions
     assert client.datasets.rename(made.id, "other").name == "other"
+    assert client.datasets.archive(made.id).archived_at is not None
     assert client.datasets.restore(made.id).archived_at is None
     assert [v.version for v in client.datasets.versions(made.id).data] == [2, 1]
     assert client.datasets.list(limit=1).data[0].id == made.id

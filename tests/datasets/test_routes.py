@@ -362,6 +362,7 @@ class TestKeys:
         path = f"{PATH}/{create()['id']}"
         for method, target, body in (
             ("PATCH", path, {"name": "new"}),
+            ("POST", f"{path}/archive", {}),
             ("POST", f"{path}/restore", {}),
             ("DELETE", path, None),
         ):
@@ -415,6 +416,7 @@ class TestCatalogue:
         assert client.get(f"{path}/download").status_code == 200
         response = client.post(f"{path}/versions", json={"examples": make_rows(5, 20)})
         assert_canonical_error(response, 409, "dataset_archived")
+        assert client.post(f"{path}/archive").json()["archived_at"] == 5.0
         assert client.post(f"{path}/restore", json={}).json() == made
         assert client.post(f"{path}/restore").json() == made
 

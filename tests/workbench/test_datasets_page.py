@@ -235,6 +235,11 @@ def test_a_dataset_is_renamed_restored_and_deleted_once_its_name_is_typed(client
     asyncio.run(page.actions.asked.confirm())
     assert client.datasets.get(made.id).name == "longer"
     page.open()
+    for change in ("archive", "restore"):
+        asyncio.run(getattr(page.actions, change)())
+        is_archived = client.datasets.get(made.id).archived_at is not None
+        assert is_archived == (change == "archive")
+        page.open()
     page.actions.ask_delete()
     assert page.actions.asked.button.disabled
     page.actions.asked.entry.value_input = "longer"

@@ -164,6 +164,11 @@ def delete_dataset(dataset_id: str) -> Call[DeletedDataset]:
     return Call("DELETE", _path(dataset_id), DeletedDataset, idempotency_key=key)
 
 
+def archive_dataset(dataset_id: str) -> Call[Dataset]:
+    """Put a dataset into the archive: ``POST /v1/datasets/{dataset}/archive``."""
+    return write(f"{_path(dataset_id)}/archive", Dataset, {}, key=None)
+
+
 def restore_dataset(dataset_id: str) -> Call[Dataset]:
     """Take a dataset out of the archive: ``POST /v1/datasets/{dataset}/restore``."""
     return write(f"{_path(dataset_id)}/restore", Dataset, {}, key=None)

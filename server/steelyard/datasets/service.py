@@ -253,6 +253,10 @@ class DatasetService:
         """Rename a dataset."""
         return await self._change(write, dataset_id, rename_dataset, request.name)
 
+    async def archive(self, write: Write, dataset_id: str) -> Dataset:
+        """Put a dataset into the archive; unchanged when it is in there."""
+        return await self._change(write, dataset_id, set_dataset_archived, self._now())
+
     async def restore(self, write: Write, dataset_id: str) -> Dataset:
         """Take a dataset out of the archive; unchanged when it is not in there."""
         return await self._change(write, dataset_id, set_dataset_archived, None)
@@ -343,7 +347,7 @@ class DatasetService:
         return await self._state.read(work)
 
     async def _change(
-        self, write: Write, dataset_id: str, change: Callable[..., object], value: str | None
+        self, write: Write, dataset_id: str, change: Callable[..., object], value: object
     ) -> Dataset:
         def work(connection: Connection) -> Dataset:
             account_id = write.caller.account_id

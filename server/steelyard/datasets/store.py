@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, Select, delete, insert, select, update
+from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
 
 from steelyard.datasets.tables import dataset_versions, datasets
 from steelyard.datasets.versions import Manifest
@@ -190,11 +190,15 @@ def mark_dataset_used(connection: Connection, dataset_id: str, at: float) -> Non
 
 
 def set_dataset_archived(connection: Connection, dataset_id: str, at: float | None) -> bool:
-    """Put a dataset into the archive, at a time in Unix seconds, or take it out."""
+    """Put a dataset into the archive, at a time in Unix seconds, or take it out.
+
+    One that is in there already keeps its time.
+    """
+    since = None if at is None else func.coalesce(datasets.c.archived_at, at)
     done = connection.execute(
         update(datasets)
         .where(datasets.c.id == dataset_id, datasets.c.deleted_at.is_(None))
-        .values(archived_at=at)
+        .values(archived_at=since)
     )
     return done.rowcount == 1
 

@@ -162,6 +162,10 @@ class RenameDataset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     name: DatasetName
 
 
+class ArchiveDataset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Put a dataset into the archive; the body is empty."""
+
+
 class RestoreDataset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Take a dataset out of the archive."""
 

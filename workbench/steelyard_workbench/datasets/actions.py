@@ -1,4 +1,4 @@
-"""What can be done with a dataset as a whole: another name, out of the archive, gone for good."""
+"""What can be done with a dataset as a whole: another name, into the archive and out, gone for good."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from steelyard.errors import SteelyardError
 from steelyard_workbench.components.confirmation import Confirmation
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.problems import problem_of
-from steelyard_workbench.states import failed, refused_button
+from steelyard_workbench.states import failed
 from steelyard_workbench.tasks import OneAtATime
 
 
@@ -41,13 +41,18 @@ class DatasetActions(Viewer):
         self.delete_button.on_click(lambda _: self.ask_delete())
         self.problem = pn.Column(sizing_mode="stretch_width")
         self.restore = OneAtATime(self._restore, "Not restored:", self.problem)
+        self.archive = OneAtATime(self._archive, "Not archived:", self.problem)
         self.buttons = [self.rename_button, self.delete_button]
         archive: Viewable
         if dataset.archived_at is None:
-            archive = refused_button(
-                "Archive",
-                [f"whoever runs the server archives it: steelyard dataset archive {dataset.id}"],
+            self.archive_button = pmui.Button(
+                label="Archive",
+                description="It stays readable, takes no new work, and can be restored.",
+                variant="outlined",
             )
+            self.archive_button.on_click(self.archive.on_event)
+            self.buttons.append(self.archive_button)
+            archive = self.archive_button
         else:
             self.restore_button = pmui.Button(label="Restore", variant="contained")
             self.restore_button.on_click(self.restore.on_event)
@@ -106,6 +111,10 @@ class DatasetActions(Viewer):
                 is_harmful=True,
             )
         )
+
+    async def _archive(self) -> None:
+        if await self._do(lambda: self._client.datasets.archive(self._dataset.id)):
+            self._on_changed()
 
     async def _restore(self) -> None:
         if await self._do(lambda: self._client.datasets.restore(self._dataset.id)):

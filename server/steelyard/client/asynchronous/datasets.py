@@ -29,6 +29,7 @@ class AsyncDatasets(AsyncResource):
     get = _method(calls.get_dataset)
     rename = _method(calls.rename_dataset)
     delete = _method(calls.delete_dataset)
+    archive = _method(calls.archive_dataset)
     restore = _method(calls.restore_dataset)
     versions = _method(calls.list_versions)
     labels_to_check = _method(calls.list_labels_to_check)

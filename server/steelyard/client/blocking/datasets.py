@@ -31,6 +31,7 @@ class Datasets(Resource):
     get = _method(calls.get_dataset)
     rename = _method(calls.rename_dataset)
     delete = _method(calls.delete_dataset)
+    archive = _method(calls.archive_dataset)
     restore = _method(calls.restore_dataset)
     versions = _method(calls.list_versions)
     labels_to_check = _method(calls.list_labels_to_check)
