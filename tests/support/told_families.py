@@ -263,7 +263,10 @@ def make_client(**answers: Any) -> Any:
             "records": lambda *a, **k: [],
             "cancel": lambda job_id: told_job(id=job_id),
         },
-        "datasets": {"list": lambda **k: SimpleNamespace(data=[told_dataset()])},
+        "datasets": {
+            "list": lambda **k: SimpleNamespace(data=[told_dataset()]),
+            "get": lambda one: told_dataset(id=one),
+        },
         "evaluations": {
             "list": lambda dataset_id: iter([]),
             "get": lambda one: told_evaluation(id=one),

@@ -1,10 +1,15 @@
 """The loop in one browser, on a fresh home: ask, keep, import, train, correct, continue, ask again.
 
-With STEELYARD_PICTURES set to a folder, what a person sees at each step is kept there, for the documents.
+With STEELYARD_PICTURES set to a folder, what a person sees at each step is written there with what the
+gate measured. The page of the documents is made of both:
+
+    STEELYARD_PICTURES=docs/pictures/loop python -m pytest tests/ui/test_loop.py -m slow
 """
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import queue
 import random
@@ -80,7 +85,10 @@ class Camera:
         if PICTURES:
             expect(self.page.locator(".MuiSkeleton-root")).to_have_count(0)
             self.page.wait_for_timeout(700)
-            self.page.screenshot(path=Path(PICTURES) / f"{self.count:02d}-{name}.png")
+            from PIL import Image
+
+            shown = Image.open(io.BytesIO(self.page.screenshot()))
+            shown.save(Path(PICTURES) / f"{self.count:02d}-{name}.webp", quality=60, method=6)
 
 
 @pytest.fixture(scope="module")
@@ -234,12 +242,31 @@ def continue_and_ask(walk) -> None:
     walk.picture("continue")
     walk.press("Continue", dialog)
     until_served(walk.client, "triage@2")
+    walk.sees("serves triage@2")  # a button is drawn anew until then
     walk.picture("gate")
     walk.press("Ask it")
     walk.picture("ask")
     walk.press("Ask")
     walk.sees("input tokens")
     walk.picture("family-answers")
+
+
+def write_figures(client, dataset) -> None:
+    """Write what the gates measured, where somebody asked for pictures."""
+    gates = {model.ref: model.gate for model in client.families.get("triage").models}
+    assert [gate.passed for gate in gates.values()] == [True, True]
+    if PICTURES:
+        found = {"rows": dataset.rows, "corrected": N_WRONG, "gates": {}}
+        for name, gate in gates.items():
+            for group_name, group in gate.groups.items():
+                found["gates"][f"{name}, {group_name}"] = {
+                    "decisions": group.decisions,
+                    "right_before": round(group.accuracy.before, 3),
+                    "right_after": round(group.accuracy.after, 3),
+                    "judged_on": gate.judged_on,
+                }
+        path = Path(PICTURES) / "figures.json"
+        path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 def review_on_a_phone(page, walk, dataset, letters) -> None:
@@ -270,4 +297,5 @@ def test_the_loop_closes_from_an_empty_home_to_a_better_model(quiet_page, phone,
     come_to_the_wrong_rows(walk, dataset)
     correct_by_keys(walk, dataset)
     continue_and_ask(walk)
+    write_figures(server.client, dataset)
     review_on_a_phone(phone, walk, dataset, letters)

@@ -78,7 +78,13 @@ class Rules(Section):
             step=0.01,
             width=330,
         )
-        save = self.button("Save the rule", self._save, "Not saved.", variant="contained")
+        save = self.button(
+            "Save the rule", self._save, "Not saved.", variant="contained",
+            fields={
+                "model": self.model, "enabled": self.enabled, "watches": self.watches,
+                "false_alarms": self.false_alarms,
+            },
+        )  # fmt: skip
         return pn.Column(
             pn.FlexBox(self.model, self.enabled, align_items="center"),
             self.watches,

@@ -59,7 +59,13 @@ class Purchases(Section):
         return [
             pn.FlexBox(
                 self.amount,
-                self.button("Buy credit", self._buy, "Nothing was bought.", variant="contained"),
+                self.button(
+                    "Buy credit",
+                    self._buy,
+                    "Nothing was bought.",
+                    variant="contained",
+                    fields={"amount_usd": self.amount},
+                ),
                 pmui.Typography("5 to 10,000, in whole cents.", variant="body2"),
                 align_items="center",
             ),

@@ -38,7 +38,8 @@ class Referrals(Section):
             pmui.Typography(told, variant="body2"),
             CopyText(referral.code, "your code"),
             pn.FlexBox(
-                self.code, self.button("Redeem", self._redeem, "Not redeemed."),
+                self.code,
+                self.button("Redeem", self._redeem, "Not redeemed.", fields={"code": self.code}),
                 align_items="center",
             ),
             sizing_mode="stretch_width",

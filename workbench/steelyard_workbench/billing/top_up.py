@@ -38,7 +38,17 @@ class TopUps(Section):
                 self.threshold,
                 self.amount,
                 self.cap,
-                self.button("Set", self._set, "Not set.", variant="contained"),
+                self.button(
+                    "Set",
+                    self._set,
+                    "Not set.",
+                    variant="contained",
+                    fields={
+                        "threshold_usd": self.threshold,
+                        "amount_usd": self.amount,
+                        "monthly_cap_usd": self.cap,
+                    },
+                ),
                 self.end,
                 align_items="center",
             ),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import html
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -204,7 +205,7 @@ class FrameTable(Viewer):
             sizing_mode="stretch_width",
             sortable={name: name in self._sortable for name in self._titles},
             css_classes=[mark],
-            stylesheets=[TABLE_CSS, _CELL_CSS],
+            stylesheets=[TABLE_CSS, _CELL_CSS, _card_names(self._titles)],
         )
         self._keys = TableKeys(
             on_open=self.open,
@@ -378,6 +379,15 @@ class FrameTable(Viewer):
 
     def _ids_of(self, keys: Sequence[str]) -> list[Any]:
         return [self._known[key][self._id] for key in keys if key in self._known]
+
+
+def _card_names(titles: Mapping[str, str]) -> str:
+    """Return what names a cell on a card of a phone as the header of its column does."""
+    return "\n".join(
+        f"@media (max-width: 599px) {{ .tabulator .tabulator-row .tabulator-cell"
+        f"[tabulator-field={json.dumps(field)}]::before {{ content: {json.dumps(title)}; }} }}"
+        for field, title in titles.items()
+    )
 
 
 def _draw_wrapped(text: str) -> str:

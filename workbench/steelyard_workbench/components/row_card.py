@@ -69,6 +69,7 @@ kbd {
   padding: 0 0.35em; margin-right: 0.5em; text-align: center; border-radius: 3px;
   border: 1px solid currentColor; border-bottom-width: 2px;
 }
+@media (hover: none) { kbd { display: none; } }
 button:hover { background: var(--mui-palette-action-hover); }
 button.filled {
   color: var(--mui-palette-primary-contrastText); background: var(--mui-palette-primary-main);

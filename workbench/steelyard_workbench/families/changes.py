@@ -58,11 +58,14 @@ class Seen:
     ----------
     job : Job or None
         ``None`` when there is none, or it could not be loaded.
+    dataset : str
+        Name of the dataset that the family grows on; its id once that is deleted.
     """
 
     family: Family
     job: Job | None
     problem: Problem | None = None
+    dataset: str = ""
 
 
 class FamilyChanges(Viewer):

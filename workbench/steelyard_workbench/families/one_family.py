@@ -126,13 +126,21 @@ class OneFamily(Serving, LineMoves):
     def _fetch(self) -> Seen:
         family = self._client.families.get(self._name)
         ids = [choice.job.id for choice in choices_of(family)]
+        dataset = self._dataset_name(family)
         if not ids:
-            return Seen(family, None)
+            return Seen(family, None, dataset=dataset)
         chosen = self._session.job if self._session.job in ids else ids[0]
         try:
-            return Seen(family, self._client.jobs.get(chosen))
+            return Seen(family, self._client.jobs.get(chosen), dataset=dataset)
         except SteelyardError as error:
-            return Seen(family, None, problem_of(error, not_loaded("The fine-tune")))
+            problem = problem_of(error, not_loaded("The fine-tune"))
+            return Seen(family, None, problem, dataset)
+
+    def _dataset_name(self, family: Family) -> str:
+        try:
+            return self._client.datasets.get(family.dataset_id).name
+        except SteelyardError:  # deleted
+            return family.dataset_id
 
     def _show(self, seen: Seen) -> Viewable:
         family = seen.family
@@ -140,7 +148,7 @@ class OneFamily(Serving, LineMoves):
             self._drop_rows()  # they are of another model than the gate that is shown now
         return _beside(
             pn.Column(
-                *self._now(family),
+                *self._now(family, seen.dataset),
                 heading("The line"),
                 *self._line(family, seen),
                 *self._chosen(family, seen),
@@ -149,7 +157,7 @@ class OneFamily(Serving, LineMoves):
             self._family_actions(family),
         )
 
-    def _now(self, family: Family) -> list[Viewable]:
+    def _now(self, family: Family, dataset: str) -> list[Viewable]:
         shown: list[Viewable] = [
             verdict(
                 "good" if family.switched_on and family.served else "off",
@@ -163,7 +171,7 @@ class OneFamily(Serving, LineMoves):
             "Switch": switch_text(family),
             "Used": f"{ago(family.used_at)}; {idle_text(family.switches_off_at)}",
             "Keep warm": warm_text(family),
-            "Dataset": family.dataset_id,
+            "Dataset": dataset,
             "Started from": family.origin,
             "Continue": self._continue_fact(family),
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -149,17 +149,23 @@ class Judges(Section):
         start = self._step(
             "Calibrate",
             lambda: self.client.judges.calibrate(name, str(self.dataset.value)),
+            fields={"dataset_id": self.dataset},
         )
         return pn.FlexBox(self.dataset, start, align_items="center")
 
-    def _step(self, label: str, act: Callable[[], Judge], variant: str = "outlined") -> pmui.Button:
+    def _step(
+        self,
+        label: str,
+        act: Callable[[], Judge],
+        variant: str = "outlined",
+        fields: Mapping[str, Any] | None = None,
+    ) -> pmui.Button:
         async def do() -> None:
             await asyncio.to_thread(act)
             await self.judges.refresh(quietly=True)
 
         work: Callable[[], Awaitable[None]] = do
-        given: dict[str, Any] = {"variant": variant}
-        return self.button(label, work, f"{label}: not done.", **given)
+        return self.button(label, work, f"{label}: not done.", fields=fields, variant=variant)
 
 
 def _show_task(task: JudgeTask) -> list[Viewable]:

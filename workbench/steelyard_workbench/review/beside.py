@@ -166,7 +166,8 @@ class Beside(Viewer):
             return empty("No rows match, so there is nothing to count.")
         shown: list[Viewable] = [
             pmui.Typography(
-                "Rows by label, named as in this draft. Click a bar to filter by it.",
+                f"Rows by their label in version {self._draft.dataset_version}, under the names of this "
+                "draft. Click a bar to filter by it.",
                 variant="body2",
             )
         ]

@@ -465,7 +465,7 @@ class Desk(Viewer):
         following = AfterSealing(self._session, draft, sealed)
         self._notices.show_trouble(empty(f"**{told}**", is_good=True), following.__panel__())
         following.part.start()
-        self.tell(told)
+        self.tell("Sealed.")  # the sentence stands above
 
 
 def _sealed_text(draft: Draft) -> str:
