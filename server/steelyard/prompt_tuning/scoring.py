@@ -55,8 +55,8 @@ class WordingScorer:
             for place, context in enumerate(contexts):
                 for group in self._groups(context, rendered):
                     self._hear(found, waiting, most=_AT_ONCE - 1)
-                    asked = tuple(rendered[n] for n in group)
-                    request = RenderedRequest(context, asked, owner=self._account_id)
+                    group_decisions = tuple(rendered[n] for n in group)
+                    request = RenderedRequest(context, group_decisions, owner=self._account_id)
                     waiting[self._model.queue.submit(request)] = place, group
             self._hear(found, waiting, most=0)
         finally:

@@ -148,7 +148,7 @@ def _size(key: bytes, states: States) -> int:
 
 #: What is kept in this process, of all its models together: of questions, and of contexts.
 KEPT = KeptStates()
-KEPT_CONTEXTS = KeptStates(MAX_CONTEXT_BYTES)
+CONTEXT_STATES = KeptStates(MAX_CONTEXT_BYTES)
 
 
 class LowerLayers:
@@ -159,7 +159,7 @@ class LowerLayers:
         engine: PassEngine,
         apart: int,
         kept: KeptStates = KEPT,
-        contexts: KeptStates = KEPT_CONTEXTS,
+        contexts: KeptStates = CONTEXT_STATES,
     ) -> None:
         self._engine, self._kept, self._contexts = engine, kept, contexts
         self._model = next(_models)
@@ -181,8 +181,8 @@ class LowerLayers:
     ) -> States:
         """Return the vector of each sentence, (n_texts, width); ``encode`` makes those not kept."""
         keys = [_key_of(owner, b"s", text) for owner, text in texts]
-        found = self._contexts.get(self._model, dict.fromkeys(key for key in keys if key))
-        missing = [place for place, key in enumerate(keys) if key not in found]
+        states = self._contexts.get(self._model, dict.fromkeys(key for key in keys if key))
+        missing = [place for place, key in enumerate(keys) if key not in states]
         encoded = encode([texts[place][1] for place in missing])
         new = {
             key: vector.copy()
@@ -192,7 +192,7 @@ class LowerLayers:
         self._contexts.put(self._model, new)
         made = dict(zip(missing, encoded, strict=True))
         return np.stack(
-            [made[i] if i in made else found[key] for i, key in enumerate(keys)]  # type: ignore[index]
+            [made[i] if i in made else states[key] for i, key in enumerate(keys)]  # type: ignore[index]
         )
 
     def read_requests(

@@ -195,13 +195,13 @@ def open_models(
     host: RemoteHost | None = None,
 ) -> tuple[ModelRegistry, dict[str, Base]]:
     """Load every model of the settings, each with a queue that ends with a stack."""
-    from steelyard.scoring.lower import KEPT, KEPT_CONTEXTS
+    from steelyard.scoring.lower import CONTEXT_STATES, KEPT
     from steelyard.serving.connected.hosting import ConnectedModels
     from steelyard.serving.registry import Base, ModelRegistry
     from steelyard.serving.routed.hosting import RoutedModels
 
     KEPT.bound(settings.question_cache_bytes)
-    KEPT_CONTEXTS.bound(settings.context_cache_bytes)
+    CONTEXT_STATES.bound(settings.context_cache_bytes)
     threads = settings.threads or None
     shipped = load_model(settings.engine, threads)
     default = shipped.scorer.name

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from steelyard.scoring.lower import KEPT, KEPT_CONTEXTS, KeptStates
+from steelyard.scoring.lower import CONTEXT_STATES, KEPT, KeptStates
 
 if TYPE_CHECKING:
     from steelyard.scoring.protocol import EngineStatus
@@ -55,15 +55,15 @@ class ScorerFigures:
         self._counted: dict[str, EngineStatus] = {}
         self._kept = (
             _KeptFigures(registry, "question", "Questions and outcomes", KEPT),
-            _KeptFigures(registry, "context", "Contexts and sentences", KEPT_CONTEXTS),
+            _KeptFigures(registry, "context", "Contexts and sentences", CONTEXT_STATES),
         )
 
     def read(self) -> None:
         """Note where passes go now, and what was counted since the last time."""
         for model in self._models.hosted:
             self._waiting.labels(model.name).set(model.queue.n_waiting)
-        for kept in self._kept:
-            kept.read()
+        for texts in self._kept:
+            texts.read()
         statuses = self._models.engine_statuses()
         if not statuses and not self._counted:
             return
