@@ -423,6 +423,5 @@ def test_packed_lines_are_those_that_were_added():
     for line in lines:
         packed.append(line)
     assert (list(packed), len(packed), packed.n_bytes) == (lines, 9_000, len(b"".join(lines)))
-    assert (packed[4_096], packed[-1], packed[4_095:4_098]) == (
-        lines[4_096], lines[-1], lines[4_095:4_098],
-    )  # fmt: skip
+    assert (packed[4_096], packed[-1]) == (lines[4_096], lines[-1])
+    assert packed[4_095:4_098] == lines[4_095:4_098]

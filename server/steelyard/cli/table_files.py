@@ -82,10 +82,10 @@ class ReadAs:
         from steelyard.imports.tables import Refused, Table
 
         try:
-            lines, told = raw_lines(Source(file.name, file), self.encoding)
+            lines, title = raw_lines(Source(file.name, file), self.encoding)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
-        if told.endswith("UTF-8") and self.bad_rows is None:
+        if title.endswith("UTF-8") and self.bad_rows is None:
             return file
         made, refused = PackedLines(), list[Refused]()
         for line in lines:
@@ -98,7 +98,7 @@ class ReadAs:
                 f"{refused[0].place.capitalize()}: {refused[0].reason} Or leave such rows out: "
                 "--bad-rows FILE writes them there."
             )
-        table = Table(("row",), [], refused, told)
+        table = Table(("row",), [], refused, title)
         n_rows = sum(line != b"\n" for line in made)
         show_read(
             table, [f"{n_rows:,} rows have their decisions and are taken as they are."], refused
