@@ -25,6 +25,7 @@ from steelyard.version import __version__
 if TYPE_CHECKING:
     from steelyard.batch.classifier import SteelyardClassifier
     from steelyard.client import AsyncClient, Client, ClientOptions
+    from steelyard.decisions.several import multi_label
     from steelyard.embedded import Embedded
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "decide_frame",
     "embed",
     "lint",
+    "multi_label",
 ]
 
 
@@ -348,4 +350,8 @@ def __getattr__(name: str) -> Any:
         from steelyard.batch.classifier import SteelyardClassifier
 
         return SteelyardClassifier
+    if name == "multi_label":
+        from steelyard.decisions.several import multi_label
+
+        return multi_label
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -277,6 +277,26 @@ def test_the_classifier_passes_the_estimator_checks_and_learns(monkeypatch):
             steelyard.SteelyardClassifier().fit(*wrong)
 
 
+def test_a_classifier_of_several_labels_learns_each_by_itself():
+    words = ["refund", "parcel", "refund parcel"]
+    texts = [f"{word} {number}" for number in range(10) for word in words]
+    labels = [text.split()[:-1] for text in texts]
+    question = 'Is it about "{}"?'
+    fitted = steelyard.SteelyardClassifier(question, multi=True).fit(texts, labels)
+    assert fitted.classes_.tolist() == ["parcel", "refund"]
+    assert fitted.predict_proba(texts[:4]).shape == (4, 2)
+    assert set(fitted.predict(texts).ravel()) <= {0, 1}
+    plain = steelyard.SteelyardClassifier(question, calibrate=False, multi=True).fit(texts, labels)
+    asked = steelyard.multi_label("class", ["parcel", "refund"], question)
+    answers = steelyard.decide(texts[0], asked)["decisions"].values()
+    assert plain.predict_proba(texts[:1])[0] == pytest.approx(
+        [answer["probabilities"]["yes"] for answer in answers], abs=1e-6
+    )
+    for wrong, match in ((["refund"] * 30, "a list of classes"), ([["a"]] * 30, "1 class")):
+        with pytest.raises(ValueError, match=match):
+            steelyard.SteelyardClassifier(multi=True).fit(texts, wrong)
+
+
 def test_processes_share_a_file_and_one_that_is_killed_loses_nothing(
     deployment, tmp_path, monkeypatch
 ):

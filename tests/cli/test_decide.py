@@ -37,6 +37,14 @@ def test_flags_spell_a_request(run):
     assert list(answer["decisions"]["decision"]["probabilities"]) == ["billing", "other"]
 
 
+def test_several_labels_are_a_decision_each(run):
+    flags = ("--context", "Paid twice.", *TWO_OUTCOMES, "--multi", "--id", "topics")
+    answer = answer_of(run("decide", *flags, "--json"))
+    assert list(answer["decisions"]) == ["topics_billing", "topics_other"]
+    assert {one["kind"] for one in answer["decisions"].values()} == {"binary"}
+    assert run("decide", *flags, "--kind", "binary").exit_code == 2
+
+
 def test_flags_of_every_kind(run):
     binary = answer_of(run("decide", *FLAGS, "--kind", "binary", "--id", "refund", "--json"))
     assert list(binary["decisions"]["refund"]["probabilities"]) == ["yes", "no"]

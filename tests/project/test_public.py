@@ -77,6 +77,7 @@ def test_exported_names():
         "decide_frame",
         "embed",
         "lint",
+        "multi_label",
     ]
     assert all(hasattr(steelyard, name) for name in steelyard.__all__)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,11 @@ from steelyard.batch.answering import by_this_process
 from steelyard.batch.scoring import named_questions
 from steelyard.bulk.columns import Answered
 from steelyard.client import Client, ClientOptions
+from steelyard.decisions.several import multi_label
 from steelyard.errors import SteelyardError
 from steelyard.ids import new_id
 from steelyard.settings import read_settings
+from steelyard.wire.limits import MAX_DECISIONS
 
 _FLOOR = 1e-9
 _MOST_CLASSES = 255
@@ -48,6 +50,10 @@ class SteelyardClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes among its outcomes is asked instead.
     url : str, optional
         Where that server is; ``STEELYARD_URL``, or this machine, when left out.
+    multi : bool, default False
+        Whether a text has any number of the classes: ``y`` is then a list of classes for each text,
+        each class is asked as a yes/no decision (``{}`` in the question stands for it), and answers
+        have a column for each. Not with ``decision``.
 
     Attributes
     ----------
@@ -77,6 +83,7 @@ class SteelyardClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model: str | None = None,
         decision: str | None = None,
         url: str | None = None,
+        multi: bool = False,
     ) -> None:
         self.question = question
         self.outcomes = outcomes
@@ -85,6 +92,7 @@ class SteelyardClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.model = model
         self.decision = decision
         self.url = url
+        self.multi = multi
 
     def fit(self, X: Sequence[str], y: Sequence[Any]) -> SteelyardClassifier:  # noqa: N803
         """Take the classes from ``y`` and fit the calibration; return the classifier.
@@ -96,6 +104,8 @@ class SteelyardClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y : sequence, of length n
             Their classes.
         """
+        if self.multi:
+            return self._fit_multi(_texts(X), y)
         texts, labels = _texts(X), np.asarray(y)
         if len(texts) != len(labels):
             raise ValueError(
@@ -116,6 +126,8 @@ class SteelyardClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Sequence[str]) -> NDArray[np.float64]:  # noqa: N803
         """Return the probability of each class, of shape (n, n_classes)."""
         check_is_fitted(self)
+        if self.multi:
+            return self._fitted_shares(self._odds(_texts(X)))
         logs = self._logs(_texts(X))
         if self.fitted_ is None:
             shares: NDArray[np.float64] = np.exp(logs)
@@ -125,8 +137,15 @@ class SteelyardClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return probabilities
 
     def predict(self, X: Sequence[str]) -> NDArray[Any]:  # noqa: N803
-        """Return the likeliest class of each text, of shape (n,)."""
+        """Return the likeliest class of each text, of shape (n,).
+
+        With ``multi`` whether each class fits, of shape (n, n_classes), as scikit-learn's metrics
+        of several labels take it.
+        """
         probabilities = self.predict_proba(X)
+        if self.multi:
+            fits: NDArray[Any] = (probabilities >= 0.5).astype(np.int64)
+            return fits
         classes: NDArray[Any] = self.classes_[probabilities.argmax(axis=1)]
         return classes
 
@@ -138,16 +157,56 @@ class SteelyardClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.target_tags.required = True
         return tags
 
+    def _fit_multi(self, texts: list[str], y: Sequence[Any]) -> SteelyardClassifier:
+        if self.decision is not None:
+            raise ValueError("multi asks a decision for each class; leave decision out.")
+        if any(isinstance(labels, str) for labels in y) or len(texts) != len(y):
+            raise ValueError(f"Give a list of classes for each of the {len(texts)} texts.")
+        self.classes_ = np.unique([label for labels in y for label in labels])
+        if not 2 <= len(self.classes_) <= MAX_DECISIONS:
+            raise ValueError(
+                f"The labels are of {len(self.classes_)} class(es); give 2 to {MAX_DECISIONS}."
+            )
+        self.fits_: list[LogisticRegression | None] = [None] * len(self.classes_)
+        if self.calibrate:
+            odds = self._odds(texts)
+            for place, class_ in enumerate(self.classes_):
+                fits = np.array([class_ in labels for labels in y])
+                if fits.any() and not fits.all():
+                    fit = LogisticRegression(C=self.C, max_iter=1000)
+                    self.fits_[place] = fit.fit(odds[:, [place]], fits)
+        return self
+
+    def _fitted_shares(self, odds: NDArray[np.float64]) -> NDArray[np.float64]:
+        shares = 1 / (1 + np.exp(-odds))
+        for place, fit in enumerate(self.fits_):
+            if fit is not None:
+                shares[:, place] = fit.predict_proba(odds[:, [place]])[:, 1]
+        return shares
+
+    def _odds(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Return the logarithms of the odds that each class fits, (n, n_classes)."""
+        names = [str(class_) for class_ in self.classes_]
+        described = self.outcomes or {}
+        labels = dict(zip(names, (described.get(class_) for class_ in self.classes_), strict=True))
+        decisions = multi_label("class", labels, self.question)
+        answers = self._answers(texts, decisions)
+        rows = [
+            [answered[one["id"]]["probabilities"]["yes"] for one in decisions]
+            for answered in _usable(answers)
+        ]
+        shares = np.clip(np.reshape(np.asarray(rows, float), (-1, len(names))), _FLOOR, 1 - _FLOOR)
+        odds: NDArray[np.float64] = np.log(shares) - np.log1p(-shares)
+        return odds
+
     def _logs(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Return the logarithms of the model's probabilities, (n, n_classes)."""
         names = [str(class_) for class_ in self.classes_]
         id_, answers = self._ask_named(texts, names) if self.decision else self._ask(texts, names)
-        rows: list[list[float]] = []
-        for place, answered in enumerate(answers):
-            if isinstance(answered, SteelyardError):
-                told = f"Text {place} cannot be used: {answered.message}"
-                raise ValueError(told) from answered  # noqa: TRY004
-            rows.append([answered[id_]["probabilities"][name] for name in names])
+        rows = [
+            [answered[id_]["probabilities"][name] for name in names]
+            for answered in _usable(answers)
+        ]
         shares = np.asarray(rows, dtype=np.float64).reshape(-1, len(names))
         logs: NDArray[np.float64] = np.log(np.clip(shares, _FLOOR, 1))
         return logs
@@ -170,17 +229,31 @@ class SteelyardClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _ask(self, texts: Sequence[str], names: Sequence[str]) -> tuple[str, Sequence[Answered]]:
         """Return what a model of this process answers, and the id of the question."""
-        from steelyard.app.deployment import default_deployment  # noqa: PLC0415
-
         described = self.outcomes or {}
         outcomes = dict(
             zip(names, (described.get(class_) for class_ in self.classes_), strict=True)
         )
         decision = {"id": "class", "question": self.question, "outcomes": outcomes}
-        values: dict[str, Any] = {"decisions": [decision]}
+        return "class", self._answers(texts, [decision])
+
+    def _answers(
+        self, texts: Sequence[str], decisions: Sequence[Mapping[str, Any]]
+    ) -> Sequence[Answered]:
+        from steelyard.app.deployment import default_deployment  # noqa: PLC0415
+
+        values: dict[str, Any] = {"decisions": decisions}
         if self.model is not None:
             values["model"] = self.model
-        return "class", by_this_process(default_deployment(self.model).answers, values)(texts, [])
+        return by_this_process(default_deployment(self.model).answers, values)(texts, [])
+
+
+def _usable(answers: Sequence[Answered]) -> Iterator[Mapping[str, Any]]:
+    """Yield answers; raise ``ValueError`` for a text that has none."""
+    for place, answered in enumerate(answers):
+        if isinstance(answered, SteelyardError):
+            told = f"Text {place} cannot be used: {answered.message}"
+            raise ValueError(told) from answered  # noqa: TRY004
+        yield answered
 
 
 def _texts(texts: Sequence[str]) -> list[str]:

@@ -14,7 +14,7 @@ import click
 from steelyard.cli.connecting import Server
 from steelyard.cli.failures import FAILED, disk_failures
 from steelyard.cli.local_state import show_json
-from steelyard.cli.requests import decision_from_flags
+from steelyard.cli.requests import decisions_from_flags
 from steelyard.cli.terminal import printable
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -175,10 +175,10 @@ def _check_queue(ctx: click.Context, flags: dict[str, Any]) -> None:
 
 def _decisions(ctx: click.Context, flags: dict[str, Any]) -> list[Any]:
     path, question = flags["decisions_file"], flags["question"]
-    if (path is None) == (question is None):
+    if (path is None) == (question is None and not flags["multi"]):
         raise click.UsageError("Give --decisions, or --question with its outcomes.", ctx)
     if path is None:
-        return [decision_from_flags(ctx, flags)]
+        return decisions_from_flags(ctx, flags)
     try:
         found = json.loads(path.read_bytes())
     except ValueError as error:

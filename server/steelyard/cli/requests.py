@@ -33,6 +33,11 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         help="An outcome; repeat it. A name with = in it needs a request file.",
     ),
     click.option(
+        "--multi",
+        is_flag=True,
+        help="Any number of the outcomes may be right: a yes/no decision for each.",
+    ),
+    click.option(
         "--kind",
         type=click.Choice(["single", "binary", "ordinal"]),
         help="single (one of the outcomes; the default), binary (yes or no) or ordinal (levels).",
@@ -61,7 +66,7 @@ def read_request(ctx: click.Context, flags: dict[str, Any]) -> bytes | dict[str,
     request_file = flags["request_file"]
     of_request = ("context", "context_file", "question", "kind", "decision_id")
     given = [name for name in of_request if flags[name] is not None]
-    given += [name for name in ("outcomes", "rubric") if flags[name]]
+    given += [name for name in ("outcomes", "multi", "rubric") if flags[name]]
     given += [name for name in ("model", "temperature") if flags.get(name) is not None]
     if request_file is None:
         return request_from_flags(ctx, flags)
@@ -80,22 +85,33 @@ def request_from_flags(ctx: click.Context, flags: dict[str, Any]) -> dict[str, A
         raise click.UsageError(
             "Give a request file, or one of --context and --context-file with --question.", ctx
         )
-    if flags["question"] is None:
+    if flags["question"] is None and not flags["multi"]:
         raise click.UsageError("Give --question, the question to decide.", ctx)
     if context_file is not None:
         try:
             context = _read_bytes(context_file).decode()
         except UnicodeDecodeError:
             raise click.UsageError(f"{context_file} is not text in UTF-8.", ctx) from None
-    request: dict[str, Any] = {"context": context, "decisions": [decision_from_flags(ctx, flags)]}
+    request: dict[str, Any] = {"context": context, "decisions": decisions_from_flags(ctx, flags)}
     for name in ("model", "temperature"):
         if flags.get(name) is not None:
             request[name] = flags[name]
     return request
 
 
-def decision_from_flags(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
-    """Return the decision that flags spell."""
+def decisions_from_flags(ctx: click.Context, flags: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the decisions that flags spell: one, or with ``--multi`` one for each outcome."""
+    if not flags["multi"]:
+        return [_decision_from_flags(ctx, flags)]
+    from steelyard.decisions.several import multi_label
+
+    if flags["kind"] is not None or flags["rubric"] or not flags["outcomes"]:
+        raise click.UsageError("--multi takes --outcome, and neither --kind nor --rubric.", ctx)
+    labels = outcomes_from_flags(ctx, flags["outcomes"], None)
+    return multi_label(flags["decision_id"] or "label", labels, flags["question"])
+
+
+def _decision_from_flags(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
     decision: dict[str, Any] = {
         "id": flags["decision_id"] if flags["decision_id"] is not None else "decision",
         "question": flags["question"],

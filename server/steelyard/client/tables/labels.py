@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from steelyard.client.tables.cells import label_names
+from steelyard.decisions.several import id_of, ids_of_labels, multi_label
 from steelyard.imports.tables import Table
 from steelyard.wire.limits import MAX_DECISIONS, MAX_OUTCOMES
 
@@ -57,25 +58,14 @@ class Label:
         """The ids of its decisions."""
         if self.kind != "several":
             return (self.id,)
-        ids: list[str] = []
-        for outcome in self.outcomes:
-            made = base = f"{self.id[:32]}_{_id_of(outcome)}"[:60]
-            count = 1
-            while made in ids:
-                count += 1
-                made = f"{base}_{count}"
-            ids.append(made)
-        return tuple(ids)
+        return ids_of_labels(self.id, self.outcomes)
 
     def decisions(self) -> list[dict[str, Any]]:
         """Return its decisions as they are sent."""
         if self.definition is not None:
             return [self.definition]
         if self.kind == "several":
-            return [
-                {"id": id_, "kind": "binary", "question": self._question_about(outcome)}
-                for id_, outcome in zip(self.ids, self.outcomes, strict=True)
-            ]
+            return multi_label(self.id, self.outcomes, self.question)
         sent: dict[str, Any] = {"id": self.id, "kind": self.kind, "question": self.question}
         if self.kind != "binary":
             sent["outcomes"] = list(self.outcomes)
@@ -84,11 +74,6 @@ class Label:
         if self.kind == "ordinal":
             sent["rubric"] = [f"{_words(self.column)}: {level}" for level in self.outcomes]
         return [sent]
-
-    def _question_about(self, outcome: str) -> str:
-        if "{}" in self.question:
-            return self.question.replace("{}", outcome)
-        return f"{self.question} {outcome}"
 
     def targets(self, cell: Any) -> dict[str, Any] | None:
         """Return the right outcomes that a cell names; ``None`` where one is no outcome."""
@@ -146,7 +131,7 @@ def label_of(table: Table, column: str, question: str | None = None) -> Label:
         )
     if is_several:
         asked = question or f'Does the {_words(column)} "{{}}" fit?'
-        return Label(column, _id_of(column), asked, "several", tuple(sorted(values)))
+        return Label(column, id_of(column), asked, "several", tuple(sorted(values)))
     lowered = {value.lower() for value in values}
     kind: Kind = "single"
     outcomes = tuple(sorted(values))
@@ -154,7 +139,7 @@ def label_of(table: Table, column: str, question: str | None = None) -> Label:
         kind, outcomes = "binary", ("yes", "no")
     elif len(values) in _LEVELS and all(re.fullmatch(r"-?\d{1,3}", value) for value in values):
         kind, outcomes = "ordinal", tuple(sorted(values, key=int))
-    return Label(column, _id_of(column), question or question_of(column, kind), kind, outcomes)
+    return Label(column, id_of(column), question or question_of(column, kind), kind, outcomes)
 
 
 def known_label(decision: dict[str, Any]) -> Label:
@@ -182,7 +167,3 @@ def question_of(column: str, kind: Kind) -> str:
 
 def _words(column: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])|[_\-.]+", " ", column).strip().lower()
-
-
-def _id_of(column: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_-]+", "_", column).strip("_")[:64] or "label"
