@@ -52,7 +52,7 @@ def test_texts_like_the_held_out_ones_fall_below_as_often_as_allowed(training, t
         0,
     ]
     # Of 99 held out the least frequent that can be told is one of a hundred.
-    assert training.limit(0.01) == training.held_out[-1]
+    assert training.limit(0.01) == training.evaluation[-1]
     assert training.limit(0.009) is None
     assert TrainingTexts.load(tmp_path) is None
     training.save(tmp_path)
@@ -60,7 +60,7 @@ def test_texts_like_the_held_out_ones_fall_below_as_often_as_allowed(training, t
     assert read.vectors.shape == (MOST_ROWS, 8)
     np.testing.assert_array_equal(read.vectors, training.vectors)
     again = TrainingTexts.of(reversed(SEEN), HELD_OUT, vectors)
-    np.testing.assert_array_equal(again.held_out, read.held_out)
+    np.testing.assert_array_equal(again.evaluation, read.evaluation)
 
 
 def test_nothing_is_read_for_a_request_that_does_not_ask(training):

@@ -192,7 +192,7 @@ class SteelyardClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         decisions = multi_label("class", labels, self.question)
         answers = self._answers(texts, decisions)
         rows = [
-            [answered[one["id"]]["probabilities"]["yes"] for one in decisions]
+            [answered[decision["id"]]["probabilities"]["yes"] for decision in decisions]
             for answered in _usable(answers)
         ]
         shares = np.clip(np.reshape(np.asarray(rows, float), (-1, len(names))), _FLOOR, 1 - _FLOOR)

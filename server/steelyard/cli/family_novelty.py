@@ -32,7 +32,7 @@ Examples:
 @click.option("--remove", is_flag=True, help="Let NAME answer such texts as any other.")
 @server_options
 def command(*, name: str, false_alarms: float, remove: bool, server: Server) -> None:
-    """Let NAME abstain on texts unlike its training rows, however sure it is.
+    """Make NAME abstain on texts unlike its training rows, however sure it is.
 
     Every answer then has its novelty: the share of training rows that lie further out. Exit status:
     1 when the model that NAME serves cannot tell; nothing is kept.

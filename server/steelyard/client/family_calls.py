@@ -181,7 +181,7 @@ def abstain_on_novel(
     *,
     served: str | UnsetType | None = UNSET,
 ) -> Call[Family]:
-    """Let a family abstain on texts unlike its training rows: ``POST …/novelty``.
+    """Make a family abstain on texts unlike its training rows: ``POST …/novelty``.
 
     Every answer of the family then has ``novelty``: the ``share`` of training rows that lie further
     out, and whether the context is ``unlike`` them, so that its decisions abstain.
@@ -203,7 +203,7 @@ def abstain_on_novel(
 
 
 def answer_novel(family: str) -> Call[Family]:
-    """Let a family answer texts unlike its training rows: ``DELETE /v1/families/{family}/novelty``."""
+    """Make a family answer texts unlike its training rows: ``DELETE /v1/families/{family}/novelty``."""
     key = new_or_checked_key(None)
     return Call("DELETE", f"{_path(family)}/novelty", Family, idempotency_key=key)
 

@@ -36,11 +36,11 @@ def multi_label(
     names = list(labels)
     if not names or len(set(names)) < len(names):
         raise ValueError(f"The labels of {id!r} are {names}; give at least one, and each once.")
-    asked = question or f'Does the {id} "{{}}" fit?'
-    asked = asked if "{}" in asked else f"{asked} {{}}"
+    words = question or f'Does the {id} "{{}}" fit?'
+    words = words if "{}" in words else f"{words} {{}}"
     decisions: list[dict[str, Any]] = []
     for id_, name in zip(ids_of_labels(id, names), names, strict=True):
-        made = {"id": id_, "kind": "binary", "question": asked.replace("{}", name)}
+        made = {"id": id_, "kind": "binary", "question": words.replace("{}", name)}
         meaning = labels[name] if isinstance(labels, Mapping) else None
         decisions.append(made | ({"outcomes": {"yes": meaning, "no": None}} if meaning else {}))
     return decisions

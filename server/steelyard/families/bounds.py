@@ -93,7 +93,7 @@ class FamilyBounds:
         return await self._change(write, name, command)
 
     async def abstain_on_novel(self, write: Write, name: str, request: AbstainOnNovel) -> Family:
-        """Let a family abstain on texts unlike its training rows.
+        """Make a family abstain on texts unlike its training rows.
 
         Raise ``NoveltyUnknownError`` where the model that it serves cannot tell them.
         """
@@ -115,7 +115,7 @@ class FamilyBounds:
         return await self._change(write, name, command)
 
     async def remove_novelty(self, write: Write, name: str) -> Family:
-        """Let a family answer texts unlike its training rows as any other."""
+        """Make a family answer texts unlike its training rows as any other."""
 
         def command(lineage: Lineage, conditions: Conditions) -> LineageChange:
             draft = LineageDraft(lineage, conditions)
@@ -137,7 +137,7 @@ class FamilyBounds:
             )
         if training.limit(false_alarms) is None:
             raise NoveltyUnknownError(
-                f"{len(training.held_out)} held-out contexts of {model.ref} cannot tell {false_alarms:g} "
+                f"{len(training.evaluation)} held-out contexts of {model.ref} cannot tell {false_alarms:g} "
                 f"of false alarms; allow more, or have {math.ceil(1 / false_alarms) - 1} contexts for "
                 "evaluation and continue the family."
             )

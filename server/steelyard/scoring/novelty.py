@@ -28,25 +28,29 @@ Floats = NDArray[np.float32]
 class TrainingTexts:
     """Vectors of a sample of the training rows, and where held-out contexts lie among them.
 
-    ``distances`` are those of each row of the sample from its neighbours in it, ``held_out`` those
+    ``distances`` are those of each row of the sample from its neighbours in it, ``evaluation`` those
     of held-out contexts from theirs there; both ascending.
     """
 
     vectors: Floats
     distances: Floats
-    held_out: Floats
+    evaluation: Floats
 
     @classmethod
     def of(
-        cls, training: Iterable[str], held_out: Iterable[str], vectors: Vectors
+        cls, training: Iterable[str], evaluation: Iterable[str], vectors: Vectors
     ) -> TrainingTexts:
         """Make them of contexts, of which a bounded and seeded sample is read."""
         rows = vectors(sample(training, MOST_ROWS)).astype(np.float16).astype(np.float32)
         near = rows @ rows.T
         np.fill_diagonal(near, -np.inf)
-        one = cls(rows, np.sort(_distance(near, len(rows) - 1)), np.zeros(0, np.float32))
-        others = sample(held_out, MOST_HELD_OUT)
-        return replace(one, held_out=np.sort(one.distances_of(vectors(others)))) if others else one
+        texts = cls(rows, np.sort(_distance(near, len(rows) - 1)), np.zeros(0, np.float32))
+        others = sample(evaluation, MOST_HELD_OUT)
+        return (
+            replace(texts, evaluation=np.sort(texts.distances_of(vectors(others))))
+            if others
+            else texts
+        )
 
     @classmethod
     def load(cls, folder: Path) -> TrainingTexts | None:
@@ -57,7 +61,7 @@ class TrainingTexts:
         try:
             numbers = load((folder / NOVELTY).read_bytes())
             return cls(
-                numbers["vectors"].astype(np.float32), numbers["distances"], numbers["held_out"]
+                numbers["vectors"].astype(np.float32), numbers["distances"], numbers["evaluation"]
             )
         except FileNotFoundError:
             return None
@@ -69,7 +73,7 @@ class TrainingTexts:
         numbers: dict[str, NDArray[Any]] = {
             "vectors": self.vectors.astype(np.float16),
             "distances": self.distances,
-            "held_out": self.held_out,
+            "evaluation": self.evaluation,
         }
         write_atomically(folder / NOVELTY, save(numbers))
 
@@ -87,9 +91,9 @@ class TrainingTexts:
 
         ``None`` where there are too few held-out contexts to say.
         """
-        rank = int(np.floor(false_alarms * (len(self.held_out) + 1) + 1e-9))
+        rank = int(np.floor(false_alarms * (len(self.evaluation) + 1) + 1e-9))
         # Beyond the k-th furthest of n, another lies with a probability of k in n + 1, at most.
-        return float(self.held_out[-rank]) if rank else None
+        return float(self.evaluation[-rank]) if rank else None
 
 
 Vectors = Callable[[Sequence[str]], Floats]

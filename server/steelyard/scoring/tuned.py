@@ -134,7 +134,7 @@ class TunedScorer:
         """Answer a request from what the scorer below answered to ``asked_below``."""
         self._check_open()
         answers, vector = iter(below), vectors.get(request.context)
-        found = [
+        scored = [
             self._answer(
                 request.context,
                 decision,
@@ -145,7 +145,9 @@ class TunedScorer:
             for decision, head in zip(request.decisions, heads, strict=True)
         ]
         novelty = self._novelty(request, vector)
-        return found if novelty is None else [replace(one, novelty=novelty) for one in found]
+        return (
+            scored if novelty is None else [replace(answer, novelty=novelty) for answer in scored]
+        )
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return a unit vector of each text, (n_texts, width), as the scorer below does."""

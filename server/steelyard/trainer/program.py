@@ -306,8 +306,8 @@ class _Program:
         )
         embed = getattr(scorer, "embed", None)
         if embed is not None and features.vectors:
-            held_out = (one.context for one in rows.evaluation)
-            TrainingTexts.of((row.context for row in tuning), held_out, embed).save(folder)
+            contexts = (decision.context for decision in rows.evaluation)
+            TrainingTexts.of((row.context for row in tuning), contexts, embed).save(folder)
         flush_tree(folder)
         write_struct(note, report)
         return report
