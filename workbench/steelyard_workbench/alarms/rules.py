@@ -79,12 +79,17 @@ class Rules(Section):
             width=330,
         )
         save = self.button(
-            "Save the rule", self._save, "Not saved.", variant="contained",
+            "Save the rule",
+            self._save,
+            "Not saved.",
+            variant="contained",
             fields={
-                "model": self.model, "enabled": self.enabled, "watches": self.watches,
+                "model": self.model,
+                "enabled": self.enabled,
+                "watches": self.watches,
                 "false_alarms": self.false_alarms,
             },
-        )  # fmt: skip
+        )
         return pn.Column(
             pn.FlexBox(self.model, self.enabled, align_items="center"),
             self.watches,
