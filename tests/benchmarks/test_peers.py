@@ -400,7 +400,7 @@ def test_quality_is_what_finetune_wrote(peers, tmp_path):
         "note": "",
     }
     file = tmp_path / "page.md"
-    peers.page.write_pages(_record(peers), [result], file)
+    peers.page.write_pages(_record(peers), [result], file, tmp_path / "loads.md")
     text = file.read_text(encoding="utf-8")
     assert "| banking77 | full | ours | 1,000 | 100 | 0.900 [0.800 0.950] |" in text
     assert "No quality was measured" not in text

@@ -28,9 +28,8 @@ def make_loads_page(record: Mapping[str, Any]) -> str:
     parts = [
         "# Every size and load",
         (
-            "Written by `run.py` from its results file, beside [RESULTS.md](RESULTS.md), which has the "
-            "machine, the command and the contestants; what each column means is in "
-            "[README.md](README.md)."
+            "Written by `run.py` from its results file. `RESULTS.md` has the machine, the command and "
+            "the contestants; what each column means is in `README.md`."
         ),
         (
             "Open loop: requests arrive at random (Poisson) at "

@@ -19,21 +19,19 @@ WANTED = {3: 3.0, 32: 10.0}
 _USUAL = 4
 #: Questions and outcomes of the request whose loads are on this page.
 _LOADED = (3, 4)
-#: The page beside it.
-LOADS = "LOADS.md"
 #: How the words about a rate end that was measured.
 _MEASURED = ("client", "clients", "request alone")
 
 
 def write_pages(
-    record: Mapping[str, Any], quality: Sequence[Mapping[str, Any]], file: Path
+    record: Mapping[str, Any], quality: Sequence[Mapping[str, Any]], file: Path, loads: Path
 ) -> None:
-    """Write the page of a run, and beside it that of every size and load.
+    """Write the page of a run, and that of every size and load.
 
     ``quality`` is what ``finetune.py`` wrote, or empty.
     """
     file.write_text(make_page(record, quality), encoding="utf-8")
-    file.with_name(LOADS).write_text(make_loads_page(record), encoding="utf-8")
+    loads.write_text(make_loads_page(record), encoding="utf-8")
 
 
 def make_page(record: Mapping[str, Any], quality: Sequence[Mapping[str, Any]]) -> str:
@@ -238,8 +236,8 @@ def _under_load(record: Mapping[str, Any]) -> str:
         "",
         (
             f"{asked[0]} questions of {asked[1]} outcomes: milliseconds of a request, and decisions a "
-            "second in closed loop by the number of clients. All other sizes, the ranges of rounds, "
-            f"CPU and memory are in [{LOADS}]({LOADS})."
+            "second in closed loop by the number of clients. A run writes all other sizes, the ranges of "
+            "rounds, CPU and memory to `loads.md`."
         ),
     ]
     header = ["context", "contestant", "p50 ms, 1 client"]

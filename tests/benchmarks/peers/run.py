@@ -56,6 +56,8 @@ _QUICK_MINUTES, _FULL_MINUTES = 6.0, 240.0
 _PLANNED = 0.7
 _PATHS = {"--folder": "DIR", "--json": "FILE", "--page": "FILE", "--quality": "FILE"}
 PAGE = Path(__file__).with_name("RESULTS.md")
+#: The page of every size and load, in the folder of a run.
+LOADS = "loads.md"
 
 
 class Run:
@@ -350,7 +352,9 @@ def main(**options: Any) -> None:
         if options["json_file"] is None:
             raise click.UsageError("--only-page needs --json FILE, which a run wrote")
         record = json.loads(options["json_file"].read_text(encoding="utf-8"))
-        write_pages(record, read_quality(options["quality"]), options["page"])
+        write_pages(
+            record, read_quality(options["quality"]), options["page"], options["folder"] / LOADS
+        )
         return
     folder: Path = options["folder"].resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -374,7 +378,9 @@ def main(**options: Any) -> None:
         run.stop()
     record["minutes"] = round((time.perf_counter() - began) / 60, 1)
     save(record, options)
-    write_pages(record, read_quality(options["quality"]), options["page"])
+    write_pages(
+        record, read_quality(options["quality"]), options["page"], options["folder"] / LOADS
+    )
     click.echo(f"{options['page']}: {record['minutes']} minutes")
 
 
