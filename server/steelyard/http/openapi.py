@@ -416,6 +416,18 @@ def _component(header: str) -> str:
     return "".join(word.capitalize() for word in header.split("-"))
 
 
+#: Levels of the document that are opened: an operation and a shape have a line each.
+_OPENED = 3
+
+
 def to_text(document: Mapping[str, Any]) -> str:
-    """Write the document as the committed copy has it."""
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    """Write the document as the committed copy has it, so that a change of it shows what changed."""
+    return _opened(document, 1) + "\n"
+
+
+def _opened(value: Any, level: int) -> str:
+    if level > _OPENED or not isinstance(value, Mapping) or not value:
+        return json.dumps(value, ensure_ascii=False)
+    entries = (f"{json.dumps(key)}: {_opened(one, level + 1)}" for key, one in value.items())
+    indent = "\n" + "  " * level
+    return "{" + indent + f",{indent}".join(entries) + indent[:-2] + "}"
