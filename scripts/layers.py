@@ -21,7 +21,7 @@ PROJECT = ROOT / "pyproject.toml"
 PAGE = ROOT / "docs" / "contributors" / "architecture.md"
 
 #: Packages that are no rooms: above all of these, between them with what they stand on, and below.
-ABOVE = ("cli", "embedded", "batch", "app", "mcp", "triton | client")
+ABOVE = ("cli | pytest_plugin", "embedded", "batch", "app", "mcp", "triton | client")
 BETWEEN = {
     "trainer": ("evaluations", "training"),
     "training": ("serving",),
@@ -46,7 +46,8 @@ BELOW = (
 #: Packages that meet the world everywhere; of all others some modules are pure.
 WORLDLY = {
     *("accounts", "app", "cli", "client", "durable", "embedded", "house", "http", "job_frame"),
-    *("jobs", "mcp", "memory", "operations", "room", "scoring", "serving", "settings", "storage"),
+    *("jobs", "mcp", "memory", "operations", "pytest_plugin", "room", "scoring", "serving"),
+    *("settings", "storage"),
     *("tracing", "trainer", "training", "triton", "version", "waiting"),
 }
 #: Names of the modules by which a room meets the world.

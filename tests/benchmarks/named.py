@@ -19,6 +19,7 @@ import time
 
 import httpx
 import numpy as np
+import tenacity
 
 from steelyard.calibration.intervals import percentile_interval, resample_totals
 from steelyard.settings import child_environment
@@ -113,14 +114,13 @@ def _cpu_s(pid: int) -> float:
     return time.clock_gettime((~pid << 3) | 2)
 
 
+@tenacity.retry(
+    retry=tenacity.retry_if_exception_type(httpx.TransportError),
+    wait=tenacity.wait_fixed(0.1),
+    stop=tenacity.stop_after_delay(60),
+)
 def _wait(http: httpx.Client) -> None:
-    for _ in range(600):
-        try:
-            if http.get("/v1/health").is_success:
-                return
-        except httpx.TransportError:
-            time.sleep(0.1)
-    raise TimeoutError("The server does not answer; run it by hand to see why.")
+    http.get("/v1/health").raise_for_status()
 
 
 if __name__ == "__main__":

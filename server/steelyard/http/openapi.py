@@ -428,6 +428,6 @@ def to_text(document: Mapping[str, Any]) -> str:
 def _opened(value: Any, level: int) -> str:
     if level > _OPENED or not isinstance(value, Mapping) or not value:
         return json.dumps(value, ensure_ascii=False)
-    entries = (f"{json.dumps(key)}: {_opened(one, level + 1)}" for key, one in value.items())
+    entries = (f"{json.dumps(key)}: {_opened(part, level + 1)}" for key, part in value.items())
     indent = "\n" + "  " * level
     return "{" + indent + f",{indent}".join(entries) + indent[:-2] + "}"

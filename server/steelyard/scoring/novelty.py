@@ -17,7 +17,7 @@ from steelyard.durable import write_atomically
 
 NOVELTY = "novelty.safetensors"
 #: Training rows and held-out contexts kept of a model, at most: 0.4 MB, and 2 ms of reading each.
-MOST_ROWS, MOST_HELD_OUT = 512, 256
+MOST_ROWS, MOST_CONTEXTS = 512, 256
 #: Training rows that a distance is the mean of.
 _NEIGHBOURS = 5
 
@@ -45,7 +45,7 @@ class TrainingTexts:
         near = rows @ rows.T
         np.fill_diagonal(near, -np.inf)
         texts = cls(rows, np.sort(_distance(near, len(rows) - 1)), np.zeros(0, np.float32))
-        others = sample(evaluation, MOST_HELD_OUT)
+        others = sample(evaluation, MOST_CONTEXTS)
         return (
             replace(texts, evaluation=np.sort(texts.distances_of(vectors(others))))
             if others
