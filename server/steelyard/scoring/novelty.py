@@ -15,7 +15,8 @@ from safetensors.numpy import load, save
 
 from steelyard.durable import write_atomically
 
-NOVELTY = "novelty.safetensors"
+#: Beside the heads: a fine-tune gathers what begins so.
+NOVELTY = "heads-novelty.safetensors"
 #: Training rows and held-out contexts kept of a model, at most: 0.4 MB, and 2 ms of reading each.
 MOST_ROWS, MOST_CONTEXTS = 512, 256
 #: Training rows that a distance is the mean of.
