@@ -231,7 +231,7 @@ def test_a_file_goes_on_where_a_run_died(deployment, tmp_path):
         ("a.jsonl", b'{"text": "x"}\n[]\n', "Line 2"),
         ("a.jsonl", b'{"mail": "x"}\n', "no field 'text'"),
         ("a.jsonl", b'{"text": "x", "team.top": "y"}\n', "column 'team.top'"),
-        ("a.xls", b"", "no known format"),
+        ("a.doc", b"x", "no known format"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_with_its_place(tmp_path, name, content, told):

@@ -116,8 +116,8 @@ def _is_id(dataset: str) -> bool:
 
 def _rows_of(file: Path, read_as: ReadAs, context: Sequence[str], labels: Sequence[str]) -> bytes:
     if file.is_file() and has_rows(file):
-        rows = read_as.rows(file)
-        return rows.read_bytes() if isinstance(rows, Path) else b"".join(rows)
+        source = read_as.rows(file)
+        return source.read_bytes() if isinstance(source, Path) else b"".join(source)
     parts = rows_of(file, read_as, None, context, labels)
     sides = parts.values() if isinstance(parts, dict) else [parts]
     rows = b"".join(line for lines in sides for line in lines)
