@@ -99,6 +99,9 @@ ODD = {
     "UTF-16 without a mark": separated("\t", "utf-16-le"),
     "Excel's line of the separator": b"sep=;\r\n" + separated(";", "utf-8"),
     "a separator at each end": separated(",", "utf-8").replace(b"\n", b",\n"),
+    "blanks before the marks": "".join(
+        f'"{text}", "{team}"\r\n' for text, team in (("message", "team"), *PLAIN)
+    ).encode(),
     "columns that are named twice": FRAME.with_columns(pl.col("team").alias("x"))
     .write_csv()
     .replace(",x\n", ",team\n")

@@ -70,7 +70,14 @@ def read_delimited(
         separator = _find_separator(sample)
     is_quoted = not _is_unquoted(source, encoding, separator, n_before)
     refused: list[Refused] = []
-    reader = _Records(separator, refused, is_quoted=is_quoted, takes_long=options.takes_long_cells)
+    is_spaced = is_quoted and _is_spaced(sample, separator)
+    reader = _Records(
+        separator,
+        refused,
+        is_quoted=is_quoted,
+        is_spaced=is_spaced,
+        takes_long=options.takes_long_cells,
+    )
     records = reader.read(_lines(source, encoding, n_before), n_before)
     first = list(islice(records, SAMPLE_RECORDS))
     header = find_header(first)
@@ -80,6 +87,8 @@ def read_delimited(
     notes = header.notes
     if not is_quoted:
         notes.append("Quotation marks are part of the cells: its rows are not quoted.")
+    if is_spaced:
+        notes.append("Blanks between a separator and a cell are left out.")
     rows = reader.rows(chain(first[header.n_above + 1 :], records), len(header.columns))
     notes += reader.notes
     reader.notes = notes
@@ -143,11 +152,18 @@ class _Records:
     """Cuts lines into records, and refuses what is none."""
 
     def __init__(
-        self, separator: str, refused: list[Refused], *, is_quoted: bool, takes_long: bool
+        self,
+        separator: str,
+        refused: list[Refused],
+        *,
+        is_quoted: bool,
+        takes_long: bool,
+        is_spaced: bool = False,
     ) -> None:
         self._separator = separator
         self._refused = refused
         self._is_quoted = is_quoted
+        self._is_spaced = is_spaced
         self._takes_long = takes_long
         self.notes: list[str] = []
 
@@ -193,7 +209,12 @@ class _Records:
 
     def _reader(self, lines: Iterable[str]) -> Iterator[list[str]]:
         if self._is_quoted:
-            return csv.reader(lines, delimiter=self._separator, strict=True)
+            return csv.reader(
+                lines,
+                delimiter=self._separator,
+                skipinitialspace=self._is_spaced,
+                strict=True,
+            )
         return csv.reader(lines, delimiter=self._separator, quoting=csv.QUOTE_NONE, strict=True)
 
     def _refuse(self, start: int, left: _Lines, error: csv.Error) -> None:
@@ -278,6 +299,13 @@ def _find_separator(sample: str) -> str:
         return (n_even / widths.total() if width > 1 else 0.0), width
 
     return max(SEPARATORS, key=fit)
+
+
+def _is_spaced(sample: str, separator: str) -> bool:
+    """Return whether a blank stands before the quotation marks of most lines: ``"a", "b"``."""
+    pattern = re.compile(rf'(?<!")"{re.escape(separator)} +"(?!")')
+    lines = [line for line in sample.splitlines()[:SAMPLE_RECORDS] if line.strip()]
+    return 2 * sum(pattern.search(line) is not None for line in lines) > len(lines)
 
 
 def _is_unquoted(source: Source, encoding: Encoding, separator: str, n_before: int) -> bool:
