@@ -47,6 +47,7 @@ def decide(
     *,
     temperature: float | None = None,
     model: str | None = None,
+    explain: bool = False,
 ) -> dict[str, Any]:
     """Answer decisions about one context, in this process.
 
@@ -64,6 +65,9 @@ def decide(
         0.2 to 5; below 1 sharpens the probabilities, above 1 softens them.
     model : str, optional
         Name of a base model; the shipped one when left out.
+    explain : bool
+        Answer again without each sentence of the context, at most 8 parts, and say in ``explanation``
+        by how much the top outcome's probability falls.
 
     Returns
     -------
@@ -89,6 +93,8 @@ def decide(
         request["temperature"] = temperature
     if model is not None:
         request["model"] = model
+    if explain:
+        request["explain"] = True
     return default_deployment(model).answers.answer_dict(request)
 
 

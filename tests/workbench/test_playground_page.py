@@ -12,9 +12,11 @@ import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
+from steelyard.decisions.wire import SentenceEffect
 from steelyard.errors import InvalidRequestError
 from steelyard_workbench.pages import playground
 from steelyard_workbench.pages.playground import PlaygroundPage
+from steelyard_workbench.playground.why import marked_context
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty
 from support.shown_parts import buttons, named, texts
@@ -50,11 +52,41 @@ class Asked:
 @pytest.fixture
 def page(monkeypatch: pytest.MonkeyPatch) -> PlaygroundPage:
     monkeypatch.setattr(
-        playground, "show_answer", lambda answer: empty(f"Answer to {answer.context}.")
+        playground, "show_answer", lambda answer, **_: empty(f"Answer to {answer.context}.")
     )
     made = PlaygroundPage(Session(Asked(), page="playground"))
     made.open()
     return made
+
+
+def test_sentences_are_marked_by_what_the_answer_loses_without_them():
+    text = "Paid <twice>. Thanks."
+    effects = [
+        SentenceEffect(text="Thanks.", start=14, end=21, change=0.001, top_without="billing"),
+        SentenceEffect(text="Paid <twice>.", start=0, end=13, change=0.4, top_without="other"),
+    ]
+    shown = marked_context(text, "billing", effects).object
+    assert (
+        '0.14)">Paid &lt;twice&gt;.</mark><small> (+0.40, other without it)</small> Thanks.<'
+        in shown
+    )
+    assert "sensitivity, not reasoning" in shown
+    assert "one sentence" in marked_context("Paid", "billing", []).object
+
+
+def test_why_is_asked_where_it_is_switched_on(page: PlaygroundPage, monkeypatch) -> None:
+    asked: list[bool | None] = []
+
+    def decide(*_: Any, **given: Any) -> Any:
+        asked.append(given["explain"])
+        return SimpleNamespace(context="it", decisions={})
+
+    monkeypatch.setattr(page.client, "decide", decide)
+    monkeypatch.setattr(PlaygroundPage, "_offer_row", lambda *_: empty("Kept."))
+    for is_on in (False, True):
+        page.why.value = is_on
+        asyncio.run(page.ask())
+    assert asked == [None, True]
 
 
 def overtake(page: PlaygroundPage, do: str, meanwhile: Callable[[], None]) -> None:

@@ -48,6 +48,7 @@ def decide(
     independent: bool | None = None,
     store: bool | None = None,
     metadata: Mapping[str, str | float | bool | None] | None = None,
+    explain: bool | None = None,
     idempotency_key: str | None = None,
 ) -> Call[DecideAnswer]:
     """Answer decisions about one context: ``POST /v1/decide``.
@@ -73,6 +74,9 @@ def decide(
         Whether the answer is stored for feedback; as the server is set when left out.
     metadata : mapping, optional
         Up to 16 values kept with a stored answer; the model never reads them.
+    explain : bool, optional
+        Answer again without each sentence of the context (at most 8 parts), and say by how much the
+        top outcome's probability falls. Their tokens are paid too.
     """
     fields = {
         "context": context,
@@ -84,6 +88,7 @@ def decide(
         "independent": independent,
         "store": store,
         "metadata": metadata,
+        "explain": explain,
     }
     return write("/v1/decide", DecideAnswer, fields, key=idempotency_key, is_scored=True)
 
@@ -95,10 +100,16 @@ def estimate(
     model: str | None = None,
     fallback: str | Sequence[str] | None = None,
     temperature: float | None = None,
+    explain: bool | None = None,
 ) -> Call[EstimateResponse]:
     """Return what ``decide`` would cost at most: ``POST /v1/decide/estimate``; nothing runs."""
     asked = {"context": context, "decisions": decisions}
-    options = {"model": model, "fallback": fallback, "temperature": temperature}
+    options = {
+        "model": model,
+        "fallback": fallback,
+        "temperature": temperature,
+        "explain": explain,
+    }
     body = encode_body({**asked, **options})
     return Call("POST", "/v1/decide/estimate", EstimateResponse, body)
 
@@ -109,13 +120,20 @@ def playground(
     *,
     model: str | None = None,
     temperature: float | None = None,
+    explain: bool | None = None,
 ) -> Call[DecideAnswer]:
     """Answer at most 8 decisions, free and never stored: ``POST /v1/playground/decide``.
 
     Only base models answer here.
     """
     body = encode_body(
-        {"context": context, "decisions": decisions, "model": model, "temperature": temperature}
+        {
+            "context": context,
+            "decisions": decisions,
+            "model": model,
+            "temperature": temperature,
+            "explain": explain,
+        }
     )
     path = "/v1/playground/decide"
     return Call("POST", path, DecideAnswer, body, is_scored=True, may_compress=False)

@@ -45,6 +45,8 @@ class ValidRequest:
     context_path: Path = _CONTEXT
     #: The version of a named decision that it is of.
     named: NamedUse | None = None
+    #: Whether it is answered without each sentence too.
+    explain: bool = False
 
     @cached_property
     def is_long(self) -> bool:
@@ -77,6 +79,8 @@ def read_request(
     images = value.get("images")
     if images is not None and _IMAGES not in violations.touched:
         check_ids(images, violations)
+    if value.get("explain") and not isinstance(value.get("context"), str):
+        violations.add((*BODY, "explain"), "takes a context that is text.", "not_allowed")
     if violations.listed:
         violations.raise_if_any()
     fallback = value.get("fallback")
@@ -89,6 +93,7 @@ def read_request(
         has_images=images is not None,
         store=value.get("store"),
         metadata=value.get("metadata") or {},
+        explain=value.get("explain") or False,
     )
 
 

@@ -176,6 +176,14 @@ class DecideRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         bool | None, Meta(description="Whether the decision is stored for feedback.")
     ] = None
     metadata: Metadata = None
+    explain: Annotated[
+        bool | None,
+        Meta(
+            description="Answer once more without each sentence of the context (at most 8 parts), and "
+            "say by how much the top outcome's probability falls: sensitivity, not reasoning. Its tokens "
+            "are paid like the request's. The context must be text."
+        ),
+    ] = None
 
 
 #: Names of named decisions and of their aliases.
@@ -355,6 +363,23 @@ class Novelty(Struct, frozen=True, kw_only=True):
     ]
 
 
+class SentenceEffect(Struct, frozen=True, kw_only=True):
+    """A part of the context, and how the answer differs without it."""
+
+    text: str
+    start: Annotated[int, Meta(ge=0, description="Its first character in the context.")]
+    end: Annotated[int, Meta(ge=0, description="The character after its last.")]
+    change: Annotated[
+        float,
+        Meta(
+            ge=-1,
+            le=1,
+            description="What the probability of the top outcome loses without it; below 0 it gains.",
+        ),
+    ]
+    top_without: Annotated[str, Meta(description="The top outcome without it.")]
+
+
 class DecideResponse(Shown, Struct, frozen=True, kw_only=True):
     """The answer to a decide request; ``timing_ms`` is in milliseconds by stage."""
 
@@ -378,6 +403,13 @@ class DecideResponse(Shown, Struct, frozen=True, kw_only=True):
     ] = UNSET
     decision: Annotated[
         NamedUse | UnsetType, Meta(description="Where the request named a decision.")
+    ] = UNSET
+    explanation: Annotated[
+        dict[str, list[SentenceEffect]] | UnsetType,
+        Meta(
+            description="Where the request asked for it: of each decision the sentences of the context, "
+            "those that change its answer most first. It is not stored with the decision."
+        ),
     ] = UNSET
 
 

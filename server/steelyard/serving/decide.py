@@ -23,6 +23,7 @@ from steelyard.calibration.temperature import TemperatureTable
 from steelyard.caller import LOCAL_ACCOUNT
 from steelyard.decisions.answer import answer_decision, temper_log_probabilities
 from steelyard.decisions.contexts import context_warnings, read_context
+from steelyard.decisions.explaining import Span, effects_of, spans_of, without
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.rendering import (
     RenderedRequest,
@@ -90,6 +91,9 @@ class Prepared:
     warnings: tuple[AnswerWarning, ...] = ()
     #: Who it is scored for, where several share an engine.
     share: Share = field(default_factory=Share)
+    #: Where an explanation is asked for: the parts of the context, and the request without each.
+    spans: tuple[Span, ...] = ()
+    left_out: tuple[RenderedRequest, ...] = ()
 
 
 class DecideService:
@@ -97,6 +101,9 @@ class DecideService:
 
     Holds no state of its own: safe to call from several threads when the tokenizer is.
     """
+
+    #: Whether its answers can be explained by leaving sentences out.
+    explains = True
 
     def __init__(
         self,
@@ -182,12 +189,35 @@ class DecideService:
             context=render_context(request.context),
             decisions=tuple(render_decision(decision) for decision in request.decisions),
         )
+        spans: tuple[Span, ...] = ()
+        left_out: tuple[RenderedRequest, ...] = ()
+        if request.explain:
+            if not self.explains:
+                message = f"is not answered along the route {model}; name one of its models."
+                raise InvalidRequestError(
+                    violations=[Violation(("body", "explain"), message, "not_allowed")]
+                )
+            spans = tuple(spans_of(request.context))
+            rest = [without(request.context, span) for span in spans]
+            left_out = tuple(replace(rendered, context=render_context(text)) for text in rest)
+            input_tokens += sum(
+                count_input_tokens(self._counter, text, request.decisions) for text in rest
+            )
         render_ms = (perf_counter() - started) * 1000
         warnings: tuple[AnswerWarning, ...] = ()
         if self._warns:
             warnings = tuple(context_warnings(read_context(rendered.context), self._counter))
         return Prepared(
-            request, rendered, model, input_tokens, self._tokenizer, render_ms, started, warnings
+            request,
+            rendered,
+            model,
+            input_tokens,
+            self._tokenizer,
+            render_ms,
+            started,
+            warnings,
+            spans=spans,
+            left_out=left_out,
         )
 
     def finish(
@@ -236,6 +266,24 @@ class DecideService:
             warnings=list(prepared.warnings) or UNSET,
             novelty=UNSET if novelty is None else Novelty(share=novelty[0], unlike=novelty[1]),
         )
+
+    def explain(
+        self,
+        prepared: Prepared,
+        answer: DecideResponse,
+        scored: Sequence[Sequence[ScoredDecision]],
+    ) -> DecideResponse:
+        """Add to an answer what its request's left-out sentences change, by their scores."""
+        request = prepared.request
+        left_out = [
+            {
+                decision.id: self._answer(decision, score, request.temperature)
+                for decision, score in zip(request.decisions, scores, strict=True)
+            }
+            for scores in scored
+        ]
+        effects = effects_of(request.context, prepared.spans, answer.decisions, left_out)
+        return msgspec.structs.replace(answer, explanation=effects)
 
     def paid_tokens(
         self,
@@ -414,12 +462,16 @@ class AnswerService:
     def _finish(
         self, prepared: Prepared, scored: list[ScoredDecision], submitted: float, started: float
     ) -> DecideResponse:
-        return self._decide.finish(
+        answer = self._decide.finish(
             prepared,
             scored,
             queue_ms=(started - submitted) * 1000,
             score_ms=(perf_counter() - started) * 1000,
         )
+        if not prepared.request.explain:
+            return answer
+        futures = [self._queue.submit(request, self._deadline_s) for request in prepared.left_out]
+        return self._decide.explain(prepared, answer, list(map(self._wait, futures)))
 
 
 async def wait_for_scores(

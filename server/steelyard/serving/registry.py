@@ -260,6 +260,11 @@ class HostedModel:
                 queue_ms=(started - submitted) * 1000,
                 score_ms=(perf_counter() - started) * 1000,
             )
+            if prepared.request.explain:
+                left_s = wait_s - (perf_counter() - submitted)
+                answer = self.decide.explain(
+                    prepared, answer, await self._score_all(prepared, left_s)
+                )
         except DeadlineExceededError:
             self.health.note_late(wait_s, self.queue.running_call)
             raise
@@ -283,6 +288,18 @@ class HostedModel:
             ) from error
         self.health.note_answer()
         return answer
+
+    async def _score_all(self, prepared: Prepared, wait_s: float) -> list[list[ScoredDecision]]:
+        """Score a request without each of its sentences."""
+        waiting: list[Scores] = []
+        try:
+            waiting.extend(
+                self.queue.submit(request, wait_s, prepared.share) for request in prepared.left_out
+            )
+            return [await wait_for_scores(future, wait_s) for future in waiting]
+        finally:
+            for future in waiting:
+                future.cancel()
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ from steelyard_workbench.page import Page
 from steelyard_workbench.playground.keeping import WasItRight
 from steelyard_workbench.playground.saving import SaveRow
 from steelyard_workbench.playground.side_by_side import MOST_MODELS, AskedTogether
+from steelyard_workbench.playground.why import marked_context
 from steelyard_workbench.problems import not_loaded, problem_of
 from steelyard_workbench.review.questions import as_text, labels_text, questions_of
 from steelyard_workbench.snippets import as_curl, as_json, as_python
@@ -180,6 +181,7 @@ class PlaygroundPage(Page):
         self._ask = pmui.Button(label="Ask", variant="contained")
         self._ask.on_click(self.ask.on_event)
         self.keep = pmui.Switch(label="Keep this answer", value=False, align="center")
+        self.why = pmui.Switch(label="Show why", value=False, align="center")
         models = Loaded("The models", self.client.models.choices, self._fill_models, n_lines=1)
         self._from = pn.Column(sizing_mode="stretch_width")
         if self.session.dataset and (
@@ -194,7 +196,7 @@ class PlaygroundPage(Page):
                     self._from,
                     self._context,
                     self._form_box,
-                    pn.FlexBox(self._ask, add, self.keep, align_items="center"),
+                    pn.FlexBox(self._ask, add, self.keep, self.why, align_items="center"),
                     sizing_mode="stretch_width",
                 ),
                 pn.Column(self._answer, self._warnings, self._code, sizing_mode="stretch_width"),
@@ -237,9 +239,11 @@ class PlaygroundPage(Page):
             model=request.get("model"),
             images=request.get("images"),
             store=request["store"],
+            explain=True if self.why.value and isinstance(request["context"], str) else None,
         )
         feedback = self._offer_feedback(request, [answer])
-        self._answer[:] = [show_answer(answer), *feedback, self._offer_row(request, [answer])]
+        shown = show_answer(answer, context=request["context"])
+        self._answer[:] = [shown, *feedback, self._offer_row(request, [answer])]
 
     def _offer_feedback(
         self, request: Mapping[str, Any], answers: Sequence[DecideAnswer]
@@ -363,8 +367,11 @@ class PlaygroundPage(Page):
         return pmui.Tabs(*shown, dynamic=True, sizing_mode="stretch_width")
 
 
-def show_answer(answer: DecideAnswer, *, has_charts: bool = True) -> Viewable:
-    """Show each decision, with its action, and as bars of its outcomes' probabilities."""
+def show_answer(answer: DecideAnswer, *, has_charts: bool = True, context: Any = None) -> Viewable:
+    """Show each decision, with its action, and as bars of its outcomes' probabilities.
+
+    Where an explanation was asked for, the context stands below with its sentences marked.
+    """
     parts: list[Viewable] = []
     if answer.warnings is not UNSET:
         parts += [
@@ -390,6 +397,8 @@ def show_answer(answer: DecideAnswer, *, has_charts: bool = True) -> Viewable:
             x="probability",
         )
         parts.append(figures.show(chart))
+        if answer.explanation is not UNSET:
+            parts.append(marked_context(context, result.top, answer.explanation[name]))
     facts = [answer.model, f"{answer.usage.input_tokens:,} input tokens"]
     if not is_free(answer.charge.amount_usd):
         facts.append(f"{answer.charge.amount_usd} USD")

@@ -23,6 +23,9 @@ from steelyard.serving.routed.queue import HostedStep, RouteQueue
 class RouteDecide(DecideService):
     """Answers with the probabilities of the model that decided, and says which were asked."""
 
+    #: A sentence less may have another model decide.
+    explains = False
+
     def __init__(self, name: str, steps: tuple[HostedStep, ...]) -> None:
         super().__init__(
             model_name=name,

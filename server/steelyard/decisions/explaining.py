@@ -1,0 +1,71 @@
+"""Which sentences of a context an answer hangs on: the context without each of them; pure.
+
+A sentence's share is what the probability of the top outcome loses without it (leave-one-out, "occlusion":
+Zeiler and Fergus, 2014). It says how sensitive the answer is, and nothing of how the model comes to it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from steelyard.decisions.wire import DecisionResult, SentenceEffect
+
+#: Parts of a context that are left out, each by a pass of its own, at most.
+MAX_PARTS = 8
+_END = re.compile("(?<=[.!?\u2026])[\"'\u201d\u2019)\\]]*\\s+|(?<=[\u3002\uff01\uff1f])|\n+")
+
+Span = tuple[int, int]
+
+
+def spans_of(text: str) -> list[Span]:
+    """Return where the sentences of a text start and end, at most ``MAX_PARTS``; none of a single one.
+
+    Neighbours are joined, the shortest first, until there are no more than that.
+
+    >>> spans_of("It broke. Please send another!")
+    [(0, 9), (10, 30)]
+    """
+    edges = [0, *(match.end() for match in _END.finditer(text)), len(text)]
+    spans = []
+    for start, stop in pairwise(edges):
+        part = text[start:stop]
+        if part.strip():
+            at = start + len(part) - len(part.lstrip())
+            spans.append((at, at + len(part.strip())))
+    while len(spans) > MAX_PARTS:
+        least = min(range(len(spans) - 1), key=lambda i: spans[i + 1][1] - spans[i][0])
+        spans[least : least + 2] = [(spans[least][0], spans[least + 1][1])]
+    return spans if len(spans) > 1 else []
+
+
+def without(text: str, span: Span) -> str:
+    """Return a text without a part of it."""
+    return f"{text[: span[0]]}{text[span[1] :].lstrip()}".strip()
+
+
+def effects_of(
+    text: str,
+    spans: Sequence[Span],
+    answers: Mapping[str, DecisionResult],
+    left_out: Sequence[Mapping[str, DecisionResult]],
+) -> dict[str, list[SentenceEffect]]:
+    """Return each decision's sentences, those that change its answer most first.
+
+    ``left_out`` are the answers without each of the spans.
+    """
+    effects: dict[str, list[SentenceEffect]] = {}
+    for name, answer in answers.items():
+        of_spans = [
+            SentenceEffect(
+                text=text[span[0] : span[1]],
+                start=span[0],
+                end=span[1],
+                change=float(f"{answer.p_top - others[name].probabilities[answer.top]:.9g}"),
+                top_without=others[name].top,
+            )
+            for span, others in zip(spans, left_out, strict=True)
+        ]
+        effects[name] = sorted(of_spans, key=lambda effect: -abs(effect.change))
+    return effects
