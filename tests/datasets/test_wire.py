@@ -27,7 +27,7 @@ def test_every_shape_has_a_schema(struct: type) -> None:
 @pytest.mark.parametrize("struct", STRUCTS, ids=lambda struct: struct.__name__)
 def test_what_callers_send_has_no_unknown_fields(struct: type[msgspec.Struct]) -> None:
     requests = {"RowDecisionInput", "RowInput", "CreateDataset", "AddRows"}
-    requests |= {"RenameDataset", "RestoreDataset"}
+    requests |= {"RenameDataset", "ArchiveDataset", "RestoreDataset"}
     is_sent = struct.__name__ in requests or struct.__name__.endswith("Query")
     assert struct.__struct_config__.forbid_unknown_fields == is_sent
 

@@ -101,8 +101,9 @@ def test_the_plugin_of_pytest_asks_a_file_and_its_examples(server, tmp_path, mon
         "    assert failure.startswith('examples[0]: team is')\n"
         "    assert failure.endswith('not c')\n"
     )
-    arguments = ["-p", "steelyard.pytest_plugin", "--steelyard-url", server.url]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+    # An installation registers the plugin.
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command += ["--steelyard-url", server.url]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout
 

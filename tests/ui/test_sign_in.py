@@ -107,7 +107,7 @@ def test_two_browsers_are_two_people(browser, quiet_page, server, letters, workb
     sign_in(page, letters, MIA)
     # Where one was: the page of the address.
     expect(page.get_by_role("heading", name="tickets")).to_be_visible(timeout=SLOWLY)
-    expect(page.get_by_role("button", name=f"Sign out {MIA}")).to_be_visible()
+    expect(page.get_by_role("button", name=f"Sign out {MIA}")).to_be_visible(timeout=SLOWLY)
 
     [cookie] = [one for one in page.context.cookies() if one["name"].startswith("steelyard_w")]
     assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")

@@ -245,7 +245,7 @@ def test_a_part_that_fails_leaves_the_others_and_nobody_says_that_all_is_well(se
     client = SimpleNamespace(
         drafts=SimpleNamespace(list=fail), datasets=whole.datasets, families=whole.families,
         evaluations=whole.evaluations, capabilities=whole.capabilities, send=whole.send,
-        account=whole.account, alarms=whole.alarms,
+        account=whole.account, alarms=whole.alarms, named_decisions=whole.named_decisions,
     )  # fmt: skip
     page = HomePage(Session(client))
     page.open()
