@@ -46,6 +46,22 @@ def test_an_edit_of_what_another_edited_since_is_refused_whole_and_told(opened, 
         opened.edit(draft, exclude(6, seen=0), reviewer=None)
 
 
+def test_a_page_is_of_the_revision_that_its_total_is_of(opened, draft, monkeypatch):
+    """A row that is decided while a page is read must not be taken off the total twice."""
+    originals = opened.drafts.originals
+
+    def edit_meanwhile(*given):
+        monkeypatch.setattr(opened.drafts, "originals", originals)
+        opened.edit(draft, relabel(0))
+        return originals(*given)
+
+    monkeypatch.setattr(opened.drafts, "originals", edit_meanwhile)
+    page = opened.page(draft, "to_review")
+    assert (page.total, page.revision, page.data[0].now.edit) == (N_ROWS, 0, 1)
+    page = opened.page(draft, "to_review")
+    assert (page.total, page.revision) == (N_ROWS - 1, 1)
+
+
 def test_reviewers_in_two_processes_lose_no_edit(tmp_path):
     with closing(Opened(tmp_path)) as one, closing(Opened(tmp_path)) as two:
         draft = one.draft()

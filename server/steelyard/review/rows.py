@@ -143,7 +143,6 @@ class DraftRows:
         originals = self._drafts.originals(draft, places)
         with self._reviews.current(draft.row.id, draft.n_places) as review:
             now = rows_now(review, places, originals)
-            revision = review.revision
         with self._reviews.current_duties(draft.row.id, draft.n_places) as all_duties:
             duties = all_duties.among(places)
         blind = {
@@ -160,7 +159,8 @@ class DraftRows:
             limit=search.limit,
             has_more=search.offset + len(places) < len(chosen.places) and bool(places),
             counts=chosen.counts,
-            revision=revision,
+            # What was decided since they were chosen is not in the total.
+            revision=chosen.revision,
             suspects=told,
         )
 
