@@ -6,10 +6,10 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import UnsetType, to_builtins
+from msgspec import UNSET, to_builtins
 from sqlalchemy import Connection
 
 from steelyard.caller import Caller
@@ -30,7 +30,7 @@ from steelyard.families.lineage.lineage import (
     Lineage,
     latest_of,
 )
-from steelyard.families.lineage.references import check_served, find_family
+from steelyard.families.lineage.references import Guard, check_served, find_family
 from steelyard.families.lineage_store import Applied, LineageStore
 from steelyard.families.lineage_writes import LineageWrites
 from steelyard.families.serializers import family_to_wire
@@ -72,25 +72,11 @@ class FamilyBounds:
         latest = _serving(lineage, name, request.served, "find a bound")
         adapter = lineage.families[name].served
         bound = await self._find(write.caller, latest, lineage.jobs[latest.job_id], request)
-
-        def command(lineage: Lineage, conditions: Conditions) -> LineageChange:
-            draft = LineageDraft(lineage, conditions)
-            check_served(find_family(lineage, name), adapter)
-            draft.change_family(name, bound=bound)
-            return draft.done()
-
-        return await self._change(write, name, command)
+        return await self._set(write, name, adapter, bound=bound)
 
     async def remove(self, write: Write, name: str) -> Family:
         """Remove a family's bound: its answers are no longer certified, and none abstains for it."""
-
-        def command(lineage: Lineage, conditions: Conditions) -> LineageChange:
-            draft = LineageDraft(lineage, conditions)
-            find_family(lineage, name)
-            draft.change_family(name, bound=None)
-            return draft.done()
-
-        return await self._change(write, name, command)
+        return await self._set(write, name, UNSET, bound=None)
 
     async def abstain_on_novel(self, write: Write, name: str, request: AbstainOnNovel) -> Family:
         """Make a family abstain on texts unlike its training rows.
@@ -105,25 +91,11 @@ class FamilyBounds:
         if sha256 is None:
             raise ModelUnavailableError(f"The files of {model.ref} are not here; continue {name}.")
         await asyncio.to_thread(self._check_novelty, model, sha256, request.false_alarms)
-
-        def command(lineage: Lineage, conditions: Conditions) -> LineageChange:
-            draft = LineageDraft(lineage, conditions)
-            check_served(find_family(lineage, name), served)
-            draft.change_family(name, false_alarms=request.false_alarms)
-            return draft.done()
-
-        return await self._change(write, name, command)
+        return await self._set(write, name, served, false_alarms=request.false_alarms)
 
     async def remove_novelty(self, write: Write, name: str) -> Family:
         """Make a family answer texts unlike its training rows as any other."""
-
-        def command(lineage: Lineage, conditions: Conditions) -> LineageChange:
-            draft = LineageDraft(lineage, conditions)
-            find_family(lineage, name)
-            draft.change_family(name, false_alarms=None)
-            return draft.done()
-
-        return await self._change(write, name, command)
+        return await self._set(write, name, UNSET, false_alarms=None)
 
     def _check_novelty(self, model: FamilyModel, sha256: str, false_alarms: float) -> None:
         # Imports numpy's readers of files, which few ask for.
@@ -188,9 +160,15 @@ class FamilyBounds:
             wordings=frozenset(one.fingerprint for one in definitions if one.evaluation),
         )
 
-    async def _change(
-        self, write: Write, name: str, command: Callable[[Lineage, Conditions], LineageChange]
-    ) -> Family:
+    async def _set(self, write: Write, name: str, served: Guard, **changes: Any) -> Family:
+        """Change a family, unless it serves another model by now than the one looked at."""
+
+        def command(lineage: Lineage, conditions: Conditions) -> LineageChange:
+            draft = LineageDraft(lineage, conditions)
+            check_served(find_family(lineage, name), served)
+            draft.change_family(name, **changes)
+            return draft.done()
+
         def tell(_: Connection, applied: Applied) -> Family:
             family = applied.lineage.families[name]
             return family_to_wire(applied.lineage, family, applied.conditions)
@@ -198,7 +176,7 @@ class FamilyBounds:
         return await self._writes.once(write, command, tell)
 
 
-def _serving(lineage: Lineage, name: str, served: str | UnsetType | None, what: str) -> FamilyModel:
+def _serving(lineage: Lineage, name: str, served: Guard, what: str) -> FamilyModel:
     """Return the model that a family serves, or the latest where it serves none."""
     family = find_family(lineage, name)
     check_served(family, served)
