@@ -69,7 +69,7 @@ VAGUE_WORDS = {
     "asked": 176,
     "found": 532,
     "held": 170,
-    "kept": 123,
+    "kept": 122,
     "one": 624,
     "said": 94,
     "told": 227,

@@ -181,19 +181,13 @@ class LowerLayers:
     ) -> States:
         """Return the vector of each sentence, (n_texts, width); ``encode`` makes those not kept."""
         keys = [_key_of(owner, b"s", text) for owner, text in texts]
-        states = self._contexts.get(self._model, dict.fromkeys(key for key in keys if key))
-        missing = [place for place, key in enumerate(keys) if key not in states]
-        encoded = encode([texts[place][1] for place in missing])
-        new = {
-            key: vector.copy()
-            for place, vector in zip(missing, encoded, strict=True)
-            if (key := keys[place])
-        }
-        self._contexts.put(self._model, new)
-        made = dict(zip(missing, encoded, strict=True))
-        return np.stack(
-            [made[i] if i in made else states[key] for i, key in enumerate(keys)]  # type: ignore[index]
-        )
+        known = self._known(keys)
+        missing = [place for place, vector in enumerate(known) if vector is None]
+        encoded = iter(encode([texts[place][1] for place in missing]))
+        # A row of a pass alone would keep all of the pass.
+        vectors = [next(encoded).copy() if vector is None else vector for vector in known]
+        self._keep(keys, vectors, known)
+        return np.stack(vectors)
 
     def read_requests(
         self, requests: Sequence[tuple[Layout, TokenizedRequest, str]]
@@ -211,24 +205,17 @@ class LowerLayers:
         found = self._kept.get(self._model, keys)
         missing = _missing(decisions, found)
         owned = [_key_of(owner, b"c", tokenized.context) for _, tokenized, owner in requests]
-        known = self._contexts.get(self._model, dict.fromkeys(key for key in owned if key))
+        known = self._known(owned)
         windows = [
-            [] if key in known else windows_of(layout, stage=STAGE_CONTEXT)
-            for key, (layout, _, _) in zip(owned, requests, strict=True)
+            windows_of(layout, stage=STAGE_CONTEXT) if states is None else []
+            for states, (layout, _, _) in zip(known, requests, strict=True)
         ]
         read = iter(self._run([*(_Unit(one) for of in windows for one in of), *missing]))
         contexts = [
-            np.concatenate([next(read) for _ in of]) if of else known[key]  # type: ignore[index]
-            for key, of in zip(owned, windows, strict=True)
+            np.concatenate([next(read) for _ in of]) if states is None else states
+            for states, of in zip(known, windows, strict=True)
         ]
-        self._contexts.put(
-            self._model,
-            {
-                key: states
-                for key, states in zip(owned, contexts, strict=True)
-                if key not in known and key
-            },
-        )
+        self._keep(owned, contexts, known)
         new = {
             # A part of a pass alone would keep all of the pass.
             key: states[start:stop].copy()
@@ -241,6 +228,22 @@ class LowerLayers:
             np.concatenate([context, *(found[key] for decision in of for key in decision.keys)])
             for context, of in zip(contexts, asked, strict=True)
         ]
+
+    def _known(self, keys: Sequence[bytes | None]) -> list[States | None]:
+        """Return what is kept of texts of owners, ``None`` where nothing is."""
+        entries = self._contexts.get(self._model, dict.fromkeys(key for key in keys if key))
+        return [entries.get(key) if key else None for key in keys]
+
+    def _keep(
+        self,
+        keys: Sequence[bytes | None],
+        states: Sequence[States],
+        known: Sequence[States | None],
+    ) -> None:
+        """Keep what was made of texts of owners that was not known."""
+        entries = zip(keys, states, known, strict=True)
+        new = {key: value for key, value, before in entries if key and before is None}
+        self._contexts.put(self._model, new)
 
     def _run(self, units: Sequence[_Unit]) -> list[States]:
         """Return the states of each unit."""

@@ -53,17 +53,17 @@ class ScorerFigures:
             registry=registry,
         )
         self._counted: dict[str, EngineStatus] = {}
-        self._kept = (
-            _KeptFigures(registry, "question", "Questions and outcomes", KEPT),
-            _KeptFigures(registry, "context", "Contexts and sentences", CONTEXT_STATES),
+        self._caches = (
+            _CacheFigures(registry, "question", "Questions and outcomes", KEPT),
+            _CacheFigures(registry, "context", "Contexts and sentences", CONTEXT_STATES),
         )
 
     def read(self) -> None:
         """Note where passes go now, and what was counted since the last time."""
         for model in self._models.hosted:
             self._waiting.labels(model.name).set(model.queue.n_waiting)
-        for texts in self._kept:
-            texts.read()
+        for cache in self._caches:
+            cache.read()
         statuses = self._models.engine_statuses()
         if not statuses and not self._counted:
             return
@@ -83,10 +83,12 @@ class ScorerFigures:
         self._counted = dict(statuses)
 
 
-class _KeptFigures:
+class _CacheFigures:
     """What is kept of texts, and how often it served."""
 
-    def __init__(self, registry: CollectorRegistry, name: str, what: str, kept: KeptStates) -> None:
+    def __init__(
+        self, registry: CollectorRegistry, name: str, what: str, states: KeptStates
+    ) -> None:
         self._lookups = Counter(
             f"steelyard_{name}_cache_lookups",
             f"{what} that were looked up, by whether they were kept.",
@@ -104,10 +106,10 @@ class _KeptFigures:
             multiprocess_mode="livesum",
             registry=registry,
         )
-        self._kept, self._before = kept, kept.figures()
+        self._states, self._before = states, states.figures()
 
     def read(self) -> None:
-        before, now = self._before, self._kept.figures()
+        before, now = self._before, self._states.figures()
         self._lookups.labels("hit").inc(now.hits - before.hits)
         self._lookups.labels("miss").inc(now.misses - before.misses)
         self._evictions.inc(now.evictions - before.evictions)

@@ -322,7 +322,9 @@ class DecisionService:
             raise fault from error
         account_id, also = run.write.caller.account_id, None
         if answer.stored and self._record is not None:
-            stored = msgspec.structs.replace(answer, explanation=UNSET)
+            stored = answer
+            if answer.explanation is not UNSET:
+                stored = msgspec.structs.replace(answer, explanation=UNSET)
             also = self._record(run.write.caller, self._now(), run.prepared.request, stored)
         await self._operations.settle(accepted, amount_nano=amount_nano, body=body, also=also)
         self._note_use(account_id, run.asked, model)
