@@ -138,6 +138,7 @@ def test_stopping_twice_is_stopping_once():
     socket.create_server((host, int(port))).close()
 
 
+@pytest.mark.slow
 def test_no_thread_and_no_file_is_left():
     with steelyard.embed() as server:
         server.client.decide("Paid twice.", DECISIONS)
@@ -313,6 +314,7 @@ def test_a_process_that_fails_ends_too():
     assert done.returncode == 3
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_forked_child_leaves_the_parents_server_alone():
     program = f"""
@@ -335,6 +337,7 @@ print(status, server.home.is_dir())
     assert run_program(program) == "0 True\n"
 
 
+@pytest.mark.slow
 def test_another_process_can_ask_it():
     with steelyard.embed() as server:
         asked = f"import steelyard; print(steelyard.connect({server.url!r}).health().status)"

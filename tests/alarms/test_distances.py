@@ -140,6 +140,7 @@ def test_another_topic_of_the_same_words_is_found_by_its_distance_alone_and_clea
     assert held.raised_figure == ""
 
 
+@pytest.mark.slow
 def test_the_shipped_model_tells_topics_apart(load, monkeypatch):
     monkeypatch.setattr(distances, "AT_A_TICK", 64)
     scorer = load("shipped", "auto").scorer

@@ -148,6 +148,7 @@ def test_nothing_is_counted_twice_by_two_watchers_or_after_a_death(
     assert kept(state)["router@1"].answers == 1_300
 
 
+@pytest.mark.slow
 def test_feedback_counts_once_and_a_fall_of_accuracy_is_raised(state, watcher, clock):
     first = answers(1_200, SHARES, at=START)
     store(state, first)
@@ -210,6 +211,7 @@ def test_failures_and_contexts_are_watched_too(state, watcher, clock):
     assert {one.watch for one in all_alarms(state)} == {"errors", "contexts"}
 
 
+@pytest.mark.slow
 def test_a_topic_that_moves_is_watched_a_few_contexts_at_a_look(state, clock, monkeypatch, caplog):
     monkeypatch.setattr(distances, "AT_A_TICK", 80)
     is_away = [True]

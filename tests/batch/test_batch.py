@@ -98,6 +98,7 @@ def test_a_frame_gets_what_decide_answers_for_each_row(deployment, kind):
     assert pd.isna(rows[-1]["team.top"])
 
 
+@pytest.mark.slow
 def test_a_partitioned_set_is_scored_by_a_cluster_of_two(deployment, monkeypatch, tmp_path):
     distributed = pytest.importorskip("distributed")
     dask = pytest.importorskip("dask.dataframe")
@@ -297,6 +298,7 @@ def test_a_classifier_of_several_labels_learns_each_by_itself():
             steelyard.SteelyardClassifier(multi=True).fit(texts, wrong)
 
 
+@pytest.mark.slow
 def test_processes_share_a_file_and_one_that_is_killed_loses_nothing(
     deployment, tmp_path, monkeypatch
 ):
@@ -377,6 +379,7 @@ def runs_and_files(settings):
         return len(runs), queue.state.read_now(bulk_rows.live_files)
 
 
+@pytest.mark.slow
 def test_workers_of_a_state_share_a_file_and_those_that_are_killed_lose_nothing(
     deployment, tmp_path, state_url
 ):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from steelyard.alarms.budget import threshold
 
 SHARES = (0.55, 0.3, 0.1, 0.05)
 
 
+@pytest.mark.slow
 def test_few_runs_without_drift_raise_and_a_share_that_rises_is_found(script):
     alarms, rng, runs = script("alarms"), np.random.default_rng(7), 150
     reference = rng.multinomial(2_000, SHARES, size=runs)

@@ -43,6 +43,7 @@ def test_a_run_watches_memory_and_health(script, tmp_path, monkeypatch):
         assert 0 < row["health_p50_ms"] <= row["health_max_ms"]
 
 
+@pytest.mark.slow
 def test_a_soak_counts_its_calls_and_says_how_memory_moved(script, tmp_path, monkeypatch):
     monkeypatch.setenv("STEELYARD_ENGINE", "hashing")
     figures = tmp_path / "figures.json"

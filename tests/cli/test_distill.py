@@ -52,6 +52,7 @@ def ask(run, server):
     return run_command
 
 
+@pytest.mark.slow
 def test_from_a_teacher_to_a_family(ask, server, client, tmp_path):
     rows = [
         {"context": row["context"], "decisions": row["decisions"]}

@@ -56,6 +56,7 @@ def ask(run, server):
     return run_command
 
 
+@pytest.mark.slow
 def test_a_family_from_its_estimate_to_its_end(ask, dataset_id, worker):
     told = ask("family", "estimate", "ant", dataset_id)
     assert told.exit_code == 0, told.output
@@ -137,6 +138,7 @@ def test_keeping_a_family_warm(ask, family):
     assert not json.loads(ask("family", "keep-warm", "router", "off", "--json").stdout)["keep_warm"]
 
 
+@pytest.mark.slow
 def test_rollback_asks_and_names_what_it_discards(ask, http, worker):
     grow(http, "bee", 2)
     assert ask("family", "rollback", "bee", "bee@9").exit_code == 2

@@ -114,6 +114,7 @@ def test_a_route_is_fitted_called_shown_and_removed(fit, ask, served, run):
     assert run("model", "remove", "far", "--home", str(home)).exit_code == 0
 
 
+@pytest.mark.slow
 def test_a_fit_is_exactly_what_the_server_then_does(fit, served):
     server = served[0]
     report = json.loads(fit("--max-share", "0.4", "--json").stdout)
@@ -130,6 +131,7 @@ def test_a_fit_is_exactly_what_the_server_then_does(fit, served):
     assert measured["share_escalated"]["value"] == pytest.approx(n_escalated / N)
 
 
+@pytest.mark.slow
 def test_a_price_bounds_it_and_the_text_has_the_figures(fit):
     alone = json.loads(fit("--max-share", "0", "--json").stdout)["held_out"][1]
     most = str(alone["price_usd_per_1000"]["value"] * 8)
@@ -162,6 +164,7 @@ def test_what_cannot_be_fitted_is_told_and_not_kept(fit, served, words, given, m
     assert read_file(served[2]).routes == {}
 
 
+@pytest.mark.slow
 def test_an_accuracy_that_rows_cannot_certify_is_kept_on_demand_alone(fit, served):
     # 40 right answers of 40 certify .928 at most.
     refused = fit("--min-accuracy", "0.95")

@@ -121,6 +121,7 @@ def test_the_address_of_a_server_in_another_container_is_left(tmp_path):
     assert json.loads(path.read_text()) == other
 
 
+@pytest.mark.slow
 def test_a_second_server_of_a_home_leaves_the_address_of_the_first(tmp_path, run):
     with serving(tmp_path) as (process, address):
         path = tmp_path / "serve.json"

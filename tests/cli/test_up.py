@@ -77,6 +77,7 @@ def test_on_a_terminal_a_panel_says_where_everything_is_and_requests_are_quiet(t
     assert "v1/nothing" not in plain
 
 
+@pytest.mark.slow
 def test_a_crash_before_the_mark_does_not_load_twice(tmp_path):
     with serving(tmp_path, "--no-samples", "--no-workbench", subcommand="up") as (_, address):
         assert names_at(address["url"]) == []
@@ -107,6 +108,7 @@ def sign_in(process, url, email):
         return browser.post("/v1/auth/email/verify", json=body).json()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_the_first_run_ends_with_an_operator_signed_in_without_mail(tmp_path):
     given = ("--accounts", "on", "--no-workbench", "--operator", "Sam@Example.org")

@@ -26,6 +26,7 @@ def is_served(address):
         return False
 
 
+@pytest.mark.slow
 def test_it_serves_until_it_is_told_to_stop():
     with steelyard.embed(engine="hashing") as server:
         process = subprocess.Popen(

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /pro
 TWO = ("--workers", "2")
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_replaced(tmp_path):
     with serving(tmp_path, *TWO) as (process, address):
         before = children_of(process.pid)
@@ -41,6 +42,7 @@ def test_a_killed_worker_is_replaced(tmp_path):
     assert stderr.count("ended with status -9") == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop_signal", [signal.SIGTERM, signal.SIGINT])
 def test_all_stop_together(tmp_path, stop_signal):
     with serving(tmp_path, *TWO) as (process, address):
@@ -133,6 +135,7 @@ def test_a_key_is_known_to_all(tmp_path):
     assert [("idempotency-replayed" in a.headers) for a in answers] == [False] + [True] * 7
 
 
+@pytest.mark.slow
 def test_a_worker_that_cannot_start_ends_it_all(tmp_path):
     command = [sys.executable, "-m", "steelyard", "serve", "--port", "0", "--home", str(tmp_path)]
     done = subprocess.run(

@@ -64,6 +64,7 @@ def decide(client, model: str, batch: int = 0):
     return client.decide(asked["context"], asked["decisions"], model=model, fallback="none")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_the_whole_walkthrough(client):
     dataset = client.datasets.create("tickets", learnable_rows(0), evaluation_fraction=0.3)
@@ -210,6 +211,7 @@ def delete(client, dataset):
     assert client.families.list() == []
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_no_more_models_answer_than_may(client):
     dataset = client.datasets.create("limits", learnable_rows(0), evaluation_fraction=0.3)

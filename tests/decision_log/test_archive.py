@@ -209,6 +209,7 @@ def test_no_row_leaves_the_state_for_a_file_that_is_damaged(state: State, files:
 KILLS = [9, 13, *(pytest.param(one, marks=pytest.mark.slow) for one in range(2, 80, 3))]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="kills as POSIX does")
 @pytest.mark.parametrize("moment", KILLS)
 def test_a_killed_move_loses_nothing_and_lists_nothing_twice(tmp_path: Path, moment: int):

@@ -46,6 +46,7 @@ def add_rows(client, family, rows):
     post(client, f"/v1/datasets/{family['dataset_id']}/versions", body)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", ["nothing", "router@1", "jev-latest", "far", ""])
 def test_a_base_that_it_cannot_have_is_refused_alike(client, family, base):
     for path in (PATH, f"{PATH}/estimate"):
@@ -55,6 +56,7 @@ def test_a_base_that_it_cannot_have_is_refused_alike(client, family, base):
         assert [one["path"] for one in error["details"]] == [["body", "base"]]
 
 
+@pytest.mark.slow
 def test_a_family_moves_as_it_was_estimated_and_goes_on_there_until_a_rollback(client, family):
     stay = post(client, f"{PATH}/estimate", {})
     assert stay == post(client, f"{PATH}/estimate", {"base": "hashing"})

@@ -50,6 +50,7 @@ def dataset_id(session_client):
     return post(session_client, "/v1/datasets", body)["id"]
 
 
+@pytest.mark.slow
 def test_one_family_has_its_jobs_and_what_continuing_would_do(client, family):
     told = client.get("/v1/families/router").json()
     assert [model["ref"] for model in told["models"]] == ["router@1", "router@2"]
@@ -347,6 +348,7 @@ def test_versions_that_are_not_there(client, dataset_id, version):
         assert_canonical_error(client.post(path, json=body), 404, "not_found")
 
 
+@pytest.mark.slow
 def test_rolling_back_discards_what_is_named(client, worker):
     family = grow(client, "ant", 2)
     path = "/v1/families/ant/rollback"

@@ -59,6 +59,7 @@ def files_below(folder: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 def test_a_backup_under_load_has_all_that_was_acknowledged(tmp_path: Path) -> None:
     home, kept, restored = tmp_path / "home", tmp_path / "kept", tmp_path / "restored"
     _, secret = open_account(home)

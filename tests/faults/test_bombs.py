@@ -154,6 +154,7 @@ def test_json_that_is_large_deep_or_slow_to_read_is_refused_in_bounded_memory(
     assert peak_bytes(server) - before < 2 * GROWTH
 
 
+@pytest.mark.slow
 def test_the_server_answers_after_all_of_them(server: ServeProcess) -> None:
     assert post(server, asking().encode()).status_code == 200
     assert peak_bytes(server) < GIB

@@ -103,6 +103,7 @@ def assert_damaged(response: httpx.Response, *words: str) -> None:
         assert word in error["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [change, cut_off, Path.unlink, empty_folder])
 def test_a_damaged_part_is_named_until_it_is_repaired(
     home: Home, damage: Callable[[Path], object]
@@ -136,6 +137,7 @@ QUESTION = {
 }
 
 
+@pytest.mark.slow
 def test_an_evaluation_of_damaged_rows_fails_with_their_name(home: Home) -> None:
     with home.server() as server:
         body = {"dataset_id": home.dataset, "models": ["hashing"]}

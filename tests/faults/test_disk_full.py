@@ -130,6 +130,7 @@ def test_a_full_disk_refuses_writes_and_nothing_else(
     assert {answer.json()["id"] for answer in (kept, stored, later)} == books.decisions
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_up_in_the_middle_of_a_write_tears_nothing(
     server: tuple[ServeProcess, Caller],
 ) -> None:
@@ -162,6 +163,7 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_write_tears_nothing(
     assert books.count("succeeded") == len(answers)
 
 
+@pytest.mark.slow
 def test_a_server_killed_on_a_full_disk_starts_once_there_is_room(
     server: tuple[ServeProcess, Caller],
 ) -> None:
@@ -217,6 +219,7 @@ def assert_one_line(log: str, cause: str) -> None:
     assert cause in line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_workers", ["1", "2"])
 def test_a_start_on_a_full_disk_says_so_in_one_line(small_disk: Path, n_workers: str) -> None:
     ballast = small_disk / "ballast"
@@ -276,6 +279,7 @@ def test_an_upload_that_cannot_be_kept_is_refused(
     upload.close()
 
 
+@pytest.mark.slow
 def test_a_real_disk_without_room_tears_nothing(small_disk: Path) -> None:
     home, ballast = small_disk / "home", small_disk / "ballast"
     _, secret = open_account(home)

@@ -55,6 +55,7 @@ def test_a_killed_server_loses_nothing_it_acknowledged(
             check_acknowledged(server, account, secret, running)
 
 
+@pytest.mark.slow
 @few_and_many(3, 100)
 def test_a_killed_worker_or_supervisor_loses_nothing_it_acknowledged(
     tmp_path: Path, seed: int, n_rounds: int
@@ -79,6 +80,7 @@ def test_a_killed_worker_or_supervisor_loses_nothing_it_acknowledged(
             check_acknowledged(server, account, secret, running)
 
 
+@pytest.mark.slow
 @few_and_many(1, 60)
 def test_a_server_killed_while_it_starts_starts_the_next_time(
     tmp_path: Path, seed: int, n_rounds: int
@@ -100,6 +102,7 @@ def test_a_server_killed_while_it_starts_starts_the_next_time(
             check_acknowledged(server, account, secret, running)
 
 
+@pytest.mark.slow
 @few_and_many(1, 60)
 def test_a_migration_that_is_killed_is_done_by_the_next_start(
     tmp_path: Path, seed: int, n_rounds: int

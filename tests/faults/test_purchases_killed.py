@@ -254,6 +254,7 @@ def test_notices_to_a_killed_server_count_once(tmp_path: Path, kills: int) -> No
     assert len(told) >= min(kills, 10)
 
 
+@pytest.mark.slow
 def test_top_ups_of_a_killed_server_are_one_at_a_time(tmp_path: Path, kills: int) -> None:
     confirmed: set[str] = set()
 
@@ -278,6 +279,7 @@ def test_top_ups_of_a_killed_server_are_one_at_a_time(tmp_path: Path, kills: int
     assert confirmed
 
 
+@pytest.mark.slow
 def test_refunds_by_a_killed_server_count_once(tmp_path: Path, kills: int) -> None:
     told: set[str] = set()
 

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
+import pytest
 
 from faults.audit import audit
 from faults.processes import MODEL, open_account, serve_process
@@ -18,6 +19,7 @@ from support.serving import REQUEST
 N_KEYS = 10
 
 
+@pytest.mark.slow
 def test_both_processes_run_each_key_once(tmp_path: Path) -> None:
     home = tmp_path / "home"
     account, secret = open_account(home)

@@ -84,6 +84,7 @@ def test_the_time_of_a_head_is_counted_anew_for_each_request() -> None:
             time.sleep(idle_s)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_a_server_process_outlives_two_hundred_that_trickle(tmp_path) -> None:
     with serve_process(tmp_path / "home", STEELYARD_BODY_TIMEOUT_S="1") as server:

@@ -150,6 +150,7 @@ def test_it_answers_as_this_process_does(triton, expected):
     host.close()
 
 
+@pytest.mark.slow
 def test_killed_and_started_again_under_traffic(service, triton):
     wait_until(lambda: is_there(service))
     for _ in range(2):
@@ -162,6 +163,7 @@ def test_killed_and_started_again_under_traffic(service, triton):
             answered_more(n_answered)
 
 
+@pytest.mark.slow
 def test_models_come_and_go_under_traffic(service, triton):
     wait_until(lambda: is_there(service))
     name = service.services.models.default.name
@@ -186,5 +188,6 @@ def test_a_server_that_hangs(service, triton):
         wait_until(lambda: is_there(service))
 
 
+@pytest.mark.slow
 def test_nothing_is_left_in_shared_memory(service, triton):
     assert not [path for path in Path("/dev/shm").glob("steelyard-*") if "triton" not in path.name]

@@ -80,12 +80,14 @@ def hosted_are_gone(triton: TritonHost) -> bool:
     return not {name for name, state in triton.models().items() if state == "READY"} & {*ADAPTERS}
 
 
+@pytest.mark.slow
 def test_the_answers_of_the_fine_tunes_differ(hosted):
     one, two, three = hosted.expected.values()
     for other in (two, three):
         assert max(float(np.abs(a - b).max()) for a, b in zip(one, other, strict=True)) > 1e-2
 
 
+@pytest.mark.slow
 def test_they_come_and_go_in_the_server_while_all_are_asked(hosted):
     def ask(adapter: str) -> None:
         for _ in range(N_ASKED):
@@ -98,6 +100,7 @@ def test_they_come_and_go_in_the_server_while_all_are_asked(hosted):
     wait_until(lambda: hosted.in_server == {"random", *hosted.models.states()})
 
 
+@pytest.mark.slow
 def test_a_server_that_is_killed_answers_again_with_the_same(hosted):
     one, two, _ = ADAPTERS
     hosted.ask(one)

@@ -113,6 +113,7 @@ def workbook(cells):
     return file.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "cells",
     [

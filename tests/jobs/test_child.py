@@ -42,6 +42,7 @@ def test_a_prepared_process_opens_nothing_before_it_is_started(tmp_path, started
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_server_that_prepares_runs_jobs_in_that_process(tmp_path, started):
     with open_home(tmp_path, prepares_jobs=True, jobs="on") as services:
         (evaluation,) = submit(services, make_dataset(services).id).data
@@ -49,6 +50,7 @@ def test_a_server_that_prepares_runs_jobs_in_that_process(tmp_path, started):
     assert started == []
 
 
+@pytest.mark.slow
 def test_a_server_runs_its_evaluations_and_takes_its_process_along(tmp_path, started):
     with open_home(tmp_path, jobs="on") as services:
         (evaluation,) = submit(services, make_dataset(services).id).data
@@ -58,6 +60,7 @@ def test_a_server_runs_its_evaluations_and_takes_its_process_along(tmp_path, sta
     assert is_gone(pid)
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_replaced_and_what_was_queued_before_a_restart_runs(
     tmp_path, started, monkeypatch
 ):

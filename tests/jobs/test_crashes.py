@@ -79,6 +79,7 @@ def crash_and_resume(home: Path, file: Path, rng: random.Random, n_kills: int):
     return ended, scored_again
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_killed_evaluation_resumes_and_scores_no_kept_row_again(tmp_path):
     expected = unbroken_metrics(tmp_path / "whole", tmp_path / "whole.txt", make_rows(N_ROWS))
@@ -104,6 +105,7 @@ def begun(services: ApiServices, partition_rows: int) -> str:
     return evaluation.id
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_two_workers_share_an_evaluation_and_one_that_is_killed_loses_nothing(tmp_path):
     home, files = tmp_path / "home", [tmp_path / "first.txt", tmp_path / "second.txt"]

@@ -189,6 +189,7 @@ def test_a_gate_that_does_not_pass_makes_no_model_and_is_charged(tmp_path, monke
         check_charged_once(services, ended)
 
 
+@pytest.mark.slow
 def test_a_continuation_is_trained_from_the_latest_on_what_is_new(tmp_path, monkeypatch):
     stand_in(monkeypatch, tmp_path)
     with open_home(tmp_path) as services, working(tmp_path):
@@ -403,6 +404,7 @@ def test_a_sweep_removes_what_nobody_refers_to(tmp_path, monkeypatch):
         assert records_page(services, job.id, "base").data
 
 
+@pytest.mark.slow
 def test_a_server_sweeps_what_jobs_left_beside_a_worker_that_works(tmp_path, monkeypatch):
     stand_in(monkeypatch, tmp_path)
     with open_home(tmp_path) as services, working(tmp_path) as runs:

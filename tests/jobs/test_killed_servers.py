@@ -77,6 +77,7 @@ def crash_through(home: Path, rng: random.Random, n_kills: int) -> dict[str, obj
         process.wait()
 
 
+@pytest.mark.slow
 def test_an_evaluation_outlives_its_server(tmp_path):
     ended = crash_through(tmp_path / "home", random.Random(3), n_kills=1)
     assert (ended["status"], ended["completed_rows"]) == ("succeeded", N_ROWS)

@@ -271,6 +271,7 @@ def test_files_that_nothing_refers_to_are_swept_and_others_stay(tmp_path):
         assert len(get(http, job, "/results")["data"]) == 6
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_resumed_and_no_kept_answer_is_asked_for_again(tmp_path):
     n_rows = 120
     with taught(tmp_path, ("even", "odd"), price_in="1") as (services, http, teachers):

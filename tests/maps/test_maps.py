@@ -259,6 +259,7 @@ def test_a_failed_map_begins_anew(served, http):
     assert run(http, services, found)[0]["phase"] == "comparing"
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_resumed_and_the_map_is_the_same(served, http, tmp_path):
     """The same rows are laid out without a break and through a kill: the same points."""
     services, _ = served
@@ -288,6 +289,7 @@ def test_a_running_map_is_stopped_soon(served, http, monkeypatch):
         wait_until(lambda: get(http, found)["status"] == "cancelled", 30)
 
 
+@pytest.mark.slow
 def test_the_client_waits_for_a_map_and_reads_it():
     with steelyard.embed(engine="hashing", dataset_min_rows=1) as server:
         client = server.client

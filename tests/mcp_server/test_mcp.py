@@ -181,6 +181,7 @@ def test_on_stdio_a_key_of_the_environment(paid):
     assert models["data"]
 
 
+@pytest.mark.slow
 def test_over_http_each_caller_brings_a_key(paid):
     import httpx
     from mcp.client.streamable_http import streamable_http_client

@@ -40,7 +40,12 @@ def local_model(monkeypatch):
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    # The first stands for all; the others fit and wait.
+    [pytest.param(path, marks=pytest.mark.slow if n else ()) for n, path in enumerate(NOTEBOOKS)],
+    ids=lambda path: path.stem,
+)
 def test_it_runs(path, tmp_path, monkeypatch, local_model):
     client = pytest.importorskip("nbclient", reason="needs the notebook tools")
     for name in ("HOME", "IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR"):

@@ -186,6 +186,7 @@ REMOVE = """
 """
 
 
+@pytest.mark.slow
 def test_a_removal_that_is_killed_goes_on(tmp_path):
     url = f"sqlite:///{tmp_path / 'state.sqlite'}"
     state = open_state(url)

@@ -83,6 +83,7 @@ def plain(text: str) -> str:
     return " ".join(text.replace("`", " ").split())
 
 
+@pytest.mark.slow
 def test_a_site_loads_nothing_from_outside(site):
     for path in site.rglob("*.html"):
         text = path.read_text(encoding="utf-8")

@@ -284,6 +284,7 @@ def balance(http):
     return http.get("/v1/account").json()["wallet"]
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_resumed_where_it_was_and_charged_once(tmp_path):
     with tuned_server(tmp_path, price_in="1") as (services, http, remote):
         dataset_id = upload(http, rows(45), rows(24, start=45))

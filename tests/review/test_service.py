@@ -442,6 +442,7 @@ def test_a_dataset_with_an_open_draft_stays_until_the_draft_goes(opened):
     asyncio.run(opened.datasets.delete(Write(CALLER), dataset))
 
 
+@pytest.mark.slow
 def test_kill_9_during_edits_loses_none_that_was_acknowledged(tmp_path):
     home = tmp_path / "home"
     with serve_process(home, STEELYARD_JOBS="off") as server:

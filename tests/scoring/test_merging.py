@@ -130,6 +130,7 @@ def test_layers_without_a_pair_stay_as_stored(stored_weights):
     assert not np.array_equal(merged["layers.2.qkv.weight"], stored_weights["layers.2.qkv.weight"])
 
 
+@pytest.mark.slow
 def test_an_adapter_that_changes_nothing_answers_as_the_base(
     tmp_path, random_folder, load, engine_name
 ):
@@ -142,6 +143,7 @@ def test_an_adapter_that_changes_nothing_answers_as_the_base(
     scorer.close()
 
 
+@pytest.mark.slow
 def test_both_engines_answer_alike_and_otherwise_than_the_base(adapter, random_folder, load):
     float32, int8 = (
         merged_scorer(random_folder, adapter, engine=f"onnxruntime-{precision}")

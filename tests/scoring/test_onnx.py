@@ -124,7 +124,7 @@ def unforced_scores() -> Callable[[BaseModel, str], list[ScoredDecision]]:
 
 
 @pytest.mark.parametrize("name", ["short", "window", "question", "outcome", "sentences", "empty"])
-@pytest.mark.parametrize("source", ["shipped", "earlier"])
+@pytest.mark.parametrize("source", ["shipped", pytest.param("earlier", marks=pytest.mark.slow)])
 def test_logits_are_those_of_the_reference(load, references, source, name):
     model = load(source, "onnxruntime-float32")
     assert_as_reference(model, references(source), REQUESTS[name])
@@ -151,6 +151,7 @@ def test_a_long_context_has_the_references_logits(
     assert_as_reference(float32_model, references(source), request)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["short", "question", "outcome"])
 def test_int8_stays_near_the_reference(load, references, name):
     model = load("random", "onnxruntime-int8")
@@ -222,6 +223,7 @@ def test_a_hundred_short_requests_go_in_passes_of_a_bounded_size(random_model, f
         assert_same(item, alone, 1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", list(TOLERANCES))
 def test_the_order_of_long_outcomes_changes_nothing(load, engine):
     model = load("shipped", engine)
@@ -251,6 +253,7 @@ def test_many_outcomes(float32_model, force):
     assert_same(float32_model.scorer.score([request])[0], scored, 1e-5)
 
 
+@pytest.mark.slow
 def test_many_decisions_of_every_size_are_answered_in_order(random_model):
     decisions = (long_outcomes(), PAID, long_question(), TEAMS, many_outcomes(60), SPEED, PAID)
     request = RenderedRequest(make_words(600), decisions)
@@ -260,6 +263,7 @@ def test_many_decisions_of_every_size_are_answered_in_order(random_model):
         assert_same([scored], alone, 1e-5)
 
 
+@pytest.mark.slow
 def test_long_and_short_requests_are_answered_in_order(random_model):
     requests = [REQUESTS[name] for name in ("long", "short", "window", "question", "short")]
     for request, scored in zip(requests, random_model.scorer.score(requests), strict=True):

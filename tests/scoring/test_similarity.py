@@ -48,6 +48,7 @@ def test_a_text_has_a_vector_of_length_one(engine):
         assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_vectors_are_those_of_the_reference(engine, references):
     found = OutcomeVectors(engine).get(TEXTS)
     expected = references("random").outcome_vectors(TEXTS)

@@ -171,6 +171,7 @@ def cold(
     blocked.may_load.set()
 
 
+@pytest.mark.slow
 def test_a_restarted_server_serves_the_family_again(client):
     answer = ask(client).json()
     assert (answer["model"], answer["version"]) == ("router", "router@1")

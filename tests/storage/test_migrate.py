@@ -131,6 +131,7 @@ def test_opening_again_changes_nothing_and_loads_no_alembic(state: State, state_
     subprocess.run([sys.executable, "-c", script, state_url], check=True, timeout=60)
 
 
+@pytest.mark.slow
 def test_several_processes_may_start_at_once(state_url: str):
     script = (
         "import sys\n"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import pytest
 
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.scoring.assets import load_base_model
@@ -18,6 +19,7 @@ from support.trainer_folders import BASE, URGENT, make_rows, records_of, write_t
 from support.triton_hosting import write_lora_artifact
 
 
+@pytest.mark.slow
 def test_an_adapter_stays_with_its_base(random_folder: Path, tmp_path: Path) -> None:
     below = base_source(random_folder)
     parent = tmp_path / "parent"

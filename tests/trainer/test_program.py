@@ -194,6 +194,7 @@ def test_a_fine_tune_that_ended_is_not_run_again(
     assert {path: path.stat().st_mtime_ns for path in first.rglob("*")} == before
 
 
+@pytest.mark.slow
 def test_equal_rows_and_seed_give_equal_artifacts_whichever_job_asks(
     first: Path, tmp_path: Path
 ) -> None:
@@ -501,6 +502,7 @@ def _outcome(folder: Path) -> tuple[str, bytes, FineTuneResult]:
     return result.artifact_sha256, records, result
 
 
+@pytest.mark.slow
 def test_a_killed_program_goes_on_and_ends_with_the_same_artifact(
     first: Path, tmp_path: Path
 ) -> None:
@@ -534,6 +536,7 @@ def test_killed_twenty_times_in_a_phase_it_ends_with_the_same_artifact(
     assert _outcome(folder) == unbroken
 
 
+@pytest.mark.slow
 def test_a_second_program_waits_for_the_first(tmp_path: Path) -> None:
     folder = write_task(tmp_path / "job")
     processes = [start(folder), start(folder)]

@@ -158,6 +158,7 @@ def test_a_pass_that_waits_too_long_is_refused_and_the_others_are_answered(host,
             np.testing.assert_allclose(result.as_numpy("logits"), expected, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_killed_one_leaves_nothing_and_starts_again(host):
     before, pid = host.url, host.pid
     os.kill(pid, signal.SIGKILL)
@@ -221,6 +222,7 @@ class Lines:
                 return line
 
 
+@pytest.mark.slow
 def test_the_command_runs_it_starts_it_again_and_stops(environment, tmp_path):
     arguments = [
         *("--home", str(tmp_path), "--environment", str(environments())),

@@ -56,6 +56,7 @@ def host(environment: Environment, folder: Path, known: TlsFiles, base) -> Itera
         yield running
 
 
+@pytest.mark.slow
 def test_a_client_that_is_known_is_answered_as_this_process_does(host, known, base, monkeypatch):
     monkeypatch.setattr(parity, "_WORDS", WORDS)
     assert host.url.startswith("tritons://127.0.0.1:")
@@ -82,6 +83,7 @@ def test_a_server_of_another_authority_is_not_asked(host, known, base, tmp_path)
         check_server(parse_address(host.url, tls), {"random": base})
 
 
+@pytest.mark.slow
 def test_http_is_on_loopback_alone(host):
     command = host._command()
     assert "--http-address=127.0.0.1" in command

@@ -42,6 +42,7 @@ DARK = ("datasets", "playground", "live")
 PAGES = [entry for entry in ENTRIES if not entry.needs_sign_in]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize(
     "is_split", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["split", "all"]

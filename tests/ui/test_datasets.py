@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from playwright.sync_api import expect
 
 from steelyard.client.tables import read_table
@@ -79,6 +80,7 @@ def test_what_rows_hold_is_shown_and_not_run(quiet_page, server):
     assert quiet_page.title() != "hit"
 
 
+@pytest.mark.slow
 def test_a_dataset_that_is_opened_first_gets_its_charts_and_forms_too(quiet_page, server):
     rows = [json.loads(line) for line in lines(["billing", "shipping"] * 4).splitlines()]
     dataset = server.client.datasets.create("opened first", rows)

@@ -85,6 +85,7 @@ def test_a_model_is_evaluated_and_a_bin_opens_its_rows(quiet_page, server, datas
     expect(quiet_page.get_by_role("table", name="Reliability")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_two_are_compared_and_their_flips_are_read(quiet_page, server, dataset):
     for one in server.client.evaluations.create(dataset.id, ["hashing", "second"]).data:
         server.client.evaluations.wait(one, timeout_s=60, progress=False)

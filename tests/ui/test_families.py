@@ -22,6 +22,7 @@ def server(tmp_path_factory):
         yield running
 
 
+@pytest.mark.slow
 def test_a_failed_gate_says_why_and_the_line_is_rolled_back(quiet_page):
     page = quiet_page
     visit(page, "page=families")
@@ -51,6 +52,7 @@ def test_a_failed_gate_says_why_and_the_line_is_rolled_back(quiet_page):
     expect(page.get_by_role("cell", name="discarded").first).to_be_visible()
 
 
+@pytest.mark.slow
 def test_continuing_a_family_moves_it_to_the_base_model_that_is_chosen(quiet_page, server):
     page = quiet_page
     rows = [{**row, "context": f"{row['context']} Again."} for row in learnable_rows(0, 80)]

@@ -21,6 +21,7 @@ def test_it_opens_at_home_and_a_key_shows_the_keys(quiet_page):
     expect(quiet_page.get_by_text("Choose the outcome of that number")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_a_page_and_a_row_are_found_by_keys_alone(quiet_page, server):
     asked = {"id": "team", "question": "Who?", "outcomes": ["billing", "shipping"]}
     rows = [
@@ -49,6 +50,7 @@ def test_a_page_and_a_row_are_found_by_keys_alone(quiet_page, server):
     expect(quiet_page.get_by_role("heading", level=1)).to_have_text("Live")
 
 
+@pytest.mark.slow
 def test_a_view_is_saved_under_a_name_and_its_link_opens_it(quiet_page):
     page = quiet_page
     visit(page, "page=playground")
@@ -73,6 +75,7 @@ def test_a_view_is_saved_under_a_name_and_its_link_opens_it(quiet_page):
     expect(dialog.get_by_text("No views yet.")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_the_browser_is_told_what_the_page_may_do(quiet_page):
     answers = []
 
@@ -90,6 +93,7 @@ def test_the_browser_is_told_what_the_page_may_do(quiet_page):
         assert "frame-ancestors 'self'" in told["content-security-policy"]
 
 
+@pytest.mark.slow
 def test_the_first_stop_of_tab_leads_past_the_menu(quiet_page):
     visit(quiet_page, "page=settings")
     heading = quiet_page.get_by_role("heading", level=1)
@@ -102,6 +106,7 @@ def test_the_first_stop_of_tab_leads_past_the_menu(quiet_page):
     expect(heading).to_be_focused()
 
 
+@pytest.mark.slow
 def test_the_way_back_shows_the_page_before(quiet_page):
     heading = quiet_page.get_by_role("heading", level=1)
     visit(quiet_page)
@@ -119,6 +124,7 @@ def test_the_way_back_shows_the_page_before(quiet_page):
     expect(heading).to_have_text("Jobs")
 
 
+@pytest.mark.slow
 def test_what_is_chosen_on_a_page_is_no_entry_of_the_history(quiet_page):
     visit(quiet_page, "page=settings")
     before = quiet_page.evaluate("history.length")
@@ -127,12 +133,14 @@ def test_what_is_chosen_on_a_page_is_no_entry_of_the_history(quiet_page):
     assert quiet_page.evaluate("history.length") == before
 
 
+@pytest.mark.slow
 def test_a_page_that_is_not_there_shows_the_way_home(quiet_page):
     visit(quiet_page, "page=%22nowhere%22")
     quiet_page.get_by_role("button", name="Go to Home").click()
     expect(quiet_page.get_by_role("heading", name="Home")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_part_that_listens_late_is_told_what_changed_before(quiet_page):
     visit(quiet_page)
     told = quiet_page.evaluate(

@@ -42,6 +42,7 @@ def tickets(count):
     return "".join(f"{json.dumps(row)}\n" for row in rows).encode()
 
 
+@pytest.mark.slow
 def test_a_file_is_imported_five_rows_are_reviewed_one_is_undone_and_it_is_sealed(
     quiet_page, server, keyboard
 ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import expect
 
 from support.browsing import visit
@@ -9,6 +10,7 @@ from support.browsing import visit
 REFUND = {"id": "refund", "kind": "binary", "question": "Is money asked back?"}
 
 
+@pytest.mark.slow
 def test_a_decision_shows_up_and_feedback_on_it_counts(server, quiet_page):
     server.client.decide("Where is my parcel?", [REFUND])
     visit(quiet_page, "page=live")

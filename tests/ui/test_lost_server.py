@@ -23,6 +23,7 @@ def server(home):
     running.stop()
 
 
+@pytest.mark.slow
 def test_a_server_that_goes_away_and_comes_back(quiet_page, server, home):
     port = int(server.url.rsplit(":", 1)[1])
     visit(quiet_page, "page=playground")
@@ -48,6 +49,7 @@ def test_a_server_that_goes_away_and_comes_back(quiet_page, server, home):
         expect(quiet_page.get_by_text("input tokens")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_workbench_that_is_restarted_offers_to_load_again_with_what_was_typed(browser, home):
     from steelyard_workbench.serving import Served
 

@@ -53,6 +53,7 @@ def dataset(server):
     return server.client.datasets.create("tickets", rows)
 
 
+@pytest.mark.slow
 def test_rows_are_laid_out_drawn_around_and_reviewed(quiet_page, server, dataset, monkeypatch):
     page = quiet_page
     monkeypatch.setattr(chart, "_MOVING", 10)

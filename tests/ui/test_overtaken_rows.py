@@ -79,6 +79,7 @@ def sort_unseen(page, line):
     return rows
 
 
+@pytest.mark.slow
 def test_the_row_that_is_clicked_is_opened(quiet_page, dataset):
     page = quiet_page
     line = SlowLine(page)
@@ -91,6 +92,7 @@ def test_the_row_that_is_clicked_is_opened(quiet_page, dataset):
     expect(rows.get_by_role("row", name="Ticket 6")).to_have_attribute("aria-current", "true")
 
 
+@pytest.mark.slow
 def test_the_row_that_is_selected_is_changed(quiet_page, dataset, server):
     page = quiet_page
     line = SlowLine(page)

@@ -38,6 +38,7 @@ def test_what_was_asked_is_answered_and_its_curl_command_works(quiet_page):
     assert set(result["probabilities"]) == {"billing", "shipping", "technical"}
 
 
+@pytest.mark.slow
 def test_a_request_that_cannot_be_sent_says_what_is_wrong_as_it_is_written(quiet_page):
     visit(quiet_page, "page=playground")
     outcomes = quiet_page.get_by_label("Outcomes, one a line")
@@ -47,6 +48,7 @@ def test_a_request_that_cannot_be_sent_says_what_is_wrong_as_it_is_written(quiet
     expect(quiet_page.get_by_text("invalid_request")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_row_is_answered_by_two_models_beside_each_other_and_saved(quiet_page, server):
     asked = {"id": "team", "kind": "single", "question": "Who?", "outcomes": ["billing", "parcels"]}
     rows = [

@@ -79,6 +79,7 @@ def test_five_rows_are_reviewed_by_keys_one_is_undone_and_the_draft_is_sealed(
     other.context.close()
 
 
+@pytest.mark.slow
 def test_rows_are_changed_many_at_once_and_a_row_opens_in_focus(quiet_page, dataset, server):
     draft = server.client.drafts.create(dataset.id)
     page = quiet_page
@@ -116,6 +117,7 @@ def test_rows_are_changed_many_at_once_and_a_row_opens_in_focus(quiet_page, data
     )
 
 
+@pytest.mark.slow
 def test_a_model_suggests_and_the_surest_rows_are_accepted_with_an_audit(
     quiet_page, dataset, server
 ):
@@ -146,6 +148,7 @@ def test_a_model_suggests_and_the_surest_rows_are_accepted_with_an_audit(
     assert states["untouched"] == 2
 
 
+@pytest.mark.slow
 def test_two_label_apart_and_what_they_dispute_is_adjudicated(quiet_page, dataset, server):
     draft = server.client.drafts.create(dataset.id)
     page = quiet_page
@@ -180,6 +183,8 @@ def test_two_label_apart_and_what_they_dispute_is_adjudicated(quiet_page, datase
 
     # The panel beside the rows hears of it, and leads to what they dispute.
     page.get_by_role("button", name="Decide 1 disputed").click()
+    # The queue before shows the same row, until this one comes.
+    expect(page.get_by_text("Row 1 of 1").first).to_be_visible()
     expect(page.get_by_role("button", name="shipping ● ann")).to_be_visible()
     expect(page.get_by_role("button", name="technical ● bob")).to_be_visible()
     page.get_by_role("button", name="technical ● bob").click()

@@ -97,6 +97,7 @@ def give_code(page, letters, email):
     page.get_by_label("Code", exact=True).fill(code_of(letter))
 
 
+@pytest.mark.slow
 def test_two_browsers_are_two_people(browser, quiet_page, server, letters, workbench):
     dataset = server.client.datasets.create("tickets", make_rows(4))
     page, where = quiet_page, f"{workbench.url}/?page=datasets&dataset={dataset.id}"
@@ -140,6 +141,7 @@ def test_two_browsers_are_two_people(browser, quiet_page, server, letters, workb
     expect(page.get_by_role("heading", name="Sign in", level=1)).to_be_visible(timeout=SLOWLY)
 
 
+@pytest.mark.slow
 def test_a_key_is_made_with_a_code_and_what_it_spends_leads_to_its_calls(
     quiet_page, server, letters
 ):
@@ -197,6 +199,7 @@ def test_a_key_is_made_with_a_code_and_what_it_spends_leads_to_its_calls(
     assert axe_sync.Axe().run(page).response["violations"] == []
 
 
+@pytest.mark.slow
 def test_a_ticket_is_of_the_workbenchs_own_page_and_of_one_use(server, workbench):
     own = {"Origin": workbench.url, "X-Steelyard-Console": "1"}
     for headers in (own, {**own, "Origin": "http://evil.example"}, {"X-Steelyard-Console": "1"}):
@@ -204,6 +207,7 @@ def test_a_ticket_is_of_the_workbenchs_own_page_and_of_one_use(server, workbench
         assert (answer.status_code, "set-cookie" in answer.headers) == (403, False)
 
 
+@pytest.mark.slow
 def test_a_passkey_is_added_and_signs_in(quiet_page, letters, workbench):
     page = quiet_page
     devices = page.context.new_cdp_session(page)
@@ -255,6 +259,7 @@ def test_an_identity_provider_leads_back_signed_in(quiet_page, identity, server,
     assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
 
 
+@pytest.mark.slow
 def test_what_comes_back_is_taken_from_the_browser_that_began(identity, server, workbench):
     own = {"Origin": workbench.url, "X-Steelyard-Console": "1"}
     back = {"back": f"{workbench.url}/oidc", "address": "page=home"}

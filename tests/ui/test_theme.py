@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from support.browsing import visit
 
 
+@pytest.mark.slow
 def test_the_theme_is_kept_over_a_reload_and_in_an_address(quiet_page):
     visit(quiet_page, "page=settings")
     quiet_page.get_by_role("button", name="Toggle theme").click()
@@ -21,6 +23,7 @@ def test_the_theme_is_kept_over_a_reload_and_in_an_address(quiet_page):
     expect(quiet_page).not_to_have_url(re.compile(r"theme=dark"))
 
 
+@pytest.mark.slow
 def test_the_system_is_followed_until_a_theme_is_chosen_which_is_kept(quiet_page):
     quiet_page.emulate_media(color_scheme="dark")
     visit(quiet_page, "page=settings")
@@ -35,6 +38,7 @@ def test_the_system_is_followed_until_a_theme_is_chosen_which_is_kept(quiet_page
     expect(quiet_page.locator(".mui-dark")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_a_narrow_window_has_no_side_bar_and_every_field(quiet_page):
     quiet_page.set_viewport_size({"width": 800, "height": 700})
     visit(quiet_page, "page=playground")

@@ -364,6 +364,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("comes_back", [False, True])
 def test_who_left_while_rows_were_sent_stays_there_and_is_told_where_they_are(
     fed: Client, told: list[str], comes_back: bool

@@ -174,6 +174,7 @@ def test_places_are_those_of_the_dataset_where_rows_were_taken_out(server, workb
     assert (frame["row"].to_list(), frame["context"].to_list()) == ([3], [ROWS[3]["context"]])
 
 
+@pytest.mark.slow
 def test_what_is_chosen_on_other_pages_filters_no_rows(workbench, dataset):
     query = '{"words": "money"}'
     looked_at(workbench, page="live", dataset=dataset.id, query=query)

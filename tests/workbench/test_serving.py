@@ -128,6 +128,7 @@ class TestOtherSites:
             workbench.stop()
         assert response.status_code == 200
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("origin", "is_signed", "is_opened"),
         [("own", True, True), ("own", False, False), ("http://evil.example", True, False)],
@@ -177,6 +178,7 @@ def test_an_app_whose_browser_came_back_without_a_page_loads_from_here(served):
     assert not any(urlsplit(sheet).netloc for sheet in sheets)
 
 
+@pytest.mark.slow
 def test_a_page_is_let_go_of_when_its_session_ends(server, monkeypatch):
     bind = Server.__init__
 

@@ -91,6 +91,7 @@ def test_a_store_keeps_files_by_their_bytes(bucket):
     assert names() == []
 
 
+@pytest.mark.slow
 def test_the_service_answers_from_a_bucket_as_from_a_directory(bucket, tmp_path):
     names, url = bucket
     ours, theirs = use(tmp_path / "ours"), use(tmp_path / "theirs", frames_url=url)
@@ -100,6 +101,7 @@ def test_the_service_answers_from_a_bucket_as_from_a_directory(bucket, tmp_path)
     assert not (tmp_path / "theirs" / "frames").exists()
 
 
+@pytest.mark.slow
 def test_rows_outlive_the_server(bucket, tmp_path):
     _, url = bucket
     made = None

@@ -60,6 +60,7 @@ def asked_contexts(far):
     return found
 
 
+@pytest.mark.slow
 def test_it_is_trained_judged_and_called_with_its_base_elsewhere(tmp_path):
     home = tmp_path / "home"
     with remote_model(team_answer) as far, connected(home, far) as (server, client):
@@ -91,6 +92,7 @@ def test_it_is_trained_judged_and_called_with_its_base_elsewhere(tmp_path):
             client.decide(**one_request(1), model="router", fallback="none")
 
 
+@pytest.mark.slow
 def test_a_killed_worker_asks_nothing_again_that_was_answered(tmp_path):
     home = tmp_path / "home"
     with remote_model(team_answer) as far, connected(home, far) as (_, client):

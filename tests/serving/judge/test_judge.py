@@ -146,6 +146,7 @@ def test_a_context_that_is_too_long_is_refused(judge):
         ask(queue, YES_NO, context="word " * 2_000)
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_is_replaced(judge):
     queue, engine = judge
     ask(queue, YES_NO)
@@ -189,6 +190,7 @@ def test_a_judge_that_does_not_fit_is_refused(loop):
         assert engine.pid is None
 
 
+@pytest.mark.slow
 def test_the_judge_unused_for_longest_leaves(loop):
     pool = JudgePool(memory_bytes=600_000_000)  # for one
     with opened(loop, pool) as (first, engine), opened(loop, pool) as (second, other):
@@ -198,6 +200,7 @@ def test_the_judge_unused_for_longest_leaves(loop):
         assert other.pid is not None
 
 
+@pytest.mark.slow
 def test_closing_ends_the_process(loop):
     with opened(loop) as (queue, engine):
         ask(queue, YES_NO)

@@ -119,6 +119,7 @@ def test_a_home_has_the_judge_and_its_route_once(tmp_path):
     assert read_file(tmp_path) == file
 
 
+@pytest.mark.slow
 def test_a_file_that_is_no_model_keeps_the_server_from_starting(tmp_path):
     (tmp_path / "notes.gguf").write_text("no model")
     with pytest.raises(InvalidSettingError, match="not a GGUF file"):
