@@ -102,6 +102,10 @@ BODIES: dict[str, tuple[str, object]] = {
         "application/json",
         {"row": 0, "outcomes": {"d": "yes"}, "reviewer": "ann"},
     ),
+    "POST /v1/drafts/{draft}/answers/import": (
+        "application/json",
+        {"answers": [{"row": 0, "outcomes": {"d": "yes"}, "reviewer": "ann"}]},
+    ),
     "POST /v1/drafts/{draft}/outcomes": ("application/json", {"decision": "d", "outcomes": {}}),
     "POST /v1/families/{family}/bound": ("application/json", {"error": 0.1}),
     "POST /v1/families/{family}/novelty": ("application/json", {"false_alarms": 0.05}),

@@ -65,6 +65,7 @@ OPENED = {
     "POST /v1/datasets": {"owner", "developer"},
     "POST /v1/drafts/{draft}/edits": {"owner", "developer", "reviewer"},
     "POST /v1/drafts/{draft}/answers": {"owner", "developer", "reviewer"},
+    "POST /v1/drafts/{draft}/answers/import": {"owner", "developer"},
     "POST /v1/drafts/{draft}/assignments": {"owner", "developer"},
     "POST /v1/drafts/{draft}/seal": {"owner", "developer"},
     "GET /v1/labeling/jobs/{labeling_job}/results": {"owner", "developer", "reviewer"},

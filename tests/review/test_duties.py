@@ -167,7 +167,7 @@ def test_what_both_say_becomes_the_label(opened, apart):
     ]
     opened.answer(apart, 1, "bob", exclude=True)
     assert opened.answer(apart, 1, "ann", exclude=True)["rows"][0]["state"] == "excluded"
-    with pytest.raises(errors.DraftChangedError, match="Both reviewers have answered"):
+    with pytest.raises(errors.DraftChangedError, match="All reviewers have answered"):
         opened.answer(apart, 0, "ann")
     for row, reviewer in ((9, "ann"), (2, "cy"), (99, "ann")):
         with pytest.raises(errors.InvalidRequestError) as refusal:
@@ -312,3 +312,64 @@ def test_a_deleted_dataset_takes_the_answers_along(opened):
     assert opened.state.read_now(lambda connection: connection.scalar(count)) == 3
     opened.state.write_now(lambda connection: erase_logs(connection, dataset))
     assert opened.state.read_now(lambda connection: connection.scalar(count)) == 0
+
+
+def test_what_was_said_elsewhere_is_recorded_with_who_said_it(opened, draft):
+    known = {row.row: row.targets for row in opened.page(draft, limit=4).data}
+    stored = {id_: max(one, key=one.get) for id_, one in known[0].items()}
+    other = "billing" if stored["route"] != "billing" else "other"
+
+    def said(row, reviewer, route=None, **fields):
+        outcomes = {"outcomes": {"route": route}} if route else {}
+        return {"row": row, "reviewer": reviewer, **outcomes, **fields}
+
+    answers = [
+        {"row": 0, "reviewer": "ann", "outcomes": stored, "note": "sure"},
+        said(1, "a", "other"),
+        said(1, "b", "other"),
+        said(1, "c", "billing"),
+        *(said(2, name, other) for name in "ab"),
+        said(2, "c", note="unclear"),
+        said(3, "a", exclude=True),
+        said(3, "b", "billing", note="keep it"),
+    ]
+    path = "/{draft}/answers/import"
+    made = opened.call(path, {"answers": answers}, draft=draft)
+    assert {**made, "revision": 0, "draft_id": ""} == {
+        "draft_id": "", "rows": 4, "several": 3, "disputed": 2, "revision": 0,
+    }  # fmt: skip
+    assert queue(opened, draft, "disagreement") == [1, 3]
+    assert queue(opened, draft, "mine", "ann") == [0]
+    rows = opened.page(draft, "all", limit=4).data
+    assert [row.now.state for row in rows[:2]] == ["accepted", "untouched"]
+    assert [(one.reviewer, one.outcomes["route"]) for one in rows[1].blind.answers] == [
+        ("a", "other"), ("b", "other"), ("c", "billing"),
+    ]  # fmt: skip
+    assert rows[2].now.labels["route"][other] == 1
+    assert [row.now.note for row in rows] == ["sure", None, "unclear", "keep it"]
+    assert opened.progress(draft)["a"] == (3, 3)
+    found = opened.agreement(draft)
+    assert (found.answered, found.agreed, found.disputed, found.exclusions) == (3, 1, 2, 1)
+    [route] = [one for one in found.decisions if one.decision_id == "route"]
+    assert (route.agreement.value, route.agreement.n) == (0.5, 2)
+    # What was recorded is not recorded again, nor over what somebody decided here.
+    with pytest.raises(errors.DraftChangedError, match="4 of the rows, row 0 first"):
+        opened.call(path, {"answers": answers}, draft=draft)
+    opened.edit(draft, relabel(1), reviewer="ann")
+    assert queue(opened, draft, "disagreement") == [3]
+
+
+@pytest.mark.parametrize(
+    ("answer", "place"),
+    [
+        ({"row": 99, "outcomes": {"route": "other"}}, ["row"]),
+        ({"row": 0, "outcomes": {"colour": "red"}}, ["outcomes", "colour"]),
+        ({"row": 0, "outcomes": {"route": "red"}}, ["outcomes", "route"]),
+        ({"row": 0}, ["outcomes"]),
+        ({"row": 0, "outcomes": {"route": "other"}, "exclude": True}, ["outcomes"]),
+    ],
+)
+def test_an_answer_that_cannot_be_recorded_is_told(opened, draft, answer, place):
+    with pytest.raises(errors.InvalidRequestError) as refusal:
+        opened.call("/{draft}/answers/import", {"answers": [answer]}, draft=draft)
+    assert [one["path"] for one in refusal.value.details] == [["body", "answers", 0, *place]]

@@ -7,6 +7,7 @@ import asyncio
 from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.review.answering import BlindAnswers
 from steelyard.review.assigning import DraftAssignments
+from steelyard.review.importing import AnswerImports
 from steelyard.review.requests import read_rows_search
 from steelyard.review.reviews import Reviews
 from steelyard.review.rows import DraftRows
@@ -38,6 +39,7 @@ class Opened(OpenedDatasets):
             self.state, self.drafts, self.rows, writes, reviews, candidates=lambda *_: ()
         )
         self.answers = BlindAnswers(self.drafts, *given)
+        self.imports = AnswerImports(self.drafts, writes, reviews)
 
     def close(self):
         self.suspects.close()
@@ -47,7 +49,7 @@ class Opened(OpenedDatasets):
         return self.create(rows or make_rows(N_ROWS))["id"]
 
     def call(self, route, body, **how):
-        opened = (self.drafts, self.rows, self.seals, self.assignments, self.answers)
+        opened = (self.drafts, self.rows, self.seals, self.assignments, self.answers, self.imports)
         services = {type(service): service for service in opened}
         return answer_of(f"POST /v1/drafts{route}", services, body, caller=CALLER, **how)
 

@@ -21,6 +21,7 @@ from steelyard.review.duties_wire import (
     Assignment,
     Assignments,
     DraftAgreement,
+    ImportedAnswers,
     MovedAssignment,
 )
 from steelyard.review.outcomes_wire import DraftOutcomes, OutcomeChange
@@ -406,6 +407,33 @@ def answer(
         "reviewer": reviewer,
     }
     return write(f"{_path(draft_id)}/answers", AnswerReceipt, fields, key=idempotency_key)
+
+
+def import_answers(
+    draft_id: str,
+    answers: Sequence[Mapping[str, Any]],
+    *,
+    idempotency_key: str | None = None,
+) -> Call[ImportedAnswers]:
+    """Record who said what of rows elsewhere: ``POST /v1/drafts/{draft}/answers/import``.
+
+    A row of one person is labelled in their name. Answers of several are kept apart, as those of
+    ``answer``: what all say becomes the row's label, and a row on which they differ comes into the
+    queue ``disagreement``.
+
+    Parameters
+    ----------
+    answers : sequence of mapping
+        Such as ``{"row": 4, "reviewer": "ann", "outcomes": {"team": "billing"}, "note": "sure"}``, or
+        with ``"exclude": True``; all answers to a row in one call, of at most 500.
+
+    Raises
+    ------
+    steelyard.errors.DraftChangedError
+        When a row was assigned or edited already; nothing was recorded.
+    """
+    path = f"{_path(draft_id)}/answers/import"
+    return write(path, ImportedAnswers, {"answers": list(answers)}, key=idempotency_key)
 
 
 def agreement(draft_id: str) -> Call[DraftAgreement]:

@@ -206,9 +206,10 @@ class BlindAnswers:
         votes: dict[str, DecisionVotes] = {}
         for row, task in asked.items():
             for decision in read(task):
+                given = [one.answer.outcomes.get(decision.id) for one in labelled[row]]
                 votes.setdefault(decision.id, DecisionVotes()).add(
                     decision.outcomes.names,
-                    [one.answer.outcomes[decision.id] for one in labelled[row]],
+                    [outcome for outcome in given if outcome is not None],
                     is_ordinal=decision.kind == "ordinal",
                 )
         most = sorted(votes, key=lambda name: (-len(votes[name]), name))[:MAX_AGREED]
@@ -230,9 +231,9 @@ def _require_missing(duties: Duties, row: int, reviewer: str) -> None:
             "with POST /v1/drafts/{draft}/edits.",
             "refused",
         )
-    if len(duties.answers_of(row)) == _TWO:
+    if len(duties.answers_of(row)) == len(names):
         raise errors.DraftChangedError(
-            f"Both reviewers have answered row {row}, and answers stay from then on; edit the row "
+            f"All reviewers have answered row {row}, and answers stay from then on; edit the row "
             "with POST /v1/drafts/{draft}/edits."
         )
 

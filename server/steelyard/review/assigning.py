@@ -195,12 +195,12 @@ class DraftAssignments:
         seed = [chosen.n_duties, int.from_bytes(draft_id.encode()[-16:], "big")]
         drawn = np.random.default_rng(seed).permutation(free)[: request.limit]
         n_blind = math.ceil(request.overlap * len(drawn)) if len(reviewers) > 1 else 0
-        _check_blind(n_blind, int(chosen.is_blind.sum()))
+        check_blind(n_blind, int(chosen.is_blind.sum()))
         shares = split_rows(drawn, reviewers, n_blind)
 
         def work(connection: Connection) -> Assignment:
             require_open(lock_draft(connection, caller.account_id, draft_id))
-            _check_entries(count_assigned(connection, draft_id) + len(shares))
+            check_entries(count_assigned(connection, draft_id) + len(shares))
             last = _check_unmoved(connection, draft_id, chosen, drawn)
             parts: list[Part] = [(who, "assign", theirs, None) for who, theirs in shares.items()]
             append_duties(connection, draft_id, numbered(last, self._now(), parts))
@@ -228,7 +228,7 @@ class DraftAssignments:
             require_open(lock_draft(connection, caller.account_id, draft_id))
             if duties_after(connection, draft_id, duties.number):
                 raise _MovedError
-            _check_entries(count_assigned(connection, draft_id) + 2)
+            check_entries(count_assigned(connection, draft_id) + 2)
             parts: list[Part] = [(from_, "drop", places, None)]
             if to is not None:
                 parts.append((to, "assign", places, None))
@@ -255,7 +255,8 @@ def _check_unmoved(connection: Connection, draft_id: str, chosen: Chosen, places
     return duties[-1].number if duties else chosen.n_duties
 
 
-def _check_blind(n_blind: int, n_before: int) -> None:
+def check_blind(n_blind: int, n_before: int) -> None:
+    """Refuse more rows that several label apart than a draft may have."""
     if n_blind and n_before + n_blind > MAX_BLIND:
         violations = Violations()
         violations.add(
@@ -267,7 +268,8 @@ def _check_blind(n_blind: int, n_before: int) -> None:
         violations.raise_if_any()
 
 
-def _check_entries(n: int) -> None:
+def check_entries(n: int) -> None:
+    """Refuse more entries that assign rows than a draft may have."""
     if n > MAX_ENTRIES:
         raise errors.InvalidRequestError(
             f"Rows of the draft were assigned or moved {MAX_ENTRIES} times, which is the most; seal it "

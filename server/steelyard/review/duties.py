@@ -1,7 +1,8 @@
-"""Who is to label which rows of a draft, and what two people said of a row without seeing each other.
+"""Who is to label which rows of a draft, and what people said of a row without seeing each other.
 
-A row of one reviewer is labelled in the draft itself. A row of two is blind: each answers apart, and
-the draft has nothing of it until both did. Like a review, this is a fold of a log.
+A row of one reviewer is labelled in the draft itself. A row of two, or of more who labelled it
+elsewhere, is blind: each answers apart, and the draft has nothing of it until all did. Like a review,
+this is a fold of a log.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from steelyard.review.log import Mask, Places
 DutyAction = Literal["assign", "drop", "answer"]
 
 _NOBODY = -1
-_ONE, _TWO, _BOTH = 1, 2, 3
+_TWO = 2
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one of two reviewers said of a row: an outcome a decision, or that the row should go."""
+    """What a reviewer said of a row apart from others: outcomes by decision, or that the row should go."""
 
     outcomes: dict[str, str] = {}
     is_excluded: bool = False
@@ -52,15 +53,18 @@ class Duty:
 
 
 class Duties:
-    """Whose rows are whose, and their answers, of some rows; for one thread at a time."""
+    """Whose rows are whose, and their answers, of some rows; for one thread at a time.
+
+    A row has a place for each who labels it, the first filled first: ``_who`` has their codes and
+    ``_has_answered`` who of them answered, a line a place.
+    """
 
     def __init__(self, rows: Places) -> None:
         self.rows = rows
         self.number = 0
         self.reviewers: list[str] = []
-        self._one: NDArray[np.int16] = np.full(len(rows), _NOBODY, dtype=np.int16)
-        self._two: NDArray[np.int16] = np.full(len(rows), _NOBODY, dtype=np.int16)
-        self._said: NDArray[np.uint8] = np.zeros(len(rows), dtype=np.uint8)
+        self._who: NDArray[np.int16] = np.full((_TWO, len(rows)), _NOBODY, dtype=np.int16)
+        self._has_answered: NDArray[np.bool_] = np.zeros((_TWO, len(rows)), dtype=np.bool_)
         self._differs: Mask = np.zeros(len(rows), dtype=np.bool_)
         self._given: dict[int, list[Given]] = {}
 
@@ -84,9 +88,9 @@ class Duties:
         part = Duties(rows)
         part.number, part.reviewers = self.number, list(self.reviewers)
         if self.number:
-            part._one, part._two = self._one[at], self._two[at]
-            part._said, part._differs = self._said[at], self._differs[at]
-            answered = rows[part._said > 0].tolist()
+            part._who, part._has_answered = self._who[:, at], self._has_answered[:, at]
+            part._differs = self._differs[at]
+            answered = rows[part._has_answered.any(axis=0)].tolist()
             part._given = {row: self._given[row] for row in answered}
         return part
 
@@ -107,42 +111,41 @@ class Duties:
     @property
     def is_assigned(self) -> Mask:
         """Which rows somebody is to label."""
-        mask: Mask = self._one != _NOBODY
+        mask: Mask = self._who[0] != _NOBODY
         return mask
 
     @property
     def is_blind(self) -> Mask:
-        """Which rows two are to label, or did."""
-        mask: Mask = self._two != _NOBODY
+        """Which rows two or more are to label, or did."""
+        mask: Mask = self._who[1] != _NOBODY
         return mask
 
     @property
     def is_waiting(self) -> Mask:
         """Which blind rows an answer is missing of."""
-        mask: Mask = self.is_blind & (self._said != _BOTH)
+        is_missing = (self._who != _NOBODY) & ~self._has_answered
+        mask: Mask = self.is_blind & is_missing.any(axis=0)
         return mask
 
     @property
     def is_begun(self) -> Mask:
-        """Which blind rows have one answer."""
-        mask: Mask = self.is_waiting & (self._said != 0)
+        """Which blind rows have some answers, and miss others."""
+        mask: Mask = self.is_waiting & self._has_answered.any(axis=0)
         return mask
 
     @property
     def is_disputed(self) -> Mask:
-        """Which rows got two answers that differ, decided since or not."""
+        """Which rows got answers that differ, decided since or not."""
         return self._differs
 
     def assigned_to(self, reviewer: str) -> Mask:
         """Return which rows a reviewer is to label, or did."""
-        one, two = self._holds(reviewer)
-        mask: Mask = one | two
+        mask: Mask = np.any(self._is_of(reviewer), axis=0)
         return mask
 
     def answered_by(self, reviewer: str) -> Mask:
         """Return which blind rows a reviewer answered."""
-        one, two = self._holds(reviewer)
-        mask: Mask = (one & (self._said & _ONE > 0)) | (two & (self._said & _TWO > 0))
+        mask: Mask = np.any(self._is_of(reviewer) & self._has_answered, axis=0)
         return mask
 
     def to_do_of(self, reviewer: str, is_open: Mask) -> Mask:
@@ -159,8 +162,7 @@ class Duties:
 
     def reviewers_of(self, row: int) -> list[str]:
         """Return who is to label a row."""
-        at = self._at(row)
-        codes = (int(self._one[at]), int(self._two[at]))
+        codes = self._who[:, self._at(row)].tolist()
         return [self.reviewers[code] for code in codes if code != _NOBODY]
 
     def answers_of(self, row: int) -> list[Given]:
@@ -168,44 +170,43 @@ class Duties:
         return list(self._given.get(row, ()))
 
     def answered(self) -> dict[int, list[Given]]:
-        """Return the answers of the rows that two answered."""
-        both = self.rows[self._said == _BOTH].tolist()
-        return {row: self._given[row] for row in both}
+        """Return the answers of the blind rows that all of their reviewers answered."""
+        whole = self.rows[self.is_blind & ~self.is_waiting].tolist()
+        return {row: self._given[row] for row in whole}
 
-    def _holds(self, reviewer: str) -> tuple[Mask, Mask]:
-        if reviewer not in self.reviewers:
-            nothing = np.zeros(len(self.rows), dtype=np.bool_)
-            return nothing, nothing
-        code = self.reviewers.index(reviewer)
-        return self._one == code, self._two == code
+    def _is_of(self, reviewer: str) -> NDArray[np.bool_]:
+        code = self.reviewers.index(reviewer) if reviewer in self.reviewers else _NOBODY - 1
+        is_theirs: NDArray[np.bool_] = self._who == code
+        return is_theirs
 
     def _assign(self, at: Places, code: int) -> None:
-        is_free = self._one[at] == _NOBODY
-        self._one[at[is_free]] = code
-        others = at[~is_free]
-        others = others[(self._two[others] == _NOBODY) & (self._one[others] != code)]
-        self._two[others] = code
+        at = at[(self._who[:, at] != code).all(axis=0)]
+        if (self._who[-1, at] != _NOBODY).any():
+            more = np.full((1, len(self.rows)), _NOBODY, dtype=np.int16)
+            self._who = np.concatenate([self._who, more])
+            self._has_answered = np.concatenate([self._has_answered, more != _NOBODY])
+        place = (self._who[:, at] == _NOBODY).argmax(axis=0)
+        self._who[place, at] = code
 
     def _drop(self, at: Places, code: int) -> None:
-        """Take rows from a reviewer who answered none of them; the other's answer stays."""
-        first = at[self._one[at] == code]
-        second = at[self._two[at] == code]
-        self._one[first] = self._two[first]
-        self._said[first] = np.where(self._said[first] & _TWO, np.uint8(_ONE), np.uint8(0))
-        self._two[first] = _NOBODY
-        self._two[second] = _NOBODY
-        self._said[second] &= _ONE
+        """Take rows from a reviewer who answered none of them; the others' answers stay."""
+        at = at[(self._who[:, at] == code).any(axis=0)]
+        who = np.where(self._who[:, at] == code, np.int16(_NOBODY), self._who[:, at])
+        # Those that are left move up, in their order.
+        order = np.argsort(who == _NOBODY, axis=0, kind="stable")
+        self._who[:, at] = np.take_along_axis(who, order, axis=0)
+        self._has_answered[:, at] = np.take_along_axis(self._has_answered[:, at], order, axis=0)
 
     def _answer(self, at: int, duty: Duty) -> None:
         if duty.answer is None:
             raise ValueError(f"Entry {duty.number} answers nothing.")
         row, code = int(self.rows[at]), self._code_of(duty.reviewer)
-        self._said[at] |= _ONE if self._one[at] == code else _TWO
+        self._has_answered[:, at] |= self._who[:, at] == code
         others = [one for one in self._given.get(row, ()) if one.reviewer != duty.reviewer]
         given = [*others, Given(reviewer=duty.reviewer, at=duty.at, answer=duty.answer)]
         order = self.reviewers_of(row)
         self._given[row] = sorted(given, key=lambda one: order.index(one.reviewer))
-        self._differs[at] = len(given) == 2 and given[0].answer != given[1].answer
+        self._differs[at] = len(given) >= _TWO and not agree(one.answer for one in given)
 
     def _at(self, row: int) -> int:
         return int(np.searchsorted(self.rows, row))
@@ -214,6 +215,23 @@ class Duties:
         if reviewer not in self.reviewers:
             self.reviewers.append(reviewer)
         return self.reviewers.index(reviewer)
+
+
+def agree(answers: Iterable[Answer]) -> bool:
+    """Return whether answers about a row say the same of each decision that several are about.
+
+    >>> one, other = Answer(outcomes={"team": "a"}), Answer(outcomes={"team": "a", "urgent": "no"})
+    >>> agree([one, other]), agree([one, Answer(is_excluded=True)])
+    (True, False)
+    """
+    outcomes: dict[str, str] = {}
+    exclusions = set()
+    for answer in answers:
+        exclusions.add(answer.is_excluded)
+        for decision, outcome in answer.outcomes.items():
+            if outcomes.setdefault(decision, outcome) != outcome:
+                return False
+    return len(exclusions) == 1
 
 
 def split_rows(rows: Places, reviewers: Sequence[str], n_blind: int) -> dict[str, Places]:

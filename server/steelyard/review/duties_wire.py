@@ -32,6 +32,18 @@ class AnswerReceipt(Struct, frozen=True, kw_only=True):
     rows: Annotated[list[RowNow], Meta(description="The row as it is now, once both answered.")]
 
 
+class ImportedAnswers(Struct, frozen=True, kw_only=True):
+    """What became of answers that were given elsewhere."""
+
+    draft_id: str
+    rows: Annotated[int, Meta(description="Rows that answers or notes were recorded of.")]
+    several: Annotated[int, Meta(description="Those of them that several answered, apart.")]
+    disputed: Annotated[
+        int, Meta(description="Those on which they differ: in the queue `disagreement`.")
+    ]
+    revision: Annotated[int, Meta(description="Number of the draft's last entry.")]
+
+
 class Assignment(Struct, frozen=True, kw_only=True):
     """What was assigned."""
 

@@ -19,6 +19,7 @@ from steelyard.decisions.wire import Name
 from steelyard.review.duties_wire import MAX_REVIEWERS
 from steelyard.review.wire import (
     MAX_EDITS,
+    MAX_NOTE,
     MAX_REVIEWER,
     BulkAction,
     CreateDraft,
@@ -35,6 +36,7 @@ from steelyard.wire.violations import BODY, Violations
 
 _Text = Annotated[str, Meta(min_length=1, max_length=256)]
 _Name = Annotated[str, Meta(min_length=1, max_length=MAX_REVIEWER)]
+_Note = Annotated[str, Meta(min_length=1, max_length=MAX_NOTE)]
 _Count = Annotated[int, Meta(ge=0)]
 _OF_FILTER = Meta(description="Over the rows as the version has them; all when left out.")
 _OF_TEXT = Meta(description="Rows with all of its words in the context alone.")
@@ -93,6 +95,31 @@ class AnswerRow(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     ] = None
     exclude: Annotated[bool, Meta(description="The row should go.")] = False
     reviewer: Reviewer = None
+
+
+class SaidOfRow(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What somebody said of a row in another program: outcomes, that it should go, or a note."""
+
+    row: Annotated[
+        int, Meta(ge=0, le=MAX_NUMBER, description="The row's place in the dataset, from 0.")
+    ]
+    reviewer: Annotated[_Name | None, Meta(description="Who; once a row.")] = None
+    outcomes: Annotated[
+        dict[str, str], Meta(description="Decision to outcome; those that were answered.")
+    ] = {}
+    exclude: Annotated[bool, Meta(description="The row should go; then without outcomes.")] = False
+    note: Annotated[_Note | None, Meta(description="What was written beside it.")] = None
+
+    @property
+    def is_vote(self) -> bool:
+        """Whether it says what the row is, and is no note alone."""
+        return self.exclude or bool(self.outcomes)
+
+
+class ImportAnswers(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Answers that were given elsewhere; all that are about one row come in one call."""
+
+    answers: Annotated[list[SaidOfRow], Meta(min_length=1, max_length=MAX_EDITS)]
 
 
 class AssignRows(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -227,6 +254,45 @@ def read_answer(payload: object) -> AnswerRow:
         )
     violations.raise_if_any()
     return convert(fields, AnswerRow)
+
+
+def read_import(payload: object) -> ImportAnswers:
+    """Read answers that were given elsewhere; as ``read_rows_search``."""
+    request = read_payload(payload, ImportAnswers)
+    violations = Violations()
+    seen: set[tuple[int, str | None]] = set()
+    votes: dict[int, list[SaidOfRow]] = {}
+    for number, answer in enumerate(request.answers):
+        path = (*BODY, "answers", number)
+        if (answer.row, answer.reviewer) in seen:
+            violations.add(
+                (*path, "reviewer"),
+                f"answered row {answer.row} twice; give one answer of each.",
+                "duplicate",
+            )
+        seen.add((answer.row, answer.reviewer))
+        if answer.exclude and answer.outcomes:
+            violations.add(
+                (*path, "outcomes"), "is given beside exclude; give one of the two.", "refused"
+            )
+        elif not (answer.is_vote or answer.note):
+            violations.add(
+                (*path, "outcomes"), "is missing; give outcomes, exclude or a note.", "missing"
+            )
+        if answer.is_vote:
+            votes.setdefault(answer.row, []).append(answer)
+    for row, given in votes.items():
+        if len(given) > MAX_REVIEWERS or (
+            len(given) > 1 and any(answer.reviewer is None for answer in given)
+        ):
+            violations.add(
+                (*BODY, "answers"),
+                f"has {len(given)} answers to row {row}; give each the name of its reviewer, and at "
+                f"most {MAX_REVIEWERS} a row.",
+                "refused",
+            )
+    violations.raise_if_any()
+    return request
 
 
 def _check_assign(fields: dict[str, Any], violations: Violations) -> None:

@@ -10,6 +10,7 @@ from steelyard.house import House
 from steelyard.review import tables
 from steelyard.review.answering import BlindAnswers
 from steelyard.review.assigning import DraftAssignments
+from steelyard.review.importing import AnswerImports
 from steelyard.review.outcome_service import DraftOutcomeService
 from steelyard.review.reviews import Reviews
 from steelyard.review.routes import ROUTES
@@ -37,6 +38,7 @@ def _open(house: House) -> tuple[object, ...]:
         DraftSeals(drafts, datasets, store, writes, reviews, bounds=house.get(RowBounds)),
         DraftAssignments(house.state, drafts, rows, writes, reviews),
         BlindAnswers(drafts, store, writes, reviews),
+        AnswerImports(drafts, writes, reviews),
         DraftOutcomeService(drafts, store, writes, reviews),
     )
 

@@ -16,8 +16,10 @@ from steelyard.review.duties_wire import (
     Assignment,
     Assignments,
     DraftAgreement,
+    ImportedAnswers,
     MovedAssignment,
 )
+from steelyard.review.importing import AnswerImports
 from steelyard.review.outcome_service import DraftOutcomeService
 from steelyard.review.outcomes_wire import DraftOutcomes, EditOutcomes
 from steelyard.review.requests import (
@@ -25,12 +27,14 @@ from steelyard.review.requests import (
     AssignRows,
     BulkEdit,
     DraftRowsSearch,
+    ImportAnswers,
     MoveAssigned,
     read_answer,
     read_assign,
     read_bulk,
     read_create,
     read_edits,
+    read_import,
     read_rows_search,
     read_seal,
     read_undo,
@@ -250,11 +254,23 @@ ROUTES = (
         response=AnswerReceipt,
         errors=(*_EDITED, errors.DraftChangedError),
     ),
+    _route(
+        method="POST",
+        path="/v1/drafts/{draft}/answers/import",
+        use=lambda call: call.service(AnswerImports).record(
+            call.write, call.path["draft"], call.body
+        ),
+        summary="Record who said what of rows elsewhere; rows on which they differ are disputed.",
+        request=ImportAnswers,
+        read=read_import,
+        response=ImportedAnswers,
+        errors=(*_EDITED, errors.DraftChangedError, errors.SupervisionMismatchError),
+    ),
     _reviewed(
         method="GET",
         path="/v1/drafts/{draft}/agreement",
         use=lambda call: call.service(BlindAnswers).agreement(call.caller, call.path["draft"]),
-        summary="Return how far two reviewers agree, by decision, with intervals.",
+        summary="Return how far reviewers agree, by decision, with intervals.",
         response=DraftAgreement,
         errors=_READ_ERRORS,
     ),

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Row
 from steelyard.datasets.access import require_dataset
 from steelyard.errors import DraftConflictError, DraftSealedError, NotFoundError
 from steelyard.review import store as rows
-from steelyard.review.duties import Duties
+from steelyard.review.duties import Duties, agree
 from steelyard.review.labels import Originals
 from steelyard.review.log import STATES, Entry, Review
 from steelyard.review.outcomes import Renamings
@@ -149,16 +149,16 @@ def check_seen(
 def blind_to_wire(
     duties: Duties, row: int, reviewer: str | None, renamings: Renamings
 ) -> BlindRow | None:
-    """Return a row that two label apart as one who asks may see it; ``None`` of any other row."""
+    """Return a row that several label apart as one who asks may see it; ``None`` of any other row."""
     names = duties.reviewers_of(row)
     if len(names) < _TWO:
         return None
     given = duties.answers_of(row)
-    if len(given) < _TWO:
+    if len(given) < len(names):
         given = [one for one in given if one.reviewer == reviewer]
         status: BlindStatus = "waiting"
     else:
-        status = "agreed" if given[0].answer == given[1].answer else "disagreed"
+        status = "agreed" if agree(one.answer for one in given) else "disagreed"
     answers = [
         RowAnswer(
             reviewer=one.reviewer,

@@ -11,7 +11,7 @@ from steelyard.review.wire import BlindRow, BlindStatus, DraftRow, RowAnswer
 _OPEN = ("untouched", "skipped")
 _YOURS = "Two label this row apart: no label is shown, and neither sees the other's."
 _OTHERS = "Two reviewers label this row apart; it takes no edit until both have answered."
-_DISPUTED = "The two who labelled this row disagree: choose what holds."
+_DISPUTED = "Those who labelled this row disagree: choose what holds."
 
 
 def is_apart(row: DraftRow) -> bool:
@@ -25,7 +25,7 @@ def is_yours(row: DraftRow) -> bool:
 
 
 def is_disputed(row: DraftRow) -> bool:
-    """Whether two said different things of a row, and nobody decided since."""
+    """Whether reviewers said different things of a row, and nobody decided since."""
     if row.blind is UNSET or row.now.state not in _OPEN:
         return False
     return row.blind.status == "disagreed"
@@ -48,7 +48,7 @@ def note_of(row: DraftRow) -> str:
 
 
 def picked_of(row: DraftRow) -> dict[str, str]:
-    """Return the outcomes that are chosen already: by oneself, or by both of two who dispute others."""
+    """Return the outcomes that are chosen already: by oneself, or by all of those who dispute others."""
     if row.blind is UNSET or not (is_yours(row) or is_disputed(row)):
         return {}
     said = [one.outcomes for one in row.blind.answers]
@@ -57,7 +57,7 @@ def picked_of(row: DraftRow) -> dict[str, str]:
 
 
 def said_by(row: DraftRow, decision: str, outcome: str) -> list[str]:
-    """Return who of two said an outcome, once both have answered."""
+    """Return who said an outcome, once all have answered."""
     if row.blind is UNSET or is_apart(row):
         return []
     return [one.reviewer for one in row.blind.answers if one.outcomes.get(decision) == outcome]

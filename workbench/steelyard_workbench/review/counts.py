@@ -30,7 +30,7 @@ MEANINGS: dict[Queue, str] = {
     "all": "every row",
     "mine": "rows that you edited last",
     "assigned": "rows that were assigned to you and are still to be labelled",
-    "disagreement": "undecided rows of which two reviewers said different things",
+    "disagreement": "undecided rows of which reviewers said different things",
 }
 _DECIDED = ("accepted", "relabelled", "excluded")
 

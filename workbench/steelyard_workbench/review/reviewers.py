@@ -130,7 +130,7 @@ class Reviewers(Viewer):
 
     def _show_agreement(self, found: DraftAgreement) -> list[Viewable]:
         told = (
-            f"Of {found.blind:,} rows that two label apart, both answered {found.answered:,}: the "
+            f"Of {found.blind:,} rows that several label apart, all answered {found.answered:,}: the "
             f"same on {found.agreed:,}. Of {found.disputed:,} disputed, {found.to_adjudicate:,} wait "
             "for a decision."
         )

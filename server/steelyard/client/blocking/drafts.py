@@ -28,5 +28,6 @@ class Drafts(Resource):
     assignments = _method(calls.assignments)
     move_assigned = _method(calls.move_assigned)
     answer = _method(calls.answer)
+    import_answers = _method(calls.import_answers)
     agreement = _method(calls.agreement)
     seal = _method(calls.seal)
