@@ -296,6 +296,7 @@ def test_the_key_of_an_earlier_start_is_revoked(tmp_path):
             client.account.get()
 
 
+@pytest.mark.slow
 def test_the_process_ends_without_stopping_it():
     program = """
 import steelyard
@@ -308,6 +309,7 @@ print(server.home)
     assert not Path(home).exists()
 
 
+@pytest.mark.slow
 def test_a_process_that_fails_ends_too():
     program = "import steelyard; steelyard.embed(); raise SystemExit(3)"
     done = subprocess.run([sys.executable, "-c", program], timeout=60, check=False)

@@ -65,6 +65,7 @@ def run(server, *arguments):
     return found.output
 
 
+@pytest.mark.slow
 def test_an_alarm_has_its_evidence_and_the_decisions_behind_it(server, client):
     (alarm,) = [one for one in client.alarms.list(state="raised") if one.watch == "shares"]
     assert (alarm.model, alarm.version, alarm.decision) == ("router", "router@1", "team")

@@ -110,6 +110,7 @@ def test_a_drift_is_raised_once_told_to_those_who_asked_and_cleared(state, watch
     assert of_alarm == ["alarm.raised", "alarm.cleared"]
 
 
+@pytest.mark.slow
 def test_a_number_that_moves_is_watched_anew_and_its_alarms_are_superseded(state, watcher, clock):
     store(state, answers(1_500, SHARES, at=START))
     store(state, answers(600, DRIFTED, at=START + 2_000, seed=1))
@@ -181,6 +182,7 @@ def test_a_reference_of_first_answers_grows_while_nothing_is_raised(
     assert (found.reference.n, found.streams["answers/team"].counted) == (1_400, 100)
 
 
+@pytest.mark.slow
 def test_failures_and_contexts_are_watched_too(state, watcher, clock):
     store(state, answers(1_500, SHARES, at=START))
     look(watcher, clock, START + 2_000)
@@ -266,6 +268,7 @@ def test_a_topic_that_moves_is_watched_a_few_contexts_at_a_look(state, clock, mo
     assert kept(state)["router@1"].contexts.bank.scorer == "others"
 
 
+@pytest.mark.slow
 def test_the_sweep_forgets_models_that_answer_no_more(state, watcher, clock):
     add_webhook(state, "alarm.cleared")
     store(state, answers(1_500, SHARES, at=START))

@@ -69,6 +69,7 @@ def fit(ask, served):
     return fit
 
 
+@pytest.mark.slow
 def test_a_route_is_fitted_called_shown_and_removed(fit, ask, served, run):
     server, dataset, home = served
     fitted = fit("--min-accuracy", "0.8", "--json")
@@ -182,6 +183,7 @@ def test_an_accuracy_that_rows_cannot_certify_is_kept_on_demand_alone(fit, serve
     assert list(read_file(served[2]).routes) == ["both"]
 
 
+@pytest.mark.slow
 def test_rows_that_a_model_does_not_answer_are_told(fit, far):
     far.fault = "status 400"
     failed = fit("--max-share", "0.5")

@@ -81,6 +81,7 @@ def test_accounts_open_other_addresses(host):
     assert listen_address(host, accounts=True) == host
 
 
+@pytest.mark.slow
 def test_with_accounts_a_key_is_needed(tmp_path):
     with serving(tmp_path, "--accounts", "on") as (_, address):
         refused = httpx.post(f"{address['url']}/v1/decide", json=REQUEST)
@@ -89,6 +90,7 @@ def test_with_accounts_a_key_is_needed(tmp_path):
         assert httpx.get(f"{address['url']}/v1/ready").status_code == 200
 
 
+@pytest.mark.slow
 def test_the_log_level_is_kept(tmp_path):
     with serving(tmp_path, STEELYARD_LOG_LEVEL="warning") as (process, address):
         assert httpx.get(f"{address['url']}/health").status_code == 200

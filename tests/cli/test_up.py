@@ -88,6 +88,7 @@ def test_a_crash_before_the_mark_does_not_load_twice(tmp_path):
         assert is_loaded(tmp_path)
 
 
+@pytest.mark.slow
 def test_with_accounts_nothing_is_loaded_and_it_says_so(tmp_path):
     with serving(tmp_path, "--accounts", "on", "--no-workbench", subcommand="up") as (process, _):
         process.send_signal(signal.SIGTERM)

@@ -44,6 +44,7 @@ def test_it_serves_until_it_is_told_to_stop():
     assert not is_served(address)
 
 
+@pytest.mark.slow
 def test_up_starts_it_and_a_killed_up_takes_it_along(tmp_path):
     options = ("--no-samples", "--workbench-port", "0")
     with serving(tmp_path, *options, subcommand="up") as (process, _):

@@ -79,6 +79,7 @@ def is_free(host, port):
     return True
 
 
+@pytest.mark.slow
 def test_a_supervisor_killed_while_its_workers_start_leaves_the_port_free(tmp_path):
     locks = tmp_path / "home" / "state.sqlite.locks"
     locks.mkdir(parents=True)

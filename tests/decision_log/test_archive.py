@@ -120,6 +120,7 @@ def test_every_read_answers_the_same_before_while_and_after_a_move(
     move_all(state, files, lambda: pytest.fail("there is nothing to move"))
 
 
+@pytest.mark.slow
 def test_feedback_brings_a_decision_back(state: State, files: ArchiveFiles):
     state.write_now(fill)
     move_all(state, files, nothing)
@@ -192,6 +193,7 @@ def test_files_go_with_their_time_and_their_account(state: State, files: Archive
     assert state.read_now(live_files) == set()
 
 
+@pytest.mark.slow
 def test_no_row_leaves_the_state_for_a_file_that_is_damaged(state: State, files: ArchiveFiles):
     state.write_now(fill)
     expected = everything_of(state, None)

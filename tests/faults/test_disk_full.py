@@ -81,6 +81,7 @@ def assert_refused(response: httpx.Response) -> None:
     assert "Idempotency-Status" not in response.headers
 
 
+@pytest.mark.slow
 def test_a_home_that_was_moved_stores_nothing_until_it_is_back(
     server: tuple[ServeProcess, Caller], tmp_path: Path
 ) -> None:
@@ -179,6 +180,7 @@ def test_a_server_killed_on_a_full_disk_starts_once_there_is_room(
     assert audit(process.state).count("succeeded") == 2
 
 
+@pytest.mark.slow
 def test_a_server_does_not_start_where_it_cannot_write(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with serve_process(home) as server:

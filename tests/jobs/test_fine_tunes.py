@@ -81,6 +81,7 @@ def models_of(services, family="router"):
     return asyncio.run(services.get(FamilyService).get(ME, family)).models
 
 
+@pytest.mark.slow
 def test_a_fine_tune_joins_and_tells_how_it_went(tmp_path, monkeypatch):
     stand_in(monkeypatch, tmp_path, pause_s=0.2)  # of ten steps: it runs while it is looked at
     with open_home(tmp_path, **PAID) as services:
@@ -222,6 +223,7 @@ def test_cancelling_a_queued_one_ends_it_at_once(tmp_path, monkeypatch):
             cancel_job(services, "ftj_nothing")
 
 
+@pytest.mark.slow
 def test_cancelling_a_running_one_kills_its_trainer(tmp_path, monkeypatch):
     stand_in(monkeypatch, tmp_path, pause_s=0.5)
     with open_home(tmp_path, **PAID) as services, working(tmp_path, **PAID):
@@ -289,6 +291,7 @@ def test_a_failure_that_passes_is_tried_again(tmp_path, monkeypatch):
         assert len(starts(tmp_path)) == 3
 
 
+@pytest.mark.slow
 def test_a_trainer_that_dies_at_the_same_place_again_and_again_has_failed(tmp_path, monkeypatch):
     monkeypatch.setattr("steelyard.families.fine_tuning.run._RESTART_S", 0.0)
     stand_in(monkeypatch, tmp_path, dies_in="heads")
@@ -301,6 +304,7 @@ def test_a_trainer_that_dies_at_the_same_place_again_and_again_has_failed(tmp_pa
         check_charged_once(services, ended)
 
 
+@pytest.mark.slow
 def test_a_killed_trainer_is_started_again_where_it_was(tmp_path, monkeypatch):
     stand_in(monkeypatch, tmp_path, pause_s=0.1)
     with open_home(tmp_path) as services, working(tmp_path):
@@ -346,6 +350,7 @@ class UnsteadyKeeper:
         return lines
 
 
+@pytest.mark.slow
 def test_what_could_not_be_written_is_told_once_all_the_same(tmp_path, monkeypatch):
     stand_in(monkeypatch, tmp_path)
     told = []
@@ -372,6 +377,7 @@ def test_what_could_not_be_written_is_told_once_all_the_same(tmp_path, monkeypat
     assert len(starts(tmp_path)) == 2
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_gone_is_written_anew(tmp_path, monkeypatch):
     stand_in(monkeypatch, tmp_path, pause_s=0.3)
     with open_home(tmp_path) as services:

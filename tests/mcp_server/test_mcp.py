@@ -57,6 +57,7 @@ async def answer_of(client, name, **given):
     return result.structured_content
 
 
+@pytest.mark.slow
 def test_every_tool_answers_as_the_api_does(server):
     from steelyard.client import Client
 

@@ -257,6 +257,7 @@ class TestMoney:
             http.headers["Authorization"] = f"Bearer {key.secret}"
             yield services, http
 
+    @pytest.mark.slow
     def test_only_an_improvement_or_a_rerun_is_charged(self, paid):
         services, http = paid
         dataset_id = upload(http, rows(42), rows(9, start=42))

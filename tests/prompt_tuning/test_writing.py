@@ -74,6 +74,7 @@ def test_one_that_fails_is_not_asked_again(fault):
         pen.may_answer.set()
 
 
+@pytest.mark.slow
 def test_a_job_asks_the_writer_of_its_home(tmp_path):
     with (
         remote_model(says(json.dumps(WROTE))) as pen,

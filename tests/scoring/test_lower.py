@@ -124,6 +124,7 @@ def test_a_known_question_has_the_bits_of_one_that_is_not(model, fresh):
     assert kept.figures().hits >= n_misses
 
 
+@pytest.mark.slow
 def test_the_bits_do_not_depend_on_what_a_question_was_first_read_with(model, fresh):
     fresh(model, 0)
     asked = [REQUESTS[name] for name in ("short", "outcomes", "many")]
@@ -203,6 +204,7 @@ def test_a_small_store_changes_no_answer_and_keeps_its_bound(model, fresh):
     assert kept.figures().evictions > 20
 
 
+@pytest.mark.slow
 def test_an_answer_depends_on_its_own_decision_alone(model):
     tolerance = CLOSE[model.scorer.engine]
     asked = REQUESTS["short"]

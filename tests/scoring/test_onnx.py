@@ -201,6 +201,7 @@ def seen(random_model, monkeypatch) -> list[tuple[int, int]]:
     return found
 
 
+@pytest.mark.slow
 def test_passes_over_a_long_request_stay_within_their_bounds(random_model, force, seen):
     force(packed=0, whole=64, weights=200_000, tokens=300)
     random_model.scorer.score([REQUESTS["long"]])
@@ -302,6 +303,7 @@ def test_the_last_word_of_a_question_and_of_an_outcome_is_read(float32_model, co
     assert abs(logits(question, with_other_end(outcome)) - base).max() > 1e-4
 
 
+@pytest.mark.slow
 def test_shapes_and_types(model, engine_name):
     scorer: Scorer = model.scorer
     assert scorer.engine == engine_name

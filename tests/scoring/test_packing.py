@@ -205,6 +205,7 @@ def test_a_token_sees_its_own_outcome_its_question_and_the_context(request_):
     assert np.array_equal(sees, expected)
 
 
+@pytest.mark.slow
 @few
 @given(tokenized())
 def test_what_a_token_sees_outside_its_block_is_of_an_earlier_stage(request_):
@@ -218,6 +219,7 @@ def test_what_a_token_sees_outside_its_block_is_of_an_earlier_stage(request_):
     assert layout.blocks[:, 0].min() > NO_CHANNEL
 
 
+@pytest.mark.slow
 @few
 @given(tokenized())
 def test_a_decision_is_laid_out_as_if_it_were_alone(request_):

@@ -101,6 +101,7 @@ def check_tables(state: State) -> None:
     state.write_now(compare)
 
 
+@pytest.mark.slow
 def test_a_new_state_has_the_tables_of_every_room(state: State):
     check_tables(state)
 

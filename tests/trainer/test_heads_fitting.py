@@ -49,6 +49,7 @@ def fitted(tmp_path_factory):
     return fit(team_rows(400), tmp_path_factory.mktemp("fitted"))
 
 
+@pytest.mark.slow
 def test_a_head_learns_what_the_words_say(fitted):
     report, heads, scorer = fitted
     rows = team_rows(200, seed=1, noise=0.0)
@@ -183,6 +184,7 @@ def test_one_outcome_alone_in_the_labels_is_no_certainty(tmp_path):
     assert (shares > 0).all()
 
 
+@pytest.mark.slow
 def test_soft_targets_give_soft_answers(tmp_path):
     report, heads, scorer = fit(team_rows(300, noise=0.0, soft=True), tmp_path)
     shares = answers(heads, scorer, team_rows(100, seed=4, noise=0.0))
@@ -287,6 +289,7 @@ def as_seen(rows):
     return [make_row(row.context, TEAM, row.labels, is_seen=True) for row in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_new", "n_seen"), [(0, 100), (5, 100), (25, 25)])
 def test_a_parent_is_not_judged_by_what_it_was_trained_on(tmp_path, noisy_parent, n_new, n_seen):
     seen, parent, scorer = noisy_parent
@@ -397,6 +400,7 @@ def test_killed_while_it_clears_up_it_makes_the_same_again(tmp_path, monkeypatch
         assert whole == cut
 
 
+@pytest.mark.slow
 def test_a_long_line_of_models_nests_no_deeper_than_a_bound(tmp_path):
     parent = None
     for number in range(6):

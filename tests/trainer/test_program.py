@@ -231,6 +231,7 @@ def test_a_continuation_is_judged_against_its_parent_on_both_groups(
     assert manifest.parent_sha256 == result_of(first).artifact_sha256
 
 
+@pytest.mark.slow
 def test_a_parent_on_another_base_is_compared_with_and_nothing_else(
     first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -430,6 +431,7 @@ def wait_for(process: subprocess.Popen[bytes], phase: str, folder: Path) -> bool
     return False
 
 
+@pytest.mark.slow
 def test_a_failed_program_says_so_in_its_status(tmp_path: Path) -> None:
     folder = write_task(tmp_path / "job", lora_rank=2)
     process = start(folder)
@@ -438,6 +440,7 @@ def test_a_failed_program_says_so_in_its_status(tmp_path: Path) -> None:
     assert failure_of(folder).code == "training_unavailable"
 
 
+@pytest.mark.slow
 def test_sigterm_ends_the_program_at_once(tmp_path: Path) -> None:
     folder = write_task(tmp_path / "job")
     process = start(folder)
@@ -448,6 +451,7 @@ def test_sigterm_ends_the_program_at_once(tmp_path: Path) -> None:
     assert not (folder / "result.json").exists()
 
 
+@pytest.mark.slow
 def test_the_end_of_its_starter_ends_the_program(tmp_path: Path) -> None:
     folder = write_task(tmp_path / "job")
     process = start(folder, stdin=subprocess.PIPE)
@@ -460,6 +464,7 @@ def test_the_end_of_its_starter_ends_the_program(tmp_path: Path) -> None:
     assert not (folder / "result.json").exists()
 
 
+@pytest.mark.slow
 def test_without_its_environment_the_program_starts_itself_with_it(tmp_path: Path) -> None:
     folder = write_task(tmp_path / "job", [])
     environment = child_environment(

@@ -241,6 +241,7 @@ def test_a_fine_tunes_model_has_its_own_weights(tmp_path, base, inputs, start):
     untouched.close()
 
 
+@pytest.mark.slow
 def test_a_gpu_model_is_one_whole_file_that_answers_the_same(tmp_path, base, inputs):
     write_model(tmp_path, base, GPU)
     model = tmp_path / "random"

@@ -157,6 +157,7 @@ def test_rows_that_a_filter_leaves_out_can_be_shown_again(client: Client) -> Non
     assert "Show all decisions" in texts(page.feed)
 
 
+@pytest.mark.slow
 def test_feedback_is_recorded_and_changes_the_figures(bare: Client) -> None:
     answer = bare.decide("Charged twice.", [REFUND])
     page = opened(bare, decision=answer.id)
@@ -172,6 +173,7 @@ def test_feedback_is_recorded_and_changes_the_figures(bare: Client) -> None:
     assert page.figures.data[0].accuracy.value == 1.0
 
 
+@pytest.mark.slow
 def test_what_was_told_before_is_not_told_again(bare: Client) -> None:
     urgent = {"id": "urgent", "kind": "binary", "question": "Today?"}
     answer = bare.decide("Charged twice.", [REFUND, urgent])

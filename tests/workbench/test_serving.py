@@ -95,6 +95,7 @@ def test_a_workbench_that_cannot_bind_is_not_waited_for(monkeypatch):
         Served("http://127.0.0.1:1")
 
 
+@pytest.mark.slow
 def test_rows_are_in_the_page_before_a_browser_has_drawn_it_and_what_is_under_them_is_not(
     served, dataset
 ):
@@ -120,6 +121,7 @@ class TestOtherSites:
         assert response.text.startswith("This workbench is not called that")
         assert served.apps == []  # nor is a page made for it
 
+    @pytest.mark.slow
     def test_a_name_of_the_setting_is_answered(self, server):
         workbench = Served(server.url, hosts="bench.example")
         try:
