@@ -158,6 +158,7 @@ def add(
     "--until", type=click.DateTime(), help="Only decisions answered before this time of UTC."
 )
 @click.option("--model", help="Only decisions that this model, family or number answered.")
+@click.option("--named", help="Only those of this named decision, or of a version: triage@7.")
 @click.option(
     "--decision", "decisions", multiple=True, help="Only the decision of this id; may be repeated."
 )
@@ -171,6 +172,7 @@ def from_feedback(
     since: dt.datetime | None,
     until: dt.datetime | None,
     model: str | None,
+    named: str | None,
     decisions: tuple[str, ...],
     by: Any,
     evaluation_fraction: float | None,
@@ -189,6 +191,7 @@ def from_feedback(
             since=seconds_of(since),
             until=seconds_of(until),
             model=model,
+            named=named,
             decisions=decisions or None,
             by=by,
             evaluation_fraction=evaluation_fraction,

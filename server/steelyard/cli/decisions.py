@@ -30,6 +30,7 @@ def command() -> None:
 )
 @click.option("--until", type=click.DateTime(), help="Only those answered before this time of UTC.")
 @click.option("--model", help="Only those that this model, family or number answered.")
+@click.option("--named", help="Only those of this named decision, or of a version: triage@7.")
 @click.option("--decision", help="Only the decision of this id.")
 @click.option(
     "--feedback/--no-feedback",
@@ -45,6 +46,7 @@ def export(
     since: dt.datetime | None,
     until: dt.datetime | None,
     model: str | None,
+    named: str | None,
     decision: str | None,
     feedback: bool | None,
     wrong: bool,
@@ -61,6 +63,7 @@ def export(
                 since=seconds_of(since),
                 until=seconds_of(until),
                 model=model,
+                named=named,
                 decision=decision,
                 has_feedback=feedback,
                 wrong=wrong or None,

@@ -93,6 +93,7 @@ def from_feedback(
     since: float | None = None,
     until: float | None = None,
     model: str | None = None,
+    named: str | None = None,
     decisions: Sequence[str] | None = None,
     decision_ids: Sequence[str] | None = None,
     by: Origin | None = None,
@@ -111,6 +112,8 @@ def from_feedback(
         Decisions answered at or after the one and before the other, in Unix seconds.
     model : str, optional
         Decisions that this model answered: a base model, a family or a number.
+    named : str, optional
+        Those of a named decision, or of a version of it: ``support_triage@7``.
     decisions : sequence of str, optional
         Ids of the decisions to take; all that have feedback when left out.
     decision_ids : sequence of str, optional
@@ -127,6 +130,7 @@ def from_feedback(
         "since": since,
         "until": until,
         "model": model,
+        "named": named,
         "decisions": None if decisions is None else list(decisions),
         "decision_ids": None if decision_ids is None else list(decision_ids),
         "by": by,

@@ -424,6 +424,7 @@ def decision_series(
     until: float | None = None,
     bucket_s: int | None = None,
     model: str | None = None,
+    named: str | None = None,
     decision: str | None = None,
     by: Origin | None = None,
 ) -> Call[DecisionSeries]:
@@ -435,12 +436,13 @@ def decision_series(
         The window, in Unix seconds; the last day when left out.
     bucket_s : int, optional
         Seconds of a point; an hour when left out, and at most 240 points.
-    model, decision, by : str, optional
+    model, named, decision, by : str, optional
         As for ``decision_log``.
     """
     window = {"since": since, "until": until, "bucket_s": bucket_s}
     path = "/v1/decisions/series"
-    return read(path, DecisionSeries, **window, model=model, decision=decision, by=by)
+    query = {"model": model, "named": named, "decision": decision, "by": by}
+    return read(path, DecisionSeries, **window, **query)
 
 
 def stored_decision(decision_id: str) -> Call[StoredAnswer]:

@@ -181,6 +181,7 @@ class FeedbackRows:
             since=max(request.since or 0.0, self._now() - self._retention_s),
             until=request.until,
             model=request.model,
+            named=request.named,
             ids=request.decision_ids,
             by=request.by,
             newest_first=False,

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from steelyard.datasets.wire import Dataset, DatasetName, Fraction
-from steelyard.decision_log.wire import FeedbackBy
+from steelyard.decision_log.wire import FeedbackBy, NamedFilter
 from steelyard.decisions.wire import Name
 from steelyard.wire.limits import MAX_DECISIONS
 
@@ -39,6 +39,7 @@ class RowsFromFeedback(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         Name | None,
         Meta(description="Decisions that this model answered: a base model, a family or a number."),
     ] = None
+    named: NamedFilter = None
     decisions: Annotated[
         Annotated[list[Name], Meta(min_length=1, max_length=MAX_DECISIONS)] | None,
         Meta(description="Ids of the decisions to take; all that have feedback when left out."),

@@ -121,6 +121,7 @@ class Series:
                 since=self._since,
                 until=self._until,
                 model=self._query.model,
+                named=self._query.named,
                 first=self._first,
                 width=self._width,
             )
@@ -135,6 +136,7 @@ class Series:
             since=max(since, self._since),
             until=min(until, self._until),
             model=self._query.model,
+            named=self._query.named,
         )
 
     def _point(self, at: float) -> _Point:

@@ -292,9 +292,13 @@ def in_window(wanted: Wanted) -> list[ColumnElement[bool]]:
     if wanted.key is not None:
         where.append(of.key_id == wanted.key)
     if wanted.named is not None:
-        versions = of.named.startswith(f"{wanted.named}@", autoescape=True)
-        where.append(or_(of.named == wanted.named, versions))
+        where.append(_is_of(of.named, wanted.named))
     return where
+
+
+def _is_of(column: ColumnElement[Any], named: str) -> ColumnElement[bool]:
+    """Return whether a column has a named decision, or that version of it."""
+    return or_(column == named, column.startswith(f"{named}@", autoescape=True))
 
 
 def _beyond(wanted: Wanted) -> list[ColumnElement[bool]]:
@@ -356,6 +360,7 @@ def costs_between(
     since: float,
     until: float,
     model: str | None = None,
+    named: str | None = None,
     first: float,
     width: float,
 ) -> dict[int, int]:
@@ -371,6 +376,8 @@ def costs_between(
     ]
     if model is not None:
         where.append(operations.c.model == model)
+    if named is not None:
+        where.append(_is_of(operations.c.named, named))
     rows = connection.execute(
         select(place, func.sum(entry.amount_nano))
         .join(operations, operations.c.id == entry.operation_id)

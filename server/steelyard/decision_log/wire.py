@@ -34,6 +34,12 @@ FeedbackBy = Annotated[
 ]
 
 
+NamedFilter = Annotated[
+    Text | None,
+    Meta(description="Of this named decision, or of this version of it, `support_triage@7`."),
+]
+
+
 class DecisionLogFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which stored answers.
 
@@ -47,10 +53,7 @@ class DecisionLogFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only
         Text | None, Meta(description="Answered under this name, or by the model of this number.")
     ] = None
     key: Annotated[Text | None, Meta(description="Asked for with the API key of this id.")] = None
-    named: Annotated[
-        Text | None,
-        Meta(description="Of this named decision, or of this version of it, `support_triage@7`."),
-    ] = None
+    named: NamedFilter = None
     decision: Annotated[
         Text | None, Meta(description="Only answers that have a decision of this id.")
     ] = None
@@ -187,10 +190,7 @@ class DecisionSummaryQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_o
     model: Annotated[
         Text | None, Meta(description="Answered under this name, or by the model of this number.")
     ] = None
-    named: Annotated[
-        Text | None,
-        Meta(description="Of this named decision, or of this version of it, `support_triage@7`."),
-    ] = None
+    named: NamedFilter = None
     decision: Annotated[Text | None, Meta(description="Only decisions of this id.")] = None
     by: FeedbackBy = None
 
@@ -284,6 +284,7 @@ class DecisionSeriesQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_on
     model: Annotated[
         Text | None, Meta(description="Answered under this name, or by the model of this number.")
     ] = None
+    named: NamedFilter = None
     decision: Annotated[Text | None, Meta(description="Only decisions of this id.")] = None
     by: FeedbackBy = None
 
