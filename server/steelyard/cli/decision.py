@@ -178,8 +178,8 @@ def pull(*, decisions: tuple[str, ...], at: str, folder: Path, server: Server) -
         for name in names:
             of_name, version = _at(client, name, at)
             path = folder / f"{name}.toml"
-            examples = _read(path).examples if path.exists() else None
-            _write(path, write_file(of_name, version, examples))
+            before = _read(path) if path.exists() else None
+            _write(path, write_file(of_name, version, before))
 
 
 @command.command("diff", epilog=_EPILOG)

@@ -92,6 +92,13 @@ def find_dataset(connection: Connection, account_id: str, dataset_id: str) -> Da
     return None if row is None else _dataset(row)
 
 
+def ids_of_name(connection: Connection, account_id: str, name: str) -> list[str]:
+    """Return the datasets of an account that have a name."""
+    of = datasets.c
+    where = (of.account_id == account_id, of.name == name, of.deleted_at.is_(None))
+    return list(connection.scalars(select(of.id).where(*where).order_by(of.id)))
+
+
 def page_datasets(
     connection: Connection,
     account_id: str,

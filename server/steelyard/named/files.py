@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import tomli_w
@@ -29,11 +29,12 @@ class Example(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class DecisionFile(NamedContent, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A named decision as a file has it."""
+    """A named decision as a file has it; ``dataset`` is the name of the dataset of its rows."""
 
     name: DecisionName
     description: str | None = None
     owner: str | None = None
+    dataset: str | None = None
     dataset_id: str | None = None
     examples: Annotated[tuple[Example, ...], Meta(max_length=MAX_EXAMPLES)] = ()
 
@@ -45,20 +46,28 @@ class DecisionFile(NamedContent, frozen=True, forbid_unknown_fields=True, kw_onl
     @property
     def head(self) -> dict[str, Any]:
         """What people know of it."""
-        return {name: getattr(self, name) for name in _HEAD}
+        head = {name: getattr(self, name) for name in _HEAD}
+        return {**head, "dataset_id": self.dataset_id or self.dataset}
 
+
+_File = TypeVar("_File", bound=DecisionFile)
 
 _HEAD = ("description", "owner", "dataset_id")
 
 
 def read_file(text: str) -> DecisionFile:
     """Return what a file says, or refuse it with everything that is wrong in it."""
+    return read_file_as(DecisionFile, text)
+
+
+def read_file_as(shape: type[_File], text: str) -> _File:
+    """Return what a file says that has further fields of a shape."""
     try:
         fields = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         message = f"The file is not TOML: {error}. Correct it there."
         raise InvalidRequestError(violations=[Violation(("file",), message, "not_toml")]) from None
-    file = read_content({**fields, "decisions": _each(fields.get("decisions"), None)}, DecisionFile)
+    file = read_content({**fields, "decisions": _each(fields.get("decisions"), None)}, shape)
     ids = [decision.id for decision in file.decisions]
     violations = [
         Violation(
@@ -77,10 +86,19 @@ def read_file(text: str) -> DecisionFile:
 
 
 def write_file(
-    decision: NamedDecision, version: NamedVersion, examples: Sequence[Example] | None = None
+    decision: NamedDecision, version: NamedVersion, before: DecisionFile | None = None
 ) -> str:
-    """Return a version on the server as a file, with the examples that a file has already."""
+    """Return a version on the server as a file, with the examples that the file has already.
+
+    One that gives its dataset by name goes on to do so.
+    """
     head = {name: value for name in _HEAD if (value := getattr(decision, name)) is not None}
+    examples = None
+    if before is not None:
+        examples = before.examples
+        if before.dataset is not None and before.dataset_id is None:
+            head.pop("dataset_id", None)
+            head["dataset"] = before.dataset
     return to_toml({"name": decision.name, **head, **content_of(version)}, examples)
 
 

@@ -64,7 +64,12 @@ ROUTES = (
         request=CreateNamedDecision,
         read=partial(read_content, shape=CreateNamedDecision),
         response=NamedDecision,
-        errors=(*_KEY_ERRORS, errors.NamedDecisionExistsError, errors.NamedDecisionLimitError),
+        errors=(
+            *_ERRORS,
+            errors.NamedDecisionExistsError,
+            errors.NamedDecisionLimitError,
+            errors.InvalidReferenceError,
+        ),
     ),
     _route(
         method="GET",
@@ -93,7 +98,7 @@ ROUTES = (
         summary="Change its description, its owner or its dataset.",
         request=ChangeNamedDecision,
         response=NamedDecision,
-        errors=_ERRORS,
+        errors=(*_ERRORS, errors.InvalidReferenceError),
     ),
     _route(
         method="POST",

@@ -10,6 +10,7 @@ import msgspec
 from sqlalchemy import Connection, Row
 
 from steelyard.caller import Caller
+from steelyard.datasets.store import find_dataset, ids_of_name
 from steelyard.decisions.named import PRODUCTION
 from steelyard.errors import (
     AliasChangedError,
@@ -18,6 +19,7 @@ from steelyard.errors import (
     MoveRefusedError,
     NamedDecisionExistsError,
     NamedDecisionLimitError,
+    NotFoundError,
     NothingToRollBackError,
 )
 from steelyard.ids import new_id
@@ -94,7 +96,7 @@ class NamedDecisions:
                 "name": request.name,
                 "description": request.description or None,
                 "owner": request.owner or None,
-                "dataset_id": request.dataset_id or None,
+                "dataset_id": _find_dataset(connection, account_id, request.dataset_id),
                 "created_at": now,
             }
             rows.insert_decision(connection, values)
@@ -138,8 +140,13 @@ class NamedDecisions:
         }
 
         def work(connection: Connection) -> NamedDecision:
-            row = _find(connection, write.caller.account_id, name)
-            rows.change_decision(connection, row.id, given)
+            account_id = write.caller.account_id
+            row = _find(connection, account_id, name)
+            changes = dict(given)
+            if "dataset_id" in given:
+                dataset_id = _find_dataset(connection, account_id, request.dataset_id)
+                changes["dataset_id"] = dataset_id
+            rows.change_decision(connection, row.id, changes)
             return _decision(connection, _find(connection, write.caller.account_id, name))
 
         return await self._change(write, name, work)
@@ -403,6 +410,24 @@ def _find(connection: Connection, account_id: str, name: str) -> Row[Any]:
     if row is None:
         raise unknown_decision(name[:64])
     return row
+
+
+def _find_dataset(connection: Connection, account_id: str, dataset: str | None) -> str | None:
+    """Return the id of a dataset that is given by its id or its name."""
+    if not dataset:
+        return None
+    if find_dataset(connection, account_id, dataset) is not None:
+        return dataset
+    ids = ids_of_name(connection, account_id, dataset)
+    if not ids:
+        raise NotFoundError(
+            f"There is no dataset with the id or the name {dataset[:64]!r}; see GET /v1/datasets."
+        )
+    if len(ids) > 1:
+        raise InvalidReferenceError(
+            f"{len(ids)} datasets have the name {dataset[:64]!r}: {', '.join(ids[:5])}; give the id."
+        )
+    return ids[0]
 
 
 def _find_version(connection: Connection, decision: Row[Any], number: int) -> Row[Any]:

@@ -62,7 +62,9 @@ class CreateNamedDecision(AddNamedVersion, frozen=True, forbid_unknown_fields=Tr
     name: DecisionName
     description: Annotated[_Text | None, Meta(description="For people.")] = None
     owner: Annotated[_Short | None, Meta(description="Who looks after it.")] = None
-    dataset_id: Annotated[_Short | None, Meta(description="The dataset of its rows.")] = None
+    dataset_id: Annotated[
+        _Short | None, Meta(description="The dataset of its rows, by its id or its name.")
+    ] = None
 
 
 class ChangeNamedDecision(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
