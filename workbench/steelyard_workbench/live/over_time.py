@@ -109,6 +109,7 @@ class OverTime(Viewer):
             since=math.floor((now - span) / width + 1) * width,
             bucket_s=width,
             model=view.model or None,
+            named=view.named or None,
             decision=view.decision or None,
         )
         return Fetched(series, fetch_promise(self._client, view))

@@ -75,6 +75,7 @@ class SendForm(Viewer):
         else:
             chosen = [f"of the {view.window}"]
             chosen += [f"by {escape_markdown(view.model)}"] if view.model else []
+            chosen += [f"of requests for {escape_markdown(view.named)}"] if view.named else []
             chosen += [f"of {escape_markdown(view.decision)}"] if view.decision else []
             self.what.object = (
                 f"Every decision with feedback {', '.join(chosen)}: what came true becomes its "
@@ -96,6 +97,7 @@ class SendForm(Viewer):
             given["decision_ids"] = ids[:MAX_NAMED]
         else:
             given |= {"since": view.since(time.time()), "model": view.model or None}
+            given["named"] = view.named or None
         if self.place.value == _NEW:
             given["name"] = self.new_name.value_input.strip() or self._named()
         else:

@@ -61,11 +61,14 @@ class View:
         Seconds up to now.
     model, decision : str
         The one model and the one decision; empty for all.
+    named : str
+        The named decision, or its version, that requests name; empty for all requests.
     """
 
     window_s: int = 3600
     model: str = ""
     decision: str = ""
+    named: str = ""
     rows: RowFilter = field(default_factory=RowFilter)
 
     @property
@@ -90,6 +93,7 @@ class View:
             "until": rows.until,
             "model": rows.model or self.model or None,
             "key": rows.key,
+            "named": self.named or None,
             "decision": rows.decision or self.decision or None,
             "has_feedback": rows.has_feedback,
             "abstained": rows.abstained,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -38,11 +38,6 @@ class Looked:
     moves: Sequence[AliasMove]
 
     @property
-    def ids(self) -> list[str]:
-        """The ids of its questions."""
-        return [str(question["id"]) for question in self.version.decisions]
-
-    @property
     def candidate(self) -> int | None:
         """The newest version, where production is at an older one."""
         newest = self.decision.latest
@@ -74,14 +69,15 @@ def look_at(client: Client, name: str) -> Looked:
     named = client.named_decisions
     decision, version = named.get(name), named.version(name, PRODUCTION)
     since = time.time() - DAY_S
-    ids = {str(question["id"]) for question in version.decisions}
+    summary = client.decision_summary(named=name, since=since, bucket_s=3_600)
+    answered = {(group.model, group.decision) for group in summary.groups}
     drafts = client.drafts.list(status="open", limit=_MOST_DRAFTS).data
     return Looked(
         decision=decision,
         version=version,
-        summary=client.decision_summary(named=name, since=since, bucket_s=3_600),
+        summary=summary,
         usage=_usage(client, name, since),
-        alarms=[alarm for alarm in fetch_alarms(client) if alarm.decision in ids],
+        alarms=[alarm for alarm in fetch_alarms(client) if _is_about(alarm, answered)],
         drafts=[draft for draft in drafts if draft.dataset_id == decision.dataset_id],
         comparisons=list(islice(named.comparisons(name), _MOST_COMPARISONS)),
         moves=list(islice(named.history(name), _MOST_MOVES)),
@@ -129,6 +125,14 @@ def _traffic_step(looked: Looked) -> Step:
             "live",
         )
     return Step("Its rows may train a model of its own.", "Go to Families", "families")
+
+
+def _is_about(alarm: Alarm, answered: Collection[tuple[str, str]]) -> bool:
+    """Whether an alarm is of a model that answers, and of one of its questions or of all."""
+    return any(
+        alarm.model == model and alarm.decision in {None, "", question}
+        for model, question in answered
+    )
 
 
 def _usage(client: Client, name: str, since: float) -> list[UsageLine]:

@@ -141,7 +141,7 @@ class DecisionsPage(OnePartPage):
     def _go(self, page: str, looked: Looked) -> None:
         dataset_id = looked.decision.dataset_id
         if page == "live":
-            view = View(window_s=_DAY_S, decision=looked.ids[0])
+            view = View(window_s=_DAY_S, named=looked.decision.name)
             self.session.open(page, query=to_text(view), decision="")
         elif page == "review" and looked.drafts:
             draft = looked.drafts[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import panel as pn
@@ -78,8 +79,16 @@ class LivePage(Page):
         )
         self.model = pmui.Select(label="Model", width=240, size="small")
         self.decision = pmui.Select(label="Decision", width=240, size="small")
+        self.named = pmui.Select(
+            label="Asked for",
+            options={"every request": "", self.view.named: self.view.named},
+            value=self.view.named,
+            visible=bool(self.view.named),
+            width=240,
+            size="small",
+        )
         self._offer({self.view.model}, {self.view.decision})
-        pn.bind(self._on_choice, self.window, self.model, self.decision, watch=True)
+        pn.bind(self._on_choice, self.window, self.model, self.decision, self.named, watch=True)
         self.figures = Loaded("The figures", self._fetch, self._show, n_lines=8)
         self.over_time = OverTime(self.client, lambda: self.view, self.show_rows)
         self.feed = Feed(
@@ -98,7 +107,7 @@ class LivePage(Page):
         self._say()
         self._opened = pn.Column(width=440, visible=False)
         shown = [
-            pn.FlexBox(self.window, self.model, self.decision, gap="8px"),
+            pn.FlexBox(self.window, self.model, self.decision, self.named, gap="8px"),
             self.part(self.figures),
             self.over_time,
             heading("Latest decisions"),
@@ -186,14 +195,7 @@ class LivePage(Page):
 
     def show_rows(self, rows: RowFilter) -> None:
         """Show in the feed the rows behind a figure, a bar or a point."""
-        self._look_at(
-            View(
-                window_s=self.view.window_s,
-                model=self.view.model,
-                decision=self.view.decision,
-                rows=rows,
-            )
-        )
+        self._look_at(replace(self.view, rows=rows))
 
     def _told(self) -> None:
         schedule(self.feed.look)
@@ -226,6 +228,7 @@ class LivePage(Page):
                 window_s=self.window.value,
                 model=self.model.value or "",
                 decision=self.decision.value or "",
+                named=self.named.value or "",
             )
         )
         self._summed_at, self._has_changed = time.monotonic(), False
@@ -255,6 +258,7 @@ class LivePage(Page):
             since=view.since(time.time()),
             bucket_s=view.bucket_s,
             model=view.model or None,
+            named=view.named or None,
             decision=view.decision or None,
         )
         alarms = fetch_alarms(self.client, view.model)
@@ -307,7 +311,7 @@ class LivePage(Page):
         return empty(f"No decision of the {self.view.window} is {name}.", everything)
 
     def _nothing_at_all(self) -> Viewable:
-        if self.view.model or self.view.decision:
+        if self.view.model or self.view.decision or self.view.named:
             text = f"No decision of the {self.view.window} is of this model and decision."
             return empty(text, self._button("Show every model and decision", self._choose_all))
         if self.view.window_s < _LONGEST:
@@ -332,7 +336,7 @@ class LivePage(Page):
 
     def _choose_all(self) -> None:
         self._is_offering = True
-        self.model.value = self.decision.value = ""
+        self.model.value = self.decision.value = self.named.value = ""
         self._is_offering = False
         self._on_choice()
 
