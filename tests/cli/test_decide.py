@@ -79,6 +79,14 @@ def test_the_table_shows_every_decision(run, request_file):
     assert "expected level:" in result.stdout
 
 
+def test_on_which_sentences_an_answer_hangs(run, request_file):
+    flags = ("--context", "Paid twice. It rains.", *FLAGS[2:], *TWO_OUTCOMES, "--explain")
+    shown = run("decide", *flags).stdout
+    assert "without: Paid twice." in shown
+    assert "without: It rains." in shown
+    assert run("decide", str(request_file), "--explain").exit_code == 2
+
+
 def test_the_table_is_short_for_many_outcomes(run):
     outcomes = [part for number in range(40) for part in ("--outcome", f"label-{number}")]
     result = run("decide", *FLAGS, *outcomes)

@@ -76,6 +76,18 @@ def test_following_one_shows_its_figures(ask, dataset_id, worker):
     assert "kind: binary" in shown.output
 
 
+def test_a_dataset_may_be_named_and_the_model_left_out(ask, server, dataset_id):
+    [evaluation] = json.loads(ask("tickets", "--json").stdout)
+    assert (evaluation["dataset_id"], evaluation["model_label"]) == (dataset_id, "hashing")
+    assert ask("list", "ticket").exit_code == 2
+    for _ in range(2):
+        body = {"name": "twice", "evaluation": make_rows(3)}
+        httpx.post(f"{server.url}/v1/datasets", json=body, timeout=30).raise_for_status()
+    refused = ask("twice")
+    assert refused.exit_code == 2
+    assert "2 datasets are named twice; give ds_" in refused.stderr
+
+
 def test_the_word_start_may_be_given(ask, dataset_id):
     shown = ask("start", dataset_id, *MODELS, "--json")
     assert [one["model_label"] for one in json.loads(shown.stdout)] == ["hashing", "second"]

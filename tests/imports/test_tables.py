@@ -256,3 +256,10 @@ def test_a_column_of_one_value_is_no_label():
     with pytest.raises(ValueError, match="outcomes are 2 to"):
         label_of(table, "y")
     assert guess_mapping(table).labels == ()
+
+
+def test_a_column_that_is_named_label_is_one_in_a_file_of_few_rows():
+    table = read_table(b"text,label\na b,refund\nc d,parcel\ne f,invoice\ng h,refund\n", "t.csv")
+    assert [label.column for label in guess_mapping(table).labels] == ["label"]
+    table = read_table(b"text,other\na b,refund\nc d,parcel\ne f,invoice\ng h,refund\n", "t.csv")
+    assert guess_mapping(table).labels == ()

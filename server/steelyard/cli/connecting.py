@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -49,6 +50,21 @@ class Server:
             show(answer)
 
 
+#: Parameters of commands that are a dataset, by id or name.
+_DATASETS = ("dataset", "dataset_id")
+
+
+def _dataset_id(server: Server, dataset: str) -> str:
+    """Return the id of the dataset of a name; what is none of a server's, a file too, as it is."""
+    if dataset.startswith("ds_") or Path(dataset).exists():
+        return dataset
+    with server.connected() as client:
+        ids = [each.id for each in client.datasets.iterate() if each.name == dataset]
+    if len(ids) > 1:
+        raise click.UsageError(f"{len(ids)} datasets are named {dataset}; give {' or '.join(ids)}.")
+    return ids[0] if ids else dataset
+
+
 def server_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the server's address, its key, and the choice of JSON: the argument ``server``."""
 
@@ -59,6 +75,10 @@ def server_options(command: Callable[..., None]) -> Callable[..., None]:
     def asking(
         *args: Any, url: str | None, api_key: str | None, as_json: bool, **given: Any
     ) -> None:
-        command(*args, server=Server(url, api_key, as_json), **given)
+        server = Server(url, api_key, as_json)
+        for name in _DATASETS:
+            if isinstance(given.get(name), str):
+                given[name] = _dataset_id(server, given[name])
+        command(*args, server=server, **given)
 
     return asking

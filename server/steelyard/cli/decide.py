@@ -41,6 +41,12 @@ Examples:
     type=float,
     help="0.2 to 5: below 1 sharper, above 1 softer. [default: the model's own]",
 )
+@click.option(
+    "--explain",
+    is_flag=True,
+    default=None,
+    help="Show on which sentences the answers hang: each is left out in turn.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @rows_options
 @setting_option("engine")
@@ -73,7 +79,7 @@ def command(ctx: click.Context, /, **flags: Any) -> None:
 
 
 def show_answer(answer: dict[str, Any]) -> None:
-    """Print one table a decision, and a line on what answered."""
+    """Print one table a decision, what is doubtful, and a line on what answered."""
     from rich.console import Console
 
     console = Console(highlight=False, markup=False)
@@ -82,7 +88,11 @@ def show_answer(answer: dict[str, Any]) -> None:
         console.print(f"action: {printable(decision['action'])}")
         if "expected_level" in decision:
             console.print(f"expected level: {decision['expected_level']:.3f}")
+        for effect in answer.get("explanation", {}).get(name, ()):
+            console.print(f"{-effect['change']:+.3f} without: {printable(effect['text'])}")
         console.print()
+    for warning in answer.get("warnings", ()):
+        click.echo(f"Warning ({warning['code']}): {printable(warning['message'])}", err=True)
     tokens, total_ms = answer["usage"]["input_tokens"], answer["timing_ms"]["total"]
     console.print(f"{answer['model']}, {tokens} input tokens, {total_ms:.1f} ms")
 

@@ -24,7 +24,7 @@ _SHOWN_SLICES, _SHOWN_FLIPS = 8, 10
 
 _EPILOG = """\b
 Examples:
-  steelyard evaluate ds_01k… --model steelyard-base-2 --follow
+  steelyard evaluate support_triage --follow
   steelyard evaluate held-out.csv --label team --model steelyard-base-2 --follow
   steelyard evaluate list ds_01k… --status succeeded
   steelyard evaluate show eval_01k…
@@ -61,7 +61,12 @@ def command() -> None:
 
 @command.command("start", epilog=_EPILOG)
 @click.argument("dataset")
-@click.option("--model", "models", multiple=True, required=True, help="A model; may be repeated.")
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    help="A model; may be repeated. [default: the server's base model]",
+)
 @click.option("--follow", is_flag=True, help="Wait until all have ended, and show the figures.")
 @click.option(
     "--context", multiple=True, help="Of a file: column with the context. [default: found]"
@@ -94,6 +99,9 @@ def start(
     with server.connected() as client:
         if rows is not None:
             dataset = client.datasets.create(Path(dataset).stem, evaluation=rows).id
+        if not models:
+            choices = client.models.choices()
+            models = tuple(choice.name for choice in choices if choice.kind == "base")[:1]
         submission = client.evaluations.create(dataset, models)
         evaluations: Sequence[Evaluation] = submission.data
         if follow:

@@ -54,6 +54,10 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
 )
 
 
+#: Options that are fields of a request beside its context and decisions, where they are given.
+_BESIDE = ("model", "temperature", "explain")
+
+
 def request_options(command: _Command) -> _Command:
     """Add the argument and the options that ``read_request`` reads, in their order."""
     for option in reversed(_OPTIONS):
@@ -67,7 +71,7 @@ def read_request(ctx: click.Context, flags: dict[str, Any]) -> bytes | dict[str,
     of_request = ("context", "context_file", "question", "kind", "decision_id")
     given = [name for name in of_request if flags[name] is not None]
     given += [name for name in ("outcomes", "multi", "rubric") if flags[name]]
-    given += [name for name in ("model", "temperature") if flags.get(name) is not None]
+    given += [name for name in _BESIDE if flags.get(name) is not None]
     if request_file is None:
         return request_from_flags(ctx, flags)
     if given:
@@ -93,7 +97,7 @@ def request_from_flags(ctx: click.Context, flags: dict[str, Any]) -> dict[str, A
         except UnicodeDecodeError:
             raise click.UsageError(f"{context_file} is not text in UTF-8.", ctx) from None
     request: dict[str, Any] = {"context": context, "decisions": decisions_from_flags(ctx, flags)}
-    for name in ("model", "temperature"):
+    for name in _BESIDE:
         if flags.get(name) is not None:
             request[name] = flags[name]
     return request

@@ -380,7 +380,7 @@ def _has_allowed_count(n_outcomes: int, noun: str, path: Path, violations: Viola
         return True
     violations.add(
         path,
-        f"has {n_outcomes} {noun}; give {MIN_OUTCOMES} to {MAX_OUTCOMES}.",
+        f"has {n_outcomes} {noun[:-1] if n_outcomes == 1 else noun}; give {MIN_OUTCOMES} to {MAX_OUTCOMES}.",
         "too_short" if n_outcomes < MIN_OUTCOMES else "too_long",
     )
     return False

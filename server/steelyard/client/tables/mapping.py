@@ -399,9 +399,10 @@ def _guess_label(table: Table, column: str) -> Label | None:
         values.update(names)
         if len(values) > _MOST_GUESSED or isinstance(cell, dict):
             return None
+    is_named = column.strip().lower() in _LABELS
     if (
         all(map(_DATE.fullmatch, values))
-        or not 2 <= len(values) <= max(2, n_filled // 2)
+        or not 2 <= len(values) <= (n_filled if is_named else max(2, n_filled // 2))
         or max(map(len, values)) > _LONGEST_NAME
     ):
         return None
