@@ -13,6 +13,7 @@ import steelyard
 from steelyard.cli.main import main
 from steelyard.errors import InvalidRequestError
 from steelyard.named.files import read_file, write_file
+from steelyard.named.templates import list_templates
 from support.live_server import live_server
 
 BINARY = 'name = "a"\n[[decisions]]\nid = "d"\nkind = "binary"\n'
@@ -85,6 +86,25 @@ def test_examples_are_asked_and_the_exit_status_says_whether_all_came_out(server
         code, output = run("test", "checked.toml", *options)
         assert (code, output.splitlines()[-1]) == (1, "1 examples, 1 failed.")
     assert run("push", "checked.toml")[1].split()[3:5] == ["checked", "1"]  # the same content
+
+
+def test_a_decision_starts_from_a_template(run):
+    listed = run("new", "--from", local=True)[1]
+    for template in list_templates():
+        assert len(template.examples) == 30
+        assert {figures.decision for figures in template.measured} == set(
+            template.examples[0].expected
+        )
+        assert template.name in listed
+        assert run("new", "--from", template.name, local=True)[0] == 0
+    assert run("new", "own", "--from", "moderation", "--model", "hashing", local=True)[0] == 0
+    file = read_file(Path("decisions/own.toml").read_text())
+    assert (file.name, file.model, len(file.examples)) == ("own", "hashing", 30)
+    assert file.decisions == read_file(Path("decisions/moderation.toml").read_text()).decisions
+    assert "there are contract_clause, " in run("new", "--from", "none", local=True)[1]
+    assert run("new", "own", local=True)[0] == 2  # it needs a question, or a template
+    assert run("test", "decisions/own.toml", "--at-least", "0")[0] == 0
+    assert run("test", "decisions/own.toml", "--at-least", "0.9")[0] == 1
 
 
 def test_the_plugin_of_pytest_asks_a_file_and_its_examples(server, tmp_path, monkeypatch):

@@ -142,7 +142,12 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server):
 
 def test_a_named_decision_says_what_it_asks_and_which_step_is_next(server):
     named_decisions = server.client.named_decisions
-    assert "No named decisions yet." in texts(opened(server, "decisions").__panel__())
+    page = opened(server, "decisions")
+    assert "No named decisions yet." in texts(page.__panel__())
+    press(page.__panel__(), "Start from a template")
+    assert page.session.named == "contract_clause"
+    assert "What does this clause of a contract regulate?" in texts(page.__panel__())
+    named_decisions.archive("contract_clause")
     question = {"id": "team", "question": "Which team?", "outcomes": ["billing", "shipping"]}
     named_decisions.create("desk", [question], owner="Mia")
     [listed] = opened(server, "home").__panel__().select(MarkTable)
@@ -165,4 +170,4 @@ def test_a_named_decision_says_what_it_asks_and_which_step_is_next(server):
     assert "1 in the last day" in texts(page.__panel__())
     press(page.__panel__(), "Look at its answers")
     assert page.session.page == "live"
-    assert '"decision":"team"' in page.session.query.replace(" ", "")
+    assert '"named":"desk"' in page.session.query.replace(" ", "")

@@ -20,6 +20,7 @@ from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.live.view import View, to_text
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.named.looking import Looked, look_at, next_step
+from steelyard_workbench.named.starting import START, StartForm
 from steelyard_workbench.one_part_page import OnePartPage
 from steelyard_workbench.snippets import as_curl, as_python_named
 from steelyard_workbench.states import empty, verdict
@@ -53,7 +54,12 @@ class DecisionsPage(OnePartPage):
             back.on_click(lambda _: self.session.open("decisions", named=""))
             return [back, heading(name), self.part(self.shown)]
         self.shown = Loaded("The decisions", lambda: list_decisions(self.client), self._show_list)
-        return [self.part(self.shown)]
+        return [self.part(self.shown), heading(START), self._start_form()]
+
+    def _start_form(self) -> StartForm:
+        return StartForm(
+            self.client, lambda name: self.session.open("decisions", named=name), self.visit
+        )
 
     def _show_list(self, decisions: Sequence[NamedDecision]) -> Viewable:
         if not decisions:

@@ -39,6 +39,7 @@ from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.components.sparkline import sparkline
 from steelyard_workbench.live.alarms import fetch_alarms
 from steelyard_workbench.loaded import Loaded
+from steelyard_workbench.named.starting import START, StartForm
 from steelyard_workbench.page import Page
 from steelyard_workbench.pages.decisions import list_decisions, show_decisions
 from steelyard_workbench.session import Session
@@ -132,13 +133,21 @@ class HomePage(Page):
         ]
 
     def _show_decisions(self, decisions: Sequence[NamedDecision]) -> Viewable:
-        """Show the named decisions, and nothing where there is none."""
+        """Show the named decisions; where there is none, how to start with one."""
+
+        def open_(name: str) -> None:
+            self.session.open("decisions", named=name)
+
         if not decisions:
-            return pn.Column(visible=False)
+            return pn.Column(
+                heading(START),
+                StartForm(self.client, open_, self.visit),
+                sizing_mode="stretch_width",
+            )
+        go = pmui.Button(label=START, variant="outlined", size="small")
+        go.on_click(lambda _: open_(""))
         return pn.Column(
-            heading("Decisions"),
-            show_decisions(decisions, lambda name: self.session.open("decisions", named=name)),
-            sizing_mode="stretch_width",
+            heading("Decisions"), show_decisions(decisions, open_), go, sizing_mode="stretch_width"
         )
 
     def _show_beginning(self, found: Beginning | None) -> Viewable:
