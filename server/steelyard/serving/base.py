@@ -194,7 +194,7 @@ def open_models(
     closing: ExitStack,
     host: RemoteHost | None = None,
 ) -> tuple[ModelRegistry, dict[str, Base]]:
-    """Load every model of the settings, each with a queue that ends with a stack."""
+    """Load every model of the settings; the queue of each closes with ``closing``."""
     from steelyard.scoring.lower import CONTEXT_STATES, KEPT
     from steelyard.serving.connected.hosting import ConnectedModels
     from steelyard.serving.registry import Base, ModelRegistry
@@ -206,8 +206,8 @@ def open_models(
     shipped = load_model(settings.engine, threads)
     default = shipped.scorer.name
     earlier = [name for name, source in sources.items() if _is_earlier(name, source)]
-    priced = (prices.by_model[one] for one in (default, *earlier) if one in prices.by_model)
-    # Else what a price list says of the default would end with the next one.
+    priced = (prices.by_model[name] for name in (default, *earlier) if name in prices.by_model)
+    # Without this, a price set for the default model would be lost with the next default.
     prices = prices.filled((default, *earlier), next(priced, 0))
     hosted = [_host(default, shipped, _SHIPPED, settings, prices, closing)]
     scorers = [shipped.scorer]
@@ -217,9 +217,11 @@ def open_models(
                 f"{name}={source}", f"{name!r} is the default, which needs no entry: leave it out"
             )
         model = load_further(name, source, settings.engine, threads)
-        said = f"A base model named {name}."
+        description = f"A base model named {name}."
         is_earlier = name in earlier
-        hosted.append(_host(name, model, said, settings, prices, closing, is_earlier=is_earlier))
+        hosted.append(
+            _host(name, model, description, settings, prices, closing, is_earlier=is_earlier)
+        )
         scorers.append(model.scorer)
     bases = {model.name: Base(model, scorer) for model, scorer in zip(hosted, scorers, strict=True)}
     connected = ConnectedModels(settings, prices, shipped.tokenizer, bases, closing)

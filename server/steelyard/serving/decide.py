@@ -398,10 +398,10 @@ class AnswerService:
     def answer_many(
         self, payloads: Sequence[Mapping[str, Any]]
     ) -> list[DecideResponse | UnprocessableError]:
-        """Answer requests of one caller, in their order; one that cannot be used gets its refusal.
+        """Answer requests of one caller, in their order; an invalid request gets its error.
 
-        A share of the queue's room is used, the longest first, so that others find room too and
-        passes have texts of like lengths.
+        The longest go first and fill only part of the queue: other callers find room, and each
+        pass has texts of like lengths.
         """
         answers: list[DecideResponse | UnprocessableError | None] = [None] * len(payloads)
         waiting: deque[tuple[int, Prepared, float, concurrent.futures.Future[Any]]] = deque()
@@ -431,7 +431,7 @@ class AnswerService:
         finally:
             for *_, future in waiting:
                 future.cancel()
-        return [one for one in answers if one is not None]
+        return [answer for answer in answers if answer is not None]
 
     def _submit_by(
         self, prepared: Prepared, give_up_at: float

@@ -211,10 +211,10 @@ class Attempts:
         }
 
     async def _try(self) -> tuple[DecideResponse, Answerer]:
-        asked = self._candidates[0]
+        requested = self._candidates[0]
         untried = _order(self._candidates)
-        put_off = [] if asked in untried else [asked]
-        reason = None if untried[0] is asked else RECENTLY_UNAVAILABLE
+        put_off = [] if requested in untried else [requested]
+        reason = None if untried[0] is requested else RECENTLY_UNAVAILABLE
         error: SteelyardError | None = None
         while untried:
             model = untried.pop(0)
@@ -222,14 +222,14 @@ class Attempts:
             try:
                 answer = await self._attempt(model, left_s / 2 if untried else left_s)
             except ModelUnavailableError as failure:
-                if model is asked:  # it is gone for good, and no other is what was asked for
+                if model is requested:  # it is gone for good, and no other model may replace it
                     raise UnansweredError(failure, has_begun=False) from failure
                 if not untried and error is None:  # nobody else is there to stand in
                     untried, put_off = put_off, []
                 continue
             except (*PASSING, *OFF) as failure:
                 # That the asked model is off is for its owner; what failed may work again soon.
-                if error is None or model is asked or isinstance(error, OFF):
+                if error is None or model is requested or isinstance(error, OFF):
                     error = failure
                 reason = reason or failure.code
                 continue
@@ -239,9 +239,9 @@ class Attempts:
                         self._task.uncancel()
                     break
                 raise
-            if model is asked:
+            if model is requested:
                 return answer, model
-            report = FallbackReport(from_=asked.name, to=model.name, reason=str(reason))
+            report = FallbackReport(from_=requested.name, to=model.name, reason=str(reason))
             return msgspec.structs.replace(answer, fallback=report), model
         raise UnansweredError(
             error or DeadlineExceededError("The caller went away; nothing was charged."),
@@ -275,17 +275,18 @@ def candidates_of(
     prepared: Prepared,
     registry: ModelRegistry,
     tuned: Mapping[str, Answerer] = NO_TUNED,
-    asked: Answerer | None = None,
+    requested: Answerer | None = None,
 ) -> tuple[Answerer, ...]:
-    """Return the models that may answer a request: the one asked for, then those that may stand in."""
-    asked = asked or tuned.get(prepared.model) or registry.get(prepared.model)
+    """Return the models that may answer a request: the requested one, then its fallbacks."""
+    requested = requested or tuned.get(prepared.model) or registry.get(prepared.model)
     fallback = prepared.request.fallback
     others: list[Answerer | None] = []
     if fallback == "auto":
         others = [
             model
             for model in registry.own
-            if model.price_nano <= asked.price_nano and not (model.is_connected or model.is_earlier)
+            if model.price_nano <= requested.price_nano
+            and not (model.is_connected or model.is_earlier)
         ]
     elif not isinstance(fallback, str):
         others = [registry.find(name) or tuned.get(name) for name in fallback]
@@ -294,19 +295,19 @@ def candidates_of(
         for model in others
         if model is not None and prepared.input_tokens <= model.max_input_tokens
     ]
-    return tuple(dict.fromkeys([asked, *fitting]))
+    return tuple(dict.fromkeys([requested, *fitting]))
 
 
-def quote_nano(prepared: Prepared, asked: Answerer, model: Answerer) -> int:
-    """Return what a request costs when a model answers it: never more than the one asked for."""
-    return min(asked.price_nano, model.price_nano) * prepared.input_tokens
+def quote_nano(prepared: Prepared, requested: Answerer, model: Answerer) -> int:
+    """Return the price when a model answers: never more than that of the requested model."""
+    return min(requested.price_nano, model.price_nano) * prepared.input_tokens
 
 
 def charge_nano(
-    prepared: Prepared, asked: Answerer, model: Answerer, answer: DecideResponse
+    prepared: Prepared, requested: Answerer, model: Answerer, answer: DecideResponse
 ) -> int:
-    """Return what an answer cost: along a route, no more than the models that were asked."""
-    quote = quote_nano(prepared, asked, model)
+    """Return what an answer cost: along a route, only the models that were called."""
+    quote = quote_nano(prepared, requested, model)
     if isinstance(model, ModelRoute):
         return min(quote, model.charge_nano(prepared, answer))
     return quote
@@ -321,7 +322,7 @@ def _order(candidates: tuple[Answerer, ...]) -> list[Answerer]:
 
 
 def _told(answer: DecideResponse) -> Attributes:
-    """Return what a trace says of an answer (OpenInference): nothing that was asked, no outcome."""
+    """Return the trace attributes of an answer (OpenInference), without its texts and outcomes."""
     decisions = list(answer.decisions.values())
     return {
         "decision.model_name": answer.model,
@@ -329,9 +330,11 @@ def _told(answer: DecideResponse) -> Attributes:
         "decision.token_count.input": answer.usage.prompt_tokens,
         "gen_ai.response.model": answer.model,
         "gen_ai.usage.input_tokens": answer.usage.prompt_tokens,
-        "steelyard.decision.kinds": [one.kind for one in decisions],
-        "steelyard.decision.outcomes": [len(one.probabilities) for one in decisions],
-        "steelyard.decision.p_top": [one.p_top for one in decisions],
-        "steelyard.decision.acts_on_top": [one.action == one.top for one in decisions],
+        "steelyard.decision.kinds": [decision.kind for decision in decisions],
+        "steelyard.decision.outcomes": [len(decision.probabilities) for decision in decisions],
+        "steelyard.decision.p_top": [decision.p_top for decision in decisions],
+        "steelyard.decision.acts_on_top": [
+            decision.action == decision.top for decision in decisions
+        ],
         "steelyard.fallback": answer.fallback is not None,
     }

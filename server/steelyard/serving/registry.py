@@ -372,11 +372,11 @@ class ModelRegistry:
         return hosted.decide.tokenizer, hosted.max_input_tokens
 
     def find(self, name: str | None) -> HostedModel | None:
-        """Return the model of a name, the default without one; ``None`` when there is no such."""
+        """Return the model of a name, or the default model without a name; ``None`` if unknown."""
         if name is None:
             return self.own[0]
         own = self._by_name.get(name)
-        return own or next((one for one in self._connected() if one.name == name), None)
+        return own or next((model for model in self._connected() if model.name == name), None)
 
     def get(self, name: str | None) -> HostedModel:
         """Return the model of a name, the default without one."""

@@ -59,7 +59,7 @@ class ScorerFigures:
         )
 
     def read(self) -> None:
-        """Note where passes go now, and what was counted since the last time."""
+        """Update the engine in use, and add what was counted since the last call."""
         for model in self._models.hosted:
             self._waiting.labels(model.name).set(model.queue.n_waiting)
         for cache in self._caches:
@@ -67,12 +67,12 @@ class ScorerFigures:
         statuses = self._models.engine_statuses()
         if not statuses and not self._counted:
             return
-        places = Counts(one.place for one in statuses.values() if one.remote is not None)
+        places = Counts(status.place for status in statuses.values() if status.remote is not None)
         for place in _PLACES:
             self._engines.labels(place).set(places[place])
         for name, status in statuses.items():
             before = self._counted.get(name)
-            # An engine that was made anew counts from nought again.
+            # A new engine counts from zero again.
             if before is not None and not _has_grown(before, status):
                 before = None
             for place, n in status.passes.items():

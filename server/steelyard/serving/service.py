@@ -117,7 +117,7 @@ class _Run:
     write: Write
     prepared: Prepared
     to_wire: Callable[[DecideResponse], Struct]
-    asked: Answerer
+    requested: Answerer
     attempts: Attempts
 
 
@@ -219,7 +219,11 @@ class DecisionService:
             # With a key the answer may be there already, so the log is asked first.
             _check_room(prepared, candidates)
         run = _Run(
-            write=write, prepared=prepared, to_wire=to_wire, asked=candidates[0], attempts=attempts
+            write=write,
+            prepared=prepared,
+            to_wire=to_wire,
+            requested=candidates[0],
+            attempts=attempts,
         )
         task = asyncio.create_task(self._operate(run), name="steelyard-decide")
         self._running.add(task)
@@ -236,9 +240,11 @@ class DecisionService:
         hosted = self._models.find(request.model)
         if hosted is None:
             raise not_in_playground(str(request.model), self._models.names)
-        # Anybody may play, and each question to the others costs the operator.
+        # Anybody may use it, and every call of a priced connected model costs the operator.
         free = [
-            one.name for one in self._models.hosted if not one.price_nano or not one.is_connected
+            model.name
+            for model in self._models.hosted
+            if not model.price_nano or not model.is_connected
         ]
         if hosted.name not in free:
             raise not_in_playground(hosted.name, free)
@@ -246,7 +252,9 @@ class DecisionService:
         prepared = replace(prepared, share=Share(address, is_public=True))
         await self._allowance.take_public(address, prepared.input_tokens)
         candidates = candidates_of(prepared, self._models)
-        attempts = self._attempts(prepared, tuple(one for one in candidates if one.name in free))
+        attempts = self._attempts(
+            prepared, tuple(model for model in candidates if model.name in free)
+        )
         try:
             answer, _ = await attempts.run()
         except UnansweredError as unanswered:
@@ -265,13 +273,13 @@ class DecisionService:
         question = await self._open(caller, await self._read(request))
         prepared, candidates = question.prepared, question.candidates
         self._allowance.check(prepared.input_tokens, prepared.request.context_path)
-        asked = candidates[0]
+        requested = candidates[0]
         return EstimateResponse(
             input_tokens=prepared.input_tokens,
             tokenizer=prepared.tokenizer,
-            maximum_charge_usd=to_usd(quote_nano(prepared, asked, asked)),
+            maximum_charge_usd=to_usd(quote_nano(prepared, requested, requested)),
             models=[
-                ModelQuote(id=model.name, quote_usd=to_usd(quote_nano(prepared, asked, model)))
+                ModelQuote(id=model.name, quote_usd=to_usd(quote_nano(prepared, requested, model)))
                 for model in candidates
                 if not isinstance(model, OffCall)
             ],
@@ -288,19 +296,19 @@ class DecisionService:
         named = run.prepared.request.named
         accepted = await self._operations.accept(
             run.write,
-            model=run.asked.name,
-            reserved_nano=quote_nano(run.prepared, run.asked, run.asked),
+            model=run.requested.name,
+            reserved_nano=quote_nano(run.prepared, run.requested, run.requested),
             input_tokens=run.prepared.input_tokens,
             n_decisions=len(run.prepared.request.decisions),
             named=None if named is None else named.reference,
         )
         try:
             answer, model = await run.attempts.run()
-            due_nano = charge_nano(run.prepared, run.asked, model, answer)
+            due_nano = charge_nano(run.prepared, run.requested, model, answer)
             amount_nano = min(due_nano, accepted.reserved_nano)
             answer = self._account_for(answer, accepted, amount_nano, run.prepared.request)
-            told = run.to_wire(answer)
-            body = run.write.encode(told)
+            payload = run.to_wire(answer)
+            body = run.write.encode(payload)
         except UnansweredError as unanswered:
             error = unanswered.error
             await self._release(accepted, error, is_terminal=unanswered.has_begun)
@@ -327,8 +335,8 @@ class DecisionService:
                 stored = msgspec.structs.replace(answer, explanation=UNSET)
             also = self._record(run.write.caller, self._now(), run.prepared.request, stored)
         await self._operations.settle(accepted, amount_nano=amount_nano, body=body, also=also)
-        self._note_use(account_id, run.asked, model)
-        return told
+        self._note_use(account_id, run.requested, model)
+        return payload
 
     async def _find_named(self, caller: Caller, request: NamedRequest) -> ValidRequest:
         if self._open_named is None:
@@ -344,7 +352,7 @@ class DecisionService:
         return _Read(request, hosted, await _prepare(hosted, request))
 
     async def _open(self, caller: Caller, read: _Read) -> _Question:
-        """Find who may answer; what names base models alone waits for nothing."""
+        """Find the models that may answer; a request for base models alone needs no look-up."""
         request, fallback = read.request, read.request.fallback
         tuned: Mapping[str, Answerer] = NO_TUNED
         if self._tuned is not None and not isinstance(fallback, str):
@@ -355,13 +363,13 @@ class DecisionService:
         started = perf_counter()
         # Only a name that no base model has is looked up, and only where there are tuned ones.
         assert self._tuned is not None and request.model is not None  # noqa: PT018, S101
-        asked = await self._find_asked(caller, self._tuned, request.model, fallback)
+        requested = await self._find_asked(caller, self._tuned, request.model, fallback)
         # Off the event loop: the context may be long.
-        prepared = await asyncio.to_thread(asked.prepare, request, started)
-        tuned = {**tuned, request.model: asked}
+        prepared = await asyncio.to_thread(requested.prepare, request, started)
+        tuned = {**tuned, request.model: requested}
         candidates = candidates_of(prepared, self._models, tuned)
-        if candidates == (asked,) and isinstance(asked, OffCall):
-            raise asked.refusal
+        if candidates == (requested,) and isinstance(requested, OffCall):
+            raise requested.refusal
         return _Question(prepared, candidates)
 
     async def _find_asked(
@@ -379,19 +387,19 @@ class DecisionService:
     async def _find_listed(
         self, caller: Caller, calls: Resolver, names: Iterable[str]
     ) -> dict[str, Answerer]:
-        found: dict[str, Answerer] = {}
+        answerers: dict[str, Answerer] = {}
         for name in dict.fromkeys(names):
             if self._models.find(name) is None:
                 with suppress(*_NO_ANSWERER):
-                    found[name] = await calls.find(caller, name)
-        return found
+                    answerers[name] = await calls.find(caller, name)
+        return answerers
 
     def _note_use(self, account_id: str, *used: Answerer) -> None:
         if self._tuned is None:
             return
-        for one in dict.fromkeys(used):
-            if not isinstance(one, OffCall | HostedModel):
-                self._tuned.note_use(account_id, one.name)
+        for model in dict.fromkeys(used):
+            if not isinstance(model, OffCall | HostedModel):
+                self._tuned.note_use(account_id, model.name)
 
     def _account_for(
         self, answer: DecideResponse, accepted: Accepted, amount_nano: int, request: ValidRequest
@@ -409,15 +417,15 @@ class DecisionService:
     async def _release(
         self, accepted: Accepted, error: BaseException, *, is_terminal: bool
     ) -> None:
-        """Free the hold. Terminal: the key keeps the error, which is marked so."""
-        kept = error if is_terminal and isinstance(error, SteelyardError) else None
+        """Free the hold; a terminal error stays with the idempotency key."""
+        terminal_error = error if is_terminal and isinstance(error, SteelyardError) else None
         try:
-            await self._operations.release(accepted, kept)
+            await self._operations.release(accepted, terminal_error)
         except (DataDamagedError, StorageUnavailableError):
             # The log frees the hold as soon as it can; until then the key's request has no end.
             _log.exception("The end of operation %s could not be written.", accepted.operation_id)
-            if kept is not None:
-                kept.operation = Operation(accepted.operation_id, "pending")
+            if terminal_error is not None:
+                terminal_error.operation = Operation(accepted.operation_id, "pending")
 
     def _attempts(self, prepared: Prepared, candidates: tuple[Answerer, ...]) -> Attempts:
         return Attempts(prepared, candidates, prepared.started + self._deadline_s)

@@ -23,13 +23,13 @@ class UnusableAnswerError(EngineUnavailableError):
     """An answer of a remote server that is not what its wire says."""
 
 
-def checked(names: Sequence[str], found: Any) -> Probabilities:
+def checked(names: Sequence[str], shares: Any) -> Probabilities:
     """Return each outcome's probability, in order; raise where one is missing or they do not sum to 1."""
-    if not isinstance(found, Mapping):
+    if not isinstance(shares, Mapping):
         raise unusable("it has no object of probabilities")
-    if missing := [name for name in names if name not in found]:
+    if missing := [name for name in names if name not in shares]:
         raise unusable(f"{len(missing)} of {len(names)} outcomes have no probability")
-    values = [probability(found[name]) for name in names]
+    values = [probability(shares[name]) for name in names]
     if abs(sum(values) - 1) > SUM_TOLERANCE:
         raise unusable(f"its probabilities sum to {sum(values):.4f}")
     return normalized(values)

@@ -71,15 +71,15 @@ def ask_rows(
     scored = Scored([], [], [])
     failures: Counter[str] = Counter()
     for start in range(0, len(rows), at_once):
-        asked = []
+        submitted = []
         for row in rows[start : start + at_once]:
             request = read_request({"context": row["context"], "decisions": row["decisions"]})
             rendered = RenderedRequest(
                 render_context(request.context),
                 tuple(render_decision(decision) for decision in request.decisions),
             )
-            asked.append((row, request, submit(rendered, timeout_s)))
-        for row, request, future in asked:
+            submitted.append((row, request, submit(rendered, timeout_s)))
+        for row, request, future in submitted:
             try:
                 answers = future.result(timeout_s)
             except SteelyardError as error:
@@ -91,10 +91,10 @@ def ask_rows(
             for decision, answer in zip(request.decisions, answers, strict=True):
                 targets = (row.get("targets") or {}).get(decision.id)
                 if targets is not None:
-                    wanted = [float(targets.get(name, 0.0)) for name in decision.outcomes.names]
+                    target = [float(targets.get(name, 0.0)) for name in decision.outcomes.names]
                     scored.kinds.append(decision.kind)
                     scored.logits.append(np.asarray(answer.logits, dtype=np.float64))
-                    scored.targets.append(np.array(wanted))
+                    scored.targets.append(np.array(target))
         progress(min(start + at_once, len(rows)))
     return scored, failures
 

@@ -47,8 +47,8 @@ class ChatWire:
         first, *others = request.decisions
         # The first fills the server's cache with the context for the others.
         scored = [await self._decide(request.context, first, post)]
-        asked = (self._decide(request.context, decision, post) for decision in others)
-        return [*scored, *await asyncio.gather(*asked)]
+        answers = (self._decide(request.context, decision, post) for decision in others)
+        return [*scored, *await asyncio.gather(*answers)]
 
     async def _decide(self, context: str, decision: RenderedDecision, post: Post) -> Probabilities:
         n_outcomes = len(decision.outcomes)
@@ -56,13 +56,16 @@ class ChatWire:
             return await self._average(context, decision, range(n_outcomes), post)
         # A tournament: each group by itself, then the groups' winners against each other.
         groups = np.array_split(np.arange(n_outcomes), math.ceil(n_outcomes / MAX_OPTIONS))
-        asked = (self._average(context, decision, group.tolist(), post) for group in groups)
-        within = await asyncio.gather(*asked)
-        winners = [int(group[one.argmax()]) for group, one in zip(groups, within, strict=True)]
+        answers = (self._average(context, decision, group.tolist(), post) for group in groups)
+        within = await asyncio.gather(*answers)
+        winners = [
+            int(group[shares.argmax()]) for group, shares in zip(groups, within, strict=True)
+        ]
         final = await self._average(context, decision, winners, post)
         # A winner's share of its group says what the group has beside it.
         weights = [
-            share / one.max() * one for share, one in zip(final.tolist(), within, strict=True)
+            share / shares.max() * shares
+            for share, shares in zip(final.tolist(), within, strict=True)
         ]
         return normalized(np.concatenate(weights))
 
@@ -73,8 +76,8 @@ class ChatWire:
         n_orders = min(self._permutations, len(places))
         shifts = [len(places) * order // n_orders for order in range(n_orders)]
         orders = [[*places[shift:], *places[:shift]] for shift in shifts]
-        asked = (self._ask(context, decision, order, post) for order in orders)
-        answers = await asyncio.gather(*asked)
+        requests = (self._ask(context, decision, order, post) for order in orders)
+        answers = await asyncio.gather(*requests)
         by_place: dict[int, float] = dict.fromkeys(places, 0.0)
         for order, answer in zip(orders, answers, strict=True):
             for place, share in zip(order, answer.tolist(), strict=True):
@@ -89,7 +92,7 @@ class ChatWire:
             f"{label}. {text}" if label.lower() != text.lower() else label
             for label, text in zip(labels, (decision.outcomes[p] for p in places), strict=True)
         ]
-        asked = "\n".join(
+        prompt = "\n".join(
             [
                 f"<text>\n{context}\n</text>",
                 "",
@@ -104,7 +107,7 @@ class ChatWire:
             "model": self._model,
             "messages": [
                 {"role": "system", "content": _SYSTEM},
-                {"role": "user", "content": asked},
+                {"role": "user", "content": prompt},
             ],
             "max_tokens": 1,
             "temperature": 0,
@@ -134,7 +137,7 @@ def read_top(labels: Sequence[str], entries: Any) -> Probabilities:
     if not isinstance(entries, list) or not entries:
         raise unusable("it has no log probabilities; the server must support top_logprobs")
     by_label = {label.lower(): 0.0 for label in labels}
-    total, least, found = 0.0, 1.0, set()
+    total, least, reported = 0.0, 1.0, set()
     for entry in entries:
         token, logprob = member(entry, "token"), member(entry, "logprob")
         if not isinstance(token, str) or not isinstance(logprob, int | float):
@@ -144,10 +147,10 @@ def read_top(labels: Sequence[str], entries: Any) -> Probabilities:
         label = token.strip(" \t\n.():*▁Ġ").lower()
         if label in by_label:
             by_label[label] += share
-            found.add(label)
-    if not found:
+            reported.add(label)
+    if not reported:
         raise unusable("none of its likeliest tokens is the label of an option")
-    missing = [label for label in by_label if label not in found]
+    missing = [label for label in by_label if label not in reported]
     for label in missing:
         by_label[label] = min(max(1.0 - total, 0.0) / len(missing), least)
     return _checked(labels, by_label)

@@ -93,10 +93,10 @@ def check_model(submit: Submit, timeout_s: float) -> CheckReport:
         return names[int(scored.logits.argmax())]
 
     orders, questions = [], []
-    for place, (context, asked) in enumerate(CASES):
+    for place, (context, wordings) in enumerate(CASES):
         turned = _TEAMS[place % 3 + 1 :] + _TEAMS[: place % 3 + 1]
         orders.append([ask(context, "single", "Which team?", names) for names in (_TEAMS, turned)])
-        questions.append([ask(context, "binary", question, BINARY_NAMES) for question in asked])
+        questions.append([ask(context, "binary", question, BINARY_NAMES) for question in wordings])
     yes = [answer == "yes" for pair in questions for answer in pair if answer is not None]
     return CheckReport(
         asked=4 * len(CASES),
@@ -111,5 +111,5 @@ def check_model(submit: Submit, timeout_s: float) -> CheckReport:
 
 
 def _flips(pairs: list[list[str | None]]) -> float | None:
-    whole = [one for one in pairs if None not in one]
+    whole = [pair for pair in pairs if None not in pair]
     return float(np.mean([a != b for pair in whole for a, b in pairwise(pair)])) if whole else None

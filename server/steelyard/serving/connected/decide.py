@@ -19,7 +19,7 @@ class DecideWire:
         """Return the probabilities of every decision, in outcome order."""
         body: dict[str, Any] = {
             "context": request.context,
-            "decisions": [_ask(one, f"q{n}") for n, one in enumerate(request.decisions)],
+            "decisions": [_ask(decision, f"q{n}") for n, decision in enumerate(request.decisions)],
             "fallback": "none",
             "store": False,
         }
@@ -27,8 +27,8 @@ class DecideWire:
             body["model"] = self._model
         answers = member(await post("/v1/decide", body), "decisions")
         return [
-            checked(_names(one), member(member(answers, f"q{n}"), "probabilities"))
-            for n, one in enumerate(request.decisions)
+            checked(_names(decision), member(member(answers, f"q{n}"), "probabilities"))
+            for n, decision in enumerate(request.decisions)
         ]
 
 
@@ -37,8 +37,8 @@ def _names(decision: RenderedDecision) -> list[str]:
 
 
 def _ask(decision: RenderedDecision, id_: str) -> dict[str, Any]:
-    asked = {"id": id_, "kind": decision.kind, "question": decision.question}
+    question = {"id": id_, "kind": decision.kind, "question": decision.question}
     outcomes = described(decision)
     if decision.kind == "ordinal":
-        return {**asked, "outcomes": _names(decision), "rubric": [text for _, text in outcomes]}
-    return {**asked, "outcomes": dict(outcomes)}
+        return {**question, "outcomes": _names(decision), "rubric": [text for _, text in outcomes]}
+    return {**question, "outcomes": dict(outcomes)}

@@ -28,10 +28,10 @@ class DecisionsWire:
 
     async def score(self, request: RenderedRequest, post: Post) -> list[Probabilities]:
         """Return the probabilities of every decision, in outcome order."""
-        questions = [_ask(one, f"q{n}") for n, one in enumerate(request.decisions)]
+        questions = [_ask(decision, f"q{n}") for n, decision in enumerate(request.decisions)]
         body = {"model": self._model, "input": request.context, "questions": questions}
         answers = member(await post("/v1/decisions", body), "answers")
-        return [_read(one, member(answers, n)) for n, one in enumerate(request.decisions)]
+        return [_read(decision, member(answers, n)) for n, decision in enumerate(request.decisions)]
 
 
 def _is_score(decision: RenderedDecision) -> bool:
@@ -41,9 +41,9 @@ def _is_score(decision: RenderedDecision) -> bool:
 def _ask(decision: RenderedDecision, name: str) -> dict[str, Any]:
     question: dict[str, Any] = {"name": name, "instructions": decision.question}
     if decision.kind == "binary":
-        told = [text for text in decision.outcomes if ": " in text]
-        asked = "\n".join([decision.question, *told])
-        return {"type": "predicate", **question, "instructions": asked}
+        descriptions = [text for text in decision.outcomes if ": " in text]
+        instructions = "\n".join([decision.question, *descriptions])
+        return {"type": "predicate", **question, "instructions": instructions}
     key, members = ("label", "levels") if _is_score(decision) else ("value", "choices")
     outcomes = [
         {key: name, **({} if text is None else {"description": text})}
@@ -57,10 +57,12 @@ def _read(decision: RenderedDecision, answer: Any) -> Probabilities:
         yes = probability(member(answer, "probability"))
         return normalized([yes, 1 - yes])
     entries = member(answer, "probabilities")
-    if not isinstance(entries, list) or not all(isinstance(one, Mapping) for one in entries):
+    if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
         raise unusable("its probabilities are no array of objects")
     names = [name for name, _ in described(decision)]
     if _is_score(decision):
-        found: dict[Any, Any] = {one.get("value"): one.get("probability") for one in entries}
-        return checked(names, {name: found[n] for n, name in enumerate(names) if n in found})
-    return checked(names, {one.get("value"): one.get("probability") for one in entries})
+        by_level: dict[Any, Any] = {
+            entry.get("value"): entry.get("probability") for entry in entries
+        }
+        return checked(names, {name: by_level[n] for n, name in enumerate(names) if n in by_level})
+    return checked(names, {entry.get("value"): entry.get("probability") for entry in entries})

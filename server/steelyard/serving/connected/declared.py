@@ -206,12 +206,12 @@ def read_models(home: Path) -> dict[str, ConnectedModel]:
 
 
 def file_version(home: Path) -> tuple[int, int, int] | None:
-    """Return what changes whenever a home's file is written; ``None`` where there is none."""
+    """Return a value that changes whenever a home's file is written; ``None`` without a file."""
     try:
-        found = (home / FILE).stat()
+        status = (home / FILE).stat()
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def write_models(home: Path, models: Mapping[str, ConnectedModel]) -> None:

@@ -123,10 +123,10 @@ class ConnectedModels:
             for name, model in declared.items()
             if self._declared.get(name) != model
         }
-        kept = {name: self._hosted[name] for name in declared if name not in opened}
-        gone = [self._closers.pop(name) for name in tuple(self._closers) if name not in kept]
+        unchanged = {name: self._hosted[name] for name in declared if name not in opened}
+        gone = [self._closers.pop(name) for name in tuple(self._closers) if name not in unchanged]
         self._closers |= {name: close for name, (_, close) in opened.items()}
-        hosted = kept | {name: model for name, (model, _) in opened.items()}
+        hosted = unchanged | {name: model for name, (model, _) in opened.items()}
         self._hosted = {name: hosted[name] for name in declared}
         self._declared = declared
         self.routes = file.routes
@@ -213,14 +213,14 @@ def _remote(name: str, model: ConnectedModel) -> Remote:
 
 
 def wire_of(name: str, model: ConnectedModel) -> ModelWire:
-    """Return what speaks a model's wire."""
-    asked = model.model or name
+    """Return the client for a model's wire format."""
+    remote_name = model.model or name
     if model.wire == "chat":
-        return ChatWire(asked, model.orders or 1)
+        return ChatWire(remote_name, model.orders or 1)
     if model.wire == "systemone":
-        return SystemOneWire(asked)
+        return SystemOneWire(remote_name)
     if model.wire == "decisions":
-        return DecisionsWire(asked)
+        return DecisionsWire(remote_name)
     if model.wire == "hub":
         return HubWire()
     if model.wire == "gguf":

@@ -135,9 +135,9 @@ class ConnectedQueue:
     ) -> ScoreFuture:
         """Queue a request; the future gives one scored decision per decision.
 
-        Without a deadline it waits while the server is left alone; with one it is refused.
+        While the breaker is open, a request without a deadline waits; one with a deadline fails.
         """
-        size = len(request.context) + sum(len(one.question) for one in request.decisions)
+        size = len(request.context) + sum(len(decision.question) for decision in request.decisions)
         entry = _Waiting(request, deadline_s, share, size)
         with self._lock:
             evicted = None
@@ -215,7 +215,7 @@ class ConnectedQueue:
         bound_s = min(self._timeout_s, entry.deadline_s or self._timeout_s)
         try:
             async with asyncio.timeout(bound_s):
-                found = await self._wire.score(entry.request, self._remote.post)
+                answers = await self._wire.score(entry.request, self._remote.post)
         except TimeoutError as error:
             if isinstance(error, SteelyardError):
                 raise
@@ -239,15 +239,15 @@ class ConnectedQueue:
                 self.breaker.gave_up()
             raise
         self.breaker.succeeded()
-        pairs = zip(entry.request.decisions, found, strict=True)
-        return [_scored(one, len(decision.outcomes)) for decision, one in pairs]
+        pairs = zip(entry.request.decisions, answers, strict=True)
+        return [_scored(answer, len(decision.outcomes)) for decision, answer in pairs]
 
 
-def _scored(found: Probabilities | ScoredDecision, n_outcomes: int) -> ScoredDecision:
-    if isinstance(found, ScoredDecision):
-        return found
+def _scored(answer: Probabilities | ScoredDecision, n_outcomes: int) -> ScoredDecision:
+    if isinstance(answer, ScoredDecision):
+        return answer
     # In float64, so that 0.9 of the other server is 0.9 here.
-    return ScoredDecision(np.log(found), np.zeros((n_outcomes, 0), dtype=np.float32))
+    return ScoredDecision(np.log(answer), np.zeros((n_outcomes, 0), dtype=np.float32))
 
 
 def _resolve(future: ScoreFuture, outcome: list[ScoredDecision] | BaseException) -> None:

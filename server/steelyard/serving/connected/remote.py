@@ -62,13 +62,13 @@ class Remote:
         return await retrying(self._send, endpoint(self._url, path), content)
 
     async def _send(self, url: str, content: bytes) -> Any:
-        asked = {
+        attributes = {
             "http.request.method": "POST",
             "server.address": urlsplit(url).hostname or "",
             "steelyard.model": self._name,
         }
         async with self._places:
-            with tracing.span("POST", asked, is_call=True):
+            with tracing.span("POST", attributes, is_call=True):
                 return await self._exchange(url, content)
 
     async def _exchange(self, url: str, content: bytes) -> Any:
@@ -143,9 +143,9 @@ def _is_passing(error: BaseException) -> bool:
 
 def _wait_s(state: tenacity.RetryCallState) -> float:
     error = None if state.outcome is None else state.outcome.exception()
-    asked = getattr(error, "retry_after_s", None) or 0.0
+    requested_s = getattr(error, "retry_after_s", None) or 0.0
     doubled = tenacity.wait_random_exponential(multiplier=_FIRST_WAIT_S, max=_LAST_WAIT_S)(state)
-    return float(max(asked, doubled))
+    return float(max(requested_s, doubled))
 
 
 def _retry_after_s(response: httpx.Response) -> float | None:

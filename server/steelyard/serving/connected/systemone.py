@@ -23,7 +23,7 @@ class SystemOneWire:
 
     async def score(self, request: RenderedRequest, post: Post) -> list[Probabilities]:
         """Return the probabilities of every decision, in outcome order."""
-        questions = {f"q{n}": _ask(one) for n, one in enumerate(request.decisions)}
+        questions = {f"q{n}": _ask(decision) for n, decision in enumerate(request.decisions)}
         body = {"model": self._model, "state": request.context, "questions": questions}
         answers = member(await post("/v1/systemone", body), "answers")
         return [
@@ -36,8 +36,8 @@ def _ask(decision: RenderedDecision) -> dict[str, Any]:
     outcomes = described(decision)
     question: dict[str, Any] = {"instructions": decision.question}
     if decision.kind == "binary":
-        told = zip(("true", "false"), outcomes, strict=True)
-        criteria = {key: text for key, (_, text) in told if text is not None}
+        pairs = zip(("true", "false"), outcomes, strict=True)
+        criteria = {key: text for key, (_, text) in pairs if text is not None}
         return {"type": "noul", **question, **({"criteria": criteria} if criteria else {})}
     if decision.kind == "ordinal":
         return {"type": "score", **question, "criteria": list(decision.outcomes)}
@@ -48,10 +48,10 @@ def _read(decision: RenderedDecision, answer: Any) -> Probabilities:
     if decision.kind == "binary":
         yes = probability(member(answer, "noul"))
         return normalized([yes, 1 - yes])
-    found = member(answer, "probabilities")
+    shares = member(answer, "probabilities")
     if decision.kind == "ordinal":
         levels = [str(level) for level in range(len(decision.outcomes))]
-        if isinstance(found, list):  # some servers list them in order
-            found = dict(zip(levels, found, strict=False))
-        return checked(levels, found)
-    return checked([name for name, _ in described(decision)], found)
+        if isinstance(shares, list):  # some servers list them in order
+            shares = dict(zip(levels, shares, strict=False))
+        return checked(levels, shares)
+    return checked([name for name, _ in described(decision)], shares)

@@ -84,7 +84,7 @@ def copy(entry: CatalogueEntry, source: Path, folder: Path) -> Path:
 
 
 def find_file(client: httpx.Client, entry: CatalogueEntry, hub: str) -> RemoteFile:
-    """Return the file of an entry; what the catalogue leaves out the hub says."""
+    """Return the file of an entry; ask the hub for what the catalogue leaves out."""
     if entry.sha256:
         return RemoteFile(entry.file, entry.bytes, entry.sha256)
     url = f"{hub.rstrip('/')}/api/models/{entry.repository}/tree/main"
@@ -102,9 +102,9 @@ def find_file(client: httpx.Client, entry: CatalogueEntry, hub: str) -> RemoteFi
             f"The hub's list of {entry.repository} is not JSON; try again."
         ) from error
     files = [
-        RemoteFile(str(one["path"]), int(one["lfs"]["size"]), str(one["lfs"]["oid"]))
-        for one in listed
-        if fnmatch.fnmatchcase(str(one.get("path", "")), entry.file) and one.get("lfs")
+        RemoteFile(str(file["path"]), int(file["lfs"]["size"]), str(file["lfs"]["oid"]))
+        for file in listed
+        if fnmatch.fnmatchcase(str(file.get("path", "")), entry.file) and file.get("lfs")
     ]
     if len(files) != 1:
         raise EngineUnavailableError(
@@ -142,8 +142,8 @@ def _fetch(
 
 def _check(path: Path, file: RemoteFile, *, keep: bool = False) -> None:
     with path.open("rb") as content:
-        found = hashlib.file_digest(content, "sha256").hexdigest()
-    if found == file.sha256:
+        sha256 = hashlib.file_digest(content, "sha256").hexdigest()
+    if sha256 == file.sha256:
         return
     size = path.stat().st_size
     if size < file.bytes and not keep:
@@ -154,7 +154,7 @@ def _check(path: Path, file: RemoteFile, *, keep: bool = False) -> None:
         with suppress(OSError):
             path.unlink()
     raise InvalidRequestError(
-        f"{path.name} has the SHA-256 {found}, and {file.sha256} was expected. Download it again, or "
+        f"{path.name} has the SHA-256 {sha256}, and {file.sha256} was expected. Download it again, or "
         "choose another source."
     )
 

@@ -314,7 +314,9 @@ class JudgeEngine:
         answers = await self._ask_about(run, request)
         if not self._takes_leanings:
             return answers
-        leanings = await self._leanings(run, [one for one in request.decisions if not one.opposite])
+        leanings = await self._leanings(
+            run, [decision for decision in request.decisions if not decision.opposite]
+        )
         return [
             replace(evidence, neutral=leanings.get(decision))
             for decision, evidence in zip(request.decisions, answers, strict=True)
@@ -335,8 +337,10 @@ class JudgeEngine:
     async def _leanings(
         self, run: _Run, decisions: Sequence[RenderedDecision]
     ) -> dict[RenderedDecision, Probabilities]:
-        """Return what is said of decisions about texts that say nothing; each is asked once."""
-        new = [one for one in dict.fromkeys(decisions) if self._known.find(one) is None]
+        """Return the answers to decisions on texts that say nothing; ask each decision once."""
+        new = [
+            decision for decision in dict.fromkeys(decisions) if self._known.find(decision) is None
+        ]
         if new:
             answers = [
                 await self._ask_about(run, RenderedRequest(context, tuple(new)))

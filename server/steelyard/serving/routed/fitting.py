@@ -47,7 +47,7 @@ class _Sweep:
     right: Numbers
     price: Numbers
     escalated: Numbers
-    asked: Numbers
+    calls: Numbers
 
 
 def fit_thresholds(side: Side, bound: Bound) -> tuple[float, ...]:
@@ -60,13 +60,13 @@ def fit_thresholds(side: Side, bound: Bound) -> tuple[float, ...]:
     best: tuple[tuple[float, ...], tuple[float, ...]] | None = None
     reached: list[float] = []
     for sweep in _sweeps(side):
-        held, wanted = _held(sweep, bound), np.flatnonzero(_fits(sweep, bound))
-        reached.append(float(held.max() if bound.kind == "accuracy" else held.min()))
-        if not len(wanted):
+        measured, fitting = _held(sweep, bound), np.flatnonzero(_fits(sweep, bound))
+        reached.append(float(measured.max() if bound.kind == "accuracy" else measured.min()))
+        if not len(fitting):
             continue
         keys = _keys(sweep, bound)
         # The last key of a lexsort is the first to sort by.
-        first = wanted[np.lexsort([key[wanted] for key in reversed(keys)])[0]]
+        first = fitting[np.lexsort([key[fitting] for key in reversed(keys)])[0]]
         option = tuple(float(key[first]) for key in keys), (*sweep.before, float(sweep.last[first]))
         best = option if best is None else min(best, option)
     if best is None:
@@ -107,10 +107,10 @@ def _check_size(side: Side) -> None:
 
 
 def _fits(sweep: _Sweep, bound: Bound) -> Mask:
-    held = _held(sweep, bound)
+    measured = _held(sweep, bound)
     if bound.kind == "accuracy":
-        return held >= bound.value - _ROUNDING
-    return held <= bound.value + _ROUNDING
+        return measured >= bound.value - _ROUNDING
+    return measured <= bound.value + _ROUNDING
 
 
 def _held(sweep: _Sweep, bound: Bound) -> Numbers:
@@ -119,8 +119,10 @@ def _held(sweep: _Sweep, bound: Bound) -> Numbers:
 
 def _keys(sweep: _Sweep, bound: Bound) -> list[Numbers]:
     """Return what options are ordered by, the first key first."""
-    right, price, asked = (np.round(one, 9) for one in (sweep.right, sweep.price, sweep.asked))
-    return [price, asked, -right] if bound.kind == "accuracy" else [-right, price, asked]
+    right, price, calls = (
+        np.round(column, 9) for column in (sweep.right, sweep.price, sweep.calls)
+    )
+    return [price, calls, -right] if bound.kind == "accuracy" else [-right, price, calls]
 
 
 def _unreachable(bound: Bound, reached: Sequence[float]) -> InvalidRequestError:
@@ -149,7 +151,7 @@ def _thresholds(observed: Numbers, most: int) -> list[float]:
     every = np.concatenate([[0.0], _between(observed[:-1], observed[1:]), [1.0]])
     if len(every) > most:
         every = every[np.linspace(0, len(every) - 1, most).round().astype(np.int64)]
-    return [float(one) for one in every]
+    return [float(threshold) for threshold in every]
 
 
 def _between(low: Numbers, high: Numbers) -> Numbers:
@@ -161,13 +163,13 @@ def _between(low: Numbers, high: Numbers) -> Numbers:
 def _sweep(side: Side, before: tuple[float, ...]) -> _Sweep:
     n, inner, last = len(side), side.models[-2], side.models[-1]
     reaching = np.ones(n, dtype=bool)
-    right, cost, asked, escalated = 0.0, 0.0, 0.0, 0.0
+    right, cost, calls, escalated = 0.0, 0.0, 0.0, 0.0
     for place, threshold in enumerate(before):
         model = side.models[place]
         goes_on = reaching & (model.p_top < threshold)
         right += float(model.right[reaching & ~goes_on].sum())
         cost += model.price_nano * float(side.tokens(reaching).sum())
-        asked += float(goes_on.sum())
+        calls += float(goes_on.sum())
         escalated = float(goes_on.sum()) if place == 0 else escalated
         reaching = goes_on
     cost += inner.price_nano * float(side.tokens(reaching).sum())
@@ -191,5 +193,5 @@ def _sweep(side: Side, before: tuple[float, ...]) -> _Sweep:
         right=(right + up_to(last.right[order] - inner.right[order])) / n,
         price=(cost + last.price_nano * up_to(tokens)) * 1000 / NANO / n,
         escalated=(n_on if not before else np.full(len(n_on), escalated)) / n,
-        asked=(asked + n_on) / n,
+        calls=(calls + n_on) / n,
     )

@@ -55,12 +55,12 @@ class RouteDecide(DecideService):
         queue_ms: float = 0.0,
         score_ms: float = 0.0,
     ) -> DecideResponse:
-        """Turn the scores of a prepared request into its answer; all that models read is counted."""
+        """Turn the scores of a prepared request into its answer; count what every model read."""
         answer = super().finish(prepared, scored, queue_ms=queue_ms, score_ms=score_ms)
         read = self.tokens_by_model(
             prepared.input_tokens,
             prepared.request.decisions,
-            [[model for model, _ in one.route] for one in scored],
+            [[model for model, _ in decision.route] for decision in scored],
         )
         usage = msgspec.structs.replace(answer.usage, prompt_tokens=sum(read.values()))
         return msgspec.structs.replace(answer, usage=usage)
@@ -68,29 +68,32 @@ class RouteDecide(DecideService):
     def paid_tokens(
         self, n_tokens: int, decisions: Sequence[Decision], scored: Sequence[ScoredDecision]
     ) -> int:
-        """Return as many input tokens as cost, at the price of all models, what was asked."""
+        """Return the input tokens that cost, at the price of all models, what these decisions cost."""
         full_nano = sum(self._prices.values())
         if not full_nano:
             return n_tokens
-        asked = [[model for model, _ in one.route] for one in scored]
-        return round(self.price_nano(n_tokens, decisions, asked) / full_nano)
+        models = [[model for model, _ in decision.route] for decision in scored]
+        return round(self.price_nano(n_tokens, decisions, models) / full_nano)
 
     def price_nano(
-        self, n_tokens: int, decisions: Sequence[Decision], asked: Sequence[Sequence[str]]
+        self, n_tokens: int, decisions: Sequence[Decision], models: Sequence[Sequence[str]]
     ) -> int:
-        """Return what the models cost together that were asked about each decision."""
-        tokens = self.tokens_by_model(n_tokens, decisions, asked)
+        """Return the price of all calls; ``models`` names those that answered each decision."""
+        tokens = self.tokens_by_model(n_tokens, decisions, models)
         return sum(self._prices[model] * n for model, n in tokens.items())
 
     def tokens_by_model(
-        self, n_tokens: int, decisions: Sequence[Decision], asked: Sequence[Sequence[str]]
+        self,
+        n_tokens: int,
+        decisions: Sequence[Decision],
+        models_by_decision: Sequence[Sequence[str]],
     ) -> dict[str, int]:
-        """Return the input tokens of what each model was asked, as a request of its own.
+        """Return the input tokens of each model, as if it had a request of its decisions alone.
 
-        ``n_tokens`` are those of all decisions together, ``asked`` the models of each.
+        ``n_tokens`` counts all decisions together; ``models_by_decision`` names each one's models.
         """
         by_model: dict[str, list[Decision]] = {}
-        for decision, models in zip(decisions, asked, strict=True):
+        for decision, models in zip(decisions, models_by_decision, strict=True):
             for model in models:
                 by_model.setdefault(model, []).append(decision)
         return {
@@ -142,11 +145,11 @@ class ModelRoute(HostedModel):
         return any(step.model.is_away or step.model.hangs for step in self._steps)
 
     def charge_nano(self, prepared: Prepared, answer: DecideResponse) -> int:
-        """Return what its models cost together that were asked for an answer."""
+        """Return the price of an answer: that of every model on its routes."""
         decisions = prepared.request.decisions
         routes = [answer.decisions[decision.id].route or [] for decision in decisions]
-        asked = [[entry.model for entry in route] for route in routes]
-        return self._walks.price_nano(prepared.input_tokens, decisions, asked)
+        models = [[entry.model for entry in route] for route in routes]
+        return self._walks.price_nano(prepared.input_tokens, decisions, models)
 
 
 class RoutedModels:

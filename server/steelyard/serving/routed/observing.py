@@ -57,18 +57,18 @@ def observe(
     *,
     at_once: int = 8,
 ) -> tuple[Side, Counter[str]]:
-    """Ask every model about every labelled decision; return what they answered, and why rows failed.
+    """Ask every model about every labelled decision; return the answers, and why rows failed.
 
-    ``prices``, in nano-USD by input token, names the models. A row that one of them does not answer
-    counts for none.
+    ``prices``, in nano-USD by input token, names the models. A row counts only if
+    all of them answer it.
     """
     gathered, failures = _Gathered(), Counter[str]()
-    labelled = [one for one in map(_labelled, rows) if one["decisions"]]
+    labelled = [row for row in map(_labelled, rows) if row["decisions"]]
     with ThreadPoolExecutor(at_once) as pool:
         for start in range(0, len(labelled), at_once):
             part = labelled[start : start + at_once]
-            asked = [[pool.submit(ask, model, row) for model in prices] for row in part]
-            for row, futures in zip(part, asked, strict=True):
+            submitted = [[pool.submit(ask, model, row) for model in prices] for row in part]
+            for row, futures in zip(part, submitted, strict=True):
                 try:
                     answers = [future.result() for future in futures]
                 except SteelyardError as error:
@@ -82,14 +82,17 @@ def observe(
 def _labelled(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row with those of its decisions alone that have targets."""
     targets = row.get("targets") or {}
-    return {**row, "decisions": [one for one in row["decisions"] if one["id"] in targets]}
+    return {
+        **row,
+        "decisions": [decision for decision in row["decisions"] if decision["id"] in targets],
+    }
 
 
 def _gather(gathered: _Gathered, row: Mapping[str, Any], answers: list[DecideResponse]) -> None:
     decisions = row["decisions"]
-    # A request's tokens are told as one number: each text has its share of the characters.
-    asked = read_request({"context": row["context"], "decisions": decisions}).decisions
-    characters = [count_input_tokens(_CHARACTERS, "", [one]) for one in asked]
+    # Usage has one number for a request: share it out by the characters of each text.
+    parsed = read_request({"context": row["context"], "decisions": decisions}).decisions
+    characters = [count_input_tokens(_CHARACTERS, "", [decision]) for decision in parsed]
     context = len(render_value(row["context"]))
     a_character = answers[0].usage.input_tokens / max(1, context + sum(characters))
     number = len(gathered.context_tokens)

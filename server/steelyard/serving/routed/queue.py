@@ -114,14 +114,14 @@ class _Walk:
         )
         model = self._steps[place].model
         model.require_room(part, self._share)
-        asked = model.queue.submit(part, left_s, self._share)
-        self.future.add_done_callback(partial(_give_up, asked))
-        asked.add_done_callback(partial(self._answered, place, decisions))
+        scores = model.queue.submit(part, left_s, self._share)
+        self.future.add_done_callback(partial(_give_up, scores))
+        scores.add_done_callback(partial(self._answered, place, decisions))
 
-    def _answered(self, place: int, decisions: list[int], asked: Scores) -> None:
-        """Go on with what is not sure, or resolve the future; never raises."""
+    def _answered(self, place: int, decisions: list[int], scores: Scores) -> None:
+        """Ask the next model about unsure decisions, or resolve the future; never raise."""
         try:
-            unsure = self._take(place, decisions, asked.result())
+            unsure = self._take(place, decisions, scores.result())
             if unsure:
                 self.ask(place + 1, unsure)
                 return
@@ -165,6 +165,6 @@ def _abstains(decision: RenderedDecision, probabilities: list[float]) -> bool:
     return chosen.action == ABSTAIN
 
 
-def _give_up(asked: Scores, future: Scores) -> None:
+def _give_up(scores: Scores, future: Scores) -> None:
     if future.cancelled():
-        asked.cancel()
+        scores.cancel()

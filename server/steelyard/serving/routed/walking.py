@@ -50,9 +50,9 @@ class Side:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def tokens(self, asked: Mask) -> Numbers:
+    def tokens(self, mask: Mask) -> Numbers:
         """Return the input tokens of asking one model some decisions: a context with its first."""
-        places = np.flatnonzero(asked)
+        places = np.flatnonzero(mask)
         return self.tokens_in_order(places, len(self))
 
     def tokens_in_order(self, places: NDArray[np.int64], n: int) -> Numbers:
