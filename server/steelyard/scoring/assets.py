@@ -171,8 +171,8 @@ def load_base_model(
 
 def earlier_models() -> dict[str, Path]:
     """Return the folders of the models that ship beside the default one, by name."""
-    found = sorted(path.parent for path in BASE.parent.glob(f"*/{MANIFEST}"))
-    return {folder.name: folder for folder in found if folder != BASE}
+    folders = sorted(path.parent for path in BASE.parent.glob(f"*/{MANIFEST}"))
+    return {folder.name: folder for folder in folders if folder != BASE}
 
 
 def read_base_files(engine: str = AUTO, folder: Path | None = None) -> BaseFiles:
@@ -185,11 +185,11 @@ def read_base_files(engine: str = AUTO, folder: Path | None = None) -> BaseFiles
         message = f"There is no engine {engine!r}; set STEELYARD_ENGINE to one of {known}."
         raise EngineUnavailableError(message)
     precision = ENGINES[name]
-    wanted = [TOKENIZER, GRAPHS[precision], *WEIGHTS]
+    files = [TOKENIZER, GRAPHS[precision], *WEIGHTS]
     apart_graphs = (LOWER_GRAPHS[precision], UPPER_GRAPHS[precision])
     if apart_of(manifest):
-        wanted += apart_graphs
-    contents = {file: _checked(folder, file, manifest["files"]) for file in wanted}
+        files += apart_graphs
+    contents = {file: _checked(folder, file, manifest["files"]) for file in files}
     weights: dict[str, NDArray[np.generic]] = {}
     for file in WEIGHTS:
         weights.update(load(contents[file]))
@@ -220,8 +220,8 @@ def earlier_temperatures(
     manifest: Mapping[str, Any], reading: int, precision: str
 ) -> TemperatureTable | None:
     """Return the temperatures that a base model had with a reading; None where none are kept."""
-    kept = manifest.get("earlier", {}).get(str(reading))
-    return None if kept is None else TemperatureTable.from_dict(kept["temperatures"][precision])
+    entry = manifest.get("earlier", {}).get(str(reading))
+    return None if entry is None else TemperatureTable.from_dict(entry["temperatures"][precision])
 
 
 def read_manifest(folder: Path | None = None) -> dict[str, Any]:

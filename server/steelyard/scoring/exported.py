@@ -112,7 +112,7 @@ class ExportedModel:
         """Return the graph's output for some texts or pairs, those of like length together."""
         encoded = self._tokenizer.encode_batch(list(texts))
         order = sorted(range(len(encoded)), key=lambda place: len(encoded[place]))
-        found: dict[int, NDArray[np.float64]] = {}
+        outputs: dict[int, NDArray[np.float64]] = {}
         for start in range(0, len(order), _BATCH):
             check_wanted()
             places = order[start : start + _BATCH]
@@ -123,8 +123,8 @@ class ExportedModel:
                 raise EngineUnavailableError(
                     f"The exported model of {self.manifest.source} failed; look at the log."
                 ) from error
-            found |= dict(zip(places, np.asarray(rows, np.float64), strict=True))
-        return np.stack([found[place] for place in range(len(encoded))])
+            outputs |= dict(zip(places, np.asarray(rows, np.float64), strict=True))
+        return np.stack([outputs[place] for place in range(len(encoded))])
 
     def _inputs(self, encoded: Sequence[Encoding]) -> dict[str, NDArray[np.int64]]:
         length = max(len(encoding) for encoding in encoded)

@@ -192,8 +192,8 @@ def pair_features(
     """
     n, k = blended.shape
     columns = []
-    for one in (*logs, blended):
-        clipped = np.maximum(one, LEAST_LOG)
+    for probabilities in (*logs, blended):
+        clipped = np.maximum(probabilities, LEAST_LOG)
         columns += [clipped, clipped - clipped.max(axis=1, keepdims=True)]
     if base_logits is not None:
         columns.append(base_logits - base_logits.mean(axis=1, keepdims=True))

@@ -277,16 +277,16 @@ def _under(tensors: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArra
 
 
 def _tables_of(spec: HeadSpec) -> set[str]:
-    found: set[str] = set()
+    tables: set[str] = set()
     for member in spec.members:
         if isinstance(member, ParentMember):
-            found |= _tables_of(member.head)
+            tables |= _tables_of(member.head)
         elif isinstance(member, LinearMember) and member.table is not None:
-            found.add(member.table)
-    return found
+            tables.add(member.table)
+    return tables
 
 
-def _fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
-    return len(shape) == len(wanted) and all(
-        size == want for size, want in zip(shape, wanted, strict=True) if want is not None
+def _fits(shape: tuple[int, ...], expected: tuple[int | None, ...]) -> bool:
+    return len(shape) == len(expected) and all(
+        size == want for size, want in zip(shape, expected, strict=True) if want is not None
     )

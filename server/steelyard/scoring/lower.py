@@ -94,7 +94,7 @@ class KeptStates:
 
     def get(self, model: int, keys: Iterable[bytes]) -> dict[bytes, States]:
         """Return what is kept of some keys of a model."""
-        found = {}
+        stored = {}
         with self._lock:
             for key in keys:
                 states = self._kept.get((model, key))
@@ -103,8 +103,8 @@ class KeptStates:
                 else:
                     self._hits += 1
                     self._kept.move_to_end((model, key))
-                    found[key] = states
-        return found
+                    stored[key] = states
+        return stored
 
     def put(self, model: int, states: Mapping[bytes, States]) -> None:
         """Keep states of a model, as far as the bound allows."""
@@ -158,10 +158,10 @@ class LowerLayers:
         self,
         engine: PassEngine,
         apart: int,
-        kept: KeptStates = KEPT,
+        questions: KeptStates = KEPT,
         contexts: KeptStates = CONTEXT_STATES,
     ) -> None:
-        self._engine, self._kept, self._contexts = engine, kept, contexts
+        self._engine, self._kept, self._contexts = engine, questions, contexts
         self._model = next(_models)
         self.apart = apart
 
@@ -196,21 +196,21 @@ class LowerLayers:
 
         A request comes with its owner, for whom the states of its context are kept.
         """
-        asked = [
+        by_request = [
             [_KeyedDecision.of(decision) for decision in tokenized.decisions]
             for _, tokenized, _ in requests
         ]
-        decisions = [decision for one in asked for decision in one]
+        decisions = [decision for group in by_request for decision in group]
         keys = dict.fromkeys(key for decision in decisions for key in decision.keys)
-        found = self._kept.get(self._model, keys)
-        missing = _missing(decisions, found)
+        states_by_key = self._kept.get(self._model, keys)
+        missing = _missing(decisions, states_by_key)
         owned = [_key_of(owner, b"c", tokenized.context) for _, tokenized, owner in requests]
         known = self._known(owned)
         windows = [
             windows_of(layout, stage=STAGE_CONTEXT) if states is None else []
             for states, (layout, _, _) in zip(known, requests, strict=True)
         ]
-        read = iter(self._run([*(_Unit(one) for of in windows for one in of), *missing]))
+        read = iter(self._run([*(_Unit(window) for of in windows for window in of), *missing]))
         contexts = [
             np.concatenate([next(read) for _ in of]) if states is None else states
             for states, of in zip(known, windows, strict=True)
@@ -223,10 +223,12 @@ class LowerLayers:
             for key, start, stop in unit.parts
         }
         self._kept.put(self._model, new)
-        found |= new
+        states_by_key |= new
         return [
-            np.concatenate([context, *(found[key] for decision in of for key in decision.keys)])
-            for context, of in zip(contexts, asked, strict=True)
+            np.concatenate(
+                [context, *(states_by_key[key] for decision in of for key in decision.keys)]
+            )
+            for context, of in zip(contexts, by_request, strict=True)
         ]
 
     def _known(self, keys: Sequence[bytes | None]) -> list[States | None]:
@@ -247,7 +249,7 @@ class LowerLayers:
 
     def _run(self, units: Sequence[_Unit]) -> list[States]:
         """Return the states of each unit."""
-        found: dict[int, States] = {}
+        by_place: dict[int, States] = {}
         lengths = [unit.tokens.ids.size for unit in units]
         together = [place for place, unit in enumerate(units) if not unit.is_alone]
         groups = groups_of(together, PASS_TOKENS, [lengths[place] for place in together])
@@ -257,8 +259,8 @@ class LowerLayers:
             states = self._engine.run(lower_inputs(rows), ["states"])["states"]
             flat = np.asarray(states, np.float32).reshape(-1, WIDTH)
             for place, start in zip(group, rows.starts, strict=True):
-                found[place] = flat[start : start + lengths[place]]
-        return [found[place] for place in range(len(units))]
+                by_place[place] = flat[start : start + lengths[place]]
+        return [by_place[place] for place in range(len(units))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,18 +292,20 @@ class _KeyedDecision:
         return cls(decision, (array("I", (kind,)).tobytes() + question, *of_outcomes))
 
 
-def _missing(decisions: Sequence[_KeyedDecision], found: Mapping[bytes, States]) -> list[_Unit]:
+def _missing(decisions: Sequence[_KeyedDecision], stored: Mapping[bytes, States]) -> list[_Unit]:
     """Return what must be read for the keys that are not found, each once."""
-    wanted: dict[bytes, tuple[TokenizedDecision, dict[bytes, Sequence[int]]]] = {}
+    to_read: dict[bytes, tuple[TokenizedDecision, dict[bytes, Sequence[int]]]] = {}
     for decision in decisions:
         key, *of_outcomes = decision.keys
         pairs = zip(of_outcomes, decision.decision.outcomes, strict=True)
-        outcomes = {one: outcome for one, outcome in pairs if one not in found}
-        if outcomes or key not in found:
-            wanted.setdefault(key, (decision.decision, {}))[1].update(outcomes)
+        outcomes = {
+            outcome_key: outcome for outcome_key, outcome in pairs if outcome_key not in stored
+        }
+        if outcomes or key not in stored:
+            to_read.setdefault(key, (decision.decision, {}))[1].update(outcomes)
     return [
         unit
-        for key, (decision, outcomes) in wanted.items()
+        for key, (decision, outcomes) in to_read.items()
         for unit in _units(decision, key, outcomes)
     ]
 
@@ -311,14 +315,22 @@ def _units(
 ) -> Iterator[_Unit]:
     """Yield a question with outcomes: several to a unit, or each alone where one of them is long."""
     is_long = len(decision.question) > MOST_QUESTION
-    long = {one: text for one, text in outcomes.items() if is_long or len(text) > MOST_OUTCOME}
-    short = [_Outcome(one, text) for one, text in outcomes.items() if one not in long]
+    long = {
+        outcome_key: text
+        for outcome_key, text in outcomes.items()
+        if is_long or len(text) > MOST_OUTCOME
+    }
+    short = [
+        _Outcome(outcome_key, text)
+        for outcome_key, text in outcomes.items()
+        if outcome_key not in long
+    ]
     if not short:
         yield _unit(decision, {key: ()}, is_alone=is_long)
     for group in groups_of(short, max(PASS_TOKENS - len(decision.question), 1)):
-        yield _unit(decision, {key: (), **{one.key: one.text for one in group}})
-    for one, text in long.items():
-        unit = _unit(decision, {key: (), one: text}, is_alone=True)
+        yield _unit(decision, {key: (), **{outcome.key: outcome.text for outcome in group}})
+    for outcome_key, text in long.items():
+        unit = _unit(decision, {key: (), outcome_key: text}, is_alone=True)
         yield replace(unit, parts=unit.parts[1:])
 
 
@@ -352,8 +364,8 @@ def _unit(
 
 def _told_apart(units: Sequence[Tokens]) -> list[Tokens]:
     """Return units of which none has a block or a channel of another."""
-    found, offset = [], 0
+    apart, offset = [], 0
     for unit in units:
-        found.append(replace(unit, blocks=shift_ids(unit.blocks, offset)) if offset else unit)
+        apart.append(replace(unit, blocks=shift_ids(unit.blocks, offset)) if offset else unit)
         offset += int(unit.blocks.max())
-    return found
+    return apart

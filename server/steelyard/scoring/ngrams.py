@@ -76,28 +76,30 @@ class NgramTable:
         """
         places, values = [], []
         for hashes, counts in hash_ngrams(text):
-            found = np.searchsorted(self.columns, hashes)
-            found[found == len(self.columns)] = 0
-            is_known = self.columns[found] == hashes if len(self) else np.zeros(len(found), bool)
-            found = found[is_known]
-            value = (1 + np.log(counts[is_known])) * self.rarity[found]
+            indices = np.searchsorted(self.columns, hashes)
+            indices[indices == len(self.columns)] = 0
+            is_known = (
+                self.columns[indices] == hashes if len(self) else np.zeros(len(indices), bool)
+            )
+            indices = indices[is_known]
+            value = (1 + np.log(counts[is_known])) * self.rarity[indices]
             length = np.sqrt(2 * (value**2).sum())
-            places.append(found)
+            places.append(indices)
             values.append(value / length if length > 0 else value)
         return np.concatenate(places), np.concatenate(values).astype(np.float32)
 
 
 def fit_table(texts: Sequence[str], most_columns: int, *, least_texts: int = 2) -> NgramTable:
     """Choose the n-grams of a table: those that most texts have."""
-    found = [hashes for text in texts for hashes, _ in hash_ngrams(text)]
-    everything = np.concatenate(found) if found else np.zeros(0, np.uint32)
+    per_text = [hashes for text in texts for hashes, _ in hash_ngrams(text)]
+    everything = np.concatenate(per_text) if per_text else np.zeros(0, np.uint32)
     hashes, n_texts = np.unique(everything, return_counts=True)
     is_common = n_texts >= least_texts
     hashes, n_texts = hashes[is_common], n_texts[is_common]
     if len(hashes) > most_columns:
         # Ties fall to the smaller hash, so that the order of texts does not matter.
-        kept = np.sort(np.lexsort((hashes, -n_texts))[:most_columns])
-        hashes, n_texts = hashes[kept], n_texts[kept]
+        commonest = np.sort(np.lexsort((hashes, -n_texts))[:most_columns])
+        hashes, n_texts = hashes[commonest], n_texts[commonest]
     rarity = np.log((1 + len(texts)) / (1 + n_texts)) + 1
     return NgramTable(hashes.astype(np.uint32), rarity.astype(np.float32))
 

@@ -167,7 +167,7 @@ class OnnxScorer:
                 scored[i] = self._score_long(item, vectors)
         for i, request in enumerate(requests):
             if is_unread(request, self.reading):
-                scored[i] = [replace(one, is_unread=True) for one in scored[i]]
+                scored[i] = [replace(decision, is_unread=True) for decision in scored[i]]
         return scored
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:

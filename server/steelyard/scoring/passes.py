@@ -227,14 +227,14 @@ def _upper_inputs(
     is_kept[markers[markers >= 0]] = True
     is_kept[0] |= not is_kept.any()
     indices = np.flatnonzero(is_kept)
-    kept = keep_tokens(rows, indices)
+    cut = keep_tokens(rows, indices)
     places = np.zeros(len(is_kept), np.int32)
-    places[indices] = kept.places
+    places[indices] = cut.places
     tokens: Tensors = {
         "states": states,
-        "kept": kept.index,
-        "kept_blocks": kept.blocks,
-        "kept_context_index": kept.context_keys,
-        "kept_key_index": kept.keys,
+        "kept": cut.index,
+        "kept_blocks": cut.blocks,
+        "kept_context_index": cut.context_keys,
+        "kept_key_index": cut.keys,
     }
     return tokens, np.where(markers >= 0, places[markers], markers)

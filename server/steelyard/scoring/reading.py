@@ -140,7 +140,7 @@ def sentences_of(text: str, tokenizer: Tokenizer) -> list[tuple[int, ...]]:
     Their number is bounded by the text's tokens over ``MIN_SENTENCE``, and so is the memory that
     their vectors take.
     """
-    found: list[tuple[int, ...]] = []
+    sentences: list[tuple[int, ...]] = []
     short: tuple[int, ...] = ()
     for part in _END.split(text):
         tokens = (*short, *tokenizer.encode(part))
@@ -148,12 +148,12 @@ def sentences_of(text: str, tokenizer: Tokenizer) -> list[tuple[int, ...]]:
         if len(tokens) < MIN_SENTENCE:
             short = tokens
         elif len(tokens) <= MAX_SENTENCE:
-            found.append(tokens)
+            sentences.append(tokens)
         else:
-            found += map(tuple, windows(tokens, MAX_SENTENCE, SENTENCE_OVERLAP))
+            sentences += map(tuple, windows(tokens, MAX_SENTENCE, SENTENCE_OVERLAP))
     if short:
-        found[-1:] = [(*found[-1], *short)] if found else [short]
-    return found if len(found) > 1 else []
+        sentences[-1:] = [(*sentences[-1], *short)] if sentences else [short]
+    return sentences if len(sentences) > 1 else []
 
 
 def plain_question(question: str) -> tuple[str, bool]:

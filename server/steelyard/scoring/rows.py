@@ -225,17 +225,17 @@ class KeptRows:
     places: NDArray[np.int32]
 
 
-def keep_tokens(rows: Rows, kept: NDArray[np.intp]) -> KeptRows:
+def keep_tokens(rows: Rows, indices: NDArray[np.intp]) -> KeptRows:
     """Cut the tokens of some rising flat indices into rows that attend to all of a pass."""
-    found = _cut_kept(rows, kept, [0, len(kept)])
-    if max(found.context_keys.shape[1], found.keys.shape[1]) > MAX_KEYS:
+    cut = _cut_kept(rows, indices, [0, len(indices)])
+    if max(cut.context_keys.shape[1], cut.keys.shape[1]) > MAX_KEYS:
         # Each unit's from a row of its own on, as in ``fill_rows``.
-        edges = np.searchsorted(kept, rows.starts).tolist()
-        return _cut_kept(rows, kept, [*edges, len(kept)])
-    return found
+        edges = np.searchsorted(indices, rows.starts).tolist()
+        return _cut_kept(rows, indices, [*edges, len(indices)])
+    return cut
 
 
-def _cut_kept(rows: Rows, kept: NDArray[np.intp], edges: Sequence[int]) -> KeptRows:
+def _cut_kept(rows: Rows, indices: NDArray[np.intp], edges: Sequence[int]) -> KeptRows:
     """Cut tokens into rows, those between two edges from a row of their own on."""
     lengths = [stop - start for start, stop in itertools.pairwise(edges)]
     most = max(lengths)
@@ -247,10 +247,10 @@ def _cut_kept(rows: Rows, kept: NDArray[np.intp], edges: Sequence[int]) -> KeptR
         [np.arange(begin, begin + n) for begin, n in zip(begins, lengths, strict=True)]
     )
     index = np.zeros(n_rows * length, np.int32)
-    index[places] = kept
+    index[places] = indices
     every = rows.blocks.reshape(-1, 5)
     blocks = _padding(n_rows * length)
-    blocks[places] = every[kept]
+    blocks[places] = every[indices]
     visible = visible_tokens(every, n_rows, blocks)
     is_context = rows.roles.reshape(-1) == ROLE_CONTEXT
     return KeptRows(

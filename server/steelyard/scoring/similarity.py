@@ -57,34 +57,34 @@ class OutcomeVectors:
 
     def get(self, texts: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], NDArray[np.float32]]:
         """Return the unit vector of each text of token ids, encoding those not yet known."""
-        found = {}
+        vectors = {}
         keys = {text: _key(text) for text in texts if len(text) <= MAX_KEPT_TOKENS}
         with self._lock:
             for text, key in keys.items():
                 vector = self._vectors.get(key)
                 if vector is not None:
                     self._vectors.move_to_end(key)
-                    found[text] = vector
-        missing = [text for text in dict.fromkeys(texts) if text not in found]
+                    vectors[text] = vector
+        missing = [text for text in dict.fromkeys(texts) if text not in vectors]
         if not missing:
-            return found
+            return vectors
         # One that is not kept is encoded alone: its last bits are then the same in every request.
         alone = [[text] for text in missing if text not in keys]
         for group in groups_of([text for text in missing if text in keys], PASS_TOKENS) + alone:
-            found.update(zip(group, self._encode(group), strict=True))
+            vectors.update(zip(group, self._encode(group), strict=True))
         with self._lock:
             for text in missing:
                 if text in keys:
                     # A row of a pass alone would keep all of the pass.
-                    self._vectors[keys[text]] = found[text].copy()
+                    self._vectors[keys[text]] = vectors[text].copy()
             while len(self._vectors) > self._max:
                 self._vectors.popitem(last=False)
-        return found
+        return vectors
 
     def encode(self, texts: Sequence[tuple[int, ...]]) -> NDArray[np.float32]:
         """Return the unit vectors of texts, (n_texts, width), without keeping them."""
-        found = [self._encode(group) for group in groups_of(texts, PASS_TOKENS)]
-        return np.concatenate(found) if found else np.zeros((0, WIDTH), np.float32)
+        parts = [self._encode(group) for group in groups_of(texts, PASS_TOKENS)]
+        return np.concatenate(parts) if parts else np.zeros((0, WIDTH), np.float32)
 
     def _encode(self, texts: Sequence[tuple[int, ...]]) -> NDArray[np.float32]:
         units, channels, offset = [], [], 0

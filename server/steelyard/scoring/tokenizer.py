@@ -50,13 +50,13 @@ class Tokenizer:
         if len(text) > _CACHE_CHARACTERS:
             return tuple(self._encode(text))
         with self._lock:
-            kept = self._kept.get(text)
-            if kept is not None:
+            ids = self._kept.get(text)
+            if ids is not None:
                 self._kept.move_to_end(text)
-        if kept is None:
-            kept = array("I", self._encode(text))
-            self._keep(text, kept)
-        return tuple(kept)
+        if ids is None:
+            ids = array("I", self._encode(text))
+            self._keep(text, ids)
+        return tuple(ids)
 
     def encode_many(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
         """Return the token ids of several texts, without special tokens."""
@@ -102,10 +102,10 @@ def shared_tokenizer(content: bytes, *, name: str, revision: str) -> Tokenizer:
     """Return the one tokenizer of this content that the process has: models of one base share it."""
     key = (hashlib.sha256(content).hexdigest(), name, revision)
     with _sharing:
-        found = _shared.get(key)
-        if found is None:
-            found = _shared[key] = Tokenizer(content, name=name, revision=revision)
-    return found
+        tokenizer = _shared.get(key)
+        if tokenizer is None:
+            tokenizer = _shared[key] = Tokenizer(content, name=name, revision=revision)
+    return tokenizer
 
 
 def _size(text: str, ids: array[int]) -> int:

@@ -98,13 +98,13 @@ class TunedScorer:
         """Score every decision of every request, in the order given."""
         self._check_open()
         heads = [self.heads_of(request) for request in requests]
-        asked = [self.asked_below(*pair) for pair in zip(requests, heads, strict=True)]
-        needed = [one for one in asked if one is not None]
+        base_requests = [self.asked_below(*pair) for pair in zip(requests, heads, strict=True)]
+        needed = [request for request in base_requests if request is not None]
         below = iter(self.scorer.score(needed) if needed else ())
         vectors = self._embed_contexts(requests, heads)
         return [
-            self.answer(request, head, () if one is None else next(below), vectors)
-            for request, head, one in zip(requests, heads, asked, strict=True)
+            self.answer(request, head, () if base_request is None else next(below), vectors)
+            for request, head, base_request in zip(requests, heads, base_requests, strict=True)
         ]
 
     def heads_of(self, request: RenderedRequest) -> list[Head | None]:
@@ -178,9 +178,9 @@ class TunedScorer:
         contexts = list(
             dict.fromkeys(
                 request.context
-                for request, found in zip(requests, heads, strict=True)
+                for request, request_heads in zip(requests, heads, strict=True)
                 if (self.training is not None and request.false_alarms is not None)
-                or any(head is not None and head.needs_embedding for head in found)
+                or any(head is not None and head.needs_embedding for head in request_heads)
             )
         )
         return dict(zip(contexts, self.embed(contexts), strict=True)) if contexts else {}
@@ -254,13 +254,13 @@ def read_artifact(folder: Path) -> ArtifactManifest:
 def check_artifact(folder: Path, sha256: str | None = None) -> ArtifactManifest:
     """Check every file of an artifact against its manifest."""
     manifest = read_artifact(folder)
-    found = hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
-    if sha256 is not None and found != sha256:
+    digest = hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
+    if sha256 is not None and digest != sha256:
         raise _unusable(f"has a {MANIFEST} of another model", "files_altered")
-    for name, wanted in manifest.files.items():
+    for name, expected in manifest.files.items():
         try:
             with (folder / name).open("rb") as file:
-                is_same = hashlib.file_digest(file, "sha256").hexdigest() == wanted
+                is_same = hashlib.file_digest(file, "sha256").hexdigest() == expected
         except OSError as error:
             raise _unusable(f"lacks its file {name}", "files_missing") from error
         if not is_same:

@@ -23,11 +23,11 @@ def mark() -> str:
 
 def is_left_behind(name: str, prefix: str) -> bool:
     """Return whether a name was given by a process of this namespace that is gone."""
-    found = _MARK.match(name.removeprefix(prefix)) if name.startswith(prefix) else None
-    if found is None or found[1] == _UNKNOWN or found[1] != _namespace():
+    parts = _MARK.match(name.removeprefix(prefix)) if name.startswith(prefix) else None
+    if parts is None or parts[1] == _UNKNOWN or parts[1] != _namespace():
         return False
     try:
-        os.kill(int(found[2]), 0)
+        os.kill(int(parts[2]), 0)
     except ProcessLookupError:
         return True
     except OSError:  # it is another user's

@@ -113,7 +113,7 @@ class RegionPool:
         self.ask_again()
 
     def _let_go(self, names: Sequence[str]) -> None:
-        held = list(names)
+        registered = list(names)
         for name in names:
             try:
                 self._unregister(name)
@@ -122,7 +122,7 @@ class RegionPool:
                 if isinstance(error, ValueError) or status_of(error) in _SILENT:
                     break
             else:
-                held.remove(name)
-        if held:
+                registered.remove(name)
+        if registered:
             with self._lock:
-                self._held += held
+                self._held += registered

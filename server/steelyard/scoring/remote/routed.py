@@ -119,7 +119,7 @@ class RoutedEngine:
         self._wake = threading.Event()
         self._closed = False
         self._local = _Used(load_local()) if falls_back or remote is None else None
-        self._wanted: _Used[RemoteEngine] | None = None if remote is None else _Used(remote)
+        self._chosen: _Used[RemoteEngine] | None = None if remote is None else _Used(remote)
         #: Where passes go; not the wanted one before that was opened.
         self._active: _Used[RemoteEngine] | None = None
         self._failure: SteelyardError | None = None
@@ -141,13 +141,13 @@ class RoutedEngine:
     def status(self) -> EngineStatus:
         """Where passes go now."""
         with self._lock:
-            wanted, active = self._wanted, self._active
+            chosen, active = self._chosen, self._active
             reason = None
-            if wanted is not active and wanted is not None:
+            if chosen is not active and chosen is not None:
                 reason = "It was not tried yet." if self._failure is None else str(self._failure)
             place: Place = "none" if self._local is None else "in-process"
             return EngineStatus(
-                remote=None if wanted is None else wanted.engine.place,
+                remote=None if chosen is None else chosen.engine.place,
                 place=place if active is None else "triton",
                 reason=reason,
                 passes=dict(self._counts.passes),
@@ -194,12 +194,12 @@ class RoutedEngine:
             with self._lock:
                 if self._closed:
                     return
-                wanted, active = self._wanted, self._active
+                chosen, active = self._chosen, self._active
                 is_due = self._clock() >= self._next_open
             if active is not None:
                 self._check(active)
-            if wanted is not None and wanted is not active and is_due:
-                self._open(wanted)
+            if chosen is not None and chosen is not active and is_due:
+                self._open(chosen)
 
     def start(self) -> None:
         """Start a thread that probes until ``close``."""
@@ -229,17 +229,17 @@ class RoutedEngine:
             if self._closed:
                 return
             self._closed = True
-            held = {id(one): one for one in (self._wanted, self._active) if one is not None}
-            self._active = self._wanted = None
+            engines = {id(used): used for used in (self._chosen, self._active) if used is not None}
+            self._active = self._chosen = None
             local, self._local = self._local, None
         self._wake.set()
         if self._thread is not None:
             # An opening under way is ended by the closing of its engine.
-            for one in held.values():
-                one.engine.interrupt()
+            for used in engines.values():
+                used.engine.interrupt()
             self._thread.join()
-        for one in held.values():
-            self._retire(one)
+        for used in engines.values():
+            self._retire(used)
         if local is not None:
             local.engine.close()
         if self._on_close is not None:
@@ -247,27 +247,27 @@ class RoutedEngine:
 
     def _change(self, remote: RemoteEngine | None, local: _Used[PassEngine] | None) -> bool:
         """Exchange the wanted engine; ``False`` where that takes one here and there is none."""
-        wanted = None if remote is None else _Used(remote)
+        chosen = None if remote is None else _Used(remote)
         retired: list[_Used[Any] | None] = []
         with self._lock:
             if self._closed:
-                retired += [wanted, local]
-            elif wanted is None and self._local is None and local is None:
+                retired += [chosen, local]
+            elif chosen is None and self._local is None and local is None:
                 return False
             else:
-                if self._wanted is not self._active:
-                    retired.append(self._wanted)
-                self._wanted = wanted
+                if self._chosen is not self._active:
+                    retired.append(self._chosen)
+                self._chosen = chosen
                 self._local = self._local or local
                 self._failure = None
                 self._next_open, self._pause_s = self._clock(), PROBE_S
-                if wanted is None and self._active is not None:
+                if chosen is None and self._active is not None:
                     retired.append(self._active)
                     self._active = None
                     self._counts.n_changes += 1
-        for one in retired:
-            if one is not None:
-                self._retire(one)
+        for used in retired:
+            if used is not None:
+                self._retire(used)
         return True
 
     def _probe(self) -> None:
@@ -280,13 +280,13 @@ class RoutedEngine:
                 except Exception:  # noqa: BLE001  the next probe may go better
                     _log.exception("The probe of %s failed.", self._model)
 
-    def _open(self, wanted: _Used[RemoteEngine]) -> None:
+    def _open(self, chosen: _Used[RemoteEngine]) -> None:
         try:
-            wanted.engine.open()
-            self._compare(wanted.engine)
+            chosen.engine.open()
+            self._compare(chosen.engine)
         except SteelyardError as error:
             with self._lock:
-                if self._wanted is not wanted:
+                if self._chosen is not chosen:
                     return
                 is_known = str(self._failure) == str(error)
                 self._failure = error
@@ -296,16 +296,16 @@ class RoutedEngine:
                 self._log_change(
                     logging.WARNING,
                     "%s is not used for %s: %s %s",
-                    wanted.engine.place,
+                    chosen.engine.place,
                     self._model,
                     error,
                     self._instead(),
                 )
             return
         with self._lock:
-            if self._wanted is not wanted or self._closed:
+            if self._chosen is not chosen or self._closed:
                 return
-            before, self._active = self._active, wanted
+            before, self._active = self._active, chosen
             self._failure, self._n_failures = None, 0
             self._active_since = self._clock()
             self._counts.n_changes += 1
@@ -313,7 +313,7 @@ class RoutedEngine:
             local = None
             if not self._falls_back:
                 local, self._local = self._local, None
-        self._log_change(logging.INFO, "Passes of %s run in %s.", self._model, wanted.engine.place)
+        self._log_change(logging.INFO, "Passes of %s run in %s.", self._model, chosen.engine.place)
         if before is not None:
             self._retire(before)
         if local is not None:
@@ -322,13 +322,13 @@ class RoutedEngine:
     def _compare(self, remote: RemoteEngine) -> None:
         """Refuse an engine that does not answer the probe as the one here does."""
         inputs = probe_inputs()
-        found = remote.run(inputs, _PROBE_OUTPUTS)
+        outputs = remote.run(inputs, _PROBE_OUTPUTS)
         local = self._local
         if local is None:
             return
         if self._expected is None:
             self._expected = local.engine.run(inputs, _PROBE_OUTPUTS)
-        apart = _distance(found, self._expected)
+        apart = _distance(outputs, self._expected)
         if not apart <= TOLERANCE:
             raise EngineUnavailableError(
                 f"{remote.place} answers a fixed question otherwise than these weights do "
@@ -414,7 +414,7 @@ class RoutedEngine:
             is_settled = now - self._active_since >= _SETTLED_S
             self._next_open = now + (PROBE_S if is_settled else self._pause_s)
             self._pause_s = PROBE_S if is_settled else min(2 * self._pause_s, MAX_PAUSE_S)
-            is_wanted = self._wanted is remote
+            is_wanted = self._chosen is remote
         self._log_change(
             logging.WARNING,
             "%s failed passes of %s: %s %s",
@@ -436,13 +436,13 @@ class RoutedEngine:
 
     def _refusal(self) -> SteelyardError:
         with self._lock:
-            wanted, failure = self._wanted, self._failure
-        if wanted is not None and wanted.engine.is_loading:
+            chosen, failure = self._chosen, self._failure
+        if chosen is not None and chosen.engine.is_loading:
             return ModelWarmingError(
                 f"The model {self._model} is still loading; send the request again after "
                 "Retry-After."
             )
-        if wanted is None or failure is None:
+        if chosen is None or failure is None:
             return EngineUnavailableError(
                 f"The engine of {self._model} is not there yet; send the request again after "
                 "Retry-After.",
@@ -456,10 +456,10 @@ class RoutedEngine:
 
     def _log_change(self, level: int, message: str, *parts: object) -> None:
         """Log a change; what was told last is not told again."""
-        told = message % parts
-        if told != self._logged:
-            self._logged = told
-            _log.log(level, "%s", told)
+        line = message % parts
+        if line != self._logged:
+            self._logged = line
+            _log.log(level, "%s", line)
 
 
 def _distance(tensors: Tensors, expected: Tensors) -> float:
@@ -468,8 +468,8 @@ def _distance(tensors: Tensors, expected: Tensors) -> float:
     for name in _PROBE_OUTPUTS:
         if tensors[name].shape != expected[name].shape:
             return float("inf")
-    for one, other in zip(tensors["logits"], expected["logits"], strict=True):
-        apart = max(apart, float(np.abs(softmax(one) - softmax(other)).max()))
+    for logits, other in zip(tensors["logits"], expected["logits"], strict=True):
+        apart = max(apart, float(np.abs(softmax(logits) - softmax(other)).max()))
     return apart
 
 

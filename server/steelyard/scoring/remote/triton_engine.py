@@ -267,7 +267,9 @@ class TritonEngine:
 
     def _is_ready(self) -> bool:
         return bool(
-            self._ask(lambda one: one.is_model_ready(self._model, VERSION, client_timeout=CHECK_S))
+            self._ask(
+                lambda client: client.is_model_ready(self._model, VERSION, client_timeout=CHECK_S)
+            )
         )
 
     def _load(self) -> None:
@@ -295,15 +297,15 @@ class TritonEngine:
 
     def _compare_weights(self) -> None:
         config = self._ask(
-            lambda one: one.get_model_config(self._model, VERSION, client_timeout=CHECK_S)
+            lambda client: client.get_model_config(self._model, VERSION, client_timeout=CHECK_S)
         ).config
         for name, needed in self._needed.items():
-            found = config.parameters[name].string_value if name in config.parameters else ""
-            if found != needed:
+            actual = config.parameters[name].string_value if name in config.parameters else ""
+            if actual != needed:
                 self._was_opened = False  # it is another's now
                 raise self._refusal(
                     f"has {self._model} with other weights than this service ({name} "
-                    f"{found[:16] or 'unknown'}, not {needed[:16]}); export it again with "
+                    f"{actual[:16] or 'unknown'}, not {needed[:16]}); export it again with "
                     "`steelyard triton export` and load it again",
                     LATER_S,
                 )
@@ -386,36 +388,36 @@ class TritonEngine:
             else:
                 tensor.set_data_from_numpy(array)
             given.append(tensor)
-        wanted = _requested_outputs(shapes, shared, is_shared=region is not None)
-        asked = []
-        for name, one in wanted.items():
+        expected = _requested_outputs(shapes, shared, is_shared=region is not None)
+        requested = []
+        for name, spec in expected.items():
             output = InferRequestedOutput(name)
-            if one.start is not None and region is not None:
-                output.set_shared_memory(region.name, 4 * math.prod(one.shape), one.start)
-            asked.append(output)
+            if spec.start is not None and region is not None:
+                output.set_shared_memory(region.name, 4 * math.prod(spec.shape), spec.start)
+            requested.append(output)
         with self._speaking():
             result = self._client.infer(
                 self._model,
                 given,
                 VERSION,
-                outputs=asked,
+                outputs=requested,
                 timeout=int(left_s * 1e6),
                 client_timeout=left_s,
             )
-        return {name: self._read(result, name, one, region) for name, one in wanted.items()}
+        return {name: self._read(result, name, spec, region) for name, spec in expected.items()}
 
     def _read(
-        self, result: InferResult, name: str, wanted: _Output, region: SharedRegion | None
+        self, result: InferResult, name: str, expected: _Output, region: SharedRegion | None
     ) -> NDArray[np.float32]:
         """Return an output, if it is what a pass of this graph gives."""
         output = result.get_output(name)
         if output is None:
             raise self._lie(f"no {name}")
-        if output.datatype != "FP32" or tuple(output.shape) != wanted.shape:
+        if output.datatype != "FP32" or tuple(output.shape) != expected.shape:
             raise self._lie(f"{name} as {output.datatype} of shape {list(output.shape)}")
         shape = tuple(output.shape)
-        if wanted.start is not None and region is not None:
-            array: Any = region.read(wanted.start, shape)
+        if expected.start is not None and region is not None:
+            array: Any = region.read(expected.start, shape)
         else:
             try:
                 array = result.as_numpy(name)
@@ -425,8 +427,8 @@ class TritonEngine:
                 raise self._lie(f"{name} that is not what it says")
         if not np.isfinite(array).all():
             raise self._lie(f"{name} with numbers that are not finite")
-        found: NDArray[np.float32] = array
-        return found
+        values: NDArray[np.float32] = array
+        return values
 
     def _lie(self, what: str) -> SteelyardError:
         return self._refusal(
@@ -460,8 +462,10 @@ def _shared_size(inputs: Tensors, shapes: dict[str, tuple[int, ...]]) -> int:
         return 0
     shared = place(large_ones(inputs, SHARED_TENSOR))
     ends = [start + size for start, size in shared.values()]
-    wanted = _requested_outputs(shapes, shared, is_shared=True).values()
-    ends += [one.start + 4 * math.prod(one.shape) for one in wanted if one.start is not None]
+    outputs = _requested_outputs(shapes, shared, is_shared=True).values()
+    ends += [
+        output.start + 4 * math.prod(output.shape) for output in outputs if output.start is not None
+    ]
     return max(ends, default=0)
 
 
