@@ -150,7 +150,7 @@ def table(columns: dict[str, dict[str, list[Figure]]]) -> str:
     lines = [header, ["---"] * len(header)]
     for i, one in enumerate(next(iter(columns.values()))["all"]):
         cells = [f"{columns[label][part][i].value:.3f}" for label, part in labels]
-        lines.append([one.name, str(one.n), one.wanted, *cells])
+        lines.append([one.name, str(one.n), one.target, *cells])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

@@ -381,15 +381,19 @@ def test_a_teacher_has_a_part_in_plain_choices_and_answers_those_of_others(
         _, examples = augment(make_row(), mixture, np.random.default_rng(seed), has_teacher=True)
         for example in examples:
             names = example.decision.outcomes
-            if set(names) == {"red kite", "black ant"} and example.kept == 1.0:
+            if set(names) == {"red kite", "black ant"} and example.teacher_share == 1.0:
                 assert example.targets == (0.5, 0.5), "nobody says which is right"
             elif example.decision.kind == "single":
-                kept[any(map(is_abstain, names))].add(example.kept)
+                kept[any(map(is_abstain, names))].add(example.teacher_share)
     assert kept == {False: {module.KEPT}, True: {0.0}}
     monkeypatch.setattr(module, "SURROUND_SHARE", 1.0)
     mixture.rows["dbpedia"] = [make_row()]
     for seed in range(20):
         _, examples = augment(make_row(), mixture, np.random.default_rng(seed), has_teacher=True)
-        assert {one.kept for one in examples} == {0.0}, "a teacher is misled by what is around"
+        assert {one.teacher_share for one in examples} == {0.0}, (
+            "a teacher is misled by what is around"
+        )
         _, examples = augment(make_row(), mixture, np.random.default_rng(seed))
-        assert 1.0 not in {one.kept for one in examples}, "without a teacher nobody answers"
+        assert 1.0 not in {one.teacher_share for one in examples}, (
+            "without a teacher nobody answers"
+        )

@@ -208,7 +208,7 @@ def test_validations_ask_the_behaviour_suite(make_trainer, monkeypatch, tokenize
 
 def test_a_teacher_answers_as_far_as_it_is_kept(make_trainer, mixture, tokenizer) -> None:
     row = mixture.rows["tickets"][0]
-    examples = [replace(plain_examples(row)[0], kept=kept) for kept in (0.0, 0.5, 1.0)]
+    examples = [replace(plain_examples(row)[0], teacher_share=share) for share in (0.0, 0.5, 1.0)]
     [batch] = make_batches([make_item(row.context, examples, tokenizer)])
     trainer = make_trainer(teacher=make_model(), anchor=1.0, tokens=4 * STEP, precision="float32")
     assert trainer.anchor is None, "a teacher reads those texts anyway"

@@ -230,22 +230,22 @@ class GraphBuilder:
             of_keys = []
             for column in (0, 1):
                 flat = self.op("Reshape", [self.column("blocks", column), self.ints(-1)])
-                found = self.op("Gather", [flat, index])
-                of_keys.append(self.unsqueeze(self.op("Where", [none, nothing, found]), 1))
+                gathered = self.op("Gather", [flat, index])
+                of_keys.append(self.unsqueeze(self.op("Where", [none, nothing, gathered]), 1))
             same = self.op("Equal", [block, of_keys[0]])
             visible.append(self.op("Or", [same, self.any_equal(listens, of_keys[1])]))
             keys.append(index)
         open_, closed = (self.constant(np.float32(value)) for value in (0.0, MASKED))
-        biases = [self.unsqueeze(self.op("Where", [one, open_, closed]), 0) for one in visible]
+        biases = [self.unsqueeze(self.op("Where", [mask, open_, closed]), 0) for mask in visible]
         return Seen(tuple(keys), tuple(biases), has_past)
 
     def any_equal(self, listens: Sequence[str], channels: str) -> str:
         """Return where a token listens to a channel."""
-        found = ""
+        matches = ""
         for listen in listens:
             heard = self.op("Equal", [listen, channels])
-            found = self.op("Or", [found, heard]) if found else heard
-        return found
+            matches = self.op("Or", [matches, heard]) if matches else heard
+        return matches
 
     def heads(self, x: str, n_heads: int, order: Sequence[int]) -> str:
         """Split the last axis into heads and reorder (row, token, head, feature)."""
@@ -258,11 +258,11 @@ class GraphBuilder:
         return self.op("Transpose", [split], perm=[1, 0, 2])
 
     def layer(
-        self, x: str, name: str, seen: Seen, index: int | None, kept: str | None = None
+        self, x: str, name: str, seen: Seen, index: int | None, attending: str | None = None
     ) -> str:
         """Add one post-norm transformer layer; ``index`` is None for the set layer.
 
-        With ``kept``, rows of flat indices of tokens, only those attend and are given.
+        With ``attending``, rows of flat indices of tokens, only these tokens attend and are returned.
         """
         shape, is_set = self.shape, index is None
         n_heads = shape.set_heads if is_set else shape.n_heads
@@ -277,7 +277,7 @@ class GraphBuilder:
             parts = [(k, v)]
         else:
             # (heads, rows, tokens, features): then keys of any row are taken without reordering.
-            asking = names[0] if kept is None else self.tokens_at(names[0], kept)
+            asking = names[0] if attending is None else self.tokens_at(names[0], attending)
             q = self.heads(asking, n_heads, (2, 0, 1, 3))
             k, v = (self.tokens_of_heads(x, n_heads) for x in names[1:])
             parts = []
@@ -292,8 +292,8 @@ class GraphBuilder:
         order = [0, 2, 1, 3] if is_set else [1, 2, 0, 3]
         merged = self.op("Transpose", [attended], perm=order)
         merged = self.op("Reshape", [merged, self.ints(0, 0, width)])
-        if kept is not None:
-            x = self.tokens_at(x, kept)
+        if attending is not None:
+            x = self.tokens_at(x, attending)
         out = self.linear(merged, f"{name}.attention_output", width, width, exact=is_set)
         x = self.norm(self.op("Add", [x, out]), f"{name}.attention_norm")
         fed = self.linear(x, f"{name}.feed_forward_in", width, inner, exact=is_set)
@@ -328,8 +328,8 @@ class GraphBuilder:
             size = self.op(
                 "Concat", [self.op("Shape", [weights], start=3), self.ints(COUNTERS)], axis=0
             )
-            one = self.constant(np.float32(1.0))
-            denominators.append(self.op("MatMul", [weights, self.op("Expand", [one, size])]))
+            ones = self.constant(np.float32(1.0))
+            denominators.append(self.op("MatMul", [weights, self.op("Expand", [ones, size])]))
         total = self.op("Slice", [self.total(denominators), self.ints(0), self.ints(1), last])
         return self.op("Div", [self.total(numerators), total])
 
@@ -403,8 +403,8 @@ class GraphBuilder:
         )
         own = self.op("Mul", [gates, self.op("Cast", [kind], to=FLOAT)])
         total = self.op("ReduceSum", [own, self.ints(-1)], keepdims=1)
-        span, one = (self.constant(np.float32(value)) for value in (GATE_SPAN, 1.0))
-        return self.op("Add", [self.op("Mul", [total, span]), one])
+        span, unit = (self.constant(np.float32(value)) for value in (GATE_SPAN, 1.0))
+        return self.op("Add", [self.op("Mul", [total, span]), unit])
 
     def token_inputs(self) -> list[onnx.ValueInfoProto]:
         """Declare what tokens are embedded of."""

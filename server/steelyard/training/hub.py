@@ -90,9 +90,9 @@ def export(source: str, home: Path) -> Path:
     HubExportError
         Where the model is of a kind that cannot answer for outcomes it was not made for.
     """
-    found = _find(source)
-    manifest, module = _read(source, found)
-    tokenizer = AutoTokenizer.from_pretrained(found)
+    folder = _find(source)
+    manifest, module = _read(source, folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
     if not tokenizer.is_fast:
         raise HubExportError(
             f"{source} has no tokenizer.json; choose a model with a fast tokenizer."
@@ -229,11 +229,11 @@ def _pooling_of(source: str, folder: Path) -> str:
 
 def _max_tokens(folder: Path, config: Any) -> int:
     path = folder / "sentence_bert_config.json"
-    said = json.loads(path.read_text()).get("max_seq_length") if path.exists() else None
+    declared = json.loads(path.read_text()).get("max_seq_length") if path.exists() else None
     positions = getattr(config, "max_position_embeddings", MAX_TOKENS)
     # Positions of RoBERTa and its like begin after the padding's.
     positions -= (config.pad_token_id or 0) + 1 if "roberta" in config.model_type else 0
-    return int(min(said or MAX_TOKENS, positions, MAX_TOKENS))
+    return int(min(declared or MAX_TOKENS, positions, MAX_TOKENS))
 
 
 def _compare(
@@ -246,10 +246,10 @@ def _compare(
         given = [tokens[name] for name in inputs]
         with torch.no_grad():
             expected = module(*given).numpy()
-        [found] = session.run(
-            ["output"], {name: one.numpy() for name, one in zip(inputs, given, strict=True)}
+        [actual] = session.run(
+            ["output"], {name: tensor.numpy() for name, tensor in zip(inputs, given, strict=True)}
         )
-        if not np.allclose(found, expected, atol=_TOLERANCE, rtol=_TOLERANCE):
+        if not np.allclose(actual, expected, atol=_TOLERANCE, rtol=_TOLERANCE):
             raise HubExportError(
                 f"{source} answers otherwise once it is exported; serve it on a server of its own and "
                 "connect that."

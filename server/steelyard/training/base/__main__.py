@@ -134,11 +134,11 @@ def main(
 
     def report(line: dict[str, Any]) -> None:
         line = dict(line)
-        found = line.pop("behaviour", {})
+        measured = line.pop("behaviour", {})
         if "validation" in line:
             line["validation"] = line["validation"]["mean"]
         click.echo(msgspec.json.encode(line))
-        for name, value in found.items():
+        for name, value in measured.items():
             click.echo(f"{value:8.3f}  {name}")
 
     trainer = Trainer(

@@ -29,14 +29,14 @@ BATCH = 16
 
 def hits(model: PackedScorer, items: list[Item], *, full_attention: bool) -> list[bool]:
     """Return for each decision whether the likeliest outcome is right."""
-    found: list[bool] = []
+    is_right: list[bool] = []
     for start in range(0, len(items), BATCH):
         group = items[start : start + BATCH]
         for batch in make_batches(group, full_attention=full_attention, longest=LONGEST):
             with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
                 logits, _ = model(batch)
-            found += (logits.argmax(-1) == batch.targets.argmax(-1)).tolist()
-    return found
+            is_right += (logits.argmax(-1) == batch.targets.argmax(-1)).tolist()
+    return is_right
 
 
 @click.command(context_settings={"show_default": True})
@@ -69,10 +69,10 @@ def main(data: Path, block: Path, full: Path, rows: int, encoder: Path | None) -
         ]
         cells, n_decisions = [], 0
         for name, model in models.items():
-            found = hits(model, items, full_attention=name == "full attention")
-            n_decisions = len(found)
-            interval = proportion_interval(sum(found), n_decisions)
-            means[name].append(float(np.mean(found)))
+            is_right = hits(model, items, full_attention=name == "full attention")
+            n_decisions = len(is_right)
+            interval = proportion_interval(sum(is_right), n_decisions)
+            means[name].append(float(np.mean(is_right)))
             cells.append(f"{means[name][-1]:.3f} [{interval.low:.3f}, {interval.high:.3f}]")
         difference = 100 * (means["block mask"][-1] - means["full attention"][-1])
         task = path.name.removesuffix(".test.jsonl.gz")

@@ -40,10 +40,10 @@ class Anchor:
     def vectors(self, texts: tuple[tuple[int, ...], ...]) -> Tensor:
         """Return float32 vectors of shape (n_texts, width) for token ids without special tokens."""
         missing = [text for text in dict.fromkeys(texts) if text not in self._kept]
-        found = dict(zip(missing, self._encode(missing), strict=True)) if missing else {}
-        result = torch.stack([found[t] if t in found else self._kept[t] for t in texts])
+        encoded = dict(zip(missing, self._encode(missing), strict=True)) if missing else {}
+        result = torch.stack([encoded[t] if t in encoded else self._kept[t] for t in texts])
         if len(self._kept) < MAX_KEPT:
-            short = {t: v for t, v in found.items() if len(t) <= MAX_KEPT_TOKENS}
+            short = {t: v for t, v in encoded.items() if len(t) <= MAX_KEPT_TOKENS}
             self._kept.update(short)
         return result
 

@@ -136,13 +136,13 @@ class WordedDecision:
 
     Attributes
     ----------
-    kept : float
+    teacher_share : float
         How much of the target is the teacher's answer instead, if there is a teacher: 0 to 1.
     """
 
     decision: RenderedDecision
     targets: tuple[float, ...]
-    kept: float = 0.0
+    teacher_share: float = 0.0
 
 
 @dataclass(slots=True)
@@ -152,7 +152,7 @@ class _Draft:
     names: list[str]
     descriptions: list[Any]
     targets: list[float]
-    kept: float = 0.0
+    teacher_share: float = 0.0
 
 
 def plain(decision: dict[str, Any], targets: dict[str, float]) -> WordedDecision:
@@ -203,7 +203,11 @@ def augment(
     if source not in WHOLE_SOURCES and rng.random() < SURROUND_SHARE:
         context = surround(context, source, mixture, rng)
         # Among unrelated text the labels are right and the teacher is not.
-        examples = [replace(example, kept=0.0) for example in examples if example.kept < 1.0]
+        examples = [
+            replace(example, teacher_share=0.0)
+            for example in examples
+            if example.teacher_share < 1.0
+        ]
     if rng.random() < 0.06:
         context = _as_json(context, rng)
     return render_context(context), examples
@@ -219,7 +223,7 @@ def _worded(
         checks = _both_ways(_check(draft, forms, rng), rng)
         if rng.random() < 0.6:
             return checks
-    draft.kept = KEPT if draft.kind == "single" or source in mixture.moderation else 0.0
+    draft.teacher_share = KEPT if draft.kind == "single" or source in mixture.moderation else 0.0
     if draft.kind == "single":
         if source in EXCLUSIVE_SOURCES and rng.random() < MISLEAD_SHARE:
             _mislead(draft, context, source, mixture, rng)
@@ -241,10 +245,10 @@ def _made(
         context = surround(context, source, mixture, rng, is_statement=is_statement)
     return context, [
         WordedDecision(
-            RenderedDecision(one.kind, one.question, one.outcomes),
-            tuple(float(i == one.right) for i in range(len(one.outcomes))),
+            RenderedDecision(made.kind, made.question, made.outcomes),
+            tuple(float(i == made.right) for i in range(len(made.outcomes))),
         )
-        for one in drawn
+        for made in drawn
     ]
 
 
@@ -266,7 +270,7 @@ def _example(draft: _Draft) -> WordedDecision:
     total = sum(draft.targets)
     targets = tuple(value / total for value in draft.targets)
     decision = RenderedDecision(draft.kind, draft.question, outcomes)
-    return WordedDecision(decision, targets, draft.kept)
+    return WordedDecision(decision, targets, draft.teacher_share)
 
 
 def _check(draft: _Draft, forms: tuple[str, ...], rng: np.random.Generator) -> _Draft:
@@ -312,10 +316,10 @@ def _unanswered(source: str, mixture: Mixture, rng: np.random.Generator) -> list
         if question is None:
             return []
         return _both_ways(_Draft("binary", question, ["yes", "no"], [None, None], [0.0, 1.0]), rng)
-    asked = foreign_choice(source, mixture, rng)
-    if asked is None:
+    choice = foreign_choice(source, mixture, rng)
+    if choice is None:
         return []
-    question, names = asked
+    question, names = choice
     own = [i for i, name in enumerate(names) if name in NONE_NAMES]
     if not own:
         own = [len(names)]
@@ -326,11 +330,11 @@ def _unanswered(source: str, mixture: Mixture, rng: np.random.Generator) -> list
 
 def _elsewhere(source: str, mixture: Mixture, rng: np.random.Generator) -> list[WordedDecision]:
     """Now and then ask a choice of another source: what the teacher answers is kept, right or wrong."""
-    asked = any_choice(source, mixture, rng) if rng.random() < ELSEWHERE_SHARE else None
-    if asked is None:
+    choice = any_choice(source, mixture, rng) if rng.random() < ELSEWHERE_SHARE else None
+    if choice is None:
         return []
-    draft = _draft(asked, {})
-    draft.targets, draft.kept = [1.0] * len(draft.names), 1.0
+    draft = _draft(choice, {})
+    draft.targets, draft.teacher_share = [1.0] * len(draft.names), 1.0
     return [_example(draft)]
 
 
@@ -346,7 +350,7 @@ def _mislead(
         draft.names.append(label)
         draft.descriptions.append(None)
         draft.targets.append(0.0)
-        draft.kept = 0.0
+        draft.teacher_share = 0.0
 
 
 def _single(draft: _Draft, source: str, mixture: Mixture, rng: np.random.Generator) -> None:
@@ -409,7 +413,7 @@ def _abstain(draft: _Draft, source: str, mixture: Mixture, rng: np.random.Genera
     if max(draft.targets) < 0.99 or any(n.casefold() in CATCH_ALLS for n in draft.names):
         return
     hide = len(draft.names) > 3 and rng.random() < CATCH_ALL_RIGHT
-    draft.kept = 0.0
+    draft.teacher_share = 0.0
     draft.names.append(pick(CATCH_ALLS, rng))
     description = None
     if rng.random() < 0.6:
@@ -417,7 +421,7 @@ def _abstain(draft: _Draft, source: str, mixture: Mixture, rng: np.random.Genera
         sources = [label for label in mixture.labels if label != source and mixture.labels[label]]
         labels = mixture.labels[pick(sources, rng)] if sources else []
         some = [labels[i] for i in rng.permutation(len(labels))[: int(rng.integers(1, 5))]]
-        some = [one for one in some if one not in draft.names]
+        some = [label for label in some if label not in draft.names]
         if hide and rng.random() < 0.5:
             some.insert(int(rng.integers(len(some) + 1)), draft.names[best])
         text = pick(CATCH_ALL_TEXTS, rng)

@@ -70,12 +70,12 @@ def make_item(
         if fitting < MIN_CONTEXT:
             return None
         ends = accumulate(map(len, request.sentences))
-        kept = [
+        sentences = [
             sentence
             for sentence, end in zip(request.sentences, ends, strict=True)
             if end <= fitting
         ]
-        request = replace(request, context=tokens[:fitting], sentences=kept)
+        request = replace(request, context=tokens[:fitting], sentences=sentences)
     return Item(laid(fitting), examples, request)
 
 
@@ -153,12 +153,12 @@ def _decisions(
     kinds, context_pools = np.zeros(n_decisions, np.int64), np.zeros(n_decisions, np.int64)
     n_compared = max(1, *(len(item.request.sentences) for item in items))
     compared_pools = np.full((n_decisions, n_compared), n_pools, np.int64)
-    weights, kept = np.zeros(n_decisions, np.float32), np.zeros(n_decisions, np.float32)
+    weights, teacher_shares = np.zeros(n_decisions, np.float32), np.zeros(n_decisions, np.float32)
     at = 0
     for index, item in enumerate(items):
         sentences = [pools[tuple(text[: row_length - 2])] for text in item.request.sentences]
-        asked = zip(item.examples, item.request.decisions, item.layout.markers, strict=True)
-        for example, decision, marked in asked:
+        decisions = zip(item.examples, item.request.decisions, item.layout.markers, strict=True)
+        for example, decision, marked in decisions:
             n = len(example.targets)
             markers[at, :n] = starts[index] + marked
             outcome_mask[at, :n] = True
@@ -171,7 +171,7 @@ def _decisions(
             for o, text in enumerate(decision.alone):
                 if text is not None:
                     outcome_pools[at, o] = pools[tuple(text[: row_length - 2])]
-            kept[at] = example.kept
+            teacher_shares[at] = example.teacher_share
             weights[at] = 1.0 / len(item.examples) ** 0.5
             at += 1
     return {
@@ -184,7 +184,7 @@ def _decisions(
         "compared_pools": compared_pools,
         "outcome_pools": outcome_pools,
         "weights": weights,
-        "kept": kept,
+        "teacher_shares": teacher_shares,
     }
 
 

@@ -49,10 +49,10 @@ def answerer(
                 for batch in make_batches([items[i] for i in order])
                 for row in model(batch.to(device))[0]
             ]
-        found = {
+        answers = {
             i: torch.softmax(row[: sizes[i]].double(), -1).cpu().numpy()
             for i, row in zip(order, logits, strict=True)
         }
-        return [found[i] for i in range(len(items))]
+        return [answers[i] for i in range(len(items))]
 
     return ask

@@ -64,12 +64,12 @@ class CalibrationSet:
         """Return the decisions of some kinds, each as a request of its own."""
         contexts = [request for request in self.requests for _ in request.decisions]
         decisions = [decision for request in self.requests for decision in request.decisions]
-        kept = [i for i, kind in enumerate(self.kinds) if kind in kinds]
+        places = [i for i, kind in enumerate(self.kinds) if kind in kinds]
         return CalibrationSet(
-            tuple(replace(contexts[i], decisions=(decisions[i],)) for i in kept),
-            tuple(self.kinds[i] for i in kept),
-            tuple(self.targets[i] for i in kept),
-            tuple(self.tasks[i] for i in kept),
+            tuple(replace(contexts[i], decisions=(decisions[i],)) for i in places),
+            tuple(self.kinds[i] for i in places),
+            tuple(self.targets[i] for i in places),
+            tuple(self.tasks[i] for i in places),
         )
 
 

@@ -26,8 +26,11 @@ def read_quantized(graph: Path) -> dict[str, NDArray[np.float32]]:
         Where no matrix of the graph is multiplied as int8.
     """
     model = onnx.load(graph)
-    stored = {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
-    found = {
+    stored = {
+        initializer.name: numpy_helper.to_array(initializer)
+        for initializer in model.graph.initializer
+    }
+    parameters = {
         name.removeprefix(_PREFIX): np.asarray(value, np.float32)
         for name, value in stored.items()
         if value.dtype == np.float32 and not name.startswith("onnx::") and not name.endswith(_SCALE)
@@ -36,7 +39,7 @@ def read_quantized(graph: Path) -> dict[str, NDArray[np.float32]]:
     for name in stored:
         if name.endswith(f".weight{_STORED}"):
             base = name.removesuffix(_STORED)
-            found[base.removeprefix(_PREFIX)] = _real(stored, base)
+            parameters[base.removeprefix(_PREFIX)] = _real(stored, base)
     n_products = 0
     for node in model.graph.node:
         base = node.input[1].removesuffix(_STORED) if node.op_type == "MatMulInteger" else ""
@@ -44,12 +47,12 @@ def read_quantized(graph: Path) -> dict[str, NDArray[np.float32]]:
         if f"{base}{_STORED}" in stored and node.name.endswith("/MatMul_quant"):
             # A graph multiplies from the right, a layer of PyTorch from the left.
             weight = np.ascontiguousarray(_real(stored, base).T)
-            found[f"{layer.removeprefix(_PREFIX)}.weight"] = weight
+            parameters[f"{layer.removeprefix(_PREFIX)}.weight"] = weight
             n_products += 1
     if not n_products:
         msg = f"{graph} multiplies no matrix as int8; give a graph that was quantised dynamically."
         raise ValueError(msg)
-    return found
+    return parameters
 
 
 def _real(stored: dict[str, NDArray[np.generic]], base: str) -> NDArray[np.float32]:

@@ -240,12 +240,12 @@ def wants() -> tuple[Fact, ...]:
 
 
 def _read(text: str) -> tuple[Fact, ...]:
-    found = []
+    parsed = []
     for line in text.strip().splitlines():
         *lists, claim, denied = (part.strip() for part in line.split("|"))
         holds, fails, asks, opposites = (tuple(o.strip() for o in p.split(";")) for p in lists)
-        found.append(Fact(holds, fails, asks, opposites, claim, denied))
-    return tuple(found)
+        parsed.append(Fact(holds, fails, asks, opposites, claim, denied))
+    return tuple(parsed)
 
 
 def made_fact(
@@ -269,11 +269,11 @@ def made_fact(
         "i": f"{int(rng.integers(24))}:{int(rng.integers(60)):02}",
     }
     holds = bool(rng.random() < 0.5)
-    said = [
-        pick(one.holds if is_so else one.fails, rng)
-        for one, is_so in [(fact, holds), *((o, rng.random() < 0.5) for o in others)]
+    statements = [
+        pick(stated.holds if is_so else stated.fails, rng)
+        for stated, is_so in [(fact, holds), *((o, rng.random() < 0.5) for o in others)]
     ]
-    texts = [_sentence(_worded(text, given)) for text in (*said, *around)]
+    texts = [_sentence(_worded(text, given)) for text in (*statements, *around)]
     context = pick(_JOINTS, rng).join(texts[i] for i in rng.permutation(len(texts)))
     drawn = [
         Made("binary", _worded(_asked(fact, is_so, rng), given), ("yes", "no"), int(is_so != holds))
@@ -305,8 +305,8 @@ def _asked(fact: Fact, is_so: bool, rng: np.random.Generator) -> str:
     if draw < 0.45:
         return pick(fact.asks if is_so else fact.opposites, rng)
     claim, denied = (fact.claim, fact.denied) if is_so else (fact.denied, fact.claim)
-    form, said = (pick(_AFFIRMED, rng), claim) if draw < 0.75 else (pick(_REFUSED, rng), denied)
-    return form.format(c=said, C=said[:1].upper() + said[1:])
+    form, clause = (pick(_AFFIRMED, rng), claim) if draw < 0.75 else (pick(_REFUSED, rng), denied)
+    return form.format(c=clause, C=clause[:1].upper() + clause[1:])
 
 
 def _worded(text: str, given: dict[str, str], *, capital: bool = True) -> str:

@@ -170,14 +170,14 @@ _GOODBYES = ("Thank you.", "Kind regards", "Many thanks in advance!", "Please an
 @cache
 def organisations() -> dict[str, dict[str, tuple[str, ...]]]:
     """Return every organisation, with what is written to it and messages on each."""
-    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    by_organisation: dict[str, dict[str, tuple[str, ...]]] = {}
     for line in _MESSAGES.strip().splitlines():
         if line.startswith("# "):
-            intents = found.setdefault(line[2:], {})
+            intents = by_organisation.setdefault(line[2:], {})
             continue
         name, messages = line.split(": ", 1)
         intents[name] = tuple(message.strip() for message in messages.split(" ; "))
-    return found
+    return by_organisation
 
 
 def made_intent(rng: np.random.Generator) -> tuple[str, list[Made]]:
@@ -209,5 +209,5 @@ def made_intent(rng: np.random.Generator) -> tuple[str, list[Made]]:
         text = f"{pick(_HELLOS, rng)} {text}"
     if rng.random() < 0.3:
         text = f"{text} {pick(_GOODBYES, rng)}"
-    asked = rng.permutation(len(questions))[:2]
-    return text, [Made("single", questions[i], shown, shown.index(right)) for i in asked]
+    chosen = rng.permutation(len(questions))[:2]
+    return text, [Made("single", questions[i], shown, shown.index(right)) for i in chosen]

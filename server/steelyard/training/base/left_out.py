@@ -46,14 +46,14 @@ def left_out(chosen: CalibrationSet, logits: Logits) -> Iterator[LeftOutTask]:
         )
         raise ValueError(msg)
     for task in tasks:
-        others = [i for i, one in enumerate(chosen.tasks) if one != task]
+        others = [i for i, name in enumerate(chosen.tasks) if name != task]
         table = fit_temperature_table(
             [chosen.kinds[i] for i in others],
             [logits[i] for i in others],
             [chosen.targets[i] for i in others],
             min_decisions=MIN_DECISIONS,
         )
-        mine = [i for i, one in enumerate(chosen.tasks) if one == task]
+        mine = [i for i, name in enumerate(chosen.tasks) if name == task]
         for kind in dict.fromkeys(chosen.kinds[i] for i in mine):
             yield _measured(
                 task, kind, [i for i in mine if chosen.kinds[i] == kind], table, chosen, logits

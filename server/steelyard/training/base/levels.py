@@ -206,18 +206,18 @@ def made_levels(rng: np.random.Generator) -> tuple[str, list[Made]]:
         scale = _of_degree(adjective)
     else:
         scale = pick(others, rng)
-    kept = pick(_FEWER, rng)
-    right = int(rng.integers(len(kept)))
-    phrase = pick(scale.phrases[kept[right]], rng)
+    places = pick(_FEWER, rng)
+    right = int(rng.integers(len(places)))
+    phrase = pick(scale.phrases[places[right]], rng)
     given = {"n": pick(_NOUNS, rng), "who": pick(_WHO, rng), "i": str(rng.integers(4, 30))}
-    said = pick(scale.sentences, rng).format(p=phrase.format(**given), **given)
-    sentences = [said[:1].upper() + said[1:]]
+    sentence = pick(scale.sentences, rng).format(p=phrase.format(**given), **given)
+    sentences = [sentence[:1].upper() + sentence[1:]]
     if rng.random() < 0.4:
         sentences.append(pick(_OTHERS, rng).format(**given))
     names = pick(scale.names, rng)
-    named = tuple(names[i] for i in kept)
+    named = tuple(names[i] for i in places)
     if names[0] == "1":  # numbers have no gaps
-        named = names[: len(kept)]
+        named = names[: len(places)]
     question = pick(scale.questions, rng).format(**given)
     context = " ".join(sentences[i] for i in rng.permutation(len(sentences)))
     return context, [Made("ordinal", question, named, right)]

@@ -63,7 +63,7 @@ class Batch:
     targets: Tensor
     weights: Tensor
     # Float32, (n_decisions,): how much of the target is a teacher's answer.
-    kept: Tensor
+    teacher_shares: Tensor
     # Tokens that are not padding.
     n_tokens: int
     # The token ids behind each pool, without special tokens.

@@ -67,10 +67,10 @@ def surround(
 
     They are of other sources' and, unless the context is a made-up statement itself, of made-up ones.
     """
-    wanted = int(np.exp(rng.uniform(np.log(LEAST_WORDS), np.log(MOST_WORDS))))
+    most_words = int(np.exp(rng.uniform(np.log(LEAST_WORDS), np.log(MOST_WORDS))))
     sentences: list[str] = []
     n_words = 0
-    while n_words < wanted:
+    while n_words < most_words:
         row = _row_of(PLAIN_SOURCES, source, mixture, rng)
         if row is None:
             return context
@@ -79,8 +79,8 @@ def surround(
             # A made-up fact may not stand beside another, which it could contradict.
             text, _ = made_fact(rng, wants_share=0.0) if rng.random() < 0.5 else made_record(rng)
         for sentence in re.split(r"(?<=[.!?])\s+", text):
-            words = sentence.split()[: wanted - n_words]
-            if words and n_words < wanted:
+            words = sentence.split()[: most_words - n_words]
+            if words and n_words < most_words:
                 sentences.append(" ".join(words))
                 n_words += len(words)
     cut = (0, len(sentences), int(rng.integers(len(sentences) + 1)))[int(rng.integers(3))]

@@ -54,7 +54,7 @@ def activation_scales(
     laid = [item for item in map(scorer.lay_out, requests) if len(item.layout) <= PACKED_TOKENS]
     rng = np.random.default_rng(0)
     groups = [laid[start : start + 16] for start in range(0, len(laid), 16)]
-    kept: dict[str, list[NDArray[np.float32]]] = {name: [] for name in names}
+    samples: dict[str, list[NDArray[np.float32]]] = {name: [] for name in names}
     extremes: dict[str, list[float]] = {name: [0.0, 0.0] for name in names}
     for group in groups:
         inputs = scorer.plan(group, None)
@@ -64,11 +64,11 @@ def activation_scales(
             values = outputs[f"probe.{name}"]
             values = values.reshape(-1, values.shape[-1])[real].reshape(-1).astype(np.float32)
             chosen = rng.integers(len(values), size=min(len(values), SAMPLE // len(groups)))
-            kept[name].append(values[chosen])
+            samples[name].append(values[chosen])
             extremes[name][0] = min(extremes[name][0], float(values.min()))
             extremes[name][1] = max(extremes[name][1], float(values.max()))
     engine.close()
     return {
-        name: best_scale(np.concatenate([*kept[name], np.asarray(extremes[name], np.float32)]))
+        name: best_scale(np.concatenate([*samples[name], np.asarray(extremes[name], np.float32)]))
         for name in names
     }

@@ -73,9 +73,9 @@ def main(
     manifest = read_manifest(model)
     for engine, precision in ENGINES.items():
         fitted_table = fit_temperatures(load_base_model(engine, folder=model).scorer, chosen)
-        found = fitted_table.to_dict()["temperatures"]
-        manifest["temperatures"][precision]["temperatures"] |= found
-        click.echo(f"{engine}: {found}")
+        temperatures = fitted_table.to_dict()["temperatures"]
+        manifest["temperatures"][precision]["temperatures"] |= temperatures
+        click.echo(f"{engine}: {temperatures}")
     write_manifest(model, manifest)
 
 
@@ -83,15 +83,15 @@ def _show_left_out(chosen: CalibrationSet, model: Path) -> None:
     logits = logits_of(load_base_model(folder=model).scorer, chosen.requests)
     click.echo("| task | kind | n | accuracy | log loss | uniform | ECE |")
     click.echo("|---|---|---|---|---|---|---|")
-    found = list(left_out(chosen, logits))
-    for one in found:
-        shown = (one.accuracy, one.log_loss, one.uniform, one.ece)
+    tasks = list(left_out(chosen, logits))
+    for task in tasks:
+        shown = (task.accuracy, task.log_loss, task.uniform, task.ece)
         figures = " | ".join(f"{value:.3f}" for value in shown)
-        click.echo(f"| {one.task} | {one.kind} | {one.n} | {figures} |")
-    for kind in dict.fromkeys(one.kind for one in found):
-        mine = [one for one in found if one.kind == kind]
-        n_below = sum(one.log_loss < one.uniform for one in mine)
-        mean = sum(one.ece for one in mine) / len(mine)
+        click.echo(f"| {task.task} | {task.kind} | {task.n} | {figures} |")
+    for kind in dict.fromkeys(task.kind for task in tasks):
+        mine = [task for task in tasks if task.kind == kind]
+        n_below = sum(task.log_loss < task.uniform for task in mine)
+        mean = sum(task.ece for task in mine) / len(mine)
         click.echo(f"\n{kind}: below uniform in {n_below} of {len(mine)}, mean ECE {mean:.3f}")
 
 

@@ -128,8 +128,8 @@ def lexicon() -> list[tuple[tuple[str, ...], str, str]]:
     """Return things, what may be said of them, and its opposite."""
     lines = [line.split("|") for line in _LEXICON.strip().splitlines()]
     return [
-        (tuple(n.strip() for n in nouns.split(",")), one.strip(), other.strip())
-        for nouns, one, other in lines
+        (tuple(n.strip() for n in nouns.split(",")), claim.strip(), other.strip())
+        for nouns, claim, other in lines
     ]
 
 
@@ -152,14 +152,14 @@ def made_record(rng: np.random.Generator) -> tuple[str, list[Made]]:
     joint = "\n" if rng.random() < 0.2 else " "
     context = joint.join(sentences[i] for i in rng.permutation(len(sentences)))
     drawn = [
-        Made("binary", _worded(pick(_ASKED, rng), noun, one, other, rng), ("yes", "no"), right)
-        for one, other, right in ((is_, is_not, 0), (is_not, is_, 1))
+        Made("binary", _worded(pick(_ASKED, rng), noun, claim, other, rng), ("yes", "no"), right)
+        for claim, other, right in ((is_, is_not, 0), (is_not, is_, 1))
     ]
     draw = rng.random()
     if draw < 0.25:
-        absent, said, unsaid = _drawn(third, rng)
+        absent, claim, unsaid = _drawn(third, rng)
         if absent not in context:
-            question = _worded(_ASKED[2], absent, said, unsaid, rng)
+            question = _worded(_ASKED[2], absent, claim, unsaid, rng)
             drawn.append(Made("binary", question, ("yes", "no"), 1))
     elif draw < 0.5:
         # The same words of what it does speak of, so that they alone mean neither yes nor no.
@@ -172,7 +172,7 @@ def made_record(rng: np.random.Generator) -> tuple[str, list[Made]]:
 
 def _choice(noun: str, is_: str, is_not: str, rng: np.random.Generator) -> Made:
     form = ("{a}", "the {n} is {a}", "{N}: {a}")[int(rng.integers(3))]
-    outcomes = [_worded(form, noun, one, "", rng, capital=False) for one in (is_, is_not)]
+    outcomes = [_worded(form, noun, claim, "", rng, capital=False) for claim in (is_, is_not)]
     if rng.random() < 0.4:
         outcomes.append(pick(_UNSAID, rng))
     order = rng.permutation(len(outcomes)).tolist()
@@ -183,8 +183,8 @@ def _choice(noun: str, is_: str, is_not: str, rng: np.random.Generator) -> Made:
 def _drawn(
     entry: tuple[tuple[str, ...], str, str], rng: np.random.Generator
 ) -> tuple[str, str, str]:
-    nouns, one, other = entry
-    pair = (one, other) if rng.random() < 0.5 else (other, one)
+    nouns, claim, other = entry
+    pair = (claim, other) if rng.random() < 0.5 else (other, claim)
     noun = pick(nouns, rng)
     if rng.random() < 0.2:
         noun = f"{noun} {int(rng.integers(2, 900))}"

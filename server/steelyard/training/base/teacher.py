@@ -40,4 +40,4 @@ class Teacher:
         with self._autocast():
             logits, pooled = self._model(batch)
         answers = torch.softmax(logits / TEMPERATURE, dim=-1)
-        return torch.lerp(batch.targets, answers, batch.kept.unsqueeze(-1)), pooled
+        return torch.lerp(batch.targets, answers, batch.teacher_shares.unsqueeze(-1)), pooled

@@ -297,8 +297,8 @@ class Trainer:
         torch.save(content, partial)
         partial.replace(self.folder / CHECKPOINT)
         if keeps and 0 < self.recipe.keep_at <= self.state.tokens:
-            kept = self.folder / f"weights-{self.state.tokens}.pt"
-            torch.save({key: content[key] for key in ("model", "state", "recipe")}, kept)
+            path = self.folder / f"weights-{self.state.tokens}.pt"
+            torch.save({key: content[key] for key in ("model", "state", "recipe")}, path)
 
     def _resume(self) -> None:
         path = self.folder / CHECKPOINT

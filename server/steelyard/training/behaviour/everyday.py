@@ -103,12 +103,14 @@ class EverydayFigures:
 
 def everyday_requests() -> list[RenderedRequest]:
     """Return a request for each message, of its two questions."""
-    found = []
+    requests = []
     for line in _ROWS.strip().splitlines():
         context, first, second = line.split(" | ")
-        decisions = (RenderedDecision("binary", asked, ("yes", "no")) for asked in (first, second))
-        found.append(RenderedRequest(context, tuple(decisions)))
-    return found
+        decisions = (
+            RenderedDecision("binary", question, ("yes", "no")) for question in (first, second)
+        )
+        requests.append(RenderedRequest(context, tuple(decisions)))
+    return requests
 
 
 def everyday_figures(ask: Callable[[RenderedRequest], Sequence[Answer]]) -> EverydayFigures:

@@ -26,7 +26,7 @@ class Figure:
     name: str
     value: float
     n: int
-    wanted: str
+    target: str
 
 
 def answer_all(
@@ -45,8 +45,8 @@ def answer_all(
             decisions = [
                 RenderedDecision(rows[i].kind, rows[i].question, rows[i].outcomes) for i in part
             ]
-            found = ask(RenderedRequest(context, tuple(decisions)))
-            answers.update(zip(part, found, strict=True))
+            part_answers = ask(RenderedRequest(context, tuple(decisions)))
+            answers.update(zip(part, part_answers, strict=True))
         if report is not None:
             report(len(answers))
     return [answers[i] for i in range(len(rows))]
@@ -54,11 +54,17 @@ def answer_all(
 
 def figures(rows: Sequence[BehaviourRow], answers: Sequence[Answer]) -> list[Figure]:
     """Return a figure for each behaviour, from the rows and the answer to each."""
-    asked = _Asked(rows, answers)
-    return [*_polarity(asked), *_stated(asked), *_wording(asked), *_outcomes(asked), *_trust(asked)]
+    answered = _Answered(rows, answers)
+    return [
+        *_polarity(answered),
+        *_stated(answered),
+        *_wording(answered),
+        *_outcomes(answered),
+        *_trust(answered),
+    ]
 
 
-class _Asked:
+class _Answered:
     """Rows with their answers, found by group and key."""
 
     def __init__(self, rows: Sequence[BehaviourRow], answers: Sequence[Answer]) -> None:
@@ -78,32 +84,34 @@ class _Asked:
         return [(*by_key[row.key], row, p) for row, p in pairs]
 
 
-def _polarity(asked: _Asked) -> list[Figure]:
-    found = []
+def _polarity(answered: _Answered) -> list[Figure]:
+    measured = []
     for name, pairs in [
-        ("all wordings", asked.group("negated")),
-        *((made, asked.exactly(f"negated: {made}")) for made in ("opposite", "false", "not")),
+        ("all wordings", answered.group("negated")),
+        *((made, answered.exactly(f"negated: {made}")) for made in ("opposite", "false", "not")),
     ]:
-        both = asked.beside("asked", pairs)
+        both = answered.beside("asked", pairs)
         flips = [p.argmax() != q.argmax() for _, p, _, q in both]
-        found.append(_share(f"negated question, {name}: answers that flip", flips, ">= .70"))
+        measured.append(_share(f"negated question, {name}: answers that flip", flips, ">= .70"))
         yes = np.array([[p[0], q[0]] for _, p, _, q in both])
         correlation = float(np.corrcoef(yes.T)[0, 1]) if np.ptp(yes, axis=0).all() else 0.0
         label = f"negated question, {name}: correlation of p(yes) with its negation's"
-        found.append(Figure(label, correlation, len(both), "< 0"))
-    opposite = asked.beside("asked", asked.exactly("negated: opposite"))
+        measured.append(Figure(label, correlation, len(both), "< 0"))
+    opposite = answered.beside("asked", answered.exactly("negated: opposite"))
     above = [(p[0] > q[0]) == (row.right == 0) for row, p, _, q in opposite]
-    found.append(_share("true question above its opposite", above, ">= .80"))
-    found.append(_share("true claim above its denial", _hits(asked.group("claims")), ">= .80"))
-    checks = asked.group("asked", "negated")
-    found.append(_share("yes/no questions: accuracy", _hits(checks), "high"))
+    measured.append(_share("true question above its opposite", above, ">= .80"))
+    measured.append(
+        _share("true claim above its denial", _hits(answered.group("claims")), ">= .80")
+    )
+    checks = answered.group("asked", "negated")
+    measured.append(_share("yes/no questions: accuracy", _hits(checks), "high"))
     share = [p.argmax() == 0 for _, p in checks]
-    found.append(_share("yes/no questions: share of yes, of .50 that are", share, ".40 to .60"))
-    return found
+    measured.append(_share("yes/no questions: share of yes, of .50 that are", share, ".40 to .60"))
+    return measured
 
 
-def _stated(asked: _Asked) -> list[Figure]:
-    stated, silent = asked.group("stated"), asked.group("not stated")
+def _stated(answered: _Answered) -> list[Figure]:
+    stated, silent = answered.group("stated"), answered.group("not stated")
     area = _area([p[0] for _, p in stated], [p[0] for _, p in silent])
     return [
         _share("stated: answered yes", [p.argmax() == 0 for _, p in stated], "high"),
@@ -112,28 +120,28 @@ def _stated(asked: _Asked) -> list[Figure]:
     ]
 
 
-def _wording(asked: _Asked) -> list[Figure]:
-    found = [_share("choice: accuracy", _hits(asked.group("choice")), "high")]
-    for name, group, wanted in (
-        ("200 irrelevant words", asked.group("distracted"), "<= .15"),
-        ("question paraphrased", asked.group("paraphrased"), "<= .05"),
-        *((f"names {style}", asked.exactly(f"named: {style}"), "<= .03") for style in NAMINGS),
+def _wording(answered: _Answered) -> list[Figure]:
+    measured = [_share("choice: accuracy", _hits(answered.group("choice")), "high")]
+    for name, group, target in (
+        ("200 irrelevant words", answered.group("distracted"), "<= .15"),
+        ("question paraphrased", answered.group("paraphrased"), "<= .05"),
+        *((f"names {style}", answered.exactly(f"named: {style}"), "<= .03") for style in NAMINGS),
     ):
-        both = asked.beside("choice", group)
+        both = answered.beside("choice", group)
         changes = [p.argmax() != q.argmax() for _, p, _, q in both]
-        found.append(_share(f"{name}: answers that change", changes, wanted))
-        found.append(_share(f"{name}: accuracy", _hits(group), "as of choice"))
-    return found
+        measured.append(_share(f"{name}: answers that change", changes, target))
+        measured.append(_share(f"{name}: accuracy", _hits(group), "as of choice"))
+    return measured
 
 
-def _outcomes(asked: _Asked) -> list[Figure]:
+def _outcomes(answered: _Answered) -> list[Figure]:
     def none(pairs: Sequence[tuple[BehaviourRow, Answer]]) -> list[float]:
         return [float(p[row.outcomes.index(NONE)]) for row, p in pairs]
 
-    absent, present = asked.group("none right"), asked.group("none offered")
-    traps = asked.group("trap")
+    absent, present = answered.group("none right"), answered.group("none offered")
+    traps = answered.group("trap")
     caught = [row.outcomes[p.argmax()] == row.group.removeprefix("trap: ") for row, p in traps]
-    levels = asked.group("ordinal")
+    levels = answered.group("ordinal")
     errors = [abs(int(p.argmax()) - (row.right or 0)) for row, p in levels]
     return [
         _share("none of these is right: chosen", _hits(absent), "high"),
@@ -149,29 +157,29 @@ def _outcomes(asked: _Asked) -> list[Figure]:
     ]
 
 
-def _trust(asked: _Asked) -> list[Figure]:
-    found = []
+def _trust(answered: _Answered) -> list[Figure]:
+    measured = []
     for name, groups in (
         ("choices", ("choice", "claims", "none offered", "none right", "trap")),
         ("yes/no", ("asked", "negated", "stated", "not stated")),
     ):
-        pairs = asked.group(*groups)
+        pairs = answered.group(*groups)
         top = np.array([p.max() for _, p in pairs])
         hits = np.array(_hits(pairs))
         within = (top >= TRUSTED[0]) & (top < TRUSTED[1])
         value = float(hits[within].mean()) if within.any() else float("nan")
         label = f"{name}: right where the top probability is .8 to .9"
-        found.append(Figure(label, value, int(within.sum()), ".75 to .95"))
+        measured.append(Figure(label, value, int(within.sum()), ".75 to .95"))
         loss = -np.mean([np.log(max(float(p[row.right]), 1e-6)) for row, p in pairs])
-        found.append(Figure(f"{name}: log loss", float(loss), len(pairs), "low"))
+        measured.append(Figure(f"{name}: log loss", float(loss), len(pairs), "low"))
         right = pad_rows([np.eye(len(p))[row.right] for row, p in pairs])
         error = ece(pad_rows([p for _, p in pairs]), right)
-        found.append(Figure(f"{name}: calibration error", error, len(pairs), "<= .06"))
-    return found
+        measured.append(Figure(f"{name}: calibration error", error, len(pairs), "<= .06"))
+    return measured
 
 
-def _share(name: str, values: Sequence[bool], wanted: str) -> Figure:
-    return Figure(name, float(np.mean(values)), len(values), wanted)
+def _share(name: str, values: Sequence[bool], target: str) -> Figure:
+    return Figure(name, float(np.mean(values)), len(values), target)
 
 
 def _hits(pairs: Sequence[tuple[BehaviourRow, Answer]]) -> list[bool]:

@@ -88,7 +88,7 @@ def make_rows(domains: Sequence[Domain] | None = None) -> list[BehaviourRow]:
     domains = read_domains() if domains is None else domains
     rows: list[BehaviourRow] = []
     for domain in domains:
-        others = [one for one in domains if one is not domain]
+        others = [other for other in domains if other is not domain]
         rows += _polarity(domain)
         rows += _absent(domain)
         rng = random.Random(domain.name)  # noqa: S311 (seeded, so that every run has the same rows)
@@ -187,10 +187,10 @@ def _around(text: str, place: str, rng: random.Random, others: Sequence[Domain])
 
 def _domain(name: str, value: dict[str, Any]) -> Domain:
     def parts(text: str, n: int) -> tuple[str, ...]:
-        found = tuple(part.strip() for part in text.split("|"))
-        if len(found) != n or not all(found):
-            raise ValueError(f"{name}: {text!r} has {len(found)} parts; write {n}.")
-        return found
+        pieces = tuple(part.strip() for part in text.split("|"))
+        if len(pieces) != n or not all(pieces):
+            raise ValueError(f"{name}: {text!r} has {len(pieces)} parts; write {n}.")
+        return pieces
 
     intents = {key: parts(text, 3) for key, text in value["intents"].items()}
     return Domain(
@@ -200,5 +200,5 @@ def _domain(name: str, value: dict[str, Any]) -> Domain:
         {key: (intent[0], intent[1], intent[2]) for key, intent in intents.items()},
         tuple(value["fillers"]),
         tuple(value["levels"]),
-        tuple((one[0], one[1], one[2]) for one in (parts(text, 3) for text in value["traps"])),
+        tuple((trap[0], trap[1], trap[2]) for trap in (parts(text, 3) for text in value["traps"])),
     )
