@@ -86,10 +86,10 @@ def _start_with_environment(folder: Path) -> None:
         threads = decode((folder / TASK).read_bytes(), _Threads).threads
     except (OSError, msgspec.DecodeError):
         threads = 0  # the program itself tells what is wrong with the task
-    wanted, found = environment_of(threads), openmp_variables()
-    if any(found.get(name) != value for name, value in wanted.items()):
+    needed, current = environment_of(threads), openmp_variables()
+    if any(current.get(name) != value for name, value in needed.items()):
         os.execve(  # noqa: S606  # this program, with its own arguments
-            sys.executable, [sys.executable, *sys.orig_argv[1:]], child_environment(**wanted)
+            sys.executable, [sys.executable, *sys.orig_argv[1:]], child_environment(**needed)
         )
 
 

@@ -284,8 +284,8 @@ class Tuner:
         if content["trained_on"] != self.trained_on:
             return  # of other rows or settings: this run starts anew
         with torch.no_grad():
-            for parameter, kept in zip(self.parameters, content["parameters"], strict=True):
-                parameter.copy_(kept)
+            for parameter, saved in zip(self.parameters, content["parameters"], strict=True):
+                parameter.copy_(saved)
             for key, probe in self.probes.items():
                 probe.copy_(content["probes"][key])
         self.optimizer.load_state_dict(content["optimizer"])

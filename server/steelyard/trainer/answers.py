@@ -25,13 +25,13 @@ _decode = decoder_of(BaseAnswer).decode
 
 def key_of(context: str, decision: RenderedDecision) -> str:
     """Return a hash of one decision on one context."""
-    asked = [context, decision.kind, decision.question, decision.outcomes]
-    return hashlib.sha256(msgspec.json.encode(asked)).hexdigest()
+    parts = [context, decision.kind, decision.question, decision.outcomes]
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
 
 
 def read_answers(path: Path) -> tuple[dict[str, list[float] | None], int]:
     """Return the answers of a file by what was asked, and its bytes up to the last whole line."""
-    found: dict[str, list[float] | None] = {}
+    by_key: dict[str, list[float] | None] = {}
     n_bytes = 0
     try:
         with path.open("rb") as file:
@@ -39,13 +39,13 @@ def read_answers(path: Path) -> tuple[dict[str, list[float] | None], int]:
                 if not line.endswith(b"\n"):
                     break  # a kill cut it short
                 answer = _decode(line)
-                found[answer.asked] = answer.logits
+                by_key[answer.key] = answer.logits
                 n_bytes += len(line)
     except FileNotFoundError:
         pass
     except msgspec.DecodeError as error:
         raise ValueError(f"{path.name} is not what this program writes; remove it.") from error
-    return found, n_bytes
+    return by_key, n_bytes
 
 
 class AnsweredScorer:

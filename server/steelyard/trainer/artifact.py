@@ -26,13 +26,13 @@ _LORA_PACKAGES = ("onnx", "peft", "torch")
 
 def versions_of(*, with_lora: bool) -> dict[str, str]:
     """Return the versions of the installed packages that an artifact's bytes depend on."""
-    found = {"steelyard": __version__}
+    versions = {"steelyard": __version__}
     for name in (*_HEADS_PACKAGES, *(_LORA_PACKAGES if with_lora else ())):
         try:
-            found[name] = metadata.version(name)
+            versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def write_artifact(

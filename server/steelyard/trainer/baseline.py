@@ -60,7 +60,7 @@ class TextBaseline:
 
         Even for a decision that no training row asked.
         """
-        found: list[Doubles | None] = [None] * len(rows)
+        by_row: list[Doubles | None] = [None] * len(rows)
         places: dict[str, list[int]] = defaultdict(list)
         for i, row in enumerate(rows):
             places[fingerprint(row.decision)].append(i)
@@ -71,10 +71,10 @@ class TextBaseline:
             if fitted is not None:
                 shares = _predict(fitted, [rows[i].context for i in members])
             for i, share in zip(members, shares, strict=True):
-                asked = np.empty(n_outcomes)
-                asked[canonical_order(rows[i].decision)] = share
-                found[i] = asked
-        return [one for one in found if one is not None]
+                in_order = np.empty(n_outcomes)
+                in_order[canonical_order(rows[i].decision)] = share
+                by_row[i] = in_order
+        return [probabilities for probabilities in by_row if probabilities is not None]
 
 
 def fit_baseline(
@@ -85,11 +85,11 @@ def fit_baseline(
     for i, row in enumerate(rows):
         places[fingerprint(row.decision)].append(i)
     fitted = {}
-    for name, asked in sorted(places.items()):
-        members = asked
+    for name, asking in sorted(places.items()):
+        members = asking
         if method == "reward":
             # Where every outcome earns the same, nothing is learned, here or by the heads.
-            members = [i for i in asked if tells_apart(rows[i].labels)] or asked
+            members = [i for i in asking if tells_apart(rows[i].labels)] or asking
         targets = np.array([_target(rows[i], method) for i in members])
         contexts = [rows[i].context for i in members]
         # Equal contexts are held out together, and which does not depend on the rows' order.
@@ -110,12 +110,12 @@ def _target(row: TuningRow, method: str) -> Doubles:
 def _fit_tempered(contexts: Sequence[str], targets: Doubles, is_held: NDArray[np.bool_]) -> _Fitted:
     """Fit on all rows, at the temperature that suits a fit on most of them on the others."""
     fitted = _fit(contexts, targets)
-    kept, held = np.flatnonzero(~is_held).tolist(), np.flatnonzero(is_held).tolist()
-    if len(held) < _LEAST_HELD_OUT or not kept:
+    fitted_on, held_out = np.flatnonzero(~is_held).tolist(), np.flatnonzero(is_held).tolist()
+    if len(held_out) < _LEAST_HELD_OUT or not fitted_on:
         return fitted
-    part = _fit([contexts[i] for i in kept], targets[kept])
-    shares = _predict(part, [contexts[i] for i in held])
-    tempered = fit_temperature(np.log(shares), targets[held].astype(np.float32))
+    part = _fit([contexts[i] for i in fitted_on], targets[fitted_on])
+    shares = _predict(part, [contexts[i] for i in held_out])
+    tempered = fit_temperature(np.log(shares), targets[held_out].astype(np.float32))
     return replace(fitted, temperature=tempered.temperature)
 
 

@@ -55,13 +55,13 @@ def fit_weights(logs: Sequence[Doubles], targets: Floats, rewards: Floats | None
     equal = np.full(len(logs), 1 / len(logs))
     if rewards is not None:
         stacked = stacked - stacked.mean(axis=2, keepdims=True)
-        wanted = rewards - rewards.mean(axis=1, keepdims=True)
+        centred = rewards - rewards.mean(axis=1, keepdims=True)
 
     def objective(weights: Doubles) -> tuple[float, Doubles]:
         total = np.tensordot(weights, stacked, 1)
         drift = weights - equal
         if rewards is not None:
-            errors = total - wanted
+            errors = total - centred
             loss = 0.5 * float(np.vdot(errors, errors))
         else:
             logs_of_blend = log_softmax(total)
@@ -71,8 +71,8 @@ def fit_weights(logs: Sequence[Doubles], targets: Floats, rewards: Floats | None
         return loss + 0.5 * _WEIGHT_PENALTY * float(drift @ drift), slope
 
     bounds = [(0.0, None if rewards is not None else _MOST_WEIGHT)] * len(logs)
-    found = minimize(objective, equal, jac=True, method="L-BFGS-B", bounds=bounds)
-    return [float(weight) for weight in found.x]
+    solution = minimize(objective, equal, jac=True, method="L-BFGS-B", bounds=bounds)
+    return [float(weight) for weight in solution.x]
 
 
 def fit_booster(
@@ -89,7 +89,7 @@ def fit_booster(
     if rewards is not None and n_outcomes <= 2 * _LEARNED_OUTCOMES:
         chosen[:] = True
     rows, outcomes = np.nonzero(chosen)
-    offset, wanted = blended[rows, outcomes], targets[rows, outcomes].astype(np.float64)
+    offset, expected = blended[rows, outcomes], targets[rows, outcomes].astype(np.float64)
     starts = np.searchsorted(rows, np.arange(len(blended)))
     # What the outcomes left out weigh together; it stays as it is.
     left_out = np.where(chosen, 0.0, np.exp(blended)).sum(axis=1)
@@ -103,11 +103,11 @@ def fit_booster(
         weights = np.exp(offset + predicted)
         sums = np.add.reduceat(weights, starts) + left_out
         shares = weights / sums[rows]
-        return shares - wanted, np.maximum(shares * (1 - shares), 1e-3)
+        return shares - expected, np.maximum(shares * (1 - shares), 1e-3)
 
     if rewards is None:
         parameters["objective"] = of_softmax
-        labels = wanted
+        labels = expected
     else:
         parameters |= {"objective": "regression", "boost_from_average": False}
         # Only differences within a row matter: the blend's own level is taken off both.

@@ -57,8 +57,10 @@ def fit_temperature(logs: Doubles, targets: Floats) -> Calibration:
         cooled = log_softmax(logs / np.exp(log_temperature))
         return float(-(cooled * targets).sum() + 0.5 * _NEARNESS * log_temperature**2)
 
-    found = minimize_scalar(loss, bounds=(_LEAST, _MOST), method="bounded", options={"xatol": 1e-3})
-    return Calibration(temperature=float(np.exp(found.x)))
+    solution = minimize_scalar(
+        loss, bounds=(_LEAST, _MOST), method="bounded", options={"xatol": 1e-3}
+    )
+    return Calibration(temperature=float(np.exp(solution.x)))
 
 
 def fit_beta(logs: Doubles, targets: Floats) -> Calibration:
@@ -76,10 +78,10 @@ def fit_beta(logs: Doubles, targets: Floats) -> Calibration:
         return float(loss.sum()) / len(logs), slope / len(logs)
 
     first_values, bounds = np.array([1.0, 1.0, 0.0]), [(0.05, 5.0), (0.0, 5.0), (-5.0, 5.0)]
-    found = minimize(
+    solution = minimize(
         objective, first_values, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 30}
     )
-    a, b, c = map(float, found.x)
+    a, b, c = map(float, solution.x)
     return Calibration(temperature=first.temperature, curve="beta", a=a, b=b, c=c)
 
 
@@ -91,8 +93,8 @@ def fit_isotonic(logs: Doubles, targets: Floats) -> Calibration:
     model.fit(p.ravel(), targets.ravel())
     x, y = model.X_thresholds_, model.y_thresholds_
     if len(x) > _CORNERS:
-        kept = np.unique(np.linspace(0, len(x) - 1, _CORNERS).round().astype(int))
-        x, y = x[kept], y[kept]
+        corners = np.unique(np.linspace(0, len(x) - 1, _CORNERS).round().astype(int))
+        x, y = x[corners], y[corners]
     return Calibration(temperature=first.temperature, curve="isotonic", x=x.tolist(), y=y.tolist())
 
 

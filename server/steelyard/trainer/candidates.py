@@ -100,9 +100,9 @@ def linear_candidate(
         if data.rewards is not None:
             ridge = fit_ridge(features, data.rewards[rows], penalty)
             scales = np.zeros(len(block.offsets), np.float32)
-            found = LinearFit(ridge.weights, ridge.bias, scales)
+            fitted = LinearFit(ridge.weights, ridge.bias, scales)
         else:
-            found = fit_linear(
+            fitted = fit_linear(
                 features,
                 data.targets[rows],
                 penalty,
@@ -113,9 +113,9 @@ def linear_candidate(
             )
 
         def logits(rows: Indices) -> Floats:
-            return found.logits(block.matrix[rows], [offset[rows] for offset in block.offsets])
+            return fitted.logits(block.matrix[rows], [offset[rows] for offset in block.offsets])
 
-        return Fitted(logits, lambda: export(found), found)
+        return Fitted(logits, lambda: export(fitted), fitted)
 
     return Candidate(name, fit, penalties)
 
@@ -179,10 +179,10 @@ def ngram_candidate(data: DecisionData) -> Candidate:
     penalties: tuple[float, ...] = (1.0, 0.3, 0.1, 0.03)
     if matrix.shape[0] <= MOST_SPANNING_ROWS:
         values, directions = eigh((matrix @ matrix.T).toarray().astype(np.float64))
-        kept = values > _LEAST_SPAN * values[-1]
-        roots = np.sqrt(values[kept])
-        back = matrix.T @ (directions[:, kept] / roots).astype(np.float32)
-        features: Any = (directions[:, kept] * roots).astype(np.float32)
+        spanning = values > _LEAST_SPAN * values[-1]
+        roots = np.sqrt(values[spanning])
+        back = matrix.T @ (directions[:, spanning] / roots).astype(np.float32)
+        features: Any = (directions[:, spanning] * roots).astype(np.float32)
     else:
         # The long fits: one penalty, which serves where rows are many.
         features, penalties = matrix, _MANY_ROWS_PENALTY
@@ -203,7 +203,7 @@ def base_candidate(data: DecisionData) -> Candidate:
 
     def fit(rows: Indices, *_: object) -> Fitted:
         nothing = np.zeros((len(rows), 0), np.float32)
-        found = fit_linear(
+        fitted = fit_linear(
             nothing,
             data.targets[rows],
             0.0,
@@ -212,10 +212,10 @@ def base_candidate(data: DecisionData) -> Candidate:
             bias_penalty=_BASE_BIAS_PENALTY,
         )
         # Evidence turned upside down is noise of a small sample.
-        scale = max(float(found.scales[0]), 1e-3)
+        scale = max(float(fitted.scales[0]), 1e-3)
         member = BaseMember(name="base", temperature=1 / scale)
         return Fitted(
-            lambda rows: scale * base[rows] + found.bias, lambda: (member, {"bias": found.bias})
+            lambda rows: scale * base[rows] + fitted.bias, lambda: (member, {"bias": fitted.bias})
         )
 
     return Candidate("base", fit, needs_base=True)
@@ -228,11 +228,11 @@ def marker_candidate(data: DecisionData) -> Candidate:
 
     def fit(rows: Indices, penalty: float, start: Fitted | None) -> Fitted:
         begun = None if start is None else start.fit
-        found = fit_markers(markers[rows], base[rows], data.targets[rows], penalty, start=begun)
-        tensors = {name: getattr(found, name) for name in ("centre", "shared", "own", "bias")}
-        member = MarkerMember(name="markers", sharpness=found.sharpness)
+        fitted = fit_markers(markers[rows], base[rows], data.targets[rows], penalty, start=begun)
+        tensors = {name: getattr(fitted, name) for name in ("centre", "shared", "own", "bias")}
+        member = MarkerMember(name="markers", sharpness=fitted.sharpness)
         return Fitted(
-            lambda rows: found.logits(markers[rows], base[rows]), lambda: (member, tensors), found
+            lambda rows: fitted.logits(markers[rows], base[rows]), lambda: (member, tensors), fitted
         )
 
     return Candidate("markers", fit, (100.0, 10.0, 1.0), needs_base=True)

@@ -146,9 +146,9 @@ def _held_out(figures: CardFigures) -> Iterable[str]:
     contexts = columns[0][1].contexts
     rows = []
     for name, title in _MEASURES.items():
-        found = [getattr(measures, name) for _, measures in columns]
-        if not any(isinstance(one, UnsetType) for one in found):
-            rows.append((title, *map(_measure, found)))
+        row_figures = [getattr(measures, name) for _, measures in columns]
+        if not any(isinstance(figure, UnsetType) for figure in row_figures):
+            rows.append((title, *map(_measure, row_figures)))
     return [
         (
             f"On {n:,} decisions of {contexts:,} contexts, which no model here was trained on. With "

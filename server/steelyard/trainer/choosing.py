@@ -126,10 +126,10 @@ def choose_head(
     if not crossed:
         return None
     judge = _Judge(data, folds, judged)
-    options = [judge.single(one) for one in crossed]
+    options = [judge.single(member) for member in crossed]
     if parent is not None and parent.depth >= MOST_DEPTH:
-        crossed = [one for one in crossed if one.candidate.name != PARENT]
-    free = [one for one in crossed if not one.candidate.needs_base]
+        crossed = [member for member in crossed if member.candidate.name != PARENT]
+    free = [member for member in crossed if not member.candidate.needs_base]
     options += judge.blends(free, BLEND)
     if len(free) < len(crossed):
         # One that left the base out is the blend above, measured on the few rows that were read.
@@ -188,7 +188,7 @@ def cross_validate(
         cooled = log_softmax(logs / tempered.temperature)
         losses.append(float(row_losses(cooled, data.targets[inside]).mean()))
     at = int(np.argmin(losses))
-    found = np.zeros((len(folds), data.n_outcomes))
+    predicted = np.zeros((len(folds), data.n_outcomes))
 
     def predict(fold: int) -> Doubles:
         if fold in paths:
@@ -199,8 +199,8 @@ def cross_validate(
     # Folds side by side: products with sparse matrices take one core each.
     with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
         for fold, logs in zip(names, pool.map(predict, names), strict=True):
-            found[rows[folds[rows] == fold]] = logs
-    return Crossed(candidate, penalties[at], rows, found, paths[choosing[0]][at][0])
+            predicted[rows[folds[rows] == fold]] = logs
+    return Crossed(candidate, penalties[at], rows, predicted, paths[choosing[0]][at][0])
 
 
 def _fit_path(
@@ -256,9 +256,9 @@ class _Judge:
         self._folds = folds
         self._judged = judged
 
-    def single(self, one: Crossed) -> Option:
-        rows = self._rows([one])
-        return self._option(one.candidate.name, [one], [1.0], rows, one.logs[rows])
+    def single(self, member: Crossed) -> Option:
+        rows = self._rows([member])
+        return self._option(member.candidate.name, [member], [1.0], rows, member.logs[rows])
 
     def blends(self, members: list[Crossed], name: str) -> list[Option]:
         """Return the blend of candidates, those that add nothing left out; none where one is left."""
@@ -266,21 +266,21 @@ class _Judge:
             return []
         rows = self._rows(members)
         weights = self._weights(members, rows)
-        kept = [
+        weighing = [
             member
             for member, weight in zip(members, weights, strict=True)
             if weight > _LEAST_WEIGHT
         ]
-        if len(kept) < 2:
+        if len(weighing) < 2:
             return []
-        weights = self._weights(kept, rows)
+        weights = self._weights(weighing, rows)
         logs = np.zeros((len(rows), self._data.n_outcomes))
         folds = self._folds[rows]
         for fold in np.unique(folds):
             inside = folds == fold
-            fitted = self._weights(kept, rows[~inside])
-            logs[inside] = blend([one.logs[rows[inside]] for one in kept], fitted)
-        return [self._option(name, kept, weights, rows, logs)]
+            fitted = self._weights(weighing, rows[~inside])
+            logs[inside] = blend([member.logs[rows[inside]] for member in weighing], fitted)
+        return [self._option(name, weighing, weights, rows, logs)]
 
     def stacked(self, option: Option, seed: int) -> Option:
         """Return an option with a booster on top.

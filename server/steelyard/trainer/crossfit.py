@@ -21,8 +21,8 @@ def number_of_folds(n_contexts: int) -> int:
     """Return how many folds to take: more where rows are few and fits cheap."""
     if n_contexts < 2:
         raise ValueError("One context cannot be folded; give two or more.")
-    wanted = next((folds for most, folds in _FOLDS if n_contexts <= most), _MANY_FOLDS)
-    return min(wanted, n_contexts)
+    n_folds = next((folds for most, folds in _FOLDS if n_contexts <= most), _MANY_FOLDS)
+    return min(n_folds, n_contexts)
 
 
 def assign_folds(contexts: Sequence[str], labels: NDArray[np.intp], seed: int) -> Indices:

@@ -83,18 +83,18 @@ def decision_data(
     )
     has_vectors = features.width > 0
     scored = [features.base.get(i) for i in places]
-    is_scored = np.array([one is not None for one in scored])
+    is_scored = np.array([score is not None for score in scored])
     base = markers = None
     if is_scored.any():
         base = np.zeros(labels.shape, np.float32)
-        width = max(one.marker_vectors.shape[1] for one in scored if one is not None)
+        width = max(score.marker_vectors.shape[1] for score in scored if score is not None)
         if width:
             markers = np.zeros((*labels.shape, width), np.float32)
-        for at, (one, order) in enumerate(zip(scored, orders, strict=True)):
-            if one is not None:
-                base[at] = one.logits[order]
+        for at, (score, order) in enumerate(zip(scored, orders, strict=True)):
+            if score is not None:
+                base[at] = score.logits[order]
                 if markers is not None:
-                    markers[at] = one.marker_vectors[order]
+                    markers[at] = score.marker_vectors[order]
     targets, rewards = _labels(labels, has_rewards=has_rewards)
     return DecisionData(
         fingerprint=fingerprint(decision),

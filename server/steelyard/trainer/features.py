@@ -73,16 +73,16 @@ def compute_features(
     identity = [scorer.name, scorer.engine, getattr(scorer, "sha256", "")]
     vectors: dict[str, Floats] = {}
     for part in _parts(texts, _TEXTS_A_PART):
-        found = _read_cached(folder, "texts", [*identity, *part], partial(_embed, embed, part))
-        vectors.update(zip(part, found["vectors"], strict=True))
+        arrays = _read_cached(folder, "texts", [*identity, *part], partial(_embed, embed, part))
+        vectors.update(zip(part, arrays["vectors"], strict=True))
         n_done += sum(map(len, part))
         on_progress(n_done, n_total)
     base: dict[int, ScoredDecision] = {}
     for places in _parts(chosen, _ROWS_A_PART):
         members = [rows[i] for i in places]
         named: list[Any] = [[member.context, _words(member)] for member in members]
-        found = _read_cached(folder, "rows", [*identity, *named], partial(_score, scorer, members))
-        base.update((i, _scored(found, at)) for at, i in enumerate(places))
+        arrays = _read_cached(folder, "rows", [*identity, *named], partial(_score, scorer, members))
+        base.update((i, _scored(arrays, at)) for at, i in enumerate(places))
         n_done += sum(map(reading_cost, members))
         on_progress(n_done, n_total)
     width = len(next(iter(vectors.values()))) if vectors else 0
@@ -160,9 +160,9 @@ def _read_cached(
     try:
         return load(path.read_bytes())
     except (FileNotFoundError, SafetensorError):
-        found = {name: np.ascontiguousarray(value) for name, value in read().items()}
-        write_atomically(path, save(found))
-        return found
+        arrays = {name: np.ascontiguousarray(value) for name, value in read().items()}
+        write_atomically(path, save(arrays))
+        return arrays
 
 
 def _texts_of(rows: Iterable[TuningRow]) -> list[str]:

@@ -154,7 +154,7 @@ def fit_decision(
     if choice is None:
         return None, report
     report = msgspec.structs.replace(
-        report, candidates=[_measured(one.name, one.losses) for one in choice.options]
+        report, candidates=[_measured(option.name, option.losses) for option in choice.options]
     )
     if choice.keeps_parent:
         return parent, msgspec.structs.replace(report, chosen=PARENT, weights={PARENT: 1.0})
@@ -168,7 +168,7 @@ def fit_decision(
     return head, msgspec.structs.replace(
         report,
         chosen=option.name,
-        weights={one.candidate.name: round(weight, 4) for one, weight in weights},
+        weights={member.candidate.name: round(weight, 4) for member, weight in weights},
         calibration="temperature" if curve == "none" else curve,
         temperature=calibrated.calibration.temperature,
         calibrated=_measured(option.name, calibrated.losses),
@@ -199,7 +199,7 @@ class _Progress:
 
 def _make_head(data: DecisionData, option: Option, calibration: Calibration) -> Head:
     """Fit an option on all of its rows."""
-    fitted = [one.refit() for one in option.members]
+    fitted = [member.refit() for member in option.members]
     [first, *others] = fitted
     if not others and first.head is not None and option.booster is None:
         # Calibrated anew rather than wrapped, so that a long line of models does not nest.
@@ -209,8 +209,8 @@ def _make_head(data: DecisionData, option: Option, calibration: Calibration) -> 
         return Head(spec, first.head.tensors, first.head.tables)
     members = []
     tensors: Tensors = {}
-    for i, one in enumerate(fitted):
-        member, its = one.export()
+    for i, refitted in enumerate(fitted):
+        member, its = refitted.export()
         members.append(member)
         tensors |= {f"{i}.{name}": tensor for name, tensor in its.items()}
     spec = HeadSpec(
@@ -225,9 +225,9 @@ def _make_head(data: DecisionData, option: Option, calibration: Calibration) -> 
         calibration=[calibration],
     )
     tables = {data.table.name: data.table}
-    for one in fitted:
-        if one.head is not None:
-            tables |= one.head.tables
+    for refitted in fitted:
+        if refitted.head is not None:
+            tables |= refitted.head.tables
     return Head(spec, tensors, tables)
 
 
@@ -286,8 +286,10 @@ def _markdown(report: DecisionReport) -> str:
     if report.chosen is None:
         return "\n".join([*lines, "", "Too few rows for a head: the base model answers it."])
     if report.calibrated is None:
-        kept = "Chosen: the parent's head as it is; on rows that it was not trained on, nothing is "
-        return "\n".join([*lines, "", f"{kept}known to be better."])
+        reason = (
+            "Chosen: the parent's head as it is; on rows that it was not trained on, nothing is "
+        )
+        return "\n".join([*lines, "", f"{reason}known to be better."])
     parts = ", ".join(f"{name} {weight:.2f}" for name, weight in report.weights.items())
     lines += [
         (

@@ -103,8 +103,8 @@ def fit_linear(
         return loss / n, slope
 
     options = {"maxiter": most_steps, "maxcor": _MEMORY, "ftol": _TOLERANCE, "gtol": 1e-6}
-    found = minimize(objective, flat, jac=True, method="L-BFGS-B", options=options)
-    return unpack(found.x)
+    solution = minimize(objective, flat, jac=True, method="L-BFGS-B", options=options)
+    return unpack(solution.x)
 
 
 def fit_ridge(features: Any, rewards: Floats, penalty: float) -> LinearFit:

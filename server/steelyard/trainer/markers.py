@@ -85,8 +85,8 @@ def fit_markers(
         return loss / n, slope.astype(np.float64) / n
 
     options = {"maxiter": _STEPS, "maxcor": 6, "ftol": 1e-6, "gtol": 1e-6}
-    found = minimize(objective, flat, jac=True, method="L-BFGS-B", options=options)
-    sharpness, shared, own, bias = np.split(found.x.astype(np.float32), edges[:-1])
+    solution = minimize(objective, flat, jac=True, method="L-BFGS-B", options=options)
+    sharpness, shared, own, bias = np.split(solution.x.astype(np.float32), edges[:-1])
     return MarkerFit(
         float(sharpness[0]),
         centre,

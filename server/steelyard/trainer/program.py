@@ -234,13 +234,13 @@ class _Program:
         folder.mkdir(exist_ok=True)
 
         def on_step(step: int, loss: float, learning_rate: float) -> None:
-            said = f"LoRA step {step} of {task.steps}."
+            message = f"LoRA step {step} of {task.steps}."
             rates = {"loss": loss, "learning_rate": learning_rate}
-            self._reporter.tell("lora", step, task.steps, **rates, message=said)
+            self._reporter.tell("lora", step, task.steps, **rates, message=message)
 
         self._reporter.tell("lora", 0, task.steps, message="Training LoRA.")
-        kept = _kept_from_lora(rows.training, task.seed)
-        seen = [row for row in rows.training if row.context_sha256 not in kept]
+        held_out = _kept_from_lora(rows.training, task.seed)
+        seen = [row for row in rows.training if row.context_sha256 not in held_out]
         merged = train_lora(
             seen,
             base_folder=base.folder,
@@ -252,7 +252,7 @@ class _Program:
             method=task.method,
             folder=folder,
             on_step=on_step,
-            heldout=[row for row in rows.training if row.context_sha256 in kept],
+            heldout=[row for row in rows.training if row.context_sha256 in held_out],
             threads=task.threads,
         )
         flush_tree(folder)
@@ -317,12 +317,14 @@ class _Program:
     ) -> list[TuningRow]:
         """Mark the rows that what heads read was trained on: by the parent, or by LoRA now."""
         has_new_adapter = adapter is not None and self._task.lora_rank > 0
-        kept = _kept_from_lora(rows.training, self._task.seed) if has_new_adapter else frozenset()
+        held_out = (
+            _kept_from_lora(rows.training, self._task.seed) if has_new_adapter else frozenset()
+        )
         return [
             replace(
                 row,
                 is_seen=(parent is not None and row.is_seen)
-                or (has_new_adapter and row.context_sha256 not in kept),
+                or (has_new_adapter and row.context_sha256 not in held_out),
             )
             for row in rows.training
         ]
@@ -331,7 +333,7 @@ class _Program:
         self, rows: ReadRows, base: _Base, parent: _Parent | None, scorer: Scorer
     ) -> pa.Table:
         reporter = self._reporter
-        readers = {id(one): RememberingScorer(one) for one in (base.scorer, scorer)}
+        readers = {id(reader): RememberingScorer(reader) for reader in (base.scorer, scorer)}
         models: dict[RecordGroup, Scorer] = {
             "adapted": TunedScorer(Heads.load(self._folder / _HEADS), readers[id(scorer)]),
             "base": readers[id(base.scorer)],
@@ -382,15 +384,17 @@ class _Program:
             records[task.against],
             records["adapted"],
             against=task.against,
-            is_new=[one.group == "new" for one in rows.evaluation],
+            is_new=[decision.group == "new" for decision in rows.evaluation],
             judged_on=task.judged_on,
             needed=task.needed,
             bootstrap=bootstrap,
             baseline=baseline,
         )
 
-        def measured(one: Records) -> Any:
-            return measures_of(measure_records(one), one.context_codes, bootstrap)
+        def measured(group_records: Records) -> Any:
+            return measures_of(
+                measure_records(group_records), group_records.context_codes, bootstrap
+            )
 
         figures = CardFigures(
             heldout=_heldout(records["adapted"]),
@@ -406,10 +410,10 @@ class _Program:
         if done is None:
             task = self._task
             baseline = fit_baseline(rows.training, method=task.method, seed=task.seed)
-            asked = [_as_tuning_row(one) for one in rows.evaluation]
-            done = [probability.tolist() for probability in baseline.probabilities(asked)]
+            tuning_rows = [_as_tuning_row(decision) for decision in rows.evaluation]
+            done = [probability.tolist() for probability in baseline.probabilities(tuning_rows)]
             write_struct(path, done)
-        return [np.array(one) for one in done]
+        return [np.array(probabilities) for probabilities in done]
 
 
 def _load_base(named: TaskBase, task: FineTuneTask, task_folder: Path) -> _Base:
@@ -439,8 +443,10 @@ def _files_of(folder: Path) -> dict[str, Path]:
     return {path.name: path for path in sorted(folder.glob("heads*")) if path.is_file()}
 
 
-def _as_tuning_row(one: HeldOutDecision) -> TuningRow:
-    return TuningRow(one.context, one.context_sha256, one.rendered, np.array(one.labels))
+def _as_tuning_row(decision: HeldOutDecision) -> TuningRow:
+    return TuningRow(
+        decision.context, decision.context_sha256, decision.rendered, np.array(decision.labels)
+    )
 
 
 def _heldout(records: Records) -> dict[str, float]:

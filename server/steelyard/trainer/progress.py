@@ -106,7 +106,7 @@ class Reporter:
         return [
             CurvePoint(
                 step=span[-1].step,
-                loss=math.fsum(one.loss for one in span) / len(span),
+                loss=math.fsum(step.loss for step in span) / len(span),
                 learning_rate=span[-1].learning_rate,
             )
             for span in spans

@@ -60,13 +60,13 @@ def read_rows(path: Path, method: Method) -> ReadRows:
     n_rows: Counter[tuple[str, str]] = Counter()
     for row in _lines(path):
         n_rows[row.side, row.group] += 1
-        held = row.targets if method == "sft" else row.rewards
-        if held is None:
-            wanted = "targets" if method == "sft" else "rewards"
-            raise UnmeasurableError(f"Row {row.row} of the {row.side} rows has no {wanted}.")
+        labels_by_decision = row.targets if method == "sft" else row.rewards
+        if labels_by_decision is None:
+            missing = "targets" if method == "sft" else "rewards"
+            raise UnmeasurableError(f"Row {row.row} of the {row.side} rows has no {missing}.")
         context = render_context(row.context)
         for place, (decision, rendered) in enumerate(read(msgspec.json.encode(row.decisions))):
-            labelled = held.get(decision.id)
+            labelled = labels_by_decision.get(decision.id)
             if labelled is None:
                 continue
             labels = tuple(float(labelled.get(name, 0.0)) for name in decision.outcomes.names)

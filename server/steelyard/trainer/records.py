@@ -191,18 +191,18 @@ def _group(table: pa.Table, group: RecordGroup) -> pa.Table:
 
 def _ordered(table: pa.Table) -> pa.Table:
     groups = table["group"].to_pylist()
-    found = [_group(table, group) for group in GROUPS if group in groups]
-    return pa.concat_tables(found) if found else table
+    tables = [_group(table, group) for group in GROUPS if group in groups]
+    return pa.concat_tables(tables) if tables else table
 
 
 def _parts(decisions: Sequence[HeldOutDecision]) -> Iterator[list[HeldOutDecision]]:
     """Cut decisions into parts of whole rows; the same rows always give the same parts."""
     part: list[HeldOutDecision] = []
     n_outcomes = 0
-    for _, row in groupby(decisions, key=lambda one: one.row):
+    for _, row in groupby(decisions, key=lambda held_out: held_out.row):
         listed = list(row)
         part += listed
-        n_outcomes += sum(len(one.labels) for one in listed)
+        n_outcomes += sum(len(held_out.labels) for held_out in listed)
         if n_outcomes >= _PART_OUTCOMES:
             yield part
             part, n_outcomes = [], 0
@@ -216,39 +216,42 @@ def _score_part(
     scorer: Scorer,
     temperatures: TemperatureTable,
 ) -> list[dict[str, object]]:
-    rows = [list(row) for _, row in groupby(part, key=lambda one: one.row)]
-    requests = [RenderedRequest(row[0].context, tuple(one.rendered for one in row)) for row in rows]
+    rows = [list(row) for _, row in groupby(part, key=lambda held_out: held_out.row)]
+    requests = [
+        RenderedRequest(row[0].context, tuple(held_out.rendered for held_out in row))
+        for row in rows
+    ]
     made: list[dict[str, object]] = []
     for row, answers in zip(rows, scorer.score(requests), strict=True):
-        for one, answer in zip(row, answers, strict=True):
-            probabilities = _probabilities(one, answer, temperatures)
+        for held_out, answer in zip(row, answers, strict=True):
+            probabilities = _probabilities(held_out, answer, temperatures)
             made.append(
                 {
                     "group": group,
-                    "row": one.row,
-                    "place": one.place,
-                    "context_sha256": one.context_sha256,
-                    "decision_id": one.decision.id,
-                    "kind": one.decision.kind,
-                    "outcomes": one.decision.outcomes.names,
+                    "row": held_out.row,
+                    "place": held_out.place,
+                    "context_sha256": held_out.context_sha256,
+                    "decision_id": held_out.decision.id,
+                    "kind": held_out.decision.kind,
+                    "outcomes": held_out.decision.outcomes.names,
                     "probabilities": probabilities,
-                    "labels": one.labels,
+                    "labels": held_out.labels,
                 }
             )
     return made
 
 
 def _probabilities(
-    one: HeldOutDecision, answer: ScoredDecision, temperatures: TemperatureTable
+    held_out: HeldOutDecision, answer: ScoredDecision, temperatures: TemperatureTable
 ) -> list[float]:
     """Return what the model answers, as ``decide`` does."""
-    if answer.logits.shape != (len(one.labels),):
+    if answer.logits.shape != (len(held_out.labels),):
         raise UnmeasurableError(
-            f"A model gave {answer.logits.shape} numbers for {len(one.labels)} outcomes; report it."
+            f"A model gave {answer.logits.shape} numbers for {len(held_out.labels)} outcomes; report it."
         )
     table = _UNTEMPERED if answer.is_calibrated else temperatures
     try:
-        return list(table.probabilities(answer.logits, one.decision.kind).tolist())
+        return list(table.probabilities(answer.logits, held_out.decision.kind).tolist())
     except ValueError as error:
         raise UnmeasurableError(
             "A model gave an answer that is not finite on the held-out rows; train it again."

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from steelyard.evaluations.gate_wire import Gate, JudgedOn
 from steelyard.wire.methods import Method
@@ -63,7 +63,7 @@ class TaskBase(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class BaseAnswer(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What a connected base model says of one decision."""
 
-    asked: str  # ``answers.key_of``
+    key: str = field(name="asked")  # ``answers.key_of``
     logits: list[float] | None  # in outcome order; null where it gave no answer
 
 

@@ -114,12 +114,12 @@ def thinned(row: TuningRow, method: str, rng: np.random.Generator) -> WordedDeci
         return _example(row, np.arange(n_outcomes), method)
     if method == "sft":
         by_target = np.argsort(-row.labels, kind="stable")
-        kept = by_target[: max(1, min(int((row.labels > 0).sum()), MAX_OUTCOMES - 1))]
+        required = by_target[: max(1, min(int((row.labels > 0).sum()), MAX_OUTCOMES - 1))]
     else:
-        kept = np.asarray([row.labels.argmax(), row.labels.argmin()])
-    others = np.setdiff1d(np.arange(n_outcomes), kept)
-    chosen = rng.permutation(others)[: MAX_OUTCOMES - len(kept)]
-    return _example(row, np.sort(np.concatenate([kept, chosen])), method)
+        required = np.asarray([row.labels.argmax(), row.labels.argmin()])
+    others = np.setdiff1d(np.arange(n_outcomes), required)
+    chosen = rng.permutation(others)[: MAX_OUTCOMES - len(required)]
+    return _example(row, np.sort(np.concatenate([required, chosen])), method)
 
 
 def plain_example(row: TuningRow) -> WordedDecision:
@@ -138,12 +138,12 @@ def _longest(row: TuningRow, method: str, tokenizer: Tokenizer) -> WordedDecisio
     return _example(row, longest, "reward")
 
 
-def _example(row: TuningRow, kept: NDArray[np.int64], method: str) -> WordedDecision:
-    labels = row.labels[kept] if method == "sft" else scaled_rewards(row.labels)[kept]
+def _example(row: TuningRow, places: NDArray[np.int64], method: str) -> WordedDecision:
+    labels = row.labels[places] if method == "sft" else scaled_rewards(row.labels)[places]
     if method == "sft":
         labels = labels / labels.sum()
     decision = row.decision
-    outcomes = tuple(decision.outcomes[i] for i in kept)
+    outcomes = tuple(decision.outcomes[i] for i in places)
     return WordedDecision(
         RenderedDecision(decision.kind, decision.question, outcomes), tuple(labels.tolist())
     )

@@ -187,7 +187,7 @@ def _answers_of(question: _Question, scored: list[ScoredDecision] | None) -> lis
         else [one.logits.tolist() for one in scored]
     )
     return [
-        BaseAnswer(asked=key_of(request.context, decision), logits=values)
+        BaseAnswer(key=key_of(request.context, decision), logits=values)
         for decision, values in zip(request.decisions, logits, strict=True)
     ]
 
