@@ -35,8 +35,8 @@ class TritonPythonModel:
         folder = Path(args["model_repository"]) / args["model_version"]
         for name in (GRAPH, WEIGHTS):
             with (folder / name).open("rb") as file:
-                found = hashlib.file_digest(file, "sha256").hexdigest()
-            if found != parameters[f"{name}.sha256"]["string_value"]:
+                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+            if sha256 != parameters[f"{name}.sha256"]["string_value"]:
                 raise RuntimeError(f"{name} is not the file that was exported; export it again.")
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = int(parameters["threads"]["string_value"])

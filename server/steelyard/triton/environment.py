@@ -87,8 +87,8 @@ def requirements() -> tuple[str, str, str]:
 
 def environment_key() -> str:
     """Name the environment that this process needs, such as ``py3.11-1f0c2e4b``."""
-    wanted = [*requirements(), sys.base_prefix, platform.machine()]
-    digest = hashlib.sha256("\n".join(wanted).encode()).hexdigest()
+    parts = [*requirements(), sys.base_prefix, platform.machine()]
+    digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
     return f"py{_PYTHON}-{digest[:8]}"
 
 
@@ -104,10 +104,10 @@ def build_environment(root: Path, tell: Tell = lambda _: None) -> Environment:
     check_machine()
     root.mkdir(parents=True, exist_ok=True)
     with _alone(root, tell):
-        found = find_environment(root)
-        if found is not None:
-            tell(f"The environment in {found.folder} is ready.")
-            return found
+        environment = find_environment(root)
+        if environment is not None:
+            tell(f"The environment in {environment.folder} is ready.")
+            return environment
         environment = Environment(root / environment_key())
         tell(f"Building an environment for Triton in {environment.folder}; this is done once.")
         # It may be half of one, of a run that was stopped.
@@ -126,10 +126,10 @@ def check_machine() -> None:
             "Triton's server comes for Linux on x86-64 alone; run it there, and name it with "
             "STEELYARD_SCORER=triton://HOST:PORT here."
         )
-    library, found = platform.libc_ver()
-    if library != "glibc" or tuple(map(int, re.findall(r"\d+", found)[:2])) < GLIBC:
+    library, libc_version = platform.libc_ver()
+    if library != "glibc" or tuple(map(int, re.findall(r"\d+", libc_version)[:2])) < GLIBC:
         needed = ".".join(map(str, GLIBC))
-        has = f"glibc {found}" if library == "glibc" else "another C library"
+        has = f"glibc {libc_version}" if library == "glibc" else "another C library"
         raise EngineUnavailableError(
             f"Triton's server needs glibc {needed} or newer, and this machine has {has}; use a "
             "newer distribution."
@@ -222,9 +222,9 @@ def _run(command: Sequence[str], tell: Tell) -> None:
             process.kill()
             raise
     if process.returncode != 0:
-        said = " ".join(line.strip() for line in lines[-_SHOWN_LINES:])
+        output = " ".join(line.strip() for line in lines[-_SHOWN_LINES:])
         raise EngineUnavailableError(
-            f"The environment for Triton could not be built: {said or command[0]}; see that the "
+            f"The environment for Triton could not be built: {output or command[0]}; see that the "
             "package index can be reached, and try again."
         )
 

@@ -345,9 +345,9 @@ class TritonHost:
 
     def _said(self) -> str:
         """Return what its log says went wrong; its last lines where it says nothing of the kind."""
-        told = [line for line in self._log if line.strip(_FRAME)]
-        faults = [line for line in told if _FAULT.match(line) and "Cuda" not in line]
-        return " / ".join((faults or told)[-_SHOWN_LINES:]) or "it said nothing"
+        lines = [line for line in self._log if line.strip(_FRAME)]
+        faults = [line for line in lines if _FAULT.match(line) and "Cuda" not in line]
+        return " / ".join((faults or lines)[-_SHOWN_LINES:]) or "it said nothing"
 
 
 def sweep_shared_memory() -> list[str]:
@@ -371,23 +371,23 @@ def _address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _free_ports(hosts: tuple[str, str, str], wanted: tuple[int, int, int]) -> tuple[int, int, int]:
+def _free_ports(hosts: tuple[str, str, str], ports: tuple[int, int, int]) -> tuple[int, int, int]:
     """Return the ports, free ones for those that are 0; refuses one that is taken."""
-    held = []
+    listeners = []
     try:
-        for host, port in zip(hosts, wanted, strict=True):
+        for host, port in zip(hosts, ports, strict=True):
             listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-            held.append(listener)
+            listeners.append(listener)
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 listener.bind((host, port))
             except OSError as error:
                 message = f"Triton cannot listen on {_address(host, port)}: {error.strerror}."
                 raise EngineUnavailableError(message) from error
-        first, second, third = (listener.getsockname()[1] for listener in held)
+        first, second, third = (listener.getsockname()[1] for listener in listeners)
         return first, second, third
     finally:
-        for listener in held:
+        for listener in listeners:
             listener.close()
 
 

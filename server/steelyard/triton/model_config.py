@@ -109,11 +109,11 @@ def _lines(fields: Mapping[str, Any], indent: str = "") -> list[str]:
             if value:
                 lines.append(f"{indent}{name}: [{', '.join(map(str, value))}]\n")
             continue
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, Mapping):
-                lines += [f"{indent}{name} {{\n", *_lines(one, indent + "  "), f"{indent}}}\n"]
+        for entry in value if isinstance(value, list) else [value]:
+            if isinstance(entry, Mapping):
+                lines += [f"{indent}{name} {{\n", *_lines(entry, indent + "  "), f"{indent}}}\n"]
             else:
-                lines.append(f"{indent}{name}: {_scalar(one)}\n")
+                lines.append(f"{indent}{name}: {_scalar(entry)}\n")
     return lines
 
 

@@ -65,20 +65,24 @@ def check_server(
     address: TritonAddress, sources: Mapping[str, ModelSource]
 ) -> list[ModelComparison]:
     """Compare every model that a server has loaded."""
-    found = []
+    comparisons = []
     with closing(connect(address)) as client:
         try:
             index = client.get_model_repository_index(client_timeout=_ASK_S).models
             for entry in sorted(index, key=lambda entry: str(entry.name)):
                 if entry.state != _READY:
-                    found.append(ModelComparison(entry.name, "unloaded", message=entry.reason))
+                    comparisons.append(
+                        ModelComparison(entry.name, "unloaded", message=entry.reason)
+                    )
                     continue
                 config = client.get_model_config(entry.name, VERSION, client_timeout=_ASK_S).config
-                told = {key: value.string_value for key, value in config.parameters.items()}
-                found.append(_compare(address, entry.name, told, sources.get(entry.name)))
+                parameters = {key: value.string_value for key, value in config.parameters.items()}
+                comparisons.append(
+                    _compare(address, entry.name, parameters, sources.get(entry.name))
+                )
         except InferenceServerException as error:
             raise failure_of(error, address.url, "its models") from error
-    return found
+    return comparisons
 
 
 def is_good(comparisons: Sequence[ModelComparison]) -> bool:
@@ -91,7 +95,9 @@ def compare_engines(
     source: ModelSource, here: PassEngine, there: PassEngine, *, rounds: int = _ROUNDS
 ) -> ModelComparison:
     """Compare two engines of the same weights on the fixed requests."""
-    ours, theirs = (source.files.scorer({}, threads=0, engine=one) for one in (here, there))
+    ours, theirs = (
+        source.files.scorer({}, threads=0, engine=pass_engine) for pass_engine in (here, there)
+    )
     decide = DecideService(
         model_name=source.name,
         temperatures=TemperatureTable.from_dict(
@@ -171,19 +177,19 @@ def _text(seed: int, n_words: int) -> str:
 
 
 def _compare(
-    address: TritonAddress, name: str, told: Mapping[str, str], source: ModelSource | None
+    address: TritonAddress, name: str, parameters: Mapping[str, str], source: ModelSource | None
 ) -> ModelComparison:
-    precision = told.get(PRECISION, "")
-    if SHA256 not in told:
+    precision = parameters.get(PRECISION, "")
+    if SHA256 not in parameters:
         message = "It was not exported by steelyard."
         return ModelComparison(name, "foreign", precision, message=message)
     if source is None:
         message = "This installation has no such model in use; use the service's home."
         return ModelComparison(name, "failed", precision, message=message)
     here = source.files
-    if told[SHA256] != source.sha256 or precision != here.precision:
+    if parameters[SHA256] != source.sha256 or precision != here.precision:
         message = (
-            f"The server has {told[SHA256][:12]} in {precision}, and this installation "
+            f"The server has {parameters[SHA256][:12]} in {precision}, and this installation "
             f"{source.sha256[:12]} in {here.precision}; export it again, or use the same --engine."
         )
         return ModelComparison(name, "failed", precision, message=message)
@@ -207,16 +213,16 @@ def _answers(
     decide: DecideService, scorer: OnnxScorer, prepared: Sequence[Prepared]
 ) -> Iterator[tuple[list[float], Any]]:
     """Yield the probabilities and the marker vectors of every decision."""
-    scored = scorer.score([one.rendered for one in prepared])
-    for one, scores in zip(prepared, scored, strict=True):
-        for decision, score in zip(one.request.decisions, scores, strict=True):
+    scored = scorer.score([entry.rendered for entry in prepared])
+    for entry, scores in zip(prepared, scored, strict=True):
+        for decision, score in zip(entry.request.decisions, scores, strict=True):
             yield decide.probabilities(decision, score), score.marker_vectors
 
 
-def _largest(so_far: float, one: Any, other: Any) -> float:
-    found = np.abs(np.asarray(one, np.float64) - np.asarray(other, np.float64))
+def _largest(so_far: float, ours: Any, theirs: Any) -> float:
+    differences = np.abs(np.asarray(ours, np.float64) - np.asarray(theirs, np.float64))
     # ``max`` of Python would lose what is no number.
-    return float(np.max([so_far, found.max(initial=0.0)]))
+    return float(np.max([so_far, differences.max(initial=0.0)]))
 
 
 def _median_ms(scorer: OnnxScorer, requests: Sequence[Any], rounds: int) -> float:

@@ -146,12 +146,12 @@ def exported(folder: Path) -> dict[str, ExportRecord]:
     """Return the models that were exported into a repository, by name."""
     if not folder.is_dir():
         return {}
-    found = {
+    records = {
         place.name: read_record(place)
         for place in sorted(folder.iterdir())
         if not place.name.startswith(".")
     }
-    return {name: record for name, record in found.items() if record is not None}
+    return {name: record for name, record in records.items() if record is not None}
 
 
 def remove_model(folder: Path, name: str) -> None:

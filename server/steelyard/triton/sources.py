@@ -50,33 +50,37 @@ def find_sources(
     settings: Settings, *, names: Collection[str] = (), engine: str | None = None
 ) -> Found:
     """Find what a Triton of these settings is to serve."""
-    found = Found()
+    plan = Found()
     chosen = engine or settings.engine
     if chosen == HASHING:
         chosen = AUTO
-    bases = _find_bases(settings, chosen, found)
+    bases = _find_bases(settings, chosen, plan)
     tuned = tuned_models(settings)
-    wanted = set(names)
-    known = {*bases, *found.left_out, *(key for one in tuned for key in (one.adapter, one.ref))}
-    unknown = sorted(wanted - known)
+    requested = set(names)
+    known = {
+        *bases,
+        *plan.left_out,
+        *(key for model in tuned for key in (model.adapter, model.ref)),
+    }
+    unknown = sorted(requested - known)
     if unknown:
         raise NotFoundError(
             f"There is no model {unknown[0]!r} in use here; there are {', '.join(sorted(known))}."
         )
-    if not wanted:
-        found.sources.extend(bases.values())
+    if not requested:
+        plan.sources.extend(bases.values())
     else:
-        found.sources.extend(source for name, source in bases.items() if name in wanted)
-        for name in found.left_out.keys() - wanted:
-            del found.left_out[name]
+        plan.sources.extend(source for name, source in bases.items() if name in requested)
+        for name in plan.left_out.keys() - requested:
+            del plan.left_out[name]
     for name, folder in earlier_models().items():
         # An earlier model's own passes run in the service; those of a fine-tune of it may run here.
         if name not in bases and any(model.base == name for model in tuned):
             bases[name] = base_source(folder, name=name, engine=chosen)
     for model in tuned:
-        if not wanted or wanted & {model.adapter, model.ref}:
-            _add_tuned(settings, model, bases, found, is_named=bool(wanted))
-    return found
+        if not requested or requested & {model.adapter, model.ref}:
+            _add_tuned(settings, model, bases, plan, is_named=bool(requested))
+    return plan
 
 
 def tuned_models(settings: Settings) -> list[TunedModel]:
@@ -97,19 +101,19 @@ def tuned_models(settings: Settings) -> list[TunedModel]:
         )
     finally:
         state.close()
-    return [model for one in stored for model in models_in_use(one)]
+    return [model for account in stored for model in models_in_use(account)]
 
 
 def models_in_use(stored: StoredLineage) -> list[TunedModel]:
     """Return an account's models in use, oldest first; see ``tuned_models``."""
     lineage = stored.lineage
-    wanted = answering(lineage).keys() | kept_warm(lineage).keys()
+    adapters = answering(lineage).keys() | kept_warm(lineage).keys()
     for family in lineage.families.values():
         latest = latest_of(lineage, family) if family.switch.is_on else None
         if latest is not None:
-            wanted.add(latest.adapter)
+            adapters.add(latest.adapter)
     models = sorted(
-        (lineage.models[one] for one in wanted),
+        (lineage.models[adapter] for adapter in adapters),
         key=lambda model: (model.created_at, model.family, model.version),
     )
     return [
@@ -138,12 +142,12 @@ def tuned_source(folder: Path, model: TunedModel, base: ModelSource) -> ModelSou
     return ModelSource(model.adapter, model.artifact_sha256, files, folder)
 
 
-def _find_bases(settings: Settings, engine: str, found: Found) -> dict[str, ModelSource]:
+def _find_bases(settings: Settings, engine: str, plan: Found) -> dict[str, ModelSource]:
     shipped = base_source(engine=engine)
     bases = {shipped.name: shipped}
     for name, source in parse_base_models(settings.base_models).items():
         if source == HASHING:
-            found.left_out[name] = "It is the test double, and has no weights."
+            plan.left_out[name] = "It is the test double, and has no weights."
         else:
             folder = Path(source).expanduser()
             bases[name] = base_source(folder, name=name, engine=engine)
@@ -154,25 +158,25 @@ def _add_tuned(
     settings: Settings,
     model: TunedModel,
     bases: dict[str, ModelSource],
-    found: Found,
+    plan: Found,
     *,
     is_named: bool,
 ) -> None:
     base = bases.get(model.base)
     if base is None:
-        found.left_out[model.adapter] = f"Its base model {model.base} is not here."
+        plan.left_out[model.adapter] = f"Its base model {model.base} is not here."
         return
     try:
         store = open_store(frames_url_of(settings), "models")
         folder = ArtifactStore(store, home_of(settings) / "models").fetch(model.artifact_sha256)
         source = tuned_source(folder, model, base)
     except EngineUnavailableError as error:
-        found.left_out[model.adapter] = error.message
+        plan.left_out[model.adapter] = error.message
         return
     if source is not None:
-        found.sources.append(source)
+        plan.sources.append(source)
     elif is_named:  # else nobody misses it
-        found.left_out[model.adapter] = f"It has heads alone: its passes are those of {model.base}."
+        plan.left_out[model.adapter] = f"It has heads alone: its passes are those of {model.base}."
 
 
 def _is_there(url: str) -> bool:
