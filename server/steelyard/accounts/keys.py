@@ -114,11 +114,11 @@ def hash_secret(secret: str) -> str:
     return hashlib.sha256(secret.encode("ascii")).hexdigest()
 
 
-def shown_keys(connection: Connection, found: Sequence[Row[Any]], at: float) -> list[ApiKey]:
+def shown_keys(connection: Connection, key_rows: Sequence[Row[Any]], at: float) -> list[ApiKey]:
     """Return keys as the wire has them, with what they spent in the month of a time."""
-    capped = [row.id for row in found if row.monthly_cap_nano is not None]
+    capped = [row.id for row in key_rows if row.monthly_cap_nano is not None]
     spent = spent_by_key(connection, capped, utc_month(at)) if capped else {}
-    return [_to_wire(row, spent.get(row.id, 0)) for row in found]
+    return [_to_wire(row, spent.get(row.id, 0)) for row in key_rows]
 
 
 def _to_wire(row: Row[Any], spent_nano: int) -> ApiKey:

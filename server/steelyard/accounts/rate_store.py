@@ -55,31 +55,31 @@ class Slice:
     rest_s: float
 
 
-def lease(connection: Connection, asked: Sequence[Asked]) -> list[Slice]:
+def lease(connection: Connection, requests: Sequence[Asked]) -> list[Slice]:
     """Take a slice for each that asks: what it needs as far as there is room, and some ahead."""
     now = connection.execute(select(_NOW)).scalar_one() / 1000
     number, rest_s = int(now // WINDOW_S), WINDOW_S - now % WINDOW_S
-    found = connection.execute(_READ, {"keys": [one.key for one in asked]})
-    rows = {row.key: (row.number, row.previous, row.current) for row in found}
-    slices = [slice_of(one, rows.get(one.key), number, rest_s) for one in asked]
+    stored = connection.execute(_READ, {"keys": [request.key for request in requests]})
+    rows = {row.key: (row.number, row.previous, row.current) for row in stored}
+    slices = [slice_of(request, rows.get(request.key), number, rest_s) for request in requests]
     values = [
-        {"key": one.key, "number": got.number, "previous": got.previous, "current": got.current}
-        for one, got in zip(asked, slices, strict=True)
+        {"key": request.key, "number": got.number, "previous": got.previous, "current": got.current}
+        for request, got in zip(requests, slices, strict=True)
     ]
     connection.execute(_WRITE, values)
     return slices
 
 
-def slice_of(asked: Asked, row: tuple[int, int, int] | None, number: int, rest_s: float) -> Slice:
+def slice_of(request: Asked, row: tuple[int, int, int] | None, number: int, rest_s: float) -> Slice:
     """Return what one that asks gets of a minute, given what was stored of it."""
     previous, current = counts_in(number, row)
-    if asked.unused_of == number:
-        current = max(current - asked.unused, 0)
-    elif asked.unused_of == number - 1:
-        previous = max(previous - asked.unused, 0)
-    room = max(int(asked.limit - previous * rest_s / WINDOW_S - current), 0)
-    units = min(asked.needed, room)
-    units += min(asked.ahead, (room - units) // _AHEAD_PART)
+    if request.unused_of == number:
+        current = max(current - request.unused, 0)
+    elif request.unused_of == number - 1:
+        previous = max(previous - request.unused, 0)
+    room = max(int(request.limit - previous * rest_s / WINDOW_S - current), 0)
+    units = min(request.needed, room)
+    units += min(request.ahead, (room - units) // _AHEAD_PART)
     return Slice(
         units=units, number=number, previous=previous, current=current + units, rest_s=rest_s
     )

@@ -49,7 +49,7 @@ _SWEEP_S = 60.0
 class _Waiting:
     cost: int
     #: ``None`` when it was counted, else the seconds until there is room.
-    told: Future[float | None] = field(default_factory=Future)
+    wait_s: Future[float | None] = field(default_factory=Future)
 
 
 @dataclass(slots=True)
@@ -78,12 +78,12 @@ class _Caller:
         """Return how much to take beside what is needed: more where the last slice ran out."""
         spent = self.units - self.left
         if now < self.ends_at:
-            wanted = 2 * spent
+            units = 2 * spent
         elif now < self.ends_at + SLICE_S:
-            wanted = spent // 2
+            units = spent // 2
         else:
-            wanted = 0
-        return min(wanted, self.limit // _AHEAD_PART)
+            units = 0
+        return min(units, self.limit // _AHEAD_PART)
 
 
 class SharedRates:
@@ -138,12 +138,12 @@ class SharedRates:
                 self._to_ask.append(caller)
             batch = self._next_batch()
         self._lease(batch)
-        told = asyncio.wrap_future(waiting.told)
-        done, _ = await asyncio.wait({told}, timeout=_WAIT_S)
-        if not done and waiting.told.cancel():
+        answer = asyncio.wrap_future(waiting.wait_s)
+        done, _ = await asyncio.wait({answer}, timeout=_WAIT_S)
+        if not done and waiting.wait_s.cancel():
             self._alone_until = self._clock() + _ALONE_S
             return self._alone.take(what, who, limit, cost)
-        return await told
+        return await answer
 
     def _caller(self, what: str, who: str, limit: int) -> _Caller:
         caller = _Caller(what, who, limit)
@@ -162,17 +162,17 @@ class SharedRates:
         now = self._clock()
         while self._to_ask and len(batch) < _MOST_AT_ONCE:
             caller = self._to_ask.popleft()
-            asked = Asked(
+            request = Asked(
                 key=caller.key,
                 limit=caller.limit,
-                needed=sum(one.cost for one in caller.waiting),
+                needed=sum(waiting.cost for waiting in caller.waiting),
                 ahead=caller.ahead(now),
                 unused=caller.left,
                 unused_of=caller.number,
             )
             caller.left = 0
             caller.n_asked = len(caller.waiting)
-            batch.append((caller, asked))
+            batch.append((caller, request))
         self._is_leasing = bool(batch)
         return batch
 
@@ -183,10 +183,10 @@ class SharedRates:
         is_sweeping = began - self._swept_at >= _SWEEP_S
         if is_sweeping:
             self._swept_at = began
-        asked = [one for _, one in batch]
+        requests = [request for _, request in batch]
         most = self._max_callers if is_sweeping else None
         try:
-            leased = self._writer.submit(functools.partial(_lease_and_sweep, asked, most))
+            leased = self._writer.submit(functools.partial(_lease_and_sweep, requests, most))
         except StorageUnavailableError as error:
             leased = Future()
             leased.set_exception(error)
@@ -196,69 +196,69 @@ class SharedRates:
         self, batch: list[tuple[_Caller, Asked]], began: float, leased: Future[list[Slice]]
     ) -> None:
         """Answer those that wait; runs on the writer's thread."""
-        told: list[tuple[_Waiting, float | None]] = []
+        answers: list[tuple[_Waiting, float | None]] = []
         error = leased.exception()
         with self._lock:
             self._is_leasing = False
             if error is None:
                 for (caller, _), got in zip(batch, leased.result(), strict=True):
-                    told += self._spend(caller, got, began)
+                    answers += self._spend(caller, got, began)
             else:
                 self._alone_until = self._clock() + _ALONE_S
                 for caller in [*(caller for caller, _ in batch), *self._to_ask]:
-                    told += self._count_alone(caller)
+                    answers += self._count_alone(caller)
                 self._to_ask.clear()
             following = self._next_batch()
         if error is not None:
             _log.warning(
                 "The hosts' shared counters cannot be used; this host counts alone: %s", error
             )
-        for waiting, answer in told:
-            if waiting.told.set_running_or_notify_cancel():
-                waiting.told.set_result(answer)
+        for waiting, answer in answers:
+            if waiting.wait_s.set_running_or_notify_cancel():
+                waiting.wait_s.set_result(answer)
         self._lease(following)
 
     def _spend(
         self, caller: _Caller, got: Slice, began: float
     ) -> list[tuple[_Waiting, float | None]]:
         """Share a slice among those that wait for it, and keep the rest."""
-        told: list[tuple[_Waiting, float | None]] = []
+        answers: list[tuple[_Waiting, float | None]] = []
         caller.units = caller.left = got.units
         caller.number = got.number
         caller.ends_at = began + SLICE_S
         now = self._clock()
         for _ in range(caller.n_asked):
             waiting = caller.waiting.popleft()
-            if waiting.told.cancelled():
+            if waiting.wait_s.cancelled():
                 continue
             if waiting.cost <= caller.left:
                 caller.left -= waiting.cost
-                told.append((waiting, None))
+                answers.append((waiting, None))
                 continue
             wait_s = _wait_s(caller.limit, waiting.cost, got)
             caller.refused_cost = waiting.cost
             caller.refused_until = now + min(wait_s, _REFUSED_S)
             caller.has_room_at = now + wait_s
-            told.append((waiting, wait_s))
+            answers.append((waiting, wait_s))
         while caller.waiting and caller.waiting[0].cost <= caller.left:
             waiting = caller.waiting.popleft()
-            if not waiting.told.cancelled():
+            if not waiting.wait_s.cancelled():
                 caller.left -= waiting.cost
-                told.append((waiting, None))
+                answers.append((waiting, None))
         caller.is_asking = bool(caller.waiting)
         if caller.is_asking:  # they came after the asking
             self._to_ask.append(caller)
-        return told
+        return answers
 
     def _count_alone(self, caller: _Caller) -> list[tuple[_Waiting, float | None]]:
-        told = [
-            (one, self._alone.take(caller.what, caller.who, caller.limit, one.cost))
-            for one in caller.waiting
-            if not one.told.cancelled()
+        answers = [
+            (waiting, self._alone.take(caller.what, caller.who, caller.limit, waiting.cost))
+            for waiting in caller.waiting
+            if not waiting.wait_s.cancelled()
         ]
         caller.waiting.clear()
         caller.is_asking = False
-        return told
+        return answers
 
 
 def _wait_s(limit: int, cost: int, got: Slice) -> float:

@@ -212,7 +212,7 @@ def _apply_waiting(
     waiting = [
         (row, decode(row.notice, Notice)) for row in rows.waiting_events(connection, purchase_id)
     ]
-    waiting.sort(key=lambda one: states.ORDER.index(one[1].kind))
+    waiting.sort(key=lambda event: states.ORDER.index(event[1].kind))
     for row, notice in waiting:
         purchase = rows.find_purchase(connection, purchase_id)
         assert purchase is not None  # noqa: S101  it was changed in this transaction

@@ -72,8 +72,8 @@ def redeem(connection: Connection, account_id: str, code: str, now: float) -> No
 
 def grant(connection: Connection, account_id: str, amount_nano: int, now: float) -> None:
     """Credit both sides with the first purchase that is paid; later ones change nothing."""
-    found = _find_referral(connection, account_id)
-    if found is None or not amount_nano:
+    referral = _find_referral(connection, account_id)
+    if referral is None or not amount_nano:
         return
     granted = connection.execute(
         update(referrals)
@@ -82,7 +82,7 @@ def grant(connection: Connection, account_id: str, amount_nano: int, now: float)
     )
     if granted.rowcount == 0:
         return
-    for account in (account_id, found.owner_account_id):
+    for account in (account_id, referral.owner_account_id):
         post_operation(
             connection, account, "referral", ledger.referral(amount_nano), amount_nano, now
         )

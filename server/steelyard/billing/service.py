@@ -121,11 +121,11 @@ class PurchaseService:
         before = _line(query.cursor)
 
         def work(connection: Connection) -> TransactionPage:
-            found = rows.page_transactions(
+            lines = rows.page_transactions(
                 connection, account_id, limit=query.limit + 1, before=before
             )
-            page = found[: query.limit]
-            has_more = len(found) > query.limit
+            page = lines[: query.limit]
+            has_more = len(lines) > query.limit
             return TransactionPage(
                 data=[serializers.transaction(row) for row in page],
                 has_more=has_more,
@@ -169,7 +169,7 @@ class PurchaseService:
         """Return one purchase of an account."""
         account_id = self._reading(caller)
         return serializers.purchase(
-            await self._state.read(lambda found: _get(found, purchase_id, account_id))
+            await self._state.read(lambda connection: _get(connection, purchase_id, account_id))
         )
 
     async def receipt(self, caller: Caller, purchase_id: str) -> bytes:
@@ -237,8 +237,8 @@ class PurchaseService:
             rows.put_top_up(
                 connection, account_id, failures=0, off_at=None, set_at=self._now(), **values
             )
-            told = f"{request.amount_usd} USD below {request.threshold_usd} USD"
-            self._noted(connection, write, "top_up.set", told)
+            details = f"{request.amount_usd} USD below {request.threshold_usd} USD"
+            self._noted(connection, write, "top_up.set", details)
             return serializers.top_up(rows.find_top_up(connection, account_id))
 
         return await self._writes.once(write, work)
@@ -351,7 +351,7 @@ class PurchaseService:
 
     def refund(self, purchase_id: str, *, even_if_spent: bool = False) -> Purchase:
         """Send the money of a purchase back, blocking; a second time changes nothing."""
-        row = self._state.read_now(lambda found: _get(found, purchase_id))
+        row = self._state.read_now(lambda connection: _get(connection, purchase_id))
         if row.state == "refunded":
             return serializers.purchase(row)
         if row.state != "paid":
@@ -361,7 +361,7 @@ class PurchaseService:
                 f"The purchase was paid by {row.provider}, and the setting payments is "
                 f"{self.provider.name}; set it to {row.provider} for this."
             )
-        has = self._state.read_now(lambda found: available(found, row.account_id))
+        has = self._state.read_now(lambda connection: available(connection, row.account_id))
         if has < row.amount_nano and not even_if_spent:
             raise PurchaseStateError(
                 f"The account has {to_usd(max(has, 0))} USD available, less than the purchase's "

@@ -166,8 +166,8 @@ class StripeProvider:
 
     def card_of(self, payment: str) -> Card | None:
         """Return the card that a payment was made with."""
-        found = _call_stripe(lambda: self._api.payment_intents.retrieve(payment))
-        customer, method = _id(found.customer), _id(found.payment_method)
+        intent = _call_stripe(lambda: self._api.payment_intents.retrieve(payment))
+        customer, method = _id(intent.customer), _id(intent.payment_method)
         if customer is None or method is None:
             return None
         card = _call_stripe(lambda: self._api.payment_methods.retrieve(method)).card
@@ -191,8 +191,8 @@ class StripeProvider:
             ) from error
         try:
             event = msgspec.json.decode(body)
-            kind, told = event["type"], event["data"]["object"]
-            return ProviderEvent(id=str(event["id"])[:255], notice=_notice_of(kind, told))
+            kind, payload = event["type"], event["data"]["object"]
+            return ProviderEvent(id=str(event["id"])[:255], notice=_notice_of(kind, payload))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise InvalidRequestError(
                 "The event is signed, but it is not an event as Stripe sends them; look at what sends "
@@ -208,33 +208,33 @@ def _check_not_ahead(signature: str) -> None:
         raise ValueError("The event was signed at a time to come.")
 
 
-def _notice_of(kind: str, told: Mapping[str, Any]) -> Notice | None:
+def _notice_of(kind: str, payload: Mapping[str, Any]) -> Notice | None:
     """Return what an event says of a purchase; ``None`` where it says nothing."""
-    metadata = told.get("metadata") or {}
-    payment = told.get("payment_intent")
+    metadata = payload.get("metadata") or {}
+    payment = payload.get("payment_intent")
     if kind in _SESSIONS and "purchase_id" in metadata:
-        if kind == "checkout.session.completed" and told.get("payment_status") != "paid":
+        if kind == "checkout.session.completed" and payload.get("payment_status") != "paid":
             return None  # another event tells when the money is there
-        said, amount = _SESSIONS[kind], "amount_total"
+        notice_kind, amount = _SESSIONS[kind], "amount_total"
     elif kind in _PAYMENTS and metadata.get("kind") == _TOP_UP:
-        said, amount, payment = _PAYMENTS[kind], "amount", told["id"]
+        notice_kind, amount, payment = _PAYMENTS[kind], "amount", payload["id"]
     elif kind in _BACK:
-        said, amount = _BACK[kind]
+        notice_kind, amount = _BACK[kind]
     else:
         return None
-    cents: Any = told.get(amount)
+    cents: Any = payload.get(amount)
     is_usable = type(cents) is int and 0 <= cents <= _MOST_CENTS
     return Notice(
-        kind=said,
+        kind=notice_kind,
         amount_nano=cents * _NANO_A_CENT if is_usable else 0,
         unusable=None
         if is_usable
         else f"Its {amount} is {show(cents)}, and not an amount in cents.",
-        currency=str(told.get("currency")),
+        currency=str(payload.get("currency")),
         purchase_id=_text(metadata.get("purchase_id")),
         account_id=_text(metadata.get("account_id")),
         payment=_id(payment),
-        customer=_id(told.get("customer")),
+        customer=_id(payload.get("customer")),
     )
 
 
@@ -275,5 +275,5 @@ def _id(named: Any) -> str | None:
     """Return the id of what Stripe names by its id or shows whole."""
     if named is None or isinstance(named, str):
         return named
-    found: str = named["id"]
-    return found
+    stripe_id: str = named["id"]
+    return stripe_id
