@@ -53,16 +53,16 @@ class KeyedWrites:
         key = write.key
         if key is None:
             return None
-        found = await self._state.read(
+        key_row = await self._state.read(
             lambda connection: rows.find_key(connection, write.caller.account_id, write.route, key)
         )
         now = self._now()
-        if found is None or found.forget_at <= now:
+        if key_row is None or key_row.forget_at <= now:
             return None
-        answer = answer_of(found, write.digest, now)
+        answer = answer_of(key_row, write.digest, now)
         if answer is not None:
             raise answer
-        return found
+        return key_row
 
     def _once(
         self,
@@ -74,9 +74,9 @@ class KeyedWrites:
         # What a key answers is a value here: raised, it would undo the writes of others beside it.
         now = self._now()
         account_id, key = write.caller.account_id, write.key or ""
-        found = rows.find_key(connection, account_id, write.route, key)
-        if found is not None:
-            known = answer_of(found, write.digest, now) if found.forget_at > now else None
+        stored = rows.find_key(connection, account_id, write.route, key)
+        if stored is not None:
+            known = answer_of(stored, write.digest, now) if stored.forget_at > now else None
             if known is not None:
                 return known
             rows.delete_key(connection, account_id, write.route, key)
@@ -96,22 +96,24 @@ class KeyedWrites:
         return answer
 
 
-def answer_of(found: rows.KeyRow, digest: str, now: float) -> Replay | errors.SteelyardError | None:
+def answer_of(
+    key_row: rows.KeyRow, digest: str, now: float
+) -> Replay | errors.SteelyardError | None:
     """Return what a key in use answers; ``None`` while its operation runs."""
-    if found.payload_sha256 != digest:
+    if key_row.payload_sha256 != digest:
         return errors.IdempotencyConflictError(
             "This Idempotency-Key was used with another request; send a new key with this one."
         )
-    if found.state == "pending":
+    if key_row.state == "pending":
         return None
-    if found.state == "failed":
-        return read_failure(found)
-    if found.body is None or (found.replay_until is not None and found.replay_until <= now):
+    if key_row.state == "failed":
+        return read_failure(key_row)
+    if key_row.body is None or (key_row.replay_until is not None and key_row.replay_until <= now):
         return errors.IdempotencyResponseExpiredError(
             "The request with this Idempotency-Key succeeded, and its answer is no longer kept; "
             "it is not run again. Send a new key to run it again."
         )
-    return Replay(found.body, found.operation_id)
+    return Replay(key_row.body, key_row.operation_id)
 
 
 def write_failure(error: errors.SteelyardError) -> bytes:
@@ -121,12 +123,12 @@ def write_failure(error: errors.SteelyardError) -> bytes:
     )
 
 
-def read_failure(found: rows.KeyRow) -> errors.SteelyardError:
+def read_failure(key_row: rows.KeyRow) -> errors.SteelyardError:
     """Return the failure that a key keeps, marked as terminal."""
-    kept = msgspec.json.decode(found.body or b"{}")
+    failure = msgspec.json.decode(key_row.body or b"{}")
     error = errors.error_from_body(
-        kept.get("status", 500), kept.get("body"), retry_after_s=kept.get("retry_after_s")
+        failure.get("status", 500), failure.get("body"), retry_after_s=failure.get("retry_after_s")
     )
-    if found.operation_id is not None:
-        error.operation = errors.Operation(found.operation_id, "terminal")
+    if key_row.operation_id is not None:
+        error.operation = errors.Operation(key_row.operation_id, "terminal")
     return error

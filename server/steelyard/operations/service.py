@@ -96,9 +96,9 @@ class OperationLog:
 
     async def replay_known(self, write: Write) -> None:
         """Raise the answer that a key has, for a request that would now be refused."""
-        found = await self._keys.replay_known(write)
-        if found is not None and found.operation_id in self._running:
-            raise _in_progress(found.operation_id)
+        key_row = await self._keys.replay_known(write)
+        if key_row is not None and key_row.operation_id in self._running:
+            raise _in_progress(key_row.operation_id)
 
     async def settle(
         self, accepted: Accepted, *, amount_nano: int, body: bytes, also: FurtherWrite | None = None

@@ -119,10 +119,10 @@ def find_key(connection: Connection, account_id: str, route: str, key: str) -> K
     row = _FIND_KEY.first(connection, values)
     if row is None:
         return None
-    found = dict(zip(_KEY_FIELDS, row, strict=True))
-    if found["body"] is not None:
-        found["body"] = bytes(found["body"])
-    return KeyRow(**found)
+    fields = dict(zip(_KEY_FIELDS, row, strict=True))
+    if fields["body"] is not None:
+        fields["body"] = bytes(fields["body"])
+    return KeyRow(**fields)
 
 
 def delete_key(connection: Connection, account_id: str, route: str, key: str) -> None:

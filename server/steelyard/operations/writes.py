@@ -65,9 +65,9 @@ class OperationWrites:
         write, caller = accepted.write, accepted.write.caller
         key = write.key
         if key is not None:
-            found = rows.find_key(connection, caller.account_id, write.route, key)
-            if found is not None:
-                met = self._meet(connection, found, accepted)
+            key_row = rows.find_key(connection, caller.account_id, write.route, key)
+            if key_row is not None:
+                met = self._meet(connection, key_row, accepted)
                 if met is not None:
                     return met
         credit = self._credit(connection, accepted)
@@ -92,8 +92,8 @@ class OperationWrites:
                 ),
             )
         if accepted.reserved_nano:
-            held = ledger.hold(accepted.reserved_nano)
-            self._post(connection, accepted, held, at=accepted.accepted_at)
+            entries = ledger.hold(accepted.reserved_nano)
+            self._post(connection, accepted, entries, at=accepted.accepted_at)
             self._count(connection, accepted, held_nano=accepted.reserved_nano)
         if credit is not None:
             publish_low_balance(
@@ -105,23 +105,23 @@ class OperationWrites:
         return accepted
 
     def _meet(
-        self, connection: Connection, found: rows.KeyRow, accepted: Accepted
+        self, connection: Connection, key_row: rows.KeyRow, accepted: Accepted
     ) -> Replay | Pending | SteelyardError | None:
         """Return what a key in use answers; ``None`` once it is free."""
         now = accepted.accepted_at
         running: Pending | None = None
-        if found.state == "pending":
-            operation = rows.find_operation(connection, found.operation_id or "")
+        if key_row.state == "pending":
+            operation = rows.find_operation(connection, key_row.operation_id or "")
             if operation is None or not self._runs(connection, operation, now):
                 if operation is not None:
                     self.release(operation.id, now, connection)
-                rows.delete_key(connection, found.account_id, found.route, found.key)
+                rows.delete_key(connection, key_row.account_id, key_row.route, key_row.key)
                 return None
             running = Pending(operation.id, operation.instance == self.state.instance)
-        elif found.forget_at <= now:
-            rows.delete_key(connection, found.account_id, found.route, found.key)
+        elif key_row.forget_at <= now:
+            rows.delete_key(connection, key_row.account_id, key_row.route, key_row.key)
             return None
-        return answer_of(found, accepted.write.digest, now) or running
+        return answer_of(key_row, accepted.write.digest, now) or running
 
     def _runs(self, connection: Connection, operation: rows.OperationRow, now: float) -> bool:
         if operation.state != "pending" or operation.instance is None:
@@ -140,18 +140,18 @@ class OperationWrites:
         month = utc_month(accepted.accepted_at)
         return spendable(connection, caller.account_id, caller.key_id, month)
 
-    def _refusal(self, found: Spendable | None, accepted: Accepted) -> SteelyardError | None:
-        if found is None:
+    def _refusal(self, credit: Spendable | None, accepted: Accepted) -> SteelyardError | None:
+        if credit is None:
             return None
         needed = accepted.reserved_nano
         if self.accounts_enabled:
-            available = found.available_nano
+            available = credit.available_nano
             if available < needed:
                 return InsufficientCreditError(
                     f"The request may cost up to {to_usd(needed)} USD and the account has "
                     f"{to_usd(max(available, 0))} USD available; add credit, or send less."
                 )
-        left = found.left_of_cap_nano
+        left = credit.left_of_cap_nano
         if left is not None and left < needed:
             return KeyCapReachedError(
                 f"The request may cost up to {to_usd(needed)} USD and the API key has "

@@ -72,8 +72,8 @@ class ArtifactStore:
                 raise ValueError(f"The model lacks its file {name}; train it again.")
             with self._store.draft() as draft:
                 shutil.copyfile(folder / name, draft)
-                found, _ = self._store.adopt(draft, _SUFFIX)
-            if found != file:
+                sha256, _ = self._store.adopt(draft, _SUFFIX)
+            if sha256 != file:
                 raise ValueError(
                     f"The model's file {name} is not the one its {MANIFEST} names; train it again."
                 )
@@ -113,14 +113,14 @@ class ArtifactStore:
 
     def sweep(self, live: Collection[str], *, older_than_s: float = SWEEP_AFTER_S) -> list[str]:
         """Remove models that nobody refers to."""
-        kept = set(live)
+        live_files = set(live)
         for name in self._store.names():
             model = name.removesuffix(_MANIFEST_SUFFIX)
             if model != name and model in live:
                 # One that cannot be read keeps nothing, and is never served either.
                 with contextlib.suppress(DataDamagedError, msgspec.DecodeError, ValueError):
-                    kept.update(_read_manifest(self._store.read(name)).values())
-        removed = self._store.sweep(kept, older_than_s=older_than_s)
+                    live_files.update(_read_manifest(self._store.read(name)).values())
+        removed = self._store.sweep(live_files, older_than_s=older_than_s)
         if self._cache.is_dir():
             self._sweep_cache(live, older_than_s)
         return removed
@@ -195,9 +195,9 @@ def _is_whole(folder: Path, sent: bytes, files: Mapping[str, str]) -> bool:
     try:
         if (folder / MANIFEST).read_bytes() != sent:
             return False
-        for name, wanted in files.items():
+        for name, sha256 in files.items():
             with (folder / name).open("rb") as file:
-                if hashlib.file_digest(file, "sha256").hexdigest() != wanted:
+                if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
                     return False
     except OSError:
         return False

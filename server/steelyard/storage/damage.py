@@ -30,13 +30,13 @@ def damage_of_database(path: Path, *, deep: bool = False) -> str | None:
         with contextlib.closing(
             sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True)
         ) as connection:
-            found = [str(row[0]) for row in connection.execute(f"PRAGMA {check}")]
+            messages = [str(row[0]) for row in connection.execute(f"PRAGMA {check}")]
     except sqlite3.DatabaseError as error:
-        found = [str(error)]
-    if found == ["ok"]:
+        messages = [str(error)]
+    if messages == ["ok"]:
         return None
-    first = found[0].removeprefix("*** in database main ***").strip().partition("\n")[0]
-    return first if len(found) == 1 else f"{first} (and {len(found) - 1} more)"
+    first = messages[0].removeprefix("*** in database main ***").strip().partition("\n")[0]
+    return first if len(messages) == 1 else f"{first} (and {len(messages) - 1} more)"
 
 
 def is_empty_database(path: Path) -> bool:

@@ -146,7 +146,7 @@ class State:
         try:
             if self._look_up_on is None:
                 self._look_up_on = self._lookups.connect()
-            found = work(self._look_up_on)
+            outcome = work(self._look_up_on)
             if self._look_up_on.in_transaction():
                 self._look_up_on.rollback()
         except BaseException as error:
@@ -155,7 +155,7 @@ class State:
                 raise self.explain(error) from error
             raise
         else:
-            return found
+            return outcome
         finally:
             self._looking.release()
 
@@ -184,11 +184,11 @@ class State:
 
     def explain(self, error: Exception) -> Exception:
         """Return the error to raise for one that work with the state met; damage is noted."""
-        told = unavailable(error) or refused(error) or error
-        if isinstance(told, DataDamagedError) and self._damage is not None:
-            told.__cause__ = error
-            self._damage.note(STATE, told)
-        return told
+        explained = unavailable(error) or refused(error) or error
+        if isinstance(explained, DataDamagedError) and self._damage is not None:
+            explained.__cause__ = error
+            self._damage.note(STATE, explained)
+        return explained
 
     def is_alive(self, connection: Connection, instance: str) -> bool:
         """Return whether an opening of this state, in any process, is alive."""

@@ -166,8 +166,8 @@ class FrameStore:
             if not deep:
                 return None
             with self.filesystem.open_input_file(self.path_of(name)) as file:
-                found = hashlib.file_digest(file, "sha256").hexdigest()
-        return None if found == name.partition(".")[0] else "is not what was written"
+                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        return None if sha256 == name.partition(".")[0] else "is not what was written"
 
     def contents(self) -> dict[str, tuple[str, int]]:
         """Return the files that are named by their hash: by it, the name and the size in bytes."""
@@ -183,12 +183,12 @@ class FrameStore:
 
     def claim(self, owner: str) -> bool:
         """Take a store that is nobody's; say whether it is the owner's."""
-        if not (found := self.find(_OWNER)):
+        if not (stored_owner := self.find(_OWNER)):
             with told_as_unavailable():
                 self.filesystem.create_dir(self.path_of(_OWNER.partition("/")[0]), recursive=True)
             self.put_beside(_OWNER, owner.encode())
-            found = self.read(_OWNER)  # of two at once, the later one's
-        return found == owner.encode()
+            stored_owner = self.read(_OWNER)  # of two at once, the later one's
+        return stored_owner == owner.encode()
 
     def sweep(self, live: Collection[str], *, older_than_s: float = SWEEP_AFTER_S) -> list[str]:
         """Remove files that nobody refers to."""
@@ -247,9 +247,9 @@ def open_store(url: str | Path, folder: str = "", damage: DamageNotes | None = N
         raise ValueError(f"{shown} is no address of a store of frames: {reason}") from None
     except (OSError, StorageUnavailableError) as error:
         # Whoever opens a store may know all that its server said.
-        said = error.__cause__ or error
+        cause = error.__cause__ or error
         raise StorageUnavailableError(
-            f"The store of frames at {shown} cannot be opened: {said}. Check that the bucket is "
+            f"The store of frames at {shown} cannot be opened: {cause}. Check that the bucket is "
             "there, and the credentials, region and endpoint."
         ) from error
 

@@ -36,12 +36,12 @@ def newest_first(
     """Return a page of a table with the column ``id`` and one of times."""
     if not 1 <= limit <= MAX_PAGE:
         raise _refusal("limit", f"limit is not 1 to {MAX_PAGE}.", "out_of_range")
-    wanted = [owned, *where]
+    conditions = [owned, *where]
     if cursor is not None:
-        wanted.append(after_cursor(connection, table, owned, cursor, by))
+        conditions.append(after_cursor(connection, table, owned, cursor, by))
     rows = connection.execute(
         select(table)
-        .where(*wanted)
+        .where(*conditions)
         .order_by(table.c[by].desc(), table.c.id.desc())
         .limit(limit + 1)
     ).all()

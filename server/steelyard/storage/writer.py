@@ -62,10 +62,10 @@ class _Write:
             if unavailable(error) is not None:
                 raise
             undo()
-            told = refused(error)
-            if told is not None:
-                told.__cause__ = error
-            self.error = told or error
+            refusal = refused(error)
+            if refusal is not None:
+                refusal.__cause__ = error
+            self.error = refusal or error
 
     def resolve(self) -> None:
         if self.error is not None:
