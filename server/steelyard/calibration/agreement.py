@@ -98,8 +98,8 @@ def _alphas(totals: FloatArray, apart: FloatArray) -> FloatArray:
     seen, votes = totals[:, 0], totals[:, 1:]
     by_chance = ((votes @ apart) * votes).sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = 1 - (votes.sum(axis=1) - 1) * seen / by_chance
-    return np.asarray(np.where(by_chance > 0, found, np.nan), dtype=np.float64)
+        alphas = 1 - (votes.sum(axis=1) - 1) * seen / by_chance
+    return np.asarray(np.where(by_chance > 0, alphas, np.nan), dtype=np.float64)
 
 
 def share(count: int, n: int) -> Measure | None:

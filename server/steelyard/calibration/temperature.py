@@ -311,7 +311,7 @@ def _stack(logits: Sequence[ArrayLike], targets: Sequence[ArrayLike]) -> _Blocks
             "each per decision, and at least one decision."
         )
     rows: dict[int, list[NDArray[np.float64]]] = defaultdict(list)
-    wanted: dict[int, list[NDArray[np.float64]]] = defaultdict(list)
+    target_rows: dict[int, list[NDArray[np.float64]]] = defaultdict(list)
     for index, (row, target) in enumerate(zip(logits, targets, strict=True)):
         row_array = np.asarray(row, dtype=np.float64)
         target_array = np.asarray(target, dtype=np.float64)
@@ -321,10 +321,10 @@ def _stack(logits: Sequence[ArrayLike], targets: Sequence[ArrayLike]) -> _Blocks
                 f"{target_array.shape}; both must be one row of the same 2 or more outcomes."
             )
         rows[row_array.size].append(row_array)
-        wanted[row_array.size].append(target_array)
+        target_rows[row_array.size].append(target_array)
     blocks: _Blocks = []
     for size, stacked in rows.items():
-        block, target_block = np.stack(stacked), np.stack(wanted[size])
+        block, target_block = np.stack(stacked), np.stack(target_rows[size])
         sums = target_block.sum(axis=1, keepdims=True)
         is_distribution = (target_block >= 0).all() and (abs(sums - 1) <= _SUM_TOLERANCE).all()
         if not is_distribution or not np.isfinite(block).all():

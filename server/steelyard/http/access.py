@@ -194,8 +194,8 @@ def client_address(request: Request) -> str:
     address: str | None = getattr(request.ctx, "client_address", None)
     if address is None:
         proxies: TrustedProxies = request.app.ctx.proxies
-        told = request.headers.getall(_FORWARDED_FOR, ())
-        address = request.ctx.client_address = proxies.address_behind(request.ip, told)
+        forwarded = request.headers.getall(_FORWARDED_FOR, ())
+        address = request.ctx.client_address = proxies.address_behind(request.ip, forwarded)
     return address
 
 
@@ -203,13 +203,16 @@ class TrustedProxies:
     """The proxies of one server, by the setting ``trusted_proxies``; without it there are none."""
 
     def __init__(self, setting: str) -> None:
-        self._networks = [_network(one.strip()) for one in setting.split(",") if one.strip()]
+        self._networks = [
+            _network(network.strip()) for network in setting.split(",") if network.strip()
+        ]
 
-    def address_behind(self, peer: str, told: Iterable[str]) -> str:
+    def address_behind(self, peer: str, forwarded: Iterable[str]) -> str:
         """Return the right-most address that is no trusted proxy's.
 
-        ``told`` has the lines of ``X-Forwarded-For``. The caller is the last of them whom a trusted
-        proxy vouches for: reading ends at what is no address, and at who is not trusted.
+        ``forwarded`` has the lines of ``X-Forwarded-For``, read from the right. The caller is the
+        last address that a trusted proxy reports: reading ends at an address that is not trusted,
+        and before a text that is not an address.
 
         >>> behind = TrustedProxies("10.0.0.0/24").address_behind
         >>> behind("10.0.0.1", ["198.51.100.1, 192.0.2.7"]), behind("192.0.2.9", ["198.51.100.1"])
@@ -222,7 +225,7 @@ class TrustedProxies:
         known = _read(peer.partition("%")[0])
         if known is None or not self._trusts(known):
             return peer
-        for hop in _from_the_right(told):
+        for hop in _from_the_right(forwarded):
             address = _read(hop)
             if address is None:
                 break

@@ -36,8 +36,8 @@ YES = "yes"
 
 def console_routes(routes: Iterable[Route]) -> list[Route]:
     """Return the routes of the console, by their paths."""
-    found = (one for one in routes if one.access in {Access.SIGN_IN, Access.CONSOLE})
-    return sorted(found, key=lambda route: (route.path, route.method))
+    console = (route for route in routes if route.access in {Access.SIGN_IN, Access.CONSOLE})
+    return sorted(console, key=lambda route: (route.path, route.method))
 
 
 def answer(route: Route, who: Who) -> str:

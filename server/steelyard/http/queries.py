@@ -63,10 +63,10 @@ def _fields_of(
 ) -> tuple[dict[str, str], dict[str, Any], tuple[str, ...]]:
     """Return each parameter's attribute and type by its name in the address, and which are needed."""
     hints = get_type_hints(shape, include_extras=True)
-    found = msgspec.structs.fields(shape)
-    fields = {field.encode_name: field.name for field in found}
+    struct_fields = msgspec.structs.fields(shape)
+    fields = {field.encode_name: field.name for field in struct_fields}
     types = {name: hints[attribute] for name, attribute in fields.items()}
-    return fields, types, tuple(field.encode_name for field in found if field.required)
+    return fields, types, tuple(field.encode_name for field in struct_fields if field.required)
 
 
 def _kinds(annotated: Any) -> Iterator[Any]:

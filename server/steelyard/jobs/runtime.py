@@ -166,9 +166,9 @@ class JobRuntime:
         if not waiting:
             return None
 
-        def turn(one: _Job) -> tuple[bool, float]:
+        def turn(candidate: _Job) -> tuple[bool, float]:
             # Whose job runs nowhere comes before a partition of one that others run too.
-            account_id = one[1].account_id
+            account_id = candidate[1].account_id
             return account_id in elsewhere, self._claimed_at.get(account_id, 0.0)
 
         work, job = min(waiting, key=turn)

@@ -144,10 +144,10 @@ def publish_end(
     job_id: str,
     account_id: str,
     status: Literal["succeeded", "failed"],
-    **told: Any,
+    **details: Any,
 ) -> None:
     """Publish that a job ended, in the transaction that ends it."""
-    data = {"id": job_id, "kind": kind, "status": status, **told}
+    data = {"id": job_id, "kind": kind, "status": status, **details}
     event: Event = "job.succeeded" if status == "succeeded" else "job.failed"
     publish(connection, account_id, event, job_id, data)
 
@@ -157,6 +157,6 @@ def publish_failure(
 ) -> None:
     """Publish that a job of a table failed; ``error`` is JSON."""
     of_job = select(table.c.account_id).where(table.c.id == job_id)
-    told = None if error is None else msgspec.json.decode(error)
+    failure = None if error is None else msgspec.json.decode(error)
     account_id = connection.execute(of_job).scalar_one()
-    publish_end(connection, kind, job_id, account_id, "failed", error=told)
+    publish_end(connection, kind, job_id, account_id, "failed", error=failure)

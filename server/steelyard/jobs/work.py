@@ -96,8 +96,8 @@ class TableWork(Work):
 
     def fail(self, job: PendingJob, error: SteelyardError) -> None:
         """Note why a job cannot be done."""
-        told = msgspec.json.encode(Failure(code=error.code, message=error.message))
-        self.end(job, "failed", ("queued", "running"), generation=job.generation, error=told)
+        failure = msgspec.json.encode(Failure(code=error.code, message=error.message))
+        self.end(job, "failed", ("queued", "running"), generation=job.generation, error=failure)
 
     def cancel(self, job: PendingJob) -> None:
         """End a job that is to stop."""

@@ -35,15 +35,15 @@ def publish(
     body = encode_event(event, subject, data, now)
     connection.execute(
         insert(webhook_deliveries),
-        [waiting(one, event_id, event, subject, body, now) for one in wanting],
+        [waiting(webhook_id, event_id, event, subject, body, now) for webhook_id in wanting],
     )
 
 
 def encode_event(event: str, subject: str, data: Mapping[str, Any], at: float) -> bytes:
     """Return the body that tells of an event."""
     timestamp = dt.datetime.fromtimestamp(at, dt.UTC).isoformat(timespec="milliseconds")
-    told = {"type": event, "timestamp": timestamp, "subject": subject, "data": data}
-    return msgspec.json.encode(told)
+    message = {"type": event, "timestamp": timestamp, "subject": subject, "data": data}
+    return msgspec.json.encode(message)
 
 
 def waiting(

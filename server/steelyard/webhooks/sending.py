@@ -61,10 +61,10 @@ async def send(
 
 async def _resolve(target: Target) -> list[str]:
     """Return the addresses of a host, each once, in the system's order."""
-    found = await asyncio.get_running_loop().getaddrinfo(
+    entries = await asyncio.get_running_loop().getaddrinfo(
         target.host, target.port, type=socket.SOCK_STREAM
     )
-    return list(dict.fromkeys(str(one[4][0]) for one in found))
+    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
 async def _post_to_any(

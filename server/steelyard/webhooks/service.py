@@ -95,15 +95,15 @@ class Webhooks:
 
     async def page(self, caller: Caller, query: WebhooksQuery) -> WebhookPage:
         """Return a page of the account's webhooks."""
-        found = await self._state.read(
+        page = await self._state.read(
             lambda connection: rows.page_of_webhooks(
                 connection, caller.account_id, limit=query.limit, cursor=query.cursor
             )
         )
         return WebhookPage(
-            data=[_to_wire(row) for row in found.rows],
-            has_more=found.next_cursor is not None,
-            next_cursor=found.next_cursor,
+            data=[_to_wire(row) for row in page.rows],
+            has_more=page.next_cursor is not None,
+            next_cursor=page.next_cursor,
         )
 
     async def get(self, caller: Caller, webhook_id: str) -> Webhook:
@@ -157,7 +157,7 @@ class Webhooks:
 
         def read(connection: Connection) -> DeliveryPage:
             _find(connection, caller.account_id, webhook_id)
-            found = rows.page_of_deliveries(
+            page = rows.page_of_deliveries(
                 connection,
                 webhook_id,
                 statuses=query.status,
@@ -165,9 +165,9 @@ class Webhooks:
                 cursor=query.cursor,
             )
             return DeliveryPage(
-                data=[_delivery_to_wire(row) for row in found.rows],
-                has_more=found.next_cursor is not None,
-                next_cursor=found.next_cursor,
+                data=[_delivery_to_wire(row) for row in page.rows],
+                has_more=page.next_cursor is not None,
+                next_cursor=page.next_cursor,
             )
 
         return await self._state.read(read)
