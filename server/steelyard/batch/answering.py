@@ -22,21 +22,24 @@ Answer = Callable[[Sequence[Any], Sequence[str]], list[Answered]]
 _CALLS = 8
 
 
-def by_this_process(answers: AnswerService, asked: dict[str, Any]) -> Answer:
-    """Return what answers with a loaded model; ``asked`` has the decisions and the options."""
+def by_this_process(answers: AnswerService, request: dict[str, Any]) -> Answer:
+    """Return a function that answers contexts with a loaded model.
+
+    ``request`` has the decisions and the options.
+    """
 
     def answer(contexts: Sequence[Any], keys: Sequence[str]) -> list[Answered]:  # noqa: ARG001
         return plain_answers(
-            answers.answer_many([{**asked, "context": context} for context in contexts])
+            answers.answer_many([{**request, "context": context} for context in contexts])
         )
 
     return answer
 
 
-def by_server(client: Client, asked: dict[str, Any], named: str | None = None) -> Answer:
-    """Return what answers by calls of a server, each charged once however often it is sent.
+def by_server(client: Client, request: dict[str, Any], named: str | None = None) -> Answer:
+    """Return a function that answers contexts by calls of a server; a repeated call is charged once.
 
-    With the version of a named decision, that is asked.
+    With ``named``, the version of a named decision, the server is asked by that name.
     """
 
     def ask(context: Any, key: str) -> Answered:
@@ -44,7 +47,7 @@ def by_server(client: Client, asked: dict[str, Any], named: str | None = None) -
             if named is not None:
                 answered = client.decision(named).decide(context, idempotency_key=key)
             else:
-                answered = client.decide(context, **asked, idempotency_key=key)
+                answered = client.decide(context, **request, idempotency_key=key)
         except UnprocessableError as error:
             return error
         decisions: dict[str, Any] = msgspec.to_builtins(answered.decisions)

@@ -251,8 +251,8 @@ def _usable(answers: Sequence[Answered]) -> Iterator[Mapping[str, Any]]:
     """Yield answers; raise ``ValueError`` for a text that has none."""
     for place, answered in enumerate(answers):
         if isinstance(answered, SteelyardError):
-            told = f"Text {place} cannot be used: {answered.message}"
-            raise ValueError(told) from answered  # noqa: TRY004
+            message = f"Text {place} cannot be used: {answered.message}"
+            raise ValueError(message) from answered  # noqa: TRY004
         yield answered
 
 

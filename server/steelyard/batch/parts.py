@@ -105,20 +105,20 @@ def opened_parts(folder: Path, of: Mapping[str, Any], *, restart: bool = False) 
 def _run_of(folder: Path, of: Mapping[str, Any]) -> str:
     """Return the name of the folder's run; a new one is written down first."""
     manifest = folder / _MANIFEST
-    wanted = msgspec.json.decode(msgspec.json.encode(of))
+    expected = msgspec.json.decode(msgspec.json.encode(of))
     if manifest.exists():
-        kept = msgspec.json.decode(manifest.read_bytes())
-        changed = [name for name in wanted if kept["of"].get(name) != wanted[name]]
+        stored = msgspec.json.decode(manifest.read_bytes())
+        changed = [name for name in expected if stored["of"].get(name) != expected[name]]
         if changed:
             raise ValueError(
                 f"{folder} holds the rows of a run with other {' and '.join(changed)}; start over "
                 "with restart, or choose another output."
             )
-        return str(kept["run"])
+        return str(stored["run"])
     if any(folder.iterdir()):
         raise ValueError(f"{folder} has files that are no run's; choose another output.")
     run = uuid.uuid4().hex
-    write_atomically(manifest, msgspec.json.encode({"run": run, "of": wanted}))
+    write_atomically(manifest, msgspec.json.encode({"run": run, "of": expected}))
     flush(folder)
     flush(folder.parent)
     return run

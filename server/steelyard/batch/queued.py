@@ -44,7 +44,9 @@ class Queue:
     ahead: int = _AHEAD
     now: Callable[[], float] = time.time
 
-    def answer(self, parts: Iterable[Part], asked: dict[str, Any], kept: Parts, note: Note) -> None:
+    def answer(
+        self, parts: Iterable[Part], request: dict[str, Any], stored: Parts, note: Note
+    ) -> None:
         """Hand parts to the workers and keep what they answer, until all are there.
 
         Raises
@@ -52,8 +54,8 @@ class Queue:
         EngineUnavailableError
             When workers cannot answer: what was answered is kept.
         """
-        run, left = kept.run, iter(parts)
-        encoded = msgspec.json.encode(asked)
+        run, left = stored.run, iter(parts)
+        encoded = msgspec.json.encode(request)
         there = self.state.write_now(
             lambda c: rows.begin(c, run, LOCAL_ACCOUNT, encoded, at=self.now())
         )
@@ -67,7 +69,7 @@ class Queue:
                 waiting[part.number] = len(part.contexts)
             if not waiting:
                 break
-            n_fetched = self._fetch(kept, waiting, note)
+            n_fetched = self._fetch(stored, waiting, note)
             if n_fetched:
                 noted_at, is_taken = self.now(), True
                 continue
@@ -94,7 +96,7 @@ class Queue:
 
     def _fetch(self, parts: Parts, waiting: dict[int, int], note: Note) -> int:
         """Keep what was answered since the last look; return how many parts that was."""
-        found, answered = self.state.read_now(
+        run, answered = self.state.read_now(
             lambda c: (rows.find_run(c, parts.run), rows.answered(c, parts.run))
         )
         for number, sha256 in answered.items():
@@ -104,14 +106,14 @@ class Queue:
                 note(number, waiting.pop(number))
         if answered:
             self.state.write_now(lambda c: rows.remove(c, parts.run, list(answered), at=self.now()))
-        elif found is None:
+        elif run is None:
             raise EngineUnavailableError(
                 "Nobody fetched the answers for a week, and the run was given up; start it again: "
                 "what was fetched is kept."
             )
-        elif found.error is not None:
+        elif run.error is not None:
             raise EngineUnavailableError(
-                f"The workers cannot answer: {decode(found.error, Failure).message}"
+                f"The workers cannot answer: {decode(run.error, Failure).message}"
             )
         return len(answered)
 

@@ -54,11 +54,11 @@ class Questions:
 
     def checked(self) -> tuple[Decision, ...]:
         """Return the decisions; raise ``InvalidRequestError`` when they cannot be asked."""
-        return read_request({**self.asked, "context": ""}).decisions
+        return read_request({**self.request, "context": ""}).decisions
 
     @property
-    def asked(self) -> dict[str, Any]:
-        """What is asked about a row, without its context."""
+    def request(self) -> dict[str, Any]:
+        """The request for a row, without its context."""
         options = {"model": self.model, "temperature": self.temperature}
         return {
             "decisions": list(self.decisions),
@@ -69,17 +69,17 @@ class Questions:
         """Return what tells these questions from others."""
         of_version = {} if self.named is None else {"named": self.named}
         model = [self.model, self.temperature]
-        return {"decisions": self.asked["decisions"], "model": model, **of_version}
+        return {"decisions": self.request["decisions"], "model": model, **of_version}
 
     def answer(self) -> Answer:
         """Return what answers them; a model that is not loaded loads now."""
         if self.client is not None:
-            return by_server(self.client, self.asked, self.named)
+            return by_server(self.client, self.request, self.named)
         if self.load is not None:
-            return by_this_process(self.load(), self.asked)
+            return by_this_process(self.load(), self.request)
         from steelyard.app.deployment import default_deployment  # noqa: PLC0415
 
-        return by_this_process(default_deployment(self.model).answers, self.asked)
+        return by_this_process(default_deployment(self.model).answers, self.request)
 
 
 def named_questions(reference: str, client: Client | None) -> Questions:
@@ -98,8 +98,10 @@ def named_questions(reference: str, client: Client | None) -> Questions:
 class Elsewhere(Protocol):
     """Who answers parts beside this process: its own workers, or those of a state."""
 
-    def answer(self, parts: Iterable[Part], asked: dict[str, Any], kept: Parts, note: Note) -> None:
-        """Answer parts, and keep them; ``note`` is told of each that is kept."""
+    def answer(
+        self, parts: Iterable[Part], request: dict[str, Any], stored: Parts, note: Note
+    ) -> None:
+        """Answer parts and store them in a run's folder; call ``note`` for each stored part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +256,7 @@ def _score(
     if progress is not None:
         progress(parts.n_rows, n_rows)
     if workers is not None:
-        workers.answer(checked(), questions.asked, parts, note)
+        workers.answer(checked(), questions.request, parts, note)
     else:
         _score_here(checked(), decisions, questions, parts, note)
     if progress is not None:
@@ -280,6 +282,6 @@ def _score_here(
 
 def _pandas_contexts(frame: Any, columns: Sequence[str]) -> list[Any]:
     """Return the contexts of a pandas frame; what is not there is ``None``."""
-    wanted = frame[list(columns)].astype(object)
-    records = wanted.where(wanted.notna(), None).to_dict("records")
+    selected = frame[list(columns)].astype(object)
+    records = selected.where(selected.notna(), None).to_dict("records")
     return [record[columns[0]] if len(columns) == 1 else record for record in records]

@@ -54,9 +54,11 @@ class Workers:
         cores = len(os.sched_getaffinity(0))
         return {"engine": self.engine, "threads": self.threads or max(1, cores // self.count)}
 
-    def answer(self, parts: Iterable[Part], asked: dict[str, Any], kept: Parts, note: Note) -> None:
+    def answer(
+        self, parts: Iterable[Part], request: dict[str, Any], stored: Parts, note: Note
+    ) -> None:
         """Answer parts, and keep them: see ``answer_parts``."""
-        answer_parts(parts, asked, kept.folder, self, note)
+        answer_parts(parts, request, stored.folder, self, note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class Part:
 
 def answer_parts(
     parts: Iterable[Part],
-    asked: dict[str, Any],
+    request: dict[str, Any],
     folder: Path,
     workers: Workers,
     note: Note,
@@ -82,7 +84,7 @@ def answer_parts(
     EngineUnavailableError
         When processes die again and again without answering a part.
     """
-    told = msgspec.json.encode([workers.settings(), asked])
+    setup = msgspec.json.encode([workers.settings(), request])
     left = iter(parts)
     given: dict[Future[None], Part] = {}
     again: list[Part] = []
@@ -95,7 +97,7 @@ def answer_parts(
                 if part is None:
                     break
                 try:
-                    given[pool.submit(_answer, told, part, folder)] = part
+                    given[pool.submit(_answer, setup, part, folder)] = part
                 except BrokenProcessPool:
                     again.append(part)
                     break
@@ -143,15 +145,15 @@ class _Opened:
     closing: ExitStack
 
 
-def _answer(told: bytes, part: Part, folder: Path) -> None:
+def _answer(setup: bytes, part: Part, folder: Path) -> None:
     """Answer a part and keep it, in one of the processes."""
-    opened = _opened(told)
+    opened = _opened(setup)
     answers = opened.answer(part.contexts, [])
     write_part(folder, part.number, with_answers(part.rows, opened.decisions, answers))
 
 
 @functools.cache
-def _opened(told: bytes) -> _Opened:
+def _opened(setup: bytes) -> _Opened:
     """Load the model of this process, which keeps it for as long as it lives."""
     from steelyard.app.deployment import open_deployment  # noqa: PLC0415
     from steelyard.settings import read_settings  # noqa: PLC0415
@@ -159,11 +161,11 @@ def _opened(told: bytes) -> _Opened:
     # The one that reads the rows is told to stop, and says so to the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, name="steelyard-lifeline", daemon=True).start()
-    given, asked = msgspec.json.decode(told)
+    given, request = msgspec.json.decode(setup)
     closing = ExitStack()
     deployment = closing.enter_context(open_deployment(read_settings(given)))
-    decisions = read_request({**asked, "context": ""}).decisions
-    return _Opened(decisions, by_this_process(deployment.answers, asked), closing)
+    decisions = read_request({**request, "context": ""}).decisions
+    return _Opened(decisions, by_this_process(deployment.answers, request), closing)
 
 
 def _end_with_parent() -> None:

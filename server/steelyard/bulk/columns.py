@@ -61,11 +61,11 @@ def with_answers(
     return rows.hstack(scored) if rows.width else scored
 
 
-def plain_answers(found: Iterable[DecideResponse | SteelyardError]) -> list[Answered]:
+def plain_answers(answers: Iterable[DecideResponse | SteelyardError]) -> list[Answered]:
     """Return the decisions of answers as plain values, and refusals as they are."""
     return [
-        one if isinstance(one, SteelyardError) else msgspec.to_builtins(one.decisions)
-        for one in found
+        answer if isinstance(answer, SteelyardError) else msgspec.to_builtins(answer.decisions)
+        for answer in answers
     ]
 
 

@@ -64,8 +64,8 @@ class BulkRuns(Work):
 
     def fail(self, job: PendingJob, error: errors.SteelyardError) -> None:
         """Note why a run cannot be answered; who waits for it is told."""
-        told = msgspec.json.encode(Failure(code=error.code, message=error.message))
-        self.state.write_now(lambda connection: rows.fail(connection, job, told))
+        failure = msgspec.json.encode(Failure(code=error.code, message=error.message))
+        self.state.write_now(lambda connection: rows.fail(connection, job, failure))
 
     def cancel(self, job: PendingJob) -> None:
         """Do nothing: a run that is over has no partitions, and none is ever to stop."""
@@ -105,10 +105,10 @@ class BulkRun(Run):
     def close(self) -> None:
         """Do nothing: a run holds nothing between two steps."""
 
-    def _open(self, found: Any, name: str | None, closing: ExitStack) -> HostedModel:
+    def _open(self, row: Any, name: str | None, closing: ExitStack) -> HostedModel:
         """Open the model that answers the run: the same one for all of its partitions."""
         work, job = self._work, self.job
-        model_id, sha256 = found.model_id, found.model_sha256
+        model_id, sha256 = row.model_id, row.model_sha256
         if model_id is None:
             caller = Caller(job.account_id, None, "full", "worker")
             named = asyncio.run(work.models.find(caller, name or work.default))

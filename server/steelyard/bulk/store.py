@@ -26,13 +26,13 @@ _is_open = and_(_parts.output_sha256.is_(None), bulk_runs.c.error.is_(None))
 
 
 def begin(
-    connection: Connection, run_id: str, account_id: str, asked: bytes, *, at: float
+    connection: Connection, run_id: str, account_id: str, request: bytes, *, at: float
 ) -> set[int]:
     """Add a run, or go on with one that is there; return the numbers of its partitions."""
     going_on = {"updated_at": at, "error": None}
     there = connection.execute(update(bulk_runs).where(bulk_runs.c.id == run_id).values(**going_on))
     if not there.rowcount:
-        values = {"id": run_id, "account_id": account_id, "asked": asked, "created_at": at}
+        values = {"id": run_id, "account_id": account_id, "asked": request, "created_at": at}
         connection.execute(insert(bulk_runs).values(**values, **going_on))
     connection.execute(update(bulk_partitions).where(_parts.run_id == run_id).values(attempt=1))
     numbers = select(_parts.number).where(_parts.run_id == run_id)

@@ -34,22 +34,23 @@ def path_of(split: str) -> str:
 def coded_schema(table: ExportTable) -> pa.Schema:
     """Return the columns as the files have them, labels as numbers."""
     labels = {
-        one.name: {"_type": "ClassLabel", "names": list(one.names)}
-        for one in table.columns
-        if one.names is not None
+        column.name: {"_type": "ClassLabel", "names": list(column.names)}
+        for column in table.columns
+        if column.names is not None
     }
     fields = [
-        pa.field(one.name, one.type if one.names is None else pa.int64()) for one in table.columns
+        pa.field(column.name, column.type if column.names is None else pa.int64())
+        for column in table.columns
     ]
-    told = json.dumps({"info": {"features": labels}})
-    return pa.schema(fields, metadata={_FEATURES: told.encode()})
+    features = json.dumps({"info": {"features": labels}})
+    return pa.schema(fields, metadata={_FEATURES: features.encode()})
 
 
 def coded(table: ExportTable, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return a batch with labels as numbers."""
     arrays = [
-        values if one.names is None else codes_of(values, one.names)
-        for one, values in zip(table.columns, batch.columns, strict=True)
+        values if column.names is None else codes_of(values, column.names)
+        for column, values in zip(table.columns, batch.columns, strict=True)
     ]
     return pa.record_batch(arrays, schema=schema)
 
@@ -65,7 +66,7 @@ def card(table: ExportTable, splits: Sequence[str], *, has_rows: bool = True) ->
         lines += [f"  {line}" for line in _feature(column)]
     lines += ["---", "", f"# {_inline(table.title)}", "", table.about, "", "| column | holds |"]
     lines += ["|---|---|"]
-    lines += [f"| `{_inline(one.name)}` | {one.about} |" for one in table.columns]
+    lines += [f"| `{_inline(column.name)}` | {column.about} |" for column in table.columns]
     if not has_rows:
         lines += ["", _NO_ROWS]
     how = "" if has_rows else ", streaming=True"
@@ -77,7 +78,9 @@ def card(table: ExportTable, splits: Sequence[str], *, has_rows: bool = True) ->
 def _feature(column: Column) -> list[str]:
     name = f"- name: {_yaml(column.name)}"
     if column.names is not None:
-        names = [f"        {_yaml(str(at))}: {_yaml(one)}" for at, one in enumerate(column.names)]
+        names = [
+            f"        {_yaml(str(at))}: {_yaml(label)}" for at, label in enumerate(column.names)
+        ]
         return [name, "  dtype:", "    class_label:", "      names:", *names]
     if not pa.types.is_list(column.type):
         return [name, f"  dtype: {_scalar(column.type)}"]
@@ -101,8 +104,8 @@ def _yaml(text: str) -> str:
     return _UNPRINTABLE.sub(_escape, json.dumps(text, ensure_ascii=False))
 
 
-def _escape(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"
+def _escape(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"
 
 
 def _inline(text: Any) -> str:

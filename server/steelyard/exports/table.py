@@ -42,7 +42,7 @@ class ExportTable:
     @property
     def schema(self) -> pa.Schema:
         """The columns as Arrow has them; each cell may be null."""
-        return pa.schema([pa.field(one.name, one.type) for one in self.columns])
+        return pa.schema([pa.field(column.name, column.type) for column in self.columns])
 
 
 def codes_of(values: pa.Array, names: Sequence[str]) -> pa.Array:

@@ -83,8 +83,8 @@ def _write_csv(sink: _Sink, table: ExportTable) -> Iterator[None]:
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     text.write(_BOM)
-    writer.writerow([guard(one.name) for one in table.columns])
-    writers = [_cell_writer(one.type) for one in table.columns]
+    writer.writerow([guard(column.name) for column in table.columns])
+    writers = [_cell_writer(column.type) for column in table.columns]
     for batch in table.rows():
         columns = [
             [None if cell is None else write(cell) for cell in column.to_pylist()]
@@ -111,16 +111,16 @@ def _cell_writer(type_: pa.DataType) -> Callable[[Any], Any]:
 def _write_parquet(sink: Any, schema: pa.Schema, batches: Batches) -> Iterator[None]:
     # Given as a file of Arrow's: a Python file that is only written needs no more.
     with pq.ParquetWriter(pa.PythonFile(sink, mode="w"), schema, compression="zstd") as writer:
-        held: list[pa.RecordBatch] = []
+        buffered: list[pa.RecordBatch] = []
         for batch in batches:
-            held.append(batch)
-            n_rows = sum(one.num_rows for one in held)
-            if n_rows >= _GROUP_ROWS or sum(one.nbytes for one in held) >= _GROUP_BYTES:
-                writer.write_table(pa.Table.from_batches(held, schema), row_group_size=n_rows)
-                held = []
+            buffered.append(batch)
+            n_rows = sum(part.num_rows for part in buffered)
+            if n_rows >= _GROUP_ROWS or sum(part.nbytes for part in buffered) >= _GROUP_BYTES:
+                writer.write_table(pa.Table.from_batches(buffered, schema), row_group_size=n_rows)
+                buffered = []
                 yield
-        if held:
-            writer.write_table(pa.Table.from_batches(held, schema))
+        if buffered:
+            writer.write_table(pa.Table.from_batches(buffered, schema))
     yield
 
 
@@ -130,9 +130,9 @@ def _write_folder(sink: _Sink, table: ExportTable) -> Iterator[None]:
     with zipfile.ZipFile(sink, "w") as archive:
         first = {name: _first(make()) for name, make in table.splits.items()}
         # Of nothing there is one empty part, so that there are columns at least.
-        held = [name for name, is_there in first.items() if is_there]
-        names = held or list(first)[:1]
-        archive.writestr(_member(README), card(table, names, has_rows=bool(held)))
+        filled = [name for name, is_there in first.items() if is_there]
+        names = filled or list(first)[:1]
+        archive.writestr(_member(README), card(table, names, has_rows=bool(filled)))
         yield
         for name in names:
             with archive.open(_member(path_of(name)), "w", force_zip64=True) as file:
