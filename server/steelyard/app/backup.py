@@ -101,12 +101,12 @@ def find_backup(folder: Path) -> Path:
     folder = folder.expanduser().absolute()
     if (folder / MANIFEST).exists():
         return folder
-    found = max(_whole_copies(folder), default=None)
-    if found is None:
+    newest = max(_whole_copies(folder), default=None)
+    if newest is None:
         raise BackupError(
             f"{folder} holds no whole backup: none in it has a {MANIFEST}, which is written last."
         )
-    return found
+    return newest
 
 
 def check_backup(copy: Path) -> BackupManifest:
@@ -238,20 +238,20 @@ def _copy_files(
     """Copy what the copied database names; return it, and what is missing or damaged."""
     files: dict[str, Entry] = {}
     wrong = []
-    for one, stored, problem in _named_files(copy / _STATE, frames):
+    for file, stored, problem in _named_files(copy / _STATE, frames):
         if stored is None or problem is not None:
-            wrong.append(f"{one.room}/{one.sha256}, of {one.needed_by}, {problem}")
+            wrong.append(f"{file.room}/{file.sha256}, of {file.needed_by}, {problem}")
             continue
         place = f"{_FRAMES}/{stored.path}"
-        entry = None if before is None else _share(before / place, copy / place, one.sha256)
+        entry = None if before is None else _share(before / place, copy / place, file.sha256)
         try:
             entry = entry or _copy_file(Path(stored.store.path_of(stored.name)), copy / place)
         except FileNotFoundError:
-            wrong.append(f"{stored.path}, of {one.needed_by}, is missing")
+            wrong.append(f"{stored.path}, of {file.needed_by}, is missing")
             continue
         files[place] = entry
-        if entry.sha256 != one.sha256:
-            wrong.append(f"{stored.path}, of {one.needed_by}, is not what was written")
+        if entry.sha256 != file.sha256:
+            wrong.append(f"{stored.path}, of {file.needed_by}, is not what was written")
     return files, wrong
 
 
@@ -309,10 +309,10 @@ def _fill(target: Path, copy: Path, manifest: BackupManifest) -> None:
         place = partial_state if name == _STATE else target / name
         if _copy_file(copy / name, place) != entry:
             raise BackupError(f"{copy / name} changed while it was copied; use another backup.")
-    for one, _, problem in _named_files(partial_state, target / _FRAMES):
+    for file, _, problem in _named_files(partial_state, target / _FRAMES):
         if problem is not None:
             raise BackupError(
-                f"{copy} is not whole: {one.room}/{one.sha256}, of {one.needed_by}, {problem}. Use "
+                f"{copy} is not whole: {file.room}/{file.sha256}, of {file.needed_by}, {problem}. Use "
                 "another backup."
             )
     _flush_folders(target)

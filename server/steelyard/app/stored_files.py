@@ -52,28 +52,28 @@ def find_files(
     Only a deep look reads contents; each artifact's manifest is read by any, for the files it names.
     """
     named = list(named)
-    for room in dict.fromkeys(one.room for one in named):
+    for room in dict.fromkeys(file.room for file in named):
         store = open_frames(room)
         there = store.contents()
-        pending = [one for one in named if one.room == room]
+        pending = [file for file in named if file.room == room]
         seen = set()
         while pending:
-            one = pending.pop()
-            if one.sha256 in seen:
+            file = pending.pop()
+            if file.sha256 in seen:
                 continue
-            seen.add(one.sha256)
-            if one.sha256 not in there:
-                yield one, None, "is missing"
+            seen.add(file.sha256)
+            if file.sha256 not in there:
+                yield file, None, "is missing"
                 continue
-            name, n_bytes = there[one.sha256]
+            name, n_bytes = there[file.sha256]
             wrong = None
-            if one.n_bytes not in (None, n_bytes):
-                wrong = f"has {n_bytes} bytes in place of {one.n_bytes}"
+            if file.n_bytes not in (None, n_bytes):
+                wrong = f"has {n_bytes} bytes in place of {file.n_bytes}"
             elif deep:
                 wrong = store.damage_of(name)
             with suppress(DataDamagedError):
                 pending += [
-                    NamedFile(room, sha256, one.needed_by)
+                    NamedFile(room, sha256, file.needed_by)
                     for sha256 in files_of_artifact(store, name)
                 ]
-            yield one, StoredFile(store, name, f"{room}/{name}"), wrong
+            yield file, StoredFile(store, name, f"{room}/{name}"), wrong

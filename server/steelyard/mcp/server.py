@@ -120,10 +120,14 @@ def make_server(
     async def recipe_of(recipe: str, ctx: Context[Any]) -> str:
         """Return a ready-made decision by its id."""
         async with server.client(ctx) as client:
-            found = [one for one in (await client.recipes()).data if one.id == recipe]
-        if not found:
+            matches = [
+                ready_made
+                for ready_made in (await client.recipes()).data
+                if ready_made.id == recipe
+            ]
+        if not matches:
             raise ValueError(f"There is no recipe {recipe!r}; see the tool list_recipes.")
-        return msgspec.json.encode(found[0]).decode()
+        return msgspec.json.encode(matches[0]).decode()
 
     @server.resource("steelyard://datasets/{dataset}", mime_type="application/json")
     async def dataset_card(dataset: str, ctx: Context[Any]) -> str:
@@ -174,8 +178,8 @@ async def scope_of(options: ClientOptions) -> str:
 def refusal(error: SteelyardError) -> str:
     """Return a refusal as a text that an agent can act on: code, message, and each place."""
     places = [
-        f"{'.'.join(map(str, one['path'])).removeprefix('body.')}: {one['message']}"
-        for one in error.details or ()
-        if "path" in one and "message" in one
+        f"{'.'.join(map(str, detail['path'])).removeprefix('body.')}: {detail['message']}"
+        for detail in error.details or ()
+        if "path" in detail and "message" in detail
     ]
     return "\n".join([f"{error.code}: {error.message}", *places[:20]])

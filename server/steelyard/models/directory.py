@@ -39,7 +39,7 @@ class TunedDirectory:
     ) -> Model:
         """Return a model as the wire has it, whatever became of it."""
         base = self._bases.find(model.base)
-        told = model_to_wire(stored.lineage, model, conditions)
+        wire_model = model_to_wire(stored.lineage, model, conditions)
         switch = model.switch
         max_tokens = 0 if base is None else base.max_input_tokens
         state = conditions.state_of(model.adapter)
@@ -75,11 +75,11 @@ class TunedDirectory:
             discarded_at=_or_unset(model.discarded_at),
             on_at=switch.on_at,
             used_at=model.switch.used_at,
-            switches_off_at=getattr(told, "switches_off_at", None),
+            switches_off_at=getattr(wire_model, "switches_off_at", None),
             off_reason=switch.off_reason,
             off_at=switch.off_at,
             keep_warm=model.keep_warm,
-            keep_warm_window=getattr(told, "keep_warm_window", None),
+            keep_warm_window=getattr(wire_model, "keep_warm_window", None),
             keep_warm_stopped_at=model.keep_warm_stopped_at,
         )
 
@@ -105,9 +105,12 @@ def datasets_of(
     connection: Connection, account_id: str, lineage: Lineage, models: Collection[FamilyModel]
 ) -> dict[str, DatasetRow]:
     """Return the datasets that some models were trained on, by id."""
-    wanted = {lineage.jobs[model.job_id].dataset_id for model in models}
-    found = {one: find_dataset(connection, account_id, one) for one in sorted(wanted)}
-    return {one: row for one, row in found.items() if row is not None}
+    dataset_ids = {lineage.jobs[model.job_id].dataset_id for model in models}
+    by_id = {
+        dataset_id: find_dataset(connection, account_id, dataset_id)
+        for dataset_id in sorted(dataset_ids)
+    }
+    return {dataset_id: row for dataset_id, row in by_id.items() if row is not None}
 
 
 def _unavailable(

@@ -54,10 +54,10 @@ class EvaluatedFamilies:
 
     async def key_of(self, account_id: str, model_id: str) -> str | None:
         """Return what decides the answers of a model now; ``None`` when it is no longer here."""
-        found = _ready(await self._lineages.read(account_id), model_id)
-        if found is None:
+        ready = _ready(await self._lineages.read(account_id), model_id)
+        if ready is None:
             return None
-        model, artifact_sha256 = found
+        model, artifact_sha256 = ready
         base = self._bases.find(model.base)
         return None if base is None else tuned_evaluation_key(artifact_sha256, base.evaluation_key)
 
@@ -80,10 +80,10 @@ class EvaluatedFamilies:
     @contextmanager
     def open(self, account_id: str, model_id: str) -> Iterator[HostedModel]:
         """Yield a model, loaded for as long as the block runs; blocks until it is."""
-        found = _ready(self._lineages.read_now(account_id), model_id)
-        if found is None:
+        ready = _ready(self._lineages.read_now(account_id), model_id)
+        if ready is None:
             raise no_model(model_id)
-        with self._models.holding(*found) as tuned:
+        with self._models.holding(*ready) as tuned:
             yield tuned
 
     def note_use(self, account_id: str, name: str) -> None:

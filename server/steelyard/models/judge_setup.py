@@ -135,17 +135,17 @@ class JudgeSetup:
         self._require_connected(name)
 
         def work(_: _Report) -> None:
-            found = check_model(self._hosted(name).queue.submit, TIMEOUT_S)
+            report = check_model(self._hosted(name).queue.submit, TIMEOUT_S)
             self._checks[name] = JudgeCheck(
-                asked=found.asked,
-                answered=found.answered,
-                p50_ms=found.p50_ms,
-                flips_when_reordered=found.flips_when_reordered,
-                flips_when_negated=found.flips_when_negated,
-                share_of_yes=found.share_of_yes,
+                asked=report.asked,
+                answered=report.answered,
+                p50_ms=report.p50_ms,
+                flips_when_reordered=report.flips_when_reordered,
+                flips_when_negated=report.flips_when_negated,
+                share_of_yes=report.share_of_yes,
             )
-            if found.failures:
-                raise ModelUnavailableError(found.failures[0])
+            if report.failures:
+                raise ModelUnavailableError(report.failures[0])
 
         self._start(name, "check", work)
         return await self._judge(name)
@@ -176,25 +176,25 @@ class JudgeSetup:
                 done += len(rows)
                 scored.append(answered)
                 failures += failed
-            found = calibrate(scored[0], scored[1], failures)
-            if found.is_better:
-                self._keep_calibration(name, dataset.id, dataset.version, found.temperatures)
+            calibration = calibrate(scored[0], scored[1], failures)
+            if calibration.is_better:
+                self._keep_calibration(name, dataset.id, dataset.version, calibration.temperatures)
             self._calibrations[name] = JudgeCalibration(
                 dataset_id=dataset.id,
                 version=dataset.version,
-                fitted_on=found.fitted_on,
-                held_out=found.held_out,
-                log_loss_before=found.log_loss_before,
-                log_loss_after=found.log_loss_after,
-                in_use=found.is_better,
+                fitted_on=calibration.fitted_on,
+                held_out=calibration.held_out,
+                log_loss_before=calibration.log_loss_before,
+                log_loss_after=calibration.log_loss_after,
+                in_use=calibration.is_better,
             )
 
         self._start(name, "calibrate", work)
         return await self._judge(name)
 
     async def _judge(self, name: str) -> Judge:
-        found = await self.list()
-        return next(judge for judge in found.data if judge.name == name)
+        judges = await self.list()
+        return next(judge for judge in judges.data if judge.name == name)
 
     def _list(self) -> JudgeList:
         declared = read_file(self._home)

@@ -67,23 +67,23 @@ def decode_json(body: bytes) -> Any:
         _refuse_depth()
 
 
-def check_json(value: object, found: Violations, path: Path = BODY) -> None:
+def check_json(value: object, violations: Violations, path: Path = BODY) -> None:
     """Note every part of a value that strict JSON cannot say."""
-    _Check(found).visit(value, path, 0)
+    _Check(violations).visit(value, path, 0)
 
 
 class _Check:
     """One walk over a value, bounded in depth and in the number of values."""
 
-    def __init__(self, found: Violations) -> None:
-        self._found = found
+    def __init__(self, violations: Violations) -> None:
+        self._violations = violations
         self._n_values = 0
 
     def visit(self, value: object, path: Path, depth: int) -> None:
         self._n_values += 1
         if self._n_values > MAX_VALUES:
             # Shared lists can stand for more values than there is memory for.
-            self._found.add(BODY, f"holds over {MAX_VALUES} values; send fewer.", "too_long")
+            self._violations.add(BODY, f"holds over {MAX_VALUES} values; send fewer.", "too_long")
         elif isinstance(value, str):
             self._visit_text(value, path)
         elif isinstance(value, dict | list | tuple):
@@ -91,13 +91,13 @@ class _Check:
         elif isinstance(value, int | float):
             # Booleans pass as the integers they are.
             if not -_LARGEST <= value <= _LARGEST:
-                self._found.add(
+                self._violations.add(
                     path,
                     "is not a finite number; give a number of at most 1.79e308 in size.",
                     "not_finite",
                 )
         elif value is not None:
-            self._found.add(
+            self._violations.add(
                 path,
                 f"is a {type(value).__name__}, which JSON has no form for; give a text, a number, "
                 "a boolean, None, a list or a dict.",
@@ -106,7 +106,7 @@ class _Check:
 
     def _visit_text(self, text: str, path: Path) -> None:
         if not text.isascii() and has_lone_surrogate(text):
-            self._found.add(
+            self._violations.add(
                 path,
                 "has a lone UTF-16 surrogate; send whole characters.",
                 "lone_surrogate",
@@ -116,7 +116,7 @@ class _Check:
         self, value: dict[Any, Any] | list[Any] | tuple[Any, ...], path: Path, depth: int
     ) -> None:
         if depth > MAX_DEPTH:
-            self._found.add(
+            self._violations.add(
                 path, f"nests deeper than {MAX_DEPTH}; send a flatter value.", "too_deep"
             )
         elif isinstance(value, dict):
@@ -129,12 +129,12 @@ class _Check:
 
     def _visit_object(self, value: dict[Any, Any], path: Path, depth: int) -> None:
         for key in value.repeated if isinstance(value, _RepeatedKeys) else ():
-            self._found.add(
+            self._violations.add(
                 (*path, key), "appears more than once; send each key once.", "duplicate_key"
             )
         for key, item in value.items():
             if not isinstance(key, str):
-                self._found.add(
+                self._violations.add(
                     (*path, show(key)),
                     f"is a key that is a {type(key).__name__}; JSON keys are texts.",
                     "not_json",
@@ -142,7 +142,7 @@ class _Check:
                 continue
             inner = (*path, key)
             if not key.isascii() and has_lone_surrogate(key):
-                self._found.add(
+                self._violations.add(
                     inner,
                     "is a key with a lone UTF-16 surrogate; send whole characters.",
                     "lone_surrogate",

@@ -30,7 +30,7 @@ Shape = TypeVar("Shape", bound=msgspec.Struct)
 def open_payload(
     payload: bytes | bytearray | Mapping[str, Any] | object,
     shape: type[msgspec.Struct],
-    found: Violations,
+    violations: Violations,
 ) -> dict[str, Any]:
     """Return a request's fields, noting what is wrong with the JSON and with its shape."""
     value: Any = payload
@@ -38,13 +38,13 @@ def open_payload(
         value = decode_json(bytes(payload))
     elif not isinstance(payload, dict) and isinstance(payload, Mapping):
         value = dict(payload)
-    check_json(value, found)
-    if BODY in found.paths:
+    check_json(value, violations)
+    if BODY in violations.paths:
         # Too many values to look at, or not a value at all: nothing more can be said of it.
-        found.raise_if_any()
-    check_shape(value, shape, found, BODY)
+        violations.raise_if_any()
+    check_shape(value, shape, violations, BODY)
     if not isinstance(value, dict):
-        found.raise_if_any()
+        violations.raise_if_any()
     fields: dict[str, Any] = value
     return fields
 
@@ -79,7 +79,9 @@ _NOUNS: dict[type[inspect.Type], str] = {
 }
 
 
-def check_shape(value: object, struct: type[msgspec.Struct], found: Violations, path: Path) -> None:
+def check_shape(
+    value: object, struct: type[msgspec.Struct], violations: Violations, path: Path
+) -> None:
     """Note everything in a value that a struct's shape does not allow."""
     try:
         converter_to(struct)(value)
@@ -94,10 +96,10 @@ def check_shape(value: object, struct: type[msgspec.Struct], found: Violations, 
         # The walk has the last word. It takes what msgspec does not: subclasses of plain types,
         # such as NumPy's float64, which programs pass in without knowing; and strings with lone
         # surrogates, which ``check_json`` has refused.
-        _walk(value, _describe(struct), path, found)
+        _walk(value, _describe(struct), path, violations)
 
 
-def read_texts(texts: list[str], annotated: Any, found: Violations, path: Path) -> Any:
+def read_texts(texts: list[str], annotated: Any, violations: Violations, path: Path) -> Any:
     """Return what a parameter's texts say, in its type; note what is wrong with them."""
     expected = _unwrap(_describe(annotated))
     kinds = expected.types if isinstance(expected, inspect.UnionType) else (expected,)
@@ -106,15 +108,15 @@ def read_texts(texts: list[str], annotated: Any, found: Violations, path: Path) 
         return convert(texts if lists else texts[0], annotated, strict=False)
     except msgspec.ValidationError:
         if lists:
-            _check_length(texts, lists[0], path, found)
+            _check_length(texts, lists[0], path, violations)
         item = lists[0].item_type if lists else expected
         for text in texts:
-            _walk_text(text, item, path, found)
+            _walk_text(text, item, path, violations)
         if not any(
-            one.path == path for one in found.listed
+            violation.path == path for violation in violations.listed
         ):  # such as a number of more than 64 bits
             given = ", ".join(map(show, texts))
-            found.add(path, f"is {given}; give {_join(_expected_words(item))}.", "wrong_type")
+            violations.add(path, f"is {given}; give {_join(_expected_words(item))}.", "wrong_type")
     return None
 
 
