@@ -79,14 +79,14 @@ class Layout:
 
 def decode_pairs(data: bytes) -> Pairs:
     """Return the pairs that bytes were made of."""
-    with np.load(io.BytesIO(data), allow_pickle=False) as held:
-        return Pairs(held["nearest"], held["mid_near"], held["further"], held["start"])
+    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+        return Pairs(arrays["nearest"], arrays["mid_near"], arrays["further"], arrays["start"])
 
 
 def decode_layout(data: bytes) -> Layout:
     """Return the layout that bytes were made of."""
-    with np.load(io.BytesIO(data), allow_pickle=False) as held:
-        return Layout(held["points"], held["mean"], held["square"], int(held["iteration"]))
+    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+        return Layout(arrays["points"], arrays["mean"], arrays["square"], int(arrays["iteration"]))
 
 
 def find_pairs(vectors: Floats, is_stopped: Callable[[], bool] = lambda: False) -> Pairs:
@@ -112,13 +112,13 @@ def find_pairs(vectors: Floats, is_stopped: Callable[[], bool] = lambda: False) 
     if n_rows < 2:
         none = np.zeros((n_rows, 0), dtype=np.int32)
         return Pairs(none, none, none, start)
-    found, distances = nearest(axes, _CANDIDATES, _SEED, is_stopped)
-    reach = np.sqrt(distances[:, 3:6].mean(axis=1)) if found.shape[1] > 3 else np.ones(n_rows)
+    candidates, distances = nearest(axes, _CANDIDATES, _SEED, is_stopped)
+    reach = np.sqrt(distances[:, 3:6].mean(axis=1)) if candidates.shape[1] > 3 else np.ones(n_rows)
     reach = np.maximum(reach, 1e-6).astype(np.float32)
-    scaled = distances / (reach[:, None] * reach[found])
+    scaled = distances / (reach[:, None] * reach[candidates])
     order = np.argsort(scaled, axis=1, kind="stable")[:, :_NEAREST]
     return Pairs(
-        np.take_along_axis(found, order, axis=1),
+        np.take_along_axis(candidates, order, axis=1),
         _mid_near(axes, rng),
         rng.integers(0, n_rows, (n_rows, min(_FURTHER, n_rows - 1)), dtype=np.int32),
         start,
@@ -127,7 +127,7 @@ def find_pairs(vectors: Floats, is_stopped: Callable[[], bool] = lambda: False) 
 
 def iterate(layout: Layout, pairs: Pairs, n: int, is_stopped: Callable[[], bool]) -> None:
     """Do at most ``n`` iterations more; fewer at the end, or when ``is_stopped`` says so."""
-    forces = [_Force(one) for one in (pairs.nearest, pairs.mid_near, pairs.further)]
+    forces = [_Force(links) for links in (pairs.nearest, pairs.mid_near, pairs.further)]
     for _ in range(n):
         if layout.has_ended or is_stopped():
             return

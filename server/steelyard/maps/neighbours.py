@@ -35,11 +35,13 @@ def principal(vectors: Floats, seed: int) -> Floats:
     mean = some.mean(axis=0)
     centred = some - mean
     spread, axes = np.linalg.eigh((centred.T @ centred).astype(np.float64))
-    wanted = axes[:, np.argsort(-spread, kind="stable")[:CHANNELS]]
+    main_axes = axes[:, np.argsort(-spread, kind="stable")[:CHANNELS]]
     # An axis has no direction of its own: its largest part is made positive.
-    largest = np.abs(wanted).argmax(axis=0)
-    wanted = wanted * np.where(wanted[largest, np.arange(wanted.shape[1])] < 0, -1.0, 1.0)
-    turned: Floats = ((vectors - mean) @ wanted.astype(np.float32)).astype(np.float32)
+    largest = np.abs(main_axes).argmax(axis=0)
+    main_axes = main_axes * np.where(
+        main_axes[largest, np.arange(main_axes.shape[1])] < 0, -1.0, 1.0
+    )
+    turned: Floats = ((vectors - mean) @ main_axes.astype(np.float32)).astype(np.float32)
     return turned
 
 
@@ -55,7 +57,7 @@ def nearest(
     """
     n_rows = len(vectors)
     n = min(n, n_rows - 1)
-    found = np.empty((n_rows, n), dtype=np.int32)
+    nearest_places = np.empty((n_rows, n), dtype=np.int32)
     distances = np.empty((n_rows, n), dtype=np.float32)
     everyone = np.arange(n_rows, dtype=np.int32)
     for members, candidates in _groups(vectors, n, seed):
@@ -72,11 +74,11 @@ def nearest(
             near = np.argpartition(apart, n - 1, axis=1)[:, :n]
             values = np.take_along_axis(apart, near, axis=1)
             order = np.argsort(values, axis=1, kind="stable")
-            found[rows] = compared[np.take_along_axis(near, order, axis=1)]
+            nearest_places[rows] = compared[np.take_along_axis(near, order, axis=1)]
             own = np.einsum("ij,ij->i", vectors[rows], vectors[rows])
             distances[rows] = np.take_along_axis(values, order, axis=1) + own[:, None]
     np.maximum(distances, 0.0, out=distances)
-    return found, distances
+    return nearest_places, distances
 
 
 def _groups(vectors: Floats, n: int, seed: int) -> list[tuple[Places, Places | None]]:

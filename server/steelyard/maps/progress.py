@@ -35,7 +35,7 @@ class Made(Struct, frozen=True, kw_only=True):
     @property
     def files(self) -> list[str]:
         """The hash of every file."""
-        return [*self.vectors, *(one for one in (self.pairs, self.layout) if one is not None)]
+        return [*self.vectors, *(name for name in (self.pairs, self.layout) if name is not None)]
 
     def n_embedded(self, points: int) -> int:
         """Return how many of the points have vectors."""

@@ -229,9 +229,9 @@ class _TakenRows:
         """Return the vectors of some of the rows in half precision; ``None`` when stopped."""
         made: list[Vectors] = []
         for part, places in self._by_part(self._taken[start:stop]):
-            _, frame, kept = self._hold(part)
-            if kept is not None:
-                made.append(kept[places])
+            _, frame, cached = self._hold(part)
+            if cached is not None:
+                made.append(cached[places])
                 continue
             texts = frame["context"].gather(places).to_list()
             for at in range(0, len(texts), _BATCH):
@@ -254,14 +254,14 @@ class _TakenRows:
 
     def _by_part(self, taken: NDArray[np.int64]) -> list[tuple[Part, NDArray[np.int64]]]:
         """Return, of each part that has some of the rows, their places in it."""
-        found: list[tuple[Part, NDArray[np.int64]]] = []
+        by_part: list[tuple[Part, NDArray[np.int64]]] = []
         before = 0
         for part in self._parts:
             low, high = np.searchsorted(taken, [before, before + part.rows])
             if high > low:
-                found.append((part, taken[low:high] - before))
+                by_part.append((part, taken[low:high] - before))
             before += part.rows
-        return found
+        return by_part
 
     def _hold(self, part: Part) -> tuple[Part, pl.DataFrame, Vectors | None]:
         if self._held is None or self._held[0] is not part:

@@ -86,15 +86,17 @@ class DatasetMaps(JobQueue[DatasetMap, MapPage]):
         def work(connection: Connection) -> DatasetMap:
             require_dataset(connection, caller.account_id, at.dataset_id, is_new_work=True)
             held_jobs.lock_account(connection, caller.account_id)
-            found = rows.find_of(connection, at.dataset_id, at.version, model.evaluation_key)
-            if found is not None and (found.status in UNFINISHED or found.status == "succeeded"):
-                return self.to_wire(found)
+            existing = rows.find_of(connection, at.dataset_id, at.version, model.evaluation_key)
+            if existing is not None and (
+                existing.status in UNFINISHED or existing.status == "succeeded"
+            ):
+                return self.to_wire(existing)
             self.check_room(connection, caller.account_id)
             now = self._now()
             mark_dataset_used(connection, at.dataset_id, now)
-            if found is not None:
-                rows.requeue(connection, found, at=now)
-                return self.to_wire(self.jobs.require(connection, caller, found.id))
+            if existing is not None:
+                rows.requeue(connection, existing, at=now)
+                return self.to_wire(self.jobs.require(connection, caller, existing.id))
             values = {
                 "id": new_id("map"),
                 "account_id": caller.account_id,
@@ -186,9 +188,9 @@ class DatasetMaps(JobQueue[DatasetMap, MapPage]):
         answers = None if scored is None else self._answers(*scored, decision, indexes)
         answered = [] if answers is None else answers["answered"].to_list()
         outcomes = most_frequent(expected, answered)
-        told: dict[str, Any] = {"answered": None, "is_right": None, "confidence": None}
+        columns: dict[str, Any] = {"answered": None, "is_right": None, "confidence": None}
         if answers is not None:
-            told = {
+            columns = {
                 "answered": Raw(msgspec.json.encode(places_of(answered, outcomes))),
                 "is_right": Raw(_encode_column(answers["is_right"])),
                 "confidence": Raw(_encode_column(answers["confidence"])),
@@ -198,7 +200,7 @@ class DatasetMaps(JobQueue[DatasetMap, MapPage]):
             decision=decision,
             outcomes=outcomes,
             expected=cast("Any", Raw(msgspec.json.encode(places_of(expected, outcomes)))),
-            **told,
+            **columns,
         )
 
     def _answers(

@@ -40,7 +40,7 @@ def answered_outcomes(
         The place in the dataset of each evaluation row.
     """
     top = pl.col("probabilities").list.arg_max()
-    found = predictions.select(
+    answered = predictions.select(
         pl.col("row").replace_strict(list(range(len(rows))), rows.tolist()).alias("index")
         if len(predictions)
         else pl.col("row").alias("index"),
@@ -48,7 +48,7 @@ def answered_outcomes(
         pl.col("labels").list.arg_max().eq(top).alias("is_right"),
         pl.col("probabilities").list.max().round(4).alias("confidence"),
     )
-    return _at(found, indexes)
+    return _at(answered, indexes)
 
 
 def most_frequent(*columns: Iterable[str | None]) -> list[str]:
@@ -76,10 +76,10 @@ def places_of(names: Iterable[str | None], outcomes: list[str]) -> list[int]:
     return [places.get(name, OTHER) for name in names]
 
 
-def _at(found: pl.DataFrame, indexes: NDArray[np.int64]) -> pl.DataFrame:
+def _at(frame: pl.DataFrame, indexes: NDArray[np.int64]) -> pl.DataFrame:
     data_frame = pl.DataFrame({"index": indexes})
     return data_frame.join(
-        found.with_columns(pl.col("index").cast(pl.Int64)),
+        frame.with_columns(pl.col("index").cast(pl.Int64)),
         on="index",
         how="left",
         maintain_order="left",

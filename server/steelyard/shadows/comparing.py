@@ -28,10 +28,10 @@ class Pair:
     observed: Mapping[str, Any]
 
 
-def is_chosen(answer_id: str, wanted: float) -> bool:
+def is_chosen(answer_id: str, sampled_share: float) -> bool:
     """Whether a share of the answers has this one; the same for every server and every time."""
     digest = hashlib.sha256(f"shadow {answer_id}".encode()).digest()
-    return int.from_bytes(digest[:8]) < wanted * 2**64
+    return int.from_bytes(digest[:8]) < sampled_share * 2**64
 
 
 def compare(pairs: Iterable[Pair]) -> dict[str, ShadowFigures]:

@@ -157,7 +157,9 @@ class Shadows:
             untaken = self._state.read_now(
                 partial(rows.newest_untaken, shadow=shadow, since=since, limit=_LOOKED)
             )
-            chosen = [one for one in untaken if is_chosen(one, shadow.share)][:_AT_ONCE]
+            chosen = [answer_id for answer_id in untaken if is_chosen(answer_id, shadow.share)][
+                :_AT_ONCE
+            ]
             if chosen:
                 try:
                     self._score(shadow, chosen)
@@ -168,17 +170,17 @@ class Shadows:
         taken = self._state.write_now(
             lambda connection: rows.take(connection, shadow, chosen, self._now())
         )
-        found: dict[str, bytes] = {}
+        results: dict[str, bytes] = {}
         with self._models.open(shadow.account_id, shadow.model_id) as model:
-            asked = []
+            submitted = []
             for decision_id, request in taken:
                 with _left_out(shadow):
-                    asked.append((decision_id, *_ask(model, request)))
-            for decision_id, prepared, scores in asked:
+                    submitted.append((decision_id, *_ask(model, request)))
+            for decision_id, prepared, scores in submitted:
                 with _left_out(shadow):
                     answer = model.decide.finish(prepared, scores.result(DEADLINE_S))
-                    found[decision_id] = msgspec.json.encode(answer.decisions)
-        self._state.write_now(lambda connection: rows.put_results(connection, found))
+                    results[decision_id] = msgspec.json.encode(answer.decisions)
+        self._state.write_now(lambda connection: rows.put_results(connection, results))
 
 
 @contextmanager
@@ -197,14 +199,16 @@ def _ask(model: HostedModel, request: bytes) -> tuple[Prepared, Scores]:
 
 
 def _pairs(connection: Connection, shadow: Row[Any], since: float, until: float) -> list[Pair]:
-    found = rows.answered_pairs(connection, shadow, since=since, until=until, limit=_MOST_COMPARED)
+    answered = rows.answered_pairs(
+        connection, shadow, since=since, until=until, limit=_MOST_COMPARED
+    )
     observed: dict[str, dict[str, Any]] = {}
-    for start in range(0, len(found), _LOOKED):
-        ids = [one.id for one in found[start : start + _LOOKED]]
+    for start in range(0, len(answered), _LOOKED):
+        ids = [row.id for row in answered[start : start + _LOOKED]]
         observed |= feedback_of_answers(connection, ids)
     return [
-        Pair(_tops.decode(one.results), _tops.decode(one.shadow_results), observed.get(one.id, {}))
-        for one in found
+        Pair(_tops.decode(row.results), _tops.decode(row.shadow_results), observed.get(row.id, {}))
+        for row in answered
     ]
 
 

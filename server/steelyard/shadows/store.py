@@ -68,16 +68,16 @@ def take(
             insert(shadow_answers),
             [
                 {
-                    "decision_id": one.id,
+                    "decision_id": row.id,
                     "account_id": shadow.account_id,
                     "family": shadow.family,
                     "model": shadow.model,
                     "taken_at": at,
                 }
-                for one in free
+                for row in free
             ],
         )
-    return [(one.id, one.request) for one in free]
+    return [(row.id, row.request) for row in free]
 
 
 def put_results(connection: Connection, results: Mapping[str, bytes]) -> None:
