@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
+import shutil
 import subprocess
 import sys
 import typing
@@ -177,3 +179,32 @@ def pip_install() -> Callable[[str, Path], None]:
         done.touch()
 
     return install
+
+
+@pytest.fixture(scope="session")
+def npm_install(client_folder: Callable[[str], Path]) -> Callable[..., Path]:
+    """Install packages, given as `NAME@VERSION`, into a folder; skip where npm cannot."""
+
+    def install(name: str, *packages: str) -> Path:
+        npm = shutil.which("npm")
+        if npm is None or shutil.which("node") is None:
+            pytest.skip("node or npm is not installed")
+        folder = client_folder(name)
+        if all(_npm_version(folder, package) for package in packages):
+            return folder
+        (folder / "package.json").write_text('{"private": true}')
+        command = [npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", *packages]
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=100, check=False
+        )
+        if done.returncode:
+            pytest.skip(f"npm cannot install {packages}: {done.stderr.strip()[-300:]}")
+        return folder
+
+    return install
+
+
+def _npm_version(folder: Path, package: str) -> bool:
+    name, _, version = package.rpartition("@")
+    description = folder / "node_modules" / name / "package.json"
+    return description.exists() and bool(json.loads(description.read_text())["version"] == version)

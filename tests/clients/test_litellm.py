@@ -1,4 +1,4 @@
-"""The LiteLLM proxy 1.105.1 in front of the server, in an environment of its own."""
+"""The LiteLLM proxy 1.108.7 in front of the server, in an environment of its own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from support.live_server import LiveServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-REQUIREMENT = "litellm[proxy]==1.105.1"
+REQUIREMENT = "litellm[proxy]==1.108.7"
 STARTUP_S = 120
 
 
@@ -65,6 +65,26 @@ def proxy(
                 },
             }
             for name, model in models.items()
+        ]
+        + [
+            {
+                "model_name": "chat",
+                "litellm_params": {"model": "openai/chat", "mock_response": "Hi"},
+            }
+        ],
+        "guardrails": [
+            {
+                "guardrail_name": action,
+                "litellm_params": {
+                    "guardrail": "decision_model",
+                    "mode": "pre_call",
+                    "decision_model": "systemone-model",
+                    "checks": [
+                        {"name": "any", "instructions": "Is it?", "threshold": 0, "action": action}
+                    ],
+                },
+            }
+            for action in ("log", "block")
         ],
         "general_settings": {"master_key": master_key},
     }
@@ -171,3 +191,13 @@ def test_refusals_reach_the_caller(proxy: httpx.Client):
     response = proxy.post("/v1/decisions", json=body)
     assert 400 <= response.status_code < 500
     assert "questions[0].instructions is blank" in response.text
+
+
+def test_a_guardrail_observes_before_it_blocks(proxy: httpx.Client, server: LiveServer):
+    body = {"model": "chat", "messages": [{"role": "user", "content": "I was charged twice."}]}
+    observed = proxy.post("/v1/chat/completions", json={**body, "guardrails": ["log"]})
+    assert observed.status_code == 200, observed.text
+    assert server.scorer.n_requests == 1
+    blocked = proxy.post("/v1/chat/completions", json={**body, "guardrails": ["block"]})
+    assert blocked.status_code == 400, blocked.text
+    assert server.scorer.n_requests == 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -11,8 +10,7 @@ import pytest
 
 from support.live_server import LiveServer
 
-PACKAGE = "@typesafe-ai/sdk"
-VERSION = "0.6.0"
+PACKAGE = "@typesafe-ai/sdk@0.6.0"
 SCRIPT = """
 import { APIError, TypeSafeClient, UnprocessableEntityError, choice, noul, score } from
   "@typesafe-ai/sdk";
@@ -49,25 +47,8 @@ console.log(JSON.stringify({ data, requestId, models, refused }));
 
 
 @pytest.fixture(scope="session")
-def script(client_folder) -> Path:
-    node, npm = shutil.which("node"), shutil.which("npm")
-    if node is None or npm is None:
-        pytest.skip("node or npm is not installed")
-    folder = client_folder("typesafe-js")
-    installed = folder / "node_modules" / PACKAGE / "package.json"
-    if not installed.exists() or json.loads(installed.read_text())["version"] != VERSION:
-        (folder / "package.json").write_text('{"private": true}')
-        install = subprocess.run(
-            [npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", f"{PACKAGE}@{VERSION}"],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=100,
-            check=False,
-        )
-        if install.returncode:
-            pytest.skip(f"npm cannot install {PACKAGE}@{VERSION}: {install.stderr.strip()[-300:]}")
-    path = folder / "ask.mjs"
+def script(npm_install) -> Path:
+    path: Path = npm_install("typesafe-js", PACKAGE) / "ask.mjs"
     path.write_text(SCRIPT)
     return path
 
