@@ -36,3 +36,13 @@ def test_a_policy_fills_policy_and_action() -> None:
     decision = make_decision(("a", "b"), policy=Policy(min_probability=0.9))
     sent = msgspec.to_builtins(answer_decision(decision, [0.6, 0.4]))
     assert (sent["action"], sent["policy"], sent["top"]) == ("abstain", {"action": "abstain"}, "a")
+
+
+def test_an_outcome_abstains_below_its_own_threshold() -> None:
+    policy = Policy(min_probability=0.9, outcome_thresholds=(0.6, None))
+    decision = make_decision(("a", "b"), policy=policy)
+    actions = [
+        answer_decision(decision, shares).action
+        for shares in ([0.6, 0.4], [0.59, 0.41], [0.2, 0.8], [0.1, 0.9])
+    ]
+    assert actions == ["a", "abstain", "abstain", "b"]

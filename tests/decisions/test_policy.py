@@ -123,6 +123,12 @@ MATRIX = {"go": {"billing": 1, "support": 2, "other": 3}}
             "too_long",
         ),
         ({"policy": {"abstain_below": 1.01}}, ("policy", "abstain_below"), "out_of_range"),
+        ({"policy": {"outcome_thresholds": {}}}, ("policy",), "missing"),
+        (
+            {"policy": {"outcome_thresholds": {"nothing": 0.5}}},
+            ("policy", "outcome_thresholds", "nothing"),
+            "unknown_outcome",
+        ),
         ({"policy": {"abstain_above": 1}}, ("policy", "abstain_above"), "unknown_field"),
         ({"costs": {}}, ("costs",), "too_short"),
         ({"costs": {"billing": 1, "go": MATRIX["go"]}}, ("costs",), "conflict"),

@@ -312,12 +312,22 @@ def test_policy_and_costs(client, scored):
     assert curve["calibrated_threshold"] == pytest.approx(0.2)
     matrix = {"decision_id": "refund", "action_costs": costs, "abstain_cost": 1}
     assert len(client.post(f"{path}/costs", json=matrix).json()["points"]) == 101
+    pair = {"decision_id": "refund", "outcome": "yes", "wrong_cost": 3, "abstain_cost": 1}
+    found = client.post(f"{path}/threshold", json=pair).json()
+    assert found["at_threshold"]["threshold"] == found["threshold"]
+    assert len(found["points"]) == 101
 
 
 @pytest.mark.parametrize(
     ("end", "trial", "code", "path"),
     [
         ("policy", {"decision_id": "nobody"}, "invalid_request", ["body", "decision_id"]),
+        (
+            "threshold",
+            {"decision_id": "refund", "outcome": "perhaps"},
+            "invalid_request",
+            ["body", "outcome"],
+        ),
         (
             "policy",
             {"decision_id": "refund", "action_costs": {"pay": {"yes": 1}}},

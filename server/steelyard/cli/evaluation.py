@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from steelyard.cli import evaluation_threshold
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.exporting import ExportAs, export_options
 
@@ -16,12 +17,16 @@ _EPILOG = """\b
 Examples:
   steelyard evaluation export eval_01k… --format csv --output scored.csv
   steelyard evaluation export eval_01k… --wrong --output wrong.parquet
+  steelyard evaluation threshold eval_01k… fraud --precision 0.95
 """
 
 
 @click.group("evaluation", epilog=_EPILOG)
 def command() -> None:
-    """Export what an evaluation scored; `steelyard evaluate` makes and shows evaluations."""
+    """Export what an evaluation scored, and find thresholds; `steelyard evaluate` makes and shows them."""
+
+
+command.add_command(evaluation_threshold.command)
 
 
 @command.command("export", epilog=_EPILOG)

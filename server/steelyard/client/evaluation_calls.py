@@ -8,6 +8,7 @@ from typing import Any, TypedDict, Unpack
 from steelyard.client.calls import Call, encode_body, read, segment, write
 from steelyard.evaluations.frontier_wire import Frontier, FrontierMeasure
 from steelyard.evaluations.queries_wire import RecordOrder
+from steelyard.evaluations.thresholds_wire import OutcomeThreshold
 from steelyard.evaluations.wire import (
     CostCurve,
     Evaluation,
@@ -250,6 +251,41 @@ def cost_curve(
         "abstain_cost": abstain_cost,
     }
     return Call("POST", f"{_path(evaluation_id)}/costs", CostCurve, encode_body(fields))
+
+
+def outcome_threshold(
+    evaluation_id: str,
+    decision_id: str,
+    outcome: str,
+    *,
+    precision: float | None = None,
+    confidence: float | None = None,
+    wrong_cost: float | None = None,
+    abstain_cost: float | None = None,
+) -> Call[OutcomeThreshold]:
+    """Find from which probability on to act on an outcome: ``POST …/{id}/threshold``.
+
+    Nothing changes. Without ``precision`` or costs the answer has the curve alone.
+
+    Parameters
+    ----------
+    precision : float, optional
+        Share of what is sent to the outcome that must be right; certified where the rows suffice.
+    confidence : float, optional
+        Of that precision, over draws of the rows; .95 when left out.
+    wrong_cost, abstain_cost : float, optional
+        What a decision wrongly sent to the outcome costs, and what abstaining does.
+    """
+    fields: dict[str, Any] = {
+        "decision_id": decision_id,
+        "outcome": outcome,
+        "precision": precision,
+        "wrong_cost": wrong_cost,
+        "abstain_cost": abstain_cost,
+    }
+    if confidence is not None:
+        fields["confidence"] = confidence
+    return Call("POST", f"{_path(evaluation_id)}/threshold", OutcomeThreshold, encode_body(fields))
 
 
 def _path(evaluation_id: str) -> str:

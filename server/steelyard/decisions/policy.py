@@ -1,8 +1,8 @@
 """From probabilities to an action: costs, weights, and when to abstain.
 
-Two spellings mean the same. ``policy`` has ``action_costs`` and ``abstain_below``; the older one has
-``costs``, ``weights`` and ``abstain`` beside the question. ``read_policy`` reads either into one
-``Policy``, and ``choose_action`` applies it.
+Two spellings mean the same. ``policy`` has ``action_costs`` and ``abstain_below``, and with them
+``outcome_thresholds``; the older one has ``costs``, ``weights`` and ``abstain`` beside the question.
+``read_policy`` reads either into one ``Policy``, and ``choose_action`` applies it.
 """
 
 from __future__ import annotations
@@ -32,6 +32,13 @@ class Policy:
     min_probability: float | None = None
     max_cost: float | None = None
     costs_path: Path = ()
+    #: Of each outcome, the probability below which it is not acted on; None where none is its own.
+    outcome_thresholds: tuple[float | None, ...] | None = None
+
+    def threshold_of(self, place: int) -> float | None:
+        """Return the probability below which an outcome, the likeliest one, is not acted on."""
+        own = None if self.outcome_thresholds is None else self.outcome_thresholds[place]
+        return self.min_probability if own is None else own
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,7 +118,9 @@ def choose_action(
     else:
         share = max(shares)
         chosen, cost = names[shares.index(share)], 1 - share
-    is_unsure = policy.min_probability is not None and max(probabilities) < policy.min_probability
+    p_top = max(probabilities)
+    threshold = policy.threshold_of(probabilities.index(p_top))
+    is_unsure = threshold is not None and p_top < threshold
     is_dear = policy.max_cost is not None and cost > policy.max_cost
     return ChosenAction(ABSTAIN if is_unsure or is_dear else chosen, expected_costs)
 
@@ -168,14 +177,24 @@ def _read_new(
     # One of the wrong type is noted already.
     matrix = None if costs_path in violations.paths else policy.get("action_costs")
     threshold = policy.get("abstain_below")
-    if matrix is None and threshold is None and path not in violations.touched:
+    own = policy.get("outcome_thresholds")
+    if matrix is None and threshold is None and not own and path not in violations.touched:
         violations.add(
-            path, "is empty; give action_costs or abstain_below, or remove it.", "missing"
+            path,
+            "is empty; give action_costs, abstain_below or outcome_thresholds, or remove it.",
+            "missing",
         )
+    thresholds = _read_thresholds(own, names, (*path, "outcome_thresholds"), violations)
     actions, costs = _read_matrix(matrix, names, costs_path, violations)
     if path in violations.touched:
         return None
-    return Policy(actions, costs, min_probability=threshold, costs_path=costs_path)
+    return Policy(
+        actions,
+        costs,
+        min_probability=threshold,
+        costs_path=costs_path,
+        outcome_thresholds=thresholds,
+    )
 
 
 def _read_seed(
@@ -286,6 +305,18 @@ def _read_weights(
     if path in violations.touched:
         return None
     return tuple(float(weights.get(name, 1.0)) for name in names)
+
+
+def _read_thresholds(
+    thresholds: Mapping[str, float] | None,
+    names: Sequence[str] | None,
+    path: Path,
+    violations: Violations,
+) -> tuple[float | None, ...] | None:
+    if not thresholds or names is None or path in violations.touched:
+        return None
+    _refuse_unknown(thresholds, names, path, violations)
+    return tuple(thresholds.get(name) for name in names)
 
 
 def _check_keys(

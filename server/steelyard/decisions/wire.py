@@ -52,6 +52,13 @@ class PolicyInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
         Probability | None,
         Meta(description="Abstain when the largest probability is lower than this."),
     ] = None
+    outcome_thresholds: Annotated[
+        dict[str, Probability] | None,
+        Meta(
+            description="Outcome to probability: abstain when this outcome is the likeliest and less "
+            "probable than that. Of such an outcome it goes before `abstain_below`."
+        ),
+    ] = None
 
 
 class AbstainInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

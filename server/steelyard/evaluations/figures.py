@@ -64,6 +64,7 @@ from steelyard.evaluations.queries_wire import (
 )
 from steelyard.evaluations.rows import slices_of
 from steelyard.evaluations.service import EvaluationService
+from steelyard.evaluations.thresholds_wire import OutcomeThreshold, ThresholdTrial
 from steelyard.evaluations.wire import (
     CostCurve,
     EvaluationComparison,
@@ -216,6 +217,14 @@ class EvaluationFigures:
         row = await self._succeeded(caller, evaluation_id)
         return await self._resampling.take(lambda: asyncio.to_thread(self._cost_curve, row, trial))
 
+    async def outcome_threshold(
+        self, caller: Caller, evaluation_id: str, trial: ThresholdTrial
+    ) -> OutcomeThreshold:
+        """Return from which probability on to act on an outcome, and what each threshold does."""
+        row = await self._succeeded(caller, evaluation_id)
+        _check_has_targets(row)
+        return await self._resampling.take(lambda: asyncio.to_thread(self._threshold, row, trial))
+
     async def overall(self, row: Row[Any]) -> OverallDetail:
         """Return what a succeeded evaluation measured over all its decisions."""
         stored = await asyncio.to_thread(self._store.read, f"{row.detail_sha256}.json")
@@ -292,12 +301,7 @@ class EvaluationFigures:
     def _cost_curve(self, row: Row[Any], trial: CostTrial) -> CostCurve:
 
         scored = self._scored(row)
-        if row.method != "sft":
-            raise errors.SupervisionMismatchError(
-                "Costs need targets, and this evaluation has rewards; see its detail for what "
-                "each outcome earned.",
-                path=("path", "evaluation"),
-            )
+        _check_has_targets(row)
         with _measured():
             if trial.action_costs is not None:
                 return policy_cost_curve(
@@ -313,12 +317,29 @@ class EvaluationFigures:
                 false_negative=trial.false_negative or 0.0,
             )
 
+    def _threshold(self, row: Row[Any], trial: ThresholdTrial) -> OutcomeThreshold:
+        # Slow to load, and few ask for a threshold.
+        from steelyard.evaluations.measures.thresholds import outcome_threshold  # noqa: PLC0415
+
+        scored = self._scored(row)
+        with _measured():
+            return outcome_threshold(scored.records, scored.measures, trial)
+
     def _scored(self, row: Row[Any]) -> _Scored:
         return self._load(row.predictions_sha256, SUPERVISION[row.method])
 
     def _read_scored(self, sha256: str, supervision: Supervision) -> _Scored:
         sample = predictions.read_sample(self._store, sha256, MAX_MEASURED)
         return _scored_of(sample.table, supervision, is_sample=sample.share is not None)
+
+
+def _check_has_targets(row: Row[Any]) -> None:
+    if row.method != "sft":
+        raise errors.SupervisionMismatchError(
+            "Costs and precision need targets, and this evaluation has rewards; see its detail for "
+            "what each outcome earned.",
+            path=("path", "evaluation"),
+        )
 
 
 def _scored_of(table: pa.Table, supervision: Supervision, *, is_sample: bool = False) -> _Scored:

@@ -21,6 +21,7 @@ from steelyard.evaluations.queries_wire import (
     RecordsQuery,
 )
 from steelyard.evaluations.service import EvaluationService
+from steelyard.evaluations.thresholds_wire import OutcomeThreshold, ThresholdTrial
 from steelyard.evaluations.wire import (
     CostCurve,
     Evaluation,
@@ -176,6 +177,17 @@ ROUTES = (
         summary="Return the mean cost of acting by threshold.",
         request=CostTrial,
         response=CostCurve,
+        errors=_MEASURED,
+    ),
+    _route(
+        method="POST",
+        path="/v1/evaluations/{evaluation}/threshold",
+        use=lambda call: call.service(EvaluationFigures).outcome_threshold(
+            call.caller, call.path["evaluation"], call.body
+        ),
+        summary="Find from which probability on to act on an outcome, by precision or by costs.",
+        request=ThresholdTrial,
+        response=OutcomeThreshold,
         errors=_MEASURED,
     ),
 )

@@ -106,7 +106,7 @@ def right_action(decision: Decision, label: Mapping[str, float]) -> str:
         return ""
     policy = decision.policy
     if policy is not None:
-        policy = replace(policy, min_probability=None, max_cost=None)
+        policy = replace(policy, min_probability=None, max_cost=None, outcome_thresholds=None)
     shares = [label.get(name, 0.0) / total for name in names]
     return answer_decision(replace(decision, policy=policy), shares).action
 

@@ -60,6 +60,15 @@ def show_late(made: Any) -> pn.Column:
     return room
 
 
+def change(made: Any, work: Callable[[], None]) -> None:
+    """Change a figure: one that is in a browser only while its document is locked for it."""
+    document = made.document
+    if document is None or document.session_context is None:
+        work()
+    else:
+        document.add_next_tick_callback(work)
+
+
 def intervals(
     made: Any,
     source: ColumnDataSource,

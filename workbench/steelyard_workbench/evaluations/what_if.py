@@ -35,6 +35,7 @@ from steelyard_workbench.evaluations.charts import (
     coverage_chart,
     coverage_measure,
 )
+from steelyard_workbench.evaluations.one_outcome import OneOutcome
 from steelyard_workbench.evaluations.record_filter import RecordFilter
 from steelyard_workbench.states import empty, verdict
 from steelyard_workbench.tasks import Task
@@ -97,8 +98,16 @@ class WhatIf(Viewer):
             sizing_mode="stretch_width",
         )
         self._has_targets = evaluation.method == "sft"
+        self.one_outcome = OneOutcome(client, evaluation.id, on_choose)
         cost_box: list[Viewable] = (
-            [heading("Costs"), self._binary_fields, self._matrix_fields, self.costs, self.yes]
+            [
+                heading("Costs"),
+                self._binary_fields,
+                self._matrix_fields,
+                self.costs,
+                self.yes,
+                self.one_outcome,
+            ]
             if self._has_targets
             else [
                 heading("Costs"),
@@ -139,6 +148,8 @@ class WhatIf(Viewer):
         self.report[:] = [show_policy(report)]
         self._curve = curve
         self._show_costs()
+        if self._has_targets:
+            await self.one_outcome.show(self.decision.value, self._outcomes())
 
     def _decision(self) -> DecisionMeasures:
         return next(one for one in self._detail.decisions if one.decision_id == self.decision.value)

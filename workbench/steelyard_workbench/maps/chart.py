@@ -107,19 +107,11 @@ class MapChart(Viewer):
     def colour(self, colouring: Colouring) -> None:
         """Colour the points by other groups."""
         columns = {"color": colouring.pixels(), "told": list(colouring.told)}
-        self._change(lambda: self.source.data.update(columns))
+        figures.change(self.figure, lambda: self.source.data.update(columns))
 
     def select(self, places: Sequence[int]) -> None:
         """Select points."""
-        self._change(lambda: self.source.selected.update(indices=list(places)))
-
-    def _change(self, work: Callable[[], None]) -> None:
-        """Change the figure: one that is in a browser only while its document is locked for it."""
-        document = self.figure.document
-        if document is None or document.session_context is None:
-            work()
-        else:
-            document.add_next_tick_callback(work)
+        figures.change(self.figure, lambda: self.source.selected.update(indices=list(places)))
 
     def _selected(self, _: str, __: Sequence[int], new: Sequence[int]) -> None:
         self._on_selected(sorted(new))

@@ -36,6 +36,7 @@ class Evaluations(JobResource[Evaluation]):
     frontier = _method(calls.frontier)
     try_policy = _method(calls.try_policy)
     cost_curve = _method(calls.cost_curve)
+    outcome_threshold = _method(calls.outcome_threshold)
 
     def list(
         self,

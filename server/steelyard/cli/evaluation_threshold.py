@@ -1,0 +1,173 @@
+"""``steelyard evaluation threshold``: from which probability on to act on an outcome."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import click
+from msgspec import UNSET
+
+from steelyard.cli.connecting import Server, server_options
+from steelyard.cli.local_state import show_table
+
+if TYPE_CHECKING:
+    from steelyard.client import Client
+    from steelyard.evaluations.thresholds_wire import OutcomePoint, OutcomeThreshold
+    from steelyard.named.wire import NamedVersion
+
+_EPILOG = """\b
+Examples:
+  steelyard evaluation threshold eval_01k… fraud --precision 0.95
+  steelyard evaluation threshold eval_01k… fraud --precision 0.95 --keep support_triage
+  steelyard evaluation threshold eval_01k… fraud --wrong-cost 20 --abstain-cost 1 --curve
+"""
+
+
+@click.command("threshold", epilog=_EPILOG)
+@click.argument("evaluation")
+@click.argument("outcome")
+@click.option("--decision", help="Its id. [default: the only one that was scored]")
+@click.option(
+    "--precision",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="Share of what is sent to OUTCOME that must be right.",
+)
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0.5, 1, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Of what --precision certifies.",
+)
+@click.option("--wrong-cost", type=click.FloatRange(0), help="Cost of sending a wrong one there.")
+@click.option("--abstain-cost", type=click.FloatRange(0), help="Cost of abstaining instead.")
+@click.option("--curve", is_flag=True, help="Print each threshold that sends fewer than the last.")
+@click.option(
+    "--keep", metavar="NAME", help="Add a version with this threshold to the named decision NAME."
+)
+@click.option("--anyway", is_flag=True, help="Keep it where the rows cannot certify the precision.")
+@server_options
+def command(
+    *,
+    evaluation: str,
+    outcome: str,
+    decision: str | None,
+    precision: float | None,
+    confidence: float,
+    wrong_cost: float | None,
+    abstain_cost: float | None,
+    curve: bool,
+    keep: str | None,
+    anyway: bool,
+    server: Server,
+) -> None:
+    """Find from which probability on to act on OUTCOME, by the answers of EVALUATION.
+
+    Below it a decision whose likeliest outcome that is abstains. A precision is certified: of what is
+    sent to OUTCOME so much is right, with the confidence. With costs it is the cheapest threshold
+    on these rows. Exit status: 1 where the rows certify none; nothing is kept then, unless --anyway.
+    """
+    has_costs = wrong_cost is not None and abstain_cost is not None
+    if (precision is not None) == has_costs:
+        raise click.UsageError("Give --precision, or --wrong-cost and --abstain-cost.")
+    with server.connected() as client:
+        found = client.evaluations.outcome_threshold(
+            evaluation,
+            decision or _only_decision(client, evaluation),
+            outcome,
+            precision=precision,
+            confidence=confidence,
+            wrong_cost=wrong_cost,
+            abstain_cost=abstain_cost,
+        )
+        uncertified = None if precision is None else _uncertified(found, precision, confidence)
+        if uncertified is None or anyway:
+            version = None if keep is None else _keep(client, keep, evaluation, found)
+        else:
+            version = None
+    server.show(found, lambda answer: _show(answer, has_curve=curve))
+    if uncertified is not None:
+        if not anyway:
+            raise click.ClickException(f"{uncertified} Nothing is kept.")
+        click.echo(f"Not certified: {uncertified}", err=True)
+    if version is not None and not server.as_json:
+        name, number = version.name, version.version
+        click.echo(f"Kept in {name}@{number}. Next: steelyard decision compare {name} {number}")
+
+
+def _only_decision(client: Client, evaluation: str) -> str:
+    names = [one.decision_id for one in client.evaluations.detail(evaluation).decisions]
+    if len(names) > 1:
+        raise click.UsageError(f"Say which decision with --decision: {', '.join(names)}.")
+    return names[0]
+
+
+def _uncertified(found: OutcomeThreshold, precision: float, confidence: float) -> str | None:
+    """Return why a precision is not certified; ``None`` where it is."""
+    if found.certified is not None:
+        return None
+    more = (
+        f"Answered alike, {found.missing_rows:,} more evaluation rows would certify it."
+        if found.missing_rows is not None
+        else "While that is so, no number of rows would; require less, or train a better model."
+    )
+    return (
+        f"{found.contexts:,} evaluation rows cannot certify that {precision:g} of what is sent to "
+        f"{found.outcome} is right, with a confidence of {confidence:g}. {more}"
+    )
+
+
+def _keep(client: Client, name: str, evaluation: str, found: OutcomeThreshold) -> NamedVersion:
+    """Add a version whose policy has the threshold to a named decision."""
+    from steelyard.client.thresholds import keep_threshold
+
+    if found.threshold is None:
+        raise click.ClickException(f"No threshold of {found.outcome} does that; nothing is kept.")
+    try:
+        return keep_threshold(
+            client,
+            name,
+            found.decision_id,
+            found.outcome,
+            found.threshold,
+            evaluation_id=evaluation,
+            certified=found.certified,
+        )
+    except ValueError as error:
+        raise click.ClickException(f"{error} Nothing is kept.") from None
+
+
+def _show(found: OutcomeThreshold, *, has_curve: bool) -> None:
+    point = found.at_threshold
+    if point is None:
+        click.echo(f"No threshold sends decisions to {found.outcome} that are right so often.")
+    else:
+        click.echo(
+            f"From a probability of {point.threshold:.4f} on, {point.sent:,} of {found.n:,} decisions "
+            f"are sent to {found.outcome}."
+        )
+        for name, text in zip(("Precision", "Recall", "Cost"), _figures(point), strict=True):
+            if text:
+                click.echo(f"{name:9} {text}")
+    if found.certified is not None:
+        click.echo(
+            f"Certified: {found.certified.precision:g} of what is sent there is right, with a "
+            f"confidence of {found.certified.confidence:g}."
+        )
+    if has_curve:
+        show_table(
+            ("FROM", "SENT", "PRECISION", "RECALL", "COST"),
+            [
+                (f"{point.threshold:.2f}", point.sent, *_figures(point))
+                for before, point in pairwise(found.points)
+                if point.sent != before.sent
+            ],
+        )
+
+
+def _figures(point: OutcomePoint) -> tuple[str, str, str | None]:
+    from steelyard.client.display_evaluations import show_measure
+
+    cost = None if point.cost is UNSET else show_measure(point.cost)
+    return show_measure(point.precision), show_measure(point.recall), cost
