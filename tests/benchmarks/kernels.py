@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,11 @@ import onnxruntime
 from machine import describe_machine
 from onnx import TensorProto, helper, numpy_helper
 from quality_tables import text_table
-from speed import recorded_passes
+from speed import Pass, recorded_passes
 from workloads import CONTEXTS, make_context, make_payload
 
 from models import load_model
-from steelyard.scoring.assets import read_base_files
+from steelyard.scoring.assets import apart_of, parts_of, read_base_files
 from steelyard.scoring.engine import INT8, graph_weights
 from steelyard.serving.decide import DecideService
 
@@ -183,23 +183,28 @@ def measure(options: argparse.Namespace) -> list[Size]:
         for n_questions in options.questions
     ]
     passes = [
-        (size, *one)
+        (size, each)
         for size in sizes
-        for one in passes_of(model.scorer, service, size, options.outcomes)
+        for each in passes_of(model.scorer, service, size, options.outcomes)
     ]
     model.scorer.close()
-    events = timed_operators([(inputs, outputs) for _, inputs, outputs in passes], options)
-    for runs in events.values():
-        for index, (size, *_) in enumerate(passes):
-            # Each pass was run so many times, one after the other.
-            mine = runs[index * options.repeats : (index + 1) * options.repeats]
-            add_operator(size, min(mine, key=lambda event: event["dur"]))
+    files = read_base_files(ENGINE)
+    lower, upper = files.apart_graphs or (b"", files.graph)
+    below, above = parts_of(files.weights, apart_of(files.manifest))
+    if files.apart_graphs is None:
+        above = files.weights
+    for graph, weights, is_lower in ((lower, below, True), (upper, above, False)):
+        of_graph = [(size, each) for size, each in passes if each.is_lower is is_lower]
+        events = timed_operators(graph, [each for _, each in of_graph], weights, options)
+        for runs in events.values():
+            for index, (size, _) in enumerate(of_graph):
+                # Each pass was run so many times, one after the other.
+                mine = runs[index * options.repeats : (index + 1) * options.repeats]
+                add_operator(size, min(mine, key=lambda event: event["dur"]))
     return sizes
 
 
-def passes_of(
-    scorer: Any, service: DecideService, size: Size, n_outcomes: int
-) -> list[tuple[dict[str, Any], Sequence[str]]]:
+def passes_of(scorer: Any, service: DecideService, size: Size, n_outcomes: int) -> list[Pass]:
     """Return the passes that requests of a size are scored in; their outcomes were met before."""
 
     def requests(turn: int) -> list[Any]:
@@ -217,7 +222,7 @@ def passes_of(
     scorer.score(requests(0))
     with recorded_passes(scorer) as passes:
         scorer.score(requests(1))
-    blocks = [inputs["blocks"][..., 0] for inputs, _ in passes]
+    blocks = [each.inputs["blocks"][..., 0] for each in passes if not each.is_lower]
     size.n_tokens = sum(int((block > 0).sum()) for block in blocks)
     size.n_padded = sum(block.size for block in blocks)
     size.n_passes = len(passes)
@@ -225,25 +230,27 @@ def passes_of(
 
 
 def timed_operators(
-    passes: Sequence[tuple[dict[str, Any], Sequence[str]]], options: argparse.Namespace
+    graph: bytes,
+    passes: Sequence[Pass],
+    weights: Mapping[str, Any],
+    options: argparse.Namespace,
 ) -> dict[str, list[dict[str, Any]]]:
     """Run passes again and again; return ONNX Runtime's own events by operator, in their order."""
-    files = read_base_files(ENGINE)
-    tensors = graph_weights(files.weights, INT8)
+    if not passes:
+        return {}
+    tensors = graph_weights(weights, INT8)
     values = [onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in tensors.values()]
     with tempfile.TemporaryDirectory(prefix="steelyard-kernels-") as folder:
         settings = session_options(options.threads)
         settings.enable_profiling = True
         settings.profile_file_prefix = str(Path(folder) / "profile")
         settings.add_external_initializers(list(tensors), values)
-        session = onnxruntime.InferenceSession(
-            files.graph, settings, providers=["CPUExecutionProvider"]
-        )
+        session = onnxruntime.InferenceSession(graph, settings, providers=["CPUExecutionProvider"])
         # Every output, so that each pass runs every operator.
-        names = [one.name for one in session.get_outputs()]
-        for inputs, _ in passes:
+        names = [output.name for output in session.get_outputs()]
+        for each in passes:
             for _ in range(options.repeats):
-                session.run(names, inputs)
+                session.run(names, each.inputs)
         events = json.loads(Path(session.end_profiling()).read_bytes())
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for event in events:

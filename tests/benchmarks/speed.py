@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -58,16 +58,30 @@ class Cell:
         return float(np.median(self.decide_ms))
 
 
+class Pass(NamedTuple):
+    """What an engine was given, and the engine: of the whole graph, its lower or its upper half."""
+
+    engine: Any
+    inputs: dict[str, Any]
+    outputs: Sequence[str]
+
+    def run(self) -> dict[str, Any]:
+        return self.engine.run(self.inputs, self.outputs)
+
+    @property
+    def is_lower(self) -> bool:
+        return "states" in self.outputs
+
+
 class _Recorder:
     """Stands before an engine and keeps what each pass was given."""
 
-    def __init__(self, engine: Any) -> None:
-        self._engine = engine
-        self.passes: list[tuple[dict[str, Any], Sequence[str]]] = []
+    def __init__(self, engine: Any, passes: list[Pass]) -> None:
+        self._engine, self._passes = engine, passes
 
     def run(self, inputs: dict[str, Any], outputs: Sequence[str]) -> dict[str, Any]:
-        self.passes.append((inputs, outputs))
-        return self._engine.run(inputs, outputs)
+        self._passes.append(Pass(self._engine, inputs, outputs))
+        return self._passes[-1].run()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -167,26 +181,26 @@ def measure_once(scorer: Any, service: DecideService, cell: Cell, turn: int) -> 
         cell.score_ms.append(cpu_ms(lambda: scorer.score([rendered])))
     cell.decide_ms.append(cpu_ms(decide))
     if passes:
-        blocks = [inputs["blocks"][..., 0] for inputs, _ in passes]
+        blocks = [each.inputs["blocks"][..., 0] for each in passes if not each.is_lower]
         cell.n_tokens = sum(int((block > 0).sum()) for block in blocks)
         cell.n_padded = sum(block.size for block in blocks)
         cell.n_passes = len(passes)
-        engine = scorer._engine
-        cell.forward_ms.append(cpu_ms(lambda: [engine.run(*one) for one in passes]))
+        cell.forward_ms.append(cpu_ms(lambda: [each.run() for each in passes]))
 
 
 @contextmanager
-def recorded_passes(scorer: Any) -> Iterator[list[tuple[dict[str, Any], Sequence[str]]]]:
+def recorded_passes(scorer: Any) -> Iterator[list[Pass]]:
     """Keep what the graph's passes are given meanwhile; nothing where there is no graph."""
-    engine = getattr(scorer, "_engine", None)
-    recorder = _Recorder(engine)
-    if engine is not None:
-        scorer._engine = recorder
+    passes: list[Pass] = []
+    halves = (scorer, getattr(scorer, "_lower", None))
+    engines = [(half, half._engine) for half in halves if hasattr(half, "_engine")]
+    for half, engine in engines:
+        half._engine = _Recorder(engine, passes)
     try:
-        yield recorder.passes
+        yield passes
     finally:
-        if engine is not None:
-            scorer._engine = engine
+        for half, engine in engines:
+            half._engine = engine
 
 
 def cpu_ms(call: Callable[[], object]) -> float:

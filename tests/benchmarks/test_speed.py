@@ -60,7 +60,7 @@ def test_the_bare_forward_is_every_pass_of_the_same_request(script):
         scorer.score([RenderedRequest("text", ())])
     assert scorer._engine is engine
     assert engine.n_runs == 2
-    assert [outputs for _, outputs in passes] == [("logits",), ("logits",)]
+    assert [each.outputs for each in passes] == [("logits",), ("logits",)]
     with speed.recorded_passes(HashingScorer()) as passes:
         HashingScorer().score([RenderedRequest("text", ())])
     assert passes == []
