@@ -83,7 +83,7 @@ class Camera:
     def __call__(self, name: str) -> None:
         self.count += 1
         if PICTURES:
-            expect(self.page.locator(".MuiSkeleton-root")).to_have_count(0)
+            expect(self.page.locator(".skeleton")).to_have_count(0)
             self.page.wait_for_timeout(700)
             from PIL import Image
 

@@ -40,6 +40,7 @@ from steelyard_workbench.components.select_keys import SelectKeys
 from steelyard_workbench.components.skip_link import SkipLink
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.finding import Finding
+from steelyard_workbench.frame.first_frame import first_frame
 from steelyard_workbench.frame.heading import Heading
 from steelyard_workbench.frame.lost_workbench import LostWorkbench, tell_when_lost
 from steelyard_workbench.frame.mark import FAVICON, MARK
@@ -227,6 +228,8 @@ class App:
         if pn.state.curdoc is not None:
             self._poller.start()
             pn.state.onload(self._begin)
+            sections = self._sections if self._menu.visible else []
+            shell.template = first_frame(pn.state.curdoc, self.session.page, sections)
         return shell
 
     def _begin(self) -> None:

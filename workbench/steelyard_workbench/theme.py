@@ -48,7 +48,7 @@ _AS_WRITTEN = {"textTransform": "none", "whiteSpace": "nowrap"}
 _STILL = {"@media (prefers-reduced-motion: reduce)": {"transition": "none"}}
 
 #: The one scale of sizes: 24 pixels for titles, 17 for headings, 14 for text and tables, 12 for what
-#: stands beside text. In rem, of which Panel makes 14 pixels.
+#: stands beside text. In rem, of which the page makes 14 pixels where the browser's own size is 16.
 TITLE, HEADING, TEXT, SMALL = "1.714rem", "1.214rem", "1rem", "0.857rem"
 #: Width of running text that reads well, and of a page on a wide screen.
 READING_WIDTH, PAGE_WIDTH = "75ch", 1280
@@ -90,9 +90,11 @@ th, td {{
 ON_BAR = {"&&": {"color": "inherit", "borderColor": "rgba(128,128,128,0.5)"}, **_AS_WRITTEN}
 
 
-def _bar(paper: str, ink: str) -> dict[str, object]:
-    """Return the style of the bar at the top: slim, of the paper's colour, with a line under it."""
+def _of_theme(paper: str, ink: str, muted: str) -> dict[str, object]:
+    """Return what differs by theme: the slim bar at the top, with a line under it, and grey buttons."""
     return {
+        # What cannot be pressed now is read all the same: MUI's own grey has 2 to 1.
+        "MuiButton": {"styleOverrides": {"root": {**_STILL, "&&.Mui-disabled": {"color": muted}}}},
         "MuiAppBar": {
             "styleOverrides": {
                 "root": {
@@ -116,7 +118,6 @@ _COMPONENTS = {
     "MuiMenuItem": {"styleOverrides": {"root": {"&.Mui-focusVisible": _INNER}}},
     "MuiTab": {"styleOverrides": {"root": {"&.Mui-focusVisible": _INNER, **_AS_WRITTEN, **_STILL}}},
     "MuiToggleButton": {"styleOverrides": {"root": {**_AS_WRITTEN, **_STILL}}},
-    "MuiButton": {"styleOverrides": {"root": _STILL}},
     # Panel-material-ui gives code a light blue of 2.3 to 1 on white.
     "MuiTypography": {"styleOverrides": {"root": {"&& code": {"color": "inherit"}}}},
     # A dialog that is scrolled takes the focus itself.
@@ -148,11 +149,11 @@ THEME_CONFIG = {
     "light": {
         "palette": {"primary": {"main": "#005a8c"}, "secondary": {"main": "#a63c00"}},
         "typography": _TYPOGRAPHY,
-        "components": {**_COMPONENTS, **_bar("#ffffff", "#1b1b1b")},
+        "components": {**_COMPONENTS, **_of_theme("#ffffff", "#1b1b1b", STATUS["off"].light)},
     },
     "dark": {
         "palette": {"primary": {"main": "#6cc4f5"}, "secondary": {"main": "#ff9d66"}},
         "typography": _TYPOGRAPHY,
-        "components": {**_COMPONENTS, **_bar("#121212", "#eeeeee")},
+        "components": {**_COMPONENTS, **_of_theme("#121212", "#eeeeee", STATUS["off"].dark)},
     },
 }

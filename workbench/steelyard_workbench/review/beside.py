@@ -118,6 +118,11 @@ class Beside(Viewer):
         """Count the rows under the names that outcomes have now."""
         self._facets.refresh.start(quietly=True)
 
+    def sealed(self, draft: Draft) -> None:
+        """Count the rows of what the draft became."""
+        self._draft = draft
+        self.outcomes_changed()
+
     def edited(self) -> None:
         """Note that the log is longer."""
         if self._choice.value == _HISTORY:
@@ -139,13 +144,22 @@ class Beside(Viewer):
             if self._choice.value != _SUGGEST or part.state != "shown":
                 part.start()
 
+    @property
+    def _counted(self) -> tuple[str, int]:
+        """The dataset and its version that is counted: what the draft came from, or became."""
+        draft, sealed = self._draft, self._draft.sealed
+        if sealed is None:
+            return draft.dataset_id, draft.dataset_version
+        return sealed.dataset_id, sealed.version
+
     def _fetch_facets(self) -> tuple[dict[str, Any], Members]:
+        dataset_id, version = self._counted
         matches = self._client.datasets.search(
-            self._draft.dataset_id,
+            dataset_id,
             where=self._filter.where,
             text=self._filter.text,
             facets=True,
-            version=self._draft.dataset_version,
+            version=version,
             limit=1,
         )
         members: Members = {}
@@ -166,8 +180,8 @@ class Beside(Viewer):
             return empty("No rows match, so there is nothing to count.")
         shown: list[Viewable] = [
             pmui.Typography(
-                f"Rows by their label in version {self._draft.dataset_version}, under the names of this "
-                "draft. Click a bar to filter by it.",
+                f"Rows by their label in version {self._counted[1]}, under the names of this draft. "
+                "Click a bar to filter by it.",
                 variant="body2",
             )
         ]

@@ -462,6 +462,7 @@ class Desk(Viewer):
             return
         told = _sealed_text(draft)
         self.steps.forbid(told)
+        self.beside.sealed(draft)
         following = AfterSealing(self._session, draft, sealed)
         self._notices.show_trouble(empty(f"**{told}**", is_good=True), following.__panel__())
         following.part.start()
