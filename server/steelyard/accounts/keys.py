@@ -115,7 +115,7 @@ def hash_secret(secret: str) -> str:
 
 
 def shown_keys(connection: Connection, key_rows: Sequence[Row[Any]], at: float) -> list[ApiKey]:
-    """Return keys as the wire has them, with what they spent in the month of a time."""
+    """Return keys in wire form, with what each spent in the month of a time."""
     capped = [row.id for row in key_rows if row.monthly_cap_nano is not None]
     spent = spent_by_key(connection, capped, utc_month(at)) if capped else {}
     return [_to_wire(row, spent.get(row.id, 0)) for row in key_rows]

@@ -56,7 +56,7 @@ class Slice:
 
 
 def lease(connection: Connection, requests: Sequence[Asked]) -> list[Slice]:
-    """Take a slice for each that asks: what it needs as far as there is room, and some ahead."""
+    """Take a slice for each request: what it needs, as far as there is room, and some ahead."""
     now = connection.execute(select(_NOW)).scalar_one() / 1000
     number, rest_s = int(now // WINDOW_S), WINDOW_S - now % WINDOW_S
     stored = connection.execute(_READ, {"keys": [request.key for request in requests]})
@@ -71,7 +71,7 @@ def lease(connection: Connection, requests: Sequence[Asked]) -> list[Slice]:
 
 
 def slice_of(request: Asked, row: tuple[int, int, int] | None, number: int, rest_s: float) -> Slice:
-    """Return what one that asks gets of a minute, given what was stored of it."""
+    """Return the slice of a minute that a request gets, given the minute's stored counts."""
     previous, current = counts_in(number, row)
     if request.unused_of == number:
         current = max(current - request.unused, 0)

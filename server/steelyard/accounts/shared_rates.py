@@ -116,9 +116,9 @@ class SharedRates:
         return len(self._callers)
 
     async def count(self, what: str, who: str, limit: int, cost: int = 1) -> float | None:
-        """Count a cost against a caller's minute, unless that has no room for it.
+        """Count a cost against a caller's minute, if that has room for it.
 
-        ``None`` when it was counted; else seconds until there is room.
+        Return ``None`` when it is counted, else the seconds until there is room.
         """
         with self._lock:
             now = self._clock()
@@ -155,7 +155,7 @@ class SharedRates:
         return caller
 
     def _next_batch(self) -> list[tuple[_Caller, Asked]]:
-        """Take those to ask for, unless a transaction is under way: its end takes them."""
+        """Take the callers that need a slice; none while a transaction runs, whose end takes them."""
         batch: list[tuple[_Caller, Asked]] = []
         if self._is_leasing:
             return batch
@@ -195,7 +195,7 @@ class SharedRates:
     def _got(
         self, batch: list[tuple[_Caller, Asked]], began: float, leased: Future[list[Slice]]
     ) -> None:
-        """Answer those that wait; runs on the writer's thread."""
+        """Answer the waiting requests; runs on the writer's thread."""
         answers: list[tuple[_Waiting, float | None]] = []
         error = leased.exception()
         with self._lock:
@@ -221,7 +221,7 @@ class SharedRates:
     def _spend(
         self, caller: _Caller, got: Slice, began: float
     ) -> list[tuple[_Waiting, float | None]]:
-        """Share a slice among those that wait for it, and keep the rest."""
+        """Share a slice among the requests that wait for it, and keep the rest."""
         answers: list[tuple[_Waiting, float | None]] = []
         caller.units = caller.left = got.units
         caller.number = got.number
@@ -246,7 +246,7 @@ class SharedRates:
                 caller.left -= waiting.cost
                 answers.append((waiting, None))
         caller.is_asking = bool(caller.waiting)
-        if caller.is_asking:  # they came after the asking
+        if caller.is_asking:  # they came after the batch was taken
             self._to_ask.append(caller)
         return answers
 

@@ -97,7 +97,7 @@ def make_backup(settings: Settings, folder: Path) -> tuple[Path, BackupManifest]
 
 
 def find_backup(folder: Path) -> Path:
-    """Return the copy that a folder is, or the newest whole one in it."""
+    """Return the folder if it is a backup, else the newest whole backup in it."""
     folder = folder.expanduser().absolute()
     if (folder / MANIFEST).exists():
         return folder
@@ -235,7 +235,7 @@ def _copy_state(state_path: Path, target: Path) -> Entry:
 def _copy_files(
     copy: Path, frames: Path, before: Path | None
 ) -> tuple[dict[str, Entry], list[str]]:
-    """Copy what the copied database names; return it, and what is missing or damaged."""
+    """Copy the files that the copied database names; return them, and what is missing or damaged."""
     files: dict[str, Entry] = {}
     wrong = []
     for file, stored, problem in _named_files(copy / _STATE, frames):

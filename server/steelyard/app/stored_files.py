@@ -49,7 +49,7 @@ def find_files(
 ) -> Iterator[Found]:
     """Yield each file with where it is, ``None`` for a missing one, and what is wrong with it.
 
-    Only a deep look reads contents; each artifact's manifest is read by any, for the files it names.
+    Only a deep look reads contents; every look reads an artifact's manifest for its files.
     """
     named = list(named)
     for room in dict.fromkeys(file.room for file in named):

@@ -103,7 +103,7 @@ def opened_parts(folder: Path, of: Mapping[str, Any], *, restart: bool = False) 
 
 
 def _run_of(folder: Path, of: Mapping[str, Any]) -> str:
-    """Return the name of the folder's run; a new one is written down first."""
+    """Return the name of the folder's run; write a new one down first."""
     manifest = folder / _MANIFEST
     expected = msgspec.json.decode(msgspec.json.encode(of))
     if manifest.exists():

@@ -47,7 +47,7 @@ class Queue:
     def answer(
         self, parts: Iterable[Part], request: dict[str, Any], stored: Parts, note: Note
     ) -> None:
-        """Hand parts to the workers and keep what they answer, until all are there.
+        """Hand parts to the workers and store their answers, until all are there.
 
         Raises
         ------
@@ -95,12 +95,12 @@ class Queue:
         self.state.write_now(lambda c: rows.add(c, run, part.number, sha256, at=self.now()))
 
     def _fetch(self, parts: Parts, waiting: dict[int, int], note: Note) -> int:
-        """Keep what was answered since the last look; return how many parts that was."""
+        """Store the parts answered since the last look; return their number."""
         run, answered = self.state.read_now(
             lambda c: (rows.find_run(c, parts.run), rows.answered(c, parts.run))
         )
         for number, sha256 in answered.items():
-            # What is not waited for was kept by a command that died before it could say so.
+            # A part that is not waited for was stored by a command that died before it noted that.
             if number in waiting:
                 keep_part(parts.folder, number, read_answers(self.store, sha256))
                 note(number, waiting.pop(number))

@@ -66,13 +66,13 @@ class Questions:
         }
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells these questions from others."""
+        """Return what distinguishes these questions from others."""
         of_version = {} if self.named is None else {"named": self.named}
         model = [self.model, self.temperature]
         return {"decisions": self.request["decisions"], "model": model, **of_version}
 
     def answer(self) -> Answer:
-        """Return what answers them; a model that is not loaded loads now."""
+        """Return a function that answers them; load the model if it is not loaded."""
         if self.client is not None:
             return by_server(self.client, self.request, self.named)
         if self.load is not None:
@@ -240,7 +240,7 @@ def _score(
     progress: Progress | None,
     workers: Elsewhere | None = None,
 ) -> None:
-    """Score the parts that are missing, and keep each."""
+    """Score the missing parts, and store each."""
     added = list(schema_of(decisions))
 
     def checked() -> Iterator[Part]:
@@ -281,7 +281,7 @@ def _score_here(
 
 
 def _pandas_contexts(frame: Any, columns: Sequence[str]) -> list[Any]:
-    """Return the contexts of a pandas frame; what is not there is ``None``."""
+    """Return the contexts of a pandas frame; a missing cell is ``None``."""
     selected = frame[list(columns)].astype(object)
     records = selected.where(selected.notna(), None).to_dict("records")
     return [record[columns[0]] if len(columns) == 1 else record for record in records]

@@ -77,7 +77,7 @@ def answer_parts(
     workers: Workers,
     note: Note,
 ) -> None:
-    """Answer parts in processes that keep them in a folder; ``note`` takes each that is kept.
+    """Answer parts in processes that store them in a folder; ``note`` takes each stored part.
 
     Raises
     ------
@@ -154,11 +154,11 @@ def _answer(setup: bytes, part: Part, folder: Path) -> None:
 
 @functools.cache
 def _opened(setup: bytes) -> _Opened:
-    """Load the model of this process, which keeps it for as long as it lives."""
+    """Load the model of this process; it stays loaded until the process ends."""
     from steelyard.app.deployment import open_deployment  # noqa: PLC0415
     from steelyard.settings import read_settings  # noqa: PLC0415
 
-    # The one that reads the rows is told to stop, and says so to the others.
+    # The process that reads the rows gets the signal, and stops the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, name="steelyard-lifeline", daemon=True).start()
     given, request = msgspec.json.decode(setup)

@@ -208,7 +208,7 @@ def _end_top_up(
 def _apply_waiting(
     connection: Connection, purchase_id: str, now: float, referral_nano: int
 ) -> None:
-    """Do what came too early, in the order of the states."""
+    """Apply the events that came too early, in the order of the states."""
     waiting = [
         (row, decode(row.notice, Notice)) for row in rows.waiting_events(connection, purchase_id)
     ]

@@ -216,7 +216,7 @@ class PurchaseService:
         return await self._writes.once(write, answer, window_s=self.provider.lifetime_s)
 
     async def set_top_up(self, write: Write, request: SetTopUp) -> TopUp:
-        """Set when an account buys by itself."""
+        """Set the balance below which an account buys credit by itself."""
         account_id = self._changing(write.caller)
         values = {
             "threshold_nano": read_amount(request.threshold_usd, "threshold_usd", least=0),
@@ -350,7 +350,7 @@ class PurchaseService:
         return self._state.write_now(work)
 
     def refund(self, purchase_id: str, *, even_if_spent: bool = False) -> Purchase:
-        """Send the money of a purchase back, blocking; a second time changes nothing."""
+        """Refund a purchase, blocking; a second call changes nothing."""
         row = self._state.read_now(lambda connection: _get(connection, purchase_id))
         if row.state == "refunded":
             return serializers.purchase(row)

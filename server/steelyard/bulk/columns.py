@@ -62,7 +62,7 @@ def with_answers(
 
 
 def plain_answers(answers: Iterable[DecideResponse | SteelyardError]) -> list[Answered]:
-    """Return the decisions of answers as plain values, and refusals as they are."""
+    """Return the decisions of answers as plain values; errors stay as they are."""
     return [
         answer if isinstance(answer, SteelyardError) else msgspec.to_builtins(answer.decisions)
         for answer in answers

@@ -63,7 +63,7 @@ class BulkRuns(Work):
         return BulkRun(job, self)
 
     def fail(self, job: PendingJob, error: errors.SteelyardError) -> None:
-        """Note why a run cannot be answered; who waits for it is told."""
+        """Store why a run cannot be answered, for the command that waits for it."""
         failure = msgspec.json.encode(Failure(code=error.code, message=error.message))
         self.state.write_now(lambda connection: rows.fail(connection, job, failure))
 

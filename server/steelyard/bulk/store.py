@@ -28,7 +28,7 @@ _is_open = and_(_parts.output_sha256.is_(None), bulk_runs.c.error.is_(None))
 def begin(
     connection: Connection, run_id: str, account_id: str, request: bytes, *, at: float
 ) -> set[int]:
-    """Add a run, or go on with one that is there; return the numbers of its partitions."""
+    """Add a run, or continue one that exists; return the numbers of its partitions."""
     going_on = {"updated_at": at, "error": None}
     there = connection.execute(update(bulk_runs).where(bulk_runs.c.id == run_id).values(**going_on))
     if not there.rowcount:

@@ -129,7 +129,7 @@ def _write_folder(sink: _Sink, table: ExportTable) -> Iterator[None]:
     schema = coded_schema(table)
     with zipfile.ZipFile(sink, "w") as archive:
         first = {name: _first(make()) for name, make in table.splits.items()}
-        # Of nothing there is one empty part, so that there are columns at least.
+        # An empty table gets one empty part, so that a reader sees its columns.
         filled = [name for name, is_there in first.items() if is_there]
         names = filled or list(first)[:1]
         archive.writestr(_member(README), card(table, names, has_rows=bool(filled)))

@@ -190,7 +190,7 @@ def address_group(address: str) -> str:
 
 
 def client_address(request: Request) -> str:
-    """Return the address of whoever sent a request: its peer's, or what a trusted proxy says."""
+    """Return the address of a request's sender: its peer's, or the one a trusted proxy reports."""
     address: str | None = getattr(request.ctx, "client_address", None)
     if address is None:
         proxies: TrustedProxies = request.app.ctx.proxies
@@ -208,7 +208,7 @@ class TrustedProxies:
         ]
 
     def address_behind(self, peer: str, forwarded: Iterable[str]) -> str:
-        """Return the right-most address that is no trusted proxy's.
+        """Return the right-most address that is not a trusted proxy's.
 
         ``forwarded`` has the lines of ``X-Forwarded-For``, read from the right. The caller is the
         last address that a trusted proxy reports: reading ends at an address that is not trusted,

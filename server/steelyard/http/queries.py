@@ -61,7 +61,7 @@ def _given_in(request: Request) -> dict[str, list[str]]:
 def _fields_of(
     shape: type[msgspec.Struct],
 ) -> tuple[dict[str, str], dict[str, Any], tuple[str, ...]]:
-    """Return each parameter's attribute and type by its name in the address, and which are needed."""
+    """Return each parameter's attribute and type by its name in the address, and the required ones."""
     hints = get_type_hints(shape, include_extras=True)
     struct_fields = msgspec.structs.fields(shape)
     fields = {field.encode_name: field.name for field in struct_fields}

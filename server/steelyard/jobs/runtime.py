@@ -167,12 +167,12 @@ class JobRuntime:
             return None
 
         def turn(candidate: _Job) -> tuple[bool, float]:
-            # Whose job runs nowhere comes before a partition of one that others run too.
+            # An account without a running job comes before one whose job other processes run.
             account_id = candidate[1].account_id
             return account_id in elsewhere, self._claimed_at.get(account_id, 0.0)
 
         work, job = min(waiting, key=turn)
-        # Noted first, so that one that cannot be claimed keeps no other account waiting.
+        # Noted first, so that a job that cannot be claimed keeps no other account waiting.
         self._claimed_at[job.account_id] = time.monotonic()
         attempt = _next_attempt(job)
         claimed = dataclasses.replace(job, runner=self._state.instance, attempt=attempt)

@@ -95,7 +95,7 @@ class TableWork(Work):
         store.set_runner(connection, self.table, job, status="running", updated_at=self.now())
 
     def fail(self, job: PendingJob, error: SteelyardError) -> None:
-        """Note why a job cannot be done."""
+        """Store why a job cannot be done."""
         failure = msgspec.json.encode(Failure(code=error.code, message=error.message))
         self.end(job, "failed", ("queued", "running"), generation=job.generation, error=failure)
 

@@ -78,13 +78,13 @@ class Layout:
 
 
 def decode_pairs(data: bytes) -> Pairs:
-    """Return the pairs that bytes were made of."""
+    """Return the pairs that bytes encode."""
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
         return Pairs(arrays["nearest"], arrays["mid_near"], arrays["further"], arrays["start"])
 
 
 def decode_layout(data: bytes) -> Layout:
-    """Return the layout that bytes were made of."""
+    """Return the layout that bytes encode."""
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
         return Layout(arrays["points"], arrays["mean"], arrays["square"], int(arrays["iteration"]))
 
@@ -107,7 +107,7 @@ def find_pairs(vectors: Floats, is_stopped: Callable[[], bool] = lambda: False) 
     start = np.zeros((n_rows, 2), dtype=np.float32)
     start[:, : min(2, axes.shape[1])] = axes[:, :2] * _START_SPREAD
     rng = np.random.default_rng(_SEED)
-    # Equal contexts begin a little apart: two in one place would never part.
+    # Equal contexts start a little apart: two at one point would never separate.
     start += rng.normal(0, _START_SPREAD * 1e-3, start.shape).astype(np.float32)
     if n_rows < 2:
         none = np.zeros((n_rows, 0), dtype=np.int32)
@@ -126,7 +126,7 @@ def find_pairs(vectors: Floats, is_stopped: Callable[[], bool] = lambda: False) 
 
 
 def iterate(layout: Layout, pairs: Pairs, n: int, is_stopped: Callable[[], bool]) -> None:
-    """Do at most ``n`` iterations more; fewer at the end, or when ``is_stopped`` says so."""
+    """Run up to ``n`` more iterations; fewer at the end, or when ``is_stopped`` says so."""
     forces = [_Force(links) for links in (pairs.nearest, pairs.mid_near, pairs.further)]
     for _ in range(n):
         if layout.has_ended or is_stopped():

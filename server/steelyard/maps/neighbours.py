@@ -68,7 +68,7 @@ def nearest(
             if is_stopped():
                 raise StoppedError
             rows = members[start : start + _BLOCK]
-            # Of the squared distance, what is the same for all of a row's is added at the end.
+            # The part of a squared distance that depends on the row alone is added at the end.
             apart = squares - 2 * (vectors[rows] @ others.T)
             apart[compared[None, :] == rows[:, None]] = np.inf
             near = np.argpartition(apart, n - 1, axis=1)[:, :n]

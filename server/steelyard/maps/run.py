@@ -253,7 +253,7 @@ class _TakenRows:
         return np.concatenate(indexes), np.concatenate(held_out), texts
 
     def _by_part(self, taken: NDArray[np.int64]) -> list[tuple[Part, NDArray[np.int64]]]:
-        """Return, of each part that has some of the rows, their places in it."""
+        """Return each part that has some of the rows, with their places in it."""
         by_part: list[tuple[Part, NDArray[np.int64]]] = []
         before = 0
         for part in self._parts:

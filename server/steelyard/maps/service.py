@@ -72,7 +72,7 @@ class DatasetMaps(JobQueue[DatasetMap, MapPage]):
         self._rows = RowStore(self._dataset_files)
 
     async def create(self, write: Write, request: CreateMap) -> DatasetMap:
-        """Ask for the map of a version; one that is there, or on its way, is returned as it is."""
+        """Queue the map of a version, or return the one that exists or is on its way."""
         await self._writes.replay_known(write)
         caller = write.caller
         at = await self._datasets.dataset_at(caller, request.dataset_id, request.version)

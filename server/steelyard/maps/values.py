@@ -30,7 +30,7 @@ def expected_outcomes(
 def answered_outcomes(
     predictions: pl.DataFrame, rows: NDArray[np.int64], indexes: NDArray[np.int64]
 ) -> pl.DataFrame:
-    """Return what was answered, whether that is right, and its probability, in order of ``indexes``.
+    """Return the answered outcomes, whether they are right, and their probabilities, by ``indexes``.
 
     Parameters
     ----------

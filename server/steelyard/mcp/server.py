@@ -113,7 +113,7 @@ def _described(name: str, tool: type[Tool]) -> types.Tool:
 def make_server(
     options: ClientOptions, *, names: Sequence[str] = OF_SCOPE["full"]
 ) -> MCPServer[Any]:
-    """Return a server of the protocol, with some of the tools, before the API of a Steelyard server."""
+    """Return an MCP server with some of the tools, in front of a Steelyard server's API."""
     server = _Server(options, names)
 
     @server.resource("steelyard://recipes/{recipe}", mime_type="application/json")
@@ -176,7 +176,7 @@ async def scope_of(options: ClientOptions) -> str:
 
 
 def refusal(error: SteelyardError) -> str:
-    """Return a refusal as a text that an agent can act on: code, message, and each place."""
+    """Return an error as text that an agent can act on: code, message, and each place."""
     places = [
         f"{'.'.join(map(str, detail['path'])).removeprefix('body.')}: {detail['message']}"
         for detail in error.details or ()

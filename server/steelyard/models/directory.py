@@ -37,7 +37,7 @@ class TunedDirectory:
         conditions: Conditions,
         datasets: Mapping[str, DatasetRow],
     ) -> Model:
-        """Return a model as the wire has it, whatever became of it."""
+        """Return a model in wire form, whatever its state."""
         base = self._bases.find(model.base)
         wire_model = model_to_wire(stored.lineage, model, conditions)
         switch = model.switch

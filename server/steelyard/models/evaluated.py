@@ -53,7 +53,7 @@ class EvaluatedFamilies:
         )
 
     async def key_of(self, account_id: str, model_id: str) -> str | None:
-        """Return what decides the answers of a model now; ``None`` when it is no longer here."""
+        """Return the key of a model's current answers; ``None`` when the model is gone."""
         ready = _ready(await self._lineages.read(account_id), model_id)
         if ready is None:
             return None

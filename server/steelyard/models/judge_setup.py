@@ -151,7 +151,7 @@ class JudgeSetup:
         return await self._judge(name)
 
     async def calibrate(self, caller: Caller, name: str, request: CalibrateJudge) -> Judge:
-        """Begin to fit temperatures on a dataset, which are kept where they lower the held-out loss."""
+        """Begin to fit temperatures on a dataset; store them if they lower the held-out loss."""
         self._require_connected(name)
         dataset = await self._datasets.get(caller, request.dataset_id)
         sides = [

@@ -71,7 +71,7 @@ class KeyedWrites:
         window_s: float | None,
         connection: Connection,
     ) -> Answer | Replay | errors.SteelyardError:
-        # What a key answers is a value here: raised, it would undo the writes of others beside it.
+        # A key's answer is returned, not raised: that would undo other writes beside this one.
         now = self._now()
         account_id, key = write.caller.account_id, write.key or ""
         stored = rows.find_key(connection, account_id, write.route, key)

@@ -60,8 +60,8 @@ class OperationWrites:
     def accept(
         self, accepted: Accepted, connection: Connection
     ) -> Accepted | Replay | Pending | SteelyardError:
-        """Take the key, look at credit and cap, hold: all or nothing."""
-        # Refusals are values here: raised, they would undo the freeing of a dead operation.
+        """Take the key, check credit and cap, and hold: all or nothing."""
+        # Refusals are returned, not raised: that would undo the release of a dead operation.
         write, caller = accepted.write, accepted.write.caller
         key = write.key
         if key is not None:

@@ -22,7 +22,7 @@ _WANTING = select(webhooks.c.id, webhooks.c.events).where(
 def publish(
     connection: Connection, account_id: str, event: Event, subject: str, data: Mapping[str, Any]
 ) -> None:
-    """Write an event to be delivered; nothing where no webhook of the account wants it.
+    """Write an event for delivery to the account's webhooks that subscribe to it.
 
     Events of one subject reach each webhook in the order in which they were written. ``data`` holds
     ids, names and figures, and no text that a caller sent to be decided about.
@@ -40,7 +40,7 @@ def publish(
 
 
 def encode_event(event: str, subject: str, data: Mapping[str, Any], at: float) -> bytes:
-    """Return the body that tells of an event."""
+    """Return the body of an event's delivery."""
     timestamp = dt.datetime.fromtimestamp(at, dt.UTC).isoformat(timespec="milliseconds")
     message = {"type": event, "timestamp": timestamp, "subject": subject, "data": data}
     return msgspec.json.encode(message)

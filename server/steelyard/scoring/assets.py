@@ -176,7 +176,7 @@ def earlier_models() -> dict[str, Path]:
 
 
 def read_base_files(engine: str = AUTO, folder: Path | None = None) -> BaseFiles:
-    """Read a base model's files; raises as ``load_base_model`` does."""
+    """Read a base model's files; raise what ``load_base_model`` raises."""
     folder = folder or BASE
     manifest = read_manifest(folder)
     name = manifest["engine"] if engine == AUTO else engine
@@ -219,7 +219,7 @@ def apart_of(manifest: Mapping[str, Any]) -> int:
 def earlier_temperatures(
     manifest: Mapping[str, Any], reading: int, precision: str
 ) -> TemperatureTable | None:
-    """Return the temperatures that a base model had with a reading; None where none are kept."""
+    """Return a base model's temperatures for an earlier reading; ``None`` if it has none."""
     entry = manifest.get("earlier", {}).get(str(reading))
     return None if entry is None else TemperatureTable.from_dict(entry["temperatures"][precision])
 

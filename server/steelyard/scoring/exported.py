@@ -109,7 +109,7 @@ class ExportedModel:
         return scores
 
     def _run(self, texts: Sequence[Any]) -> NDArray[np.float64]:
-        """Return the graph's output for some texts or pairs, those of like length together."""
+        """Return the graph's output for texts or pairs; similar lengths share a batch."""
         encoded = self._tokenizer.encode_batch(list(texts))
         order = sorted(range(len(encoded)), key=lambda place: len(encoded[place]))
         outputs: dict[int, NDArray[np.float64]] = {}

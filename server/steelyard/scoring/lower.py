@@ -93,7 +93,7 @@ class KeptStates:
             self._evict()
 
     def get(self, model: int, keys: Iterable[bytes]) -> dict[bytes, States]:
-        """Return what is kept of some keys of a model."""
+        """Return the stored states of a model's keys."""
         stored = {}
         with self._lock:
             for key in keys:
@@ -194,7 +194,7 @@ class LowerLayers:
     ) -> list[States]:
         """Return the states of all tokens of each request, (n_tokens, width).
 
-        A request comes with its owner, for whom the states of its context are kept.
+        Each request comes with its owner; the states of its context are stored for that owner.
         """
         by_request = [
             [_KeyedDecision.of(decision) for decision in tokenized.decisions]
@@ -293,7 +293,7 @@ class _KeyedDecision:
 
 
 def _missing(decisions: Sequence[_KeyedDecision], stored: Mapping[bytes, States]) -> list[_Unit]:
-    """Return what must be read for the keys that are not found, each once."""
+    """Return the units to read for keys that are not stored, each key once."""
     to_read: dict[bytes, tuple[TokenizedDecision, dict[bytes, Sequence[int]]]] = {}
     for decision in decisions:
         key, *of_outcomes = decision.keys
@@ -363,7 +363,7 @@ def _unit(
 
 
 def _told_apart(units: Sequence[Tokens]) -> list[Tokens]:
-    """Return units of which none has a block or a channel of another."""
+    """Return units with shifted ids: no two share a block or a channel."""
     apart, offset = [], 0
     for unit in units:
         apart.append(replace(unit, blocks=shift_ids(unit.blocks, offset)) if offset else unit)

@@ -226,7 +226,7 @@ class KeptRows:
 
 
 def keep_tokens(rows: Rows, indices: NDArray[np.intp]) -> KeptRows:
-    """Cut the tokens of some rising flat indices into rows that attend to all of a pass."""
+    """Cut the tokens at rising flat indices into rows that attend to the whole pass."""
     cut = _cut_kept(rows, indices, [0, len(indices)])
     if max(cut.context_keys.shape[1], cut.keys.shape[1]) > MAX_KEYS:
         # Each unit's from a row of its own on, as in ``fill_rows``.
@@ -236,7 +236,7 @@ def keep_tokens(rows: Rows, indices: NDArray[np.intp]) -> KeptRows:
 
 
 def _cut_kept(rows: Rows, indices: NDArray[np.intp], edges: Sequence[int]) -> KeptRows:
-    """Cut tokens into rows, those between two edges from a row of their own on."""
+    """Cut tokens into rows; the tokens between two edges begin a new row."""
     lengths = [stop - start for start, stop in itertools.pairwise(edges)]
     most = max(lengths)
     length = -(-most // -(-most // APART_ROW_LENGTH))

@@ -68,21 +68,21 @@ class OutcomeVectors:
         missing = [text for text in dict.fromkeys(texts) if text not in vectors]
         if not missing:
             return vectors
-        # One that is not kept is encoded alone: its last bits are then the same in every request.
+        # A text that is not stored is encoded alone: its last bits are the same in every request.
         alone = [[text] for text in missing if text not in keys]
         for group in groups_of([text for text in missing if text in keys], PASS_TOKENS) + alone:
             vectors.update(zip(group, self._encode(group), strict=True))
         with self._lock:
             for text in missing:
                 if text in keys:
-                    # A row of a pass alone would keep all of the pass.
+                    # A view of one row would keep the whole pass in memory.
                     self._vectors[keys[text]] = vectors[text].copy()
             while len(self._vectors) > self._max:
                 self._vectors.popitem(last=False)
         return vectors
 
     def encode(self, texts: Sequence[tuple[int, ...]]) -> NDArray[np.float32]:
-        """Return the unit vectors of texts, (n_texts, width), without keeping them."""
+        """Return the unit vectors of texts, (n_texts, width), without storing them."""
         parts = [self._encode(group) for group in groups_of(texts, PASS_TOKENS)]
         return np.concatenate(parts) if parts else np.zeros((0, WIDTH), np.float32)
 

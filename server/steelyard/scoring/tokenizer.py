@@ -99,7 +99,7 @@ _sharing = threading.Lock()
 
 
 def shared_tokenizer(content: bytes, *, name: str, revision: str) -> Tokenizer:
-    """Return the one tokenizer of this content that the process has: models of one base share it."""
+    """Return the process's tokenizer of this content; models of one base share it."""
     key = (hashlib.sha256(content).hexdigest(), name, revision)
     with _sharing:
         tokenizer = _shared.get(key)

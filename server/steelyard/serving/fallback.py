@@ -196,7 +196,7 @@ class Attempts:
             with tracing.span("decide", self._traced()) as span:
                 answer, model = await self._try()
                 if span is not None:
-                    span.set_attributes(_told(answer))
+                    span.set_attributes(_trace_attributes(answer))
                 return answer, model
         finally:
             self._task = None
@@ -224,11 +224,11 @@ class Attempts:
             except ModelUnavailableError as failure:
                 if model is requested:  # it is gone for good, and no other model may replace it
                     raise UnansweredError(failure, has_begun=False) from failure
-                if not untried and error is None:  # nobody else is there to stand in
+                if not untried and error is None:  # no other model is left
                     untried, put_off = put_off, []
                 continue
             except (*PASSING, *OFF) as failure:
-                # That the asked model is off is for its owner; what failed may work again soon.
+                # Report the requested model's error; that another is off gives way to any failure.
                 if error is None or model is requested or isinstance(error, OFF):
                     error = failure
                 reason = reason or failure.code
@@ -321,7 +321,7 @@ def _order(candidates: tuple[Answerer, ...]) -> list[Answerer]:
     return healthy or list(candidates)
 
 
-def _told(answer: DecideResponse) -> Attributes:
+def _trace_attributes(answer: DecideResponse) -> Attributes:
     """Return the trace attributes of an answer (OpenInference), without its texts and outcomes."""
     decisions = list(answer.decisions.values())
     return {

@@ -236,7 +236,7 @@ class DecisionService:
             raise
 
     async def playground(self, request: ValidRequest, address: str) -> DecideResponse:
-        """Answer a request for nothing: no account, no key, nothing stored."""
+        """Answer a request free of charge: no account, no key, nothing stored."""
         hosted = self._models.find(request.model)
         if hosted is None:
             raise not_in_playground(str(request.model), self._models.names)
@@ -422,7 +422,7 @@ class DecisionService:
         try:
             await self._operations.release(accepted, terminal_error)
         except (DataDamagedError, StorageUnavailableError):
-            # The log frees the hold as soon as it can; until then the key's request has no end.
+            # The log frees the hold as soon as it can; until then the key's request stays pending.
             _log.exception("The end of operation %s could not be written.", accepted.operation_id)
             if terminal_error is not None:
                 terminal_error.operation = Operation(accepted.operation_id, "pending")

@@ -29,7 +29,7 @@ class Pair:
 
 
 def is_chosen(answer_id: str, sampled_share: float) -> bool:
-    """Whether a share of the answers has this one; the same for every server and every time."""
+    """Return whether an answer is in the sampled share, the same on every server and each time."""
     digest = hashlib.sha256(f"shadow {answer_id}".encode()).digest()
     return int.from_bytes(digest[:8]) < sampled_share * 2**64
 

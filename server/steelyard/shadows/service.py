@@ -151,7 +151,7 @@ class Shadows:
         find_family((await self._lineages.read(caller.account_id)).lineage, family)
 
     def tick(self) -> None:
-        """Score what families answered a moment ago with their shadows."""
+        """Score recent answers of families with their shadows."""
         for shadow in self._state.read_now(rows.all_shadows):
             since = max(shadow.since, self._now() - LATEST_S)
             untaken = self._state.read_now(

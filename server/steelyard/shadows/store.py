@@ -56,7 +56,7 @@ def newest_untaken(
 def take(
     connection: Connection, shadow: Row[Any], ids: Sequence[str], at: float
 ) -> list[tuple[str, bytes]]:
-    """Take up the answers of some ids that nobody else did; return their ids and requests."""
+    """Take the answers of some ids that no process took yet; return their ids and requests."""
     taken = select(shadow_answers.c.decision_id).where(shadow_answers.c.decision_id.in_(ids))
     free = connection.execute(
         select(decisions.c.id, decisions.c.request).where(

@@ -117,7 +117,7 @@ class ArtifactStore:
         for name in self._store.names():
             model = name.removesuffix(_MANIFEST_SUFFIX)
             if model != name and model in live:
-                # One that cannot be read keeps nothing, and is never served either.
+                # A manifest that cannot be read protects no files; its model is never served.
                 with contextlib.suppress(DataDamagedError, msgspec.DecodeError, ValueError):
                     live_files.update(_read_manifest(self._store.read(name)).values())
         removed = self._store.sweep(live_files, older_than_s=older_than_s)

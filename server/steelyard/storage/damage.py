@@ -24,7 +24,7 @@ ADVICE = "Restore it from a backup; `steelyard doctor --deep` lists everything t
 
 
 def damage_of_database(path: Path, *, deep: bool = False) -> str | None:
-    """Return what SQLite finds wrong with a database's pages, and on a deep look with its indexes."""
+    """Return what SQLite reports of a database's pages and, on a deep look, of its indexes."""
     check = "integrity_check" if deep else "quick_check"
     try:
         with contextlib.closing(

@@ -140,7 +140,7 @@ class State:
         return await asyncio.get_running_loop().run_in_executor(self._pool, read)
 
     def _look_up_here(self, work: Callable[[Connection], T]) -> T:
-        """Read on a connection that is kept: taking one from a pool costs as much as the read."""
+        """Read on a connection that stays open: taking one from a pool costs as much as the read."""
         if not self._looking.acquire(blocking=False):
             return self._read_from(self._lookups, work)
         try:
@@ -183,7 +183,7 @@ class State:
             raise self.explain(error) from error
 
     def explain(self, error: Exception) -> Exception:
-        """Return the error to raise for one that work with the state met; damage is noted."""
+        """Return the error to raise for a failure of the state, and note damage."""
         explained = unavailable(error) or refused(error) or error
         if isinstance(explained, DataDamagedError) and self._damage is not None:
             explained.__cause__ = error

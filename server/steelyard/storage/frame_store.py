@@ -156,7 +156,7 @@ class FrameStore:
             raise damaged
 
     def damage_of(self, name: str, n_bytes: int | None = None, *, deep: bool = True) -> str | None:
-        """Return what is wrong with a file, its content too where the look is deep."""
+        """Return what is wrong with a file; a deep look reads its content too."""
         with told_as_unavailable():
             info = self.filesystem.get_file_info(self.path_of(name))
             if info.type != fs.FileType.File:
@@ -182,7 +182,7 @@ class FrameStore:
         return sorted(info.base_name for info in self._infos())
 
     def claim(self, owner: str) -> bool:
-        """Take a store that is nobody's; say whether it is the owner's."""
+        """Take a store without an owner; return whether it is the owner's."""
         if not (stored_owner := self.find(_OWNER)):
             with told_as_unavailable():
                 self.filesystem.create_dir(self.path_of(_OWNER.partition("/")[0]), recursive=True)
@@ -234,7 +234,7 @@ class FrameStore:
 
 
 def open_store(url: str | Path, folder: str = "", damage: DamageNotes | None = None) -> FrameStore:
-    """Open a store; raise ``ValueError`` when no store has such an address."""
+    """Open a store; raise ``ValueError`` where the address is not a store's."""
     if isinstance(url, Path) or not urlsplit(url).scheme:
         return FrameStore(fs.LocalFileSystem(), str(Path(url, folder).absolute()), damage)
     shown = _without_secrets(url)
@@ -246,7 +246,7 @@ def open_store(url: str | Path, folder: str = "", damage: DamageNotes | None = N
         reason = str(error).replace(url, shown)
         raise ValueError(f"{shown} is no address of a store of frames: {reason}") from None
     except (OSError, StorageUnavailableError) as error:
-        # Whoever opens a store may know all that its server said.
+        # Whoever opens a store may see the server's whole message.
         cause = error.__cause__ or error
         raise StorageUnavailableError(
             f"The store of frames at {shown} cannot be opened: {cause}. Check that the bucket is "

@@ -54,7 +54,7 @@ class _Write:
     error: BaseException | None = None
 
     def run(self, connection: Connection, undo: Callable[[], object]) -> None:
-        """Do the work, or undo it and keep its error; raises where the state cannot be used."""
+        """Do the work, or undo it and keep its error; raise where the state is unavailable."""
         self.outcome = self.error = None
         try:
             self.outcome = self.work(connection)

@@ -81,11 +81,11 @@ def _end_with_starter() -> None:
 
 
 def _start_with_environment(folder: Path) -> None:
-    """Start this process again with what its environment must have, unless it has it."""
+    """Restart this process with the environment variables it needs, unless they are set."""
     try:
         threads = decode((folder / TASK).read_bytes(), _Threads).threads
     except (OSError, msgspec.DecodeError):
-        threads = 0  # the program itself tells what is wrong with the task
+        threads = 0  # the program reports what is wrong with the task
     needed, current = environment_of(threads), openmp_variables()
     if any(current.get(name) != value for name, value in needed.items()):
         os.execve(  # noqa: S606  # this program, with its own arguments

@@ -282,7 +282,7 @@ class Tuner:
             return
         content = torch.load(self.checkpoint, weights_only=True)
         if content["trained_on"] != self.trained_on:
-            return  # of other rows or settings: this run starts anew
+            return  # of other rows or settings: start from the beginning
         with torch.no_grad():
             for parameter, saved in zip(self.parameters, content["parameters"], strict=True):
                 parameter.copy_(saved)

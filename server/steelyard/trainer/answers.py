@@ -30,7 +30,7 @@ def key_of(context: str, decision: RenderedDecision) -> str:
 
 
 def read_answers(path: Path) -> tuple[dict[str, list[float] | None], int]:
-    """Return the answers of a file by what was asked, and its bytes up to the last whole line."""
+    """Return the answers of a file by key, and its bytes up to the last whole line."""
     by_key: dict[str, list[float] | None] = {}
     n_bytes = 0
     try:

@@ -58,7 +58,7 @@ class TextBaseline:
     def probabilities(self, rows: Sequence[TuningRow]) -> list[Doubles]:
         """Return the probabilities of every row's outcomes, in the row's order of outcomes.
 
-        Even for a decision that no training row asked.
+        They are equal for a decision without training rows.
         """
         by_row: list[Doubles | None] = [None] * len(rows)
         places: dict[str, list[int]] = defaultdict(list)
@@ -88,11 +88,11 @@ def fit_baseline(
     for name, asking in sorted(places.items()):
         members = asking
         if method == "reward":
-            # Where every outcome earns the same, nothing is learned, here or by the heads.
+            # A row whose outcomes all earn the same teaches nothing, here or in the heads.
             members = [i for i in asking if tells_apart(rows[i].labels)] or asking
         targets = np.array([_target(rows[i], method) for i in members])
         contexts = [rows[i].context for i in members]
-        # Equal contexts are held out together, and which does not depend on the rows' order.
+        # Equal contexts are held out together, whatever the order of the rows.
         draws = [int(rows[i].context_sha256[:8], 16) for i in members]
         is_held = np.array([(draw + seed) % _HELD_OUT == 0 for draw in draws])
         fitted[name] = _fit_tempered(contexts, targets, is_held)
@@ -108,7 +108,7 @@ def _target(row: TuningRow, method: str) -> Doubles:
 
 
 def _fit_tempered(contexts: Sequence[str], targets: Doubles, is_held: NDArray[np.bool_]) -> _Fitted:
-    """Fit on all rows, at the temperature that suits a fit on most of them on the others."""
+    """Fit on all rows; fit the temperature on held-out rows, by a fit on the others."""
     fitted = _fit(contexts, targets)
     fitted_on, held_out = np.flatnonzero(~is_held).tolist(), np.flatnonzero(is_held).tolist()
     if len(held_out) < _LEAST_HELD_OUT or not fitted_on:

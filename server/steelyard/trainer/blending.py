@@ -46,7 +46,7 @@ def blend(logs: Sequence[Doubles], weights: Sequence[float]) -> Doubles:
 
 
 def fit_weights(logs: Sequence[Doubles], targets: Floats, rewards: Floats | None) -> list[float]:
-    """Fit the weights of a blend: none negative, held to equal parts where rows are few.
+    """Fit the weights of a blend: none negative, and near equal where rows are few.
 
     ``logs`` has every candidate's log probabilities of shape (n, n_outcomes), of rows that it was
     not fitted on. Where there are rewards, the blend is fitted to them by least squares.
@@ -78,7 +78,7 @@ def fit_weights(logs: Sequence[Doubles], targets: Floats, rewards: Floats | None
 def fit_booster(
     features: Floats, blended: Doubles, targets: Floats, rewards: Floats | None, seed: int
 ) -> str:
-    """Fit what is added to a blend's log probabilities, of shape (n, n_outcomes).
+    """Fit the corrections to a blend's log probabilities, of shape (n, n_outcomes).
 
     ``features`` has shape (n, n_outcomes, n_features), as ``pair_features`` makes them.
     """
@@ -91,7 +91,7 @@ def fit_booster(
     rows, outcomes = np.nonzero(chosen)
     offset, expected = blended[rows, outcomes], targets[rows, outcomes].astype(np.float64)
     starts = np.searchsorted(rows, np.arange(len(blended)))
-    # What the outcomes left out weigh together; it stays as it is.
+    # The total weight of the outcomes that are left out; it does not change.
     left_out = np.where(chosen, 0.0, np.exp(blended)).sum(axis=1)
     parameters = {
         **_BOOSTER,

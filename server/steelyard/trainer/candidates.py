@@ -93,7 +93,7 @@ def linear_candidate(
     penalties: tuple[float, ...],
     export: Callable[[LinearFit], tuple[Member, Tensors]],
 ) -> Candidate:
-    """Make what is linear in a block: of the vectors, of landmarks or of n-grams."""
+    """Make a candidate that is linear in a block: in vectors, landmarks or n-grams."""
 
     def fit(rows: Indices, penalty: float, start: Fitted | None) -> Fitted:
         features = block.matrix[rows]
@@ -211,7 +211,7 @@ def base_candidate(data: DecisionData) -> Candidate:
             first_scales=[1.0],
             bias_penalty=_BASE_BIAS_PENALTY,
         )
-        # Evidence turned upside down is noise of a small sample.
+        # A scale below 0 is noise of a small sample.
         scale = max(float(fitted.scales[0]), 1e-3)
         member = BaseMember(name="base", temperature=1 / scale)
         return Fitted(

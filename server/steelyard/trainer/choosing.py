@@ -132,7 +132,7 @@ def choose_head(
     free = [member for member in crossed if not member.candidate.needs_base]
     options += judge.blends(free, BLEND)
     if len(free) < len(crossed):
-        # One that left the base out is the blend above, measured on the few rows that were read.
+        # A blend that left the base out is the one above, measured on fewer rows.
         mixed = judge.blends(crossed, f"{BLEND} {WITH_BASE}")
         options += [option for option in mixed if option.needs_base]
     best = pick(options)
@@ -178,7 +178,7 @@ def cross_validate(
     penalties = candidate.penalties or (_NO_PENALTY,)
     choosing = names if len(rows) <= _EVERY_FOLD_ROWS else names[:1]
     paths = {fold: _fit_path(candidate, data, rows, folds, fold, penalties) for fold in choosing}
-    # A path stops where the loss rises: what every fold got to is compared.
+    # A path stops where its loss rises: compare the steps that every fold reached.
     n_common = min(len(path) for path in paths.values())
     inside = np.concatenate([rows[folds[rows] == fold] for fold in choosing])
     losses = []
@@ -261,7 +261,7 @@ class _Judge:
         return self._option(member.candidate.name, [member], [1.0], rows, member.logs[rows])
 
     def blends(self, members: list[Crossed], name: str) -> list[Option]:
-        """Return the blend of candidates, those that add nothing left out; none where one is left."""
+        """Return the blend of the candidates that add to it; no blend where only one does."""
         if len(members) < 2:
             return []
         rows = self._rows(members)

@@ -60,10 +60,10 @@ def compute_features(
     *,
     chosen: Sequence[int] | None = None,
 ) -> Features:
-    """Read the rows with a scorer, going on from what the folder holds.
+    """Read the rows with a scorer; parts that are in the folder are not read again.
 
-    ``on_progress`` gets how many characters of how many are read; ``chosen`` are the places of the
-    rows that the base reads, ``choose_base_rows`` unless they are given.
+    ``on_progress`` gets the characters read and their total; ``chosen`` are the places of the rows
+    that the base reads, by default those of ``choose_base_rows``.
     """
     embed: Any = getattr(scorer, "embed", None)
     texts = _texts_of(rows) if embed is not None else []
@@ -154,7 +154,7 @@ def _scored(arrays: dict[str, NDArray[Any]], at: int) -> ScoredDecision:
 def _read_cached(
     folder: Path, sort: str, read_from: list[Any], read: Callable[[], dict[str, NDArray[Any]]]
 ) -> dict[str, NDArray[Any]]:
-    """Return a part: the one in the folder, or a new one that is then put there."""
+    """Return a part from the folder; a part that is not there is read and stored."""
     digest = hashlib.sha256(msgspec.json.encode(read_from)).hexdigest()
     path = folder / f"{sort}-{digest[:32]}.safetensors"
     try:

@@ -214,7 +214,7 @@ class _Program:
         )
 
     def _train_lora(self, rows: ReadRows, base: _Base, parent: _Parent | None) -> Path | None:
-        """Return the folder of the adapter that the model has: a new one, its parent's, or none."""
+        """Return the folder of the model's adapter: a new one, its parent's, or ``None``."""
         task = self._task
         inherited = parent.folder if parent is not None and parent.manifest.has_adapter else None
         if task.lora_rank == 0:
@@ -315,7 +315,7 @@ class _Program:
     def _tuning_rows(
         self, rows: ReadRows, parent: _Parent | None, adapter: Path | None
     ) -> list[TuningRow]:
-        """Mark the rows that what heads read was trained on: by the parent, or by LoRA now."""
+        """Mark the rows that the heads' inputs were trained on, by the parent or by LoRA now."""
         has_new_adapter = adapter is not None and self._task.lora_rank > 0
         held_out = (
             _kept_from_lora(rows.training, self._task.seed) if has_new_adapter else frozenset()

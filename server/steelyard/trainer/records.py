@@ -244,7 +244,7 @@ def _score_part(
 def _probabilities(
     held_out: HeldOutDecision, answer: ScoredDecision, temperatures: TemperatureTable
 ) -> list[float]:
-    """Return what the model answers, as ``decide`` does."""
+    """Return the probabilities that ``decide`` answers with."""
     if answer.logits.shape != (len(held_out.labels),):
         raise UnmeasurableError(
             f"A model gave {answer.logits.shape} numbers for {len(held_out.labels)} outcomes; report it."

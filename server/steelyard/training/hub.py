@@ -78,7 +78,7 @@ class _Classified(nn.Module):
 
 
 def export(source: str, home: Path) -> Path:
-    """Export a model into a folder below ``home`` that is named by what it holds, and return it.
+    """Export a model into a folder below ``home`` named by its content hash; return the folder.
 
     Parameters
     ----------

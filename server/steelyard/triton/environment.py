@@ -110,7 +110,7 @@ def build_environment(root: Path, tell: Tell = lambda _: None) -> Environment:
             return environment
         environment = Environment(root / environment_key())
         tell(f"Building an environment for Triton in {environment.folder}; this is done once.")
-        # It may be half of one, of a run that was stopped.
+        # A run that was stopped may have left half of one.
         shutil.rmtree(environment.folder, ignore_errors=True)
         _install(environment, tell)
         content = msgspec.json.encode({"requirements": requirements()})
@@ -202,7 +202,7 @@ def _install(environment: Environment, tell: Tell) -> None:
 
 
 def _run(command: Sequence[str], tell: Tell) -> None:
-    """Run a step of an installation, telling its lines."""
+    """Run a step of an installation, and report its lines."""
     lines: list[str] = []
     with subprocess.Popen(  # noqa: S603  the command is built here
         command,

@@ -344,7 +344,7 @@ class TritonHost:
         return response
 
     def _said(self) -> str:
-        """Return what its log says went wrong; its last lines where it says nothing of the kind."""
+        """Return the errors of its log; its last lines where none is an error."""
         lines = [line for line in self._log if line.strip(_FRAME)]
         faults = [line for line in lines if _FAULT.match(line) and "Cuda" not in line]
         return " / ".join((faults or lines)[-_SHOWN_LINES:]) or "it said nothing"
@@ -372,7 +372,7 @@ def _address(host: str, port: int) -> str:
 
 
 def _free_ports(hosts: tuple[str, str, str], ports: tuple[int, int, int]) -> tuple[int, int, int]:
-    """Return the ports, free ones for those that are 0; refuses one that is taken."""
+    """Return the ports, with a free one for each 0; raise where one is taken."""
     listeners = []
     try:
         for host, port in zip(hosts, ports, strict=True):

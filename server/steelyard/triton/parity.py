@@ -117,7 +117,7 @@ def compare_engines(
     short = [decide.prepare(next(iter(fixed_requests()))[0]).rendered]
     return ModelComparison(
         source.name,
-        # What is no number is no difference that is allowed.
+        # NaN and infinity are differences too.
         "equal" if difference < LIMIT and math.isfinite(vector_difference) else "different",
         precision=source.files.precision,
         n_decisions=n_decisions,
@@ -221,7 +221,7 @@ def _answers(
 
 def _largest(so_far: float, ours: Any, theirs: Any) -> float:
     differences = np.abs(np.asarray(ours, np.float64) - np.asarray(theirs, np.float64))
-    # ``max`` of Python would lose what is no number.
+    # Python's ``max`` would lose a NaN.
     return float(np.max([so_far, differences.max(initial=0.0)]))
 
 

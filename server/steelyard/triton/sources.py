@@ -49,7 +49,7 @@ class Found:
 def find_sources(
     settings: Settings, *, names: Collection[str] = (), engine: str | None = None
 ) -> Found:
-    """Find what a Triton of these settings is to serve."""
+    """Find the models that a Triton of these settings serves."""
     plan = Found()
     chosen = engine or settings.engine
     if chosen == HASHING:
@@ -86,8 +86,8 @@ def find_sources(
 def tuned_models(settings: Settings) -> list[TunedModel]:
     """Return the fine-tuned models in use, oldest first.
 
-    These are those that answer or are kept warm, and the newest of every family that is on, which
-    it may move to by itself. None where the state was never made.
+    In use are models that answer or are kept warm, and the newest of every family that is on: the
+    family may move to it by itself. There are none before the state is made.
     """
     url = state_url_of(settings)
     if not _is_there(url):

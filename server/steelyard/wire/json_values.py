@@ -68,7 +68,7 @@ def decode_json(body: bytes) -> Any:
 
 
 def check_json(value: object, violations: Violations, path: Path = BODY) -> None:
-    """Note every part of a value that strict JSON cannot say."""
+    """Note every part of a value that strict JSON cannot express."""
     _Check(violations).visit(value, path, 0)
 
 

@@ -40,7 +40,7 @@ def open_payload(
         value = dict(payload)
     check_json(value, violations)
     if BODY in violations.paths:
-        # Too many values to look at, or not a value at all: nothing more can be said of it.
+        # Too many values, or not a JSON value at all: nothing more can be checked.
         violations.raise_if_any()
     check_shape(value, shape, violations, BODY)
     if not isinstance(value, dict):
@@ -100,7 +100,7 @@ def check_shape(
 
 
 def read_texts(texts: list[str], annotated: Any, violations: Violations, path: Path) -> Any:
-    """Return what a parameter's texts say, in its type; note what is wrong with them."""
+    """Return a parameter's texts converted to its type; note what is wrong with them."""
     expected = _unwrap(_describe(annotated))
     kinds = expected.types if isinstance(expected, inspect.UnionType) else (expected,)
     lists = [kind for kind in map(_unwrap, kinds) if isinstance(kind, inspect.ListType)]

@@ -209,12 +209,12 @@ def _check_not_ahead(signature: str) -> None:
 
 
 def _notice_of(kind: str, payload: Mapping[str, Any]) -> Notice | None:
-    """Return what an event says of a purchase; ``None`` where it says nothing."""
+    """Return the notice that an event gives of a purchase; ``None`` for other events."""
     metadata = payload.get("metadata") or {}
     payment = payload.get("payment_intent")
     if kind in _SESSIONS and "purchase_id" in metadata:
         if kind == "checkout.session.completed" and payload.get("payment_status") != "paid":
-            return None  # another event tells when the money is there
+            return None  # another event reports the payment
         notice_kind, amount = _SESSIONS[kind], "amount_total"
     elif kind in _PAYMENTS and metadata.get("kind") == _TOP_UP:
         notice_kind, amount, payment = _PAYMENTS[kind], "amount", payload["id"]
@@ -272,7 +272,7 @@ def _text(value: Any) -> str | None:
 
 
 def _id(named: Any) -> str | None:
-    """Return the id of what Stripe names by its id or shows whole."""
+    """Return an id that Stripe gives as text or within an object."""
     if named is None or isinstance(named, str):
         return named
     stripe_id: str = named["id"]

@@ -22,7 +22,7 @@ def mark() -> str:
 
 
 def is_left_behind(name: str, prefix: str) -> bool:
-    """Return whether a name was given by a process of this namespace that is gone."""
+    """Return whether a process of this namespace gave a name and has ended."""
     parts = _MARK.match(name.removeprefix(prefix)) if name.startswith(prefix) else None
     if parts is None or parts[1] == _UNKNOWN or parts[1] != _namespace():
         return False

@@ -246,7 +246,7 @@ class RoutedEngine:
             self._on_close(self)
 
     def _change(self, remote: RemoteEngine | None, local: _Used[PassEngine] | None) -> bool:
-        """Exchange the wanted engine; ``False`` where that takes one here and there is none."""
+        """Change the chosen engine; return ``False`` where a local one is needed and none is loaded."""
         chosen = None if remote is None else _Used(remote)
         retired: list[_Used[Any] | None] = []
         with self._lock:
@@ -309,7 +309,7 @@ class RoutedEngine:
             self._failure, self._n_failures = None, 0
             self._active_since = self._clock()
             self._counts.n_changes += 1
-            # Kept, it would be what passes fall back to.
+            # Passes would fall back to a local engine that stays loaded.
             local = None
             if not self._falls_back:
                 local, self._local = self._local, None
@@ -320,7 +320,7 @@ class RoutedEngine:
             self._retire(local)
 
     def _compare(self, remote: RemoteEngine) -> None:
-        """Refuse an engine that does not answer the probe as the one here does."""
+        """Raise ``EngineUnavailableError`` where an engine answers the probe unlike the local one."""
         inputs = probe_inputs()
         outputs = remote.run(inputs, _PROBE_OUTPUTS)
         local = self._local
@@ -401,7 +401,7 @@ class RoutedEngine:
             self._wake.set()  # a probe tells a server that is gone from a pass that went wrong
 
     def _drop(self, remote: _Used[RemoteEngine], error: SteelyardError) -> None:
-        """Send no more passes to an engine until it was opened again."""
+        """Send no more passes to an engine until it is opened again."""
         with self._lock:
             if self._active is not remote:
                 return
@@ -455,7 +455,7 @@ class RoutedEngine:
         )
 
     def _log_change(self, level: int, message: str, *parts: object) -> None:
-        """Log a change; what was told last is not told again."""
+        """Log a change, unless it repeats the last logged one."""
         line = message % parts
         if line != self._logged:
             self._logged = line
@@ -463,7 +463,7 @@ class RoutedEngine:
 
 
 def _distance(tensors: Tensors, expected: Tensors) -> float:
-    """Return how far probabilities are apart at most; infinite where shapes are."""
+    """Return the largest difference of probabilities; infinite where shapes differ."""
     apart = 0.0
     for name in _PROBE_OUTPUTS:
         if tensors[name].shape != expected[name].shape:

@@ -409,7 +409,7 @@ class TritonEngine:
     def _read(
         self, result: InferResult, name: str, expected: _Output, region: SharedRegion | None
     ) -> NDArray[np.float32]:
-        """Return an output, if it is what a pass of this graph gives."""
+        """Return an output; raise where it is not what a pass of this graph returns."""
         output = result.get_output(name)
         if output is None:
             raise self._lie(f"no {name}")

@@ -67,7 +67,7 @@ def ask_rows(
     *,
     at_once: int = 8,
 ) -> tuple[Scored, Counter[str]]:
-    """Ask a model every labelled decision of rows; return them scored, and why rows failed."""
+    """Ask a model every labelled decision of rows; return the scored ones, and counted failures."""
     scored = Scored([], [], [])
     failures: Counter[str] = Counter()
     for start in range(0, len(rows), at_once):

@@ -129,10 +129,10 @@ def labels_of(decision: RenderedDecision, places: Sequence[int]) -> list[str]:
 
 
 def read_top(labels: Sequence[str], entries: Any) -> Probabilities:
-    """Return the probability of each label among a token's likeliest ones.
+    """Return the probability of each label, from the likeliest tokens.
 
-    Spellings of one label are added up. Labels that are not among them share what is left over, each
-    at most as much as the least likely token that was returned.
+    Spellings of one label are added up. Labels without a token share the rest, each at most as much
+    as the least likely token that was returned.
     """
     if not isinstance(entries, list) or not entries:
         raise unusable("it has no log probabilities; the server must support top_logprobs")

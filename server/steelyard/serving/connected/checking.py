@@ -71,7 +71,7 @@ class CheckReport(Struct, frozen=True, kw_only=True):
 
 
 def check_model(submit: Submit, timeout_s: float) -> CheckReport:
-    """Ask every text in two orders of the outcomes, and its question with the negation of it.
+    """Ask about every text in two orders of the outcomes, and with its question negated.
 
     A reordered answer that flips is wrong; one to a negated question should flip.
     """

@@ -116,7 +116,7 @@ class ConnectedModels:
         return file
 
     def _take(self, file: ModelsFile) -> None:
-        """Open what is new or changed, then close what is gone."""
+        """Open new and changed models, then close removed ones."""
         declared = file.models
         opened = {
             name: self._open(name, model)

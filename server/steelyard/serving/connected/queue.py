@@ -208,7 +208,7 @@ class ConnectedQueue:
         _resolve(entry.future, outcome)
 
     async def _ask(self, entry: _Waiting) -> list[ScoredDecision]:
-        if entry.deadline_s is None:  # a job's: what it asks is not refused for others' failures
+        if entry.deadline_s is None:  # a job's request is not refused for others' failures
             await self.breaker.wait_out()
         is_try = self.breaker.check(self._name)
         entry.future.started_at = perf_counter()

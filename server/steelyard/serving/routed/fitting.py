@@ -118,7 +118,7 @@ def _held(sweep: _Sweep, bound: Bound) -> Numbers:
 
 
 def _keys(sweep: _Sweep, bound: Bound) -> list[Numbers]:
-    """Return what options are ordered by, the first key first."""
+    """Return the sort keys of the options, the first key first."""
     right, price, calls = (
         np.round(column, 9) for column in (sweep.right, sweep.price, sweep.calls)
     )

@@ -80,7 +80,7 @@ def observe(
 
 
 def _labelled(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row with those of its decisions alone that have targets."""
+    """Return a row with only the decisions that have targets."""
     targets = row.get("targets") or {}
     return {
         **row,

@@ -172,7 +172,7 @@ def augment(
 
     A row may also become another, made up (``steelyard.training.base.records``, ``facts``, ``levels``,
     ``intents``).
-    With a teacher it is also asked choices that nobody labelled.
+    With a teacher, choices without labels are asked too.
     """
     source = source_of(row)
     draw = rng.random()
@@ -310,7 +310,7 @@ def _both_ways(draft: _Draft, rng: np.random.Generator) -> list[WordedDecision]:
 
 
 def _unanswered(source: str, mixture: Mixture, rng: np.random.Generator) -> list[WordedDecision]:
-    """Ask what the context says nothing of: the answer is no, or none of the outcomes."""
+    """Ask about what the context leaves out: the answer is no, or none of the outcomes."""
     if rng.random() < 0.8:
         question = unanswered(source, mixture, rng)
         if question is None:
@@ -329,7 +329,7 @@ def _unanswered(source: str, mixture: Mixture, rng: np.random.Generator) -> list
 
 
 def _elsewhere(source: str, mixture: Mixture, rng: np.random.Generator) -> list[WordedDecision]:
-    """Now and then ask a choice of another source: what the teacher answers is kept, right or wrong."""
+    """Sometimes ask a choice of another source; the teacher's answer is the target, right or wrong."""
     choice = any_choice(source, mixture, rng) if rng.random() < ELSEWHERE_SHARE else None
     if choice is None:
         return []

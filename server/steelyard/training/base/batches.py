@@ -55,7 +55,7 @@ def make_item(
     longest: int = ROW_LENGTHS[-1],
     reading: int = READING,
 ) -> Item | None:
-    """Lay a worded row out; cut its context to ``longest`` tokens, or give None if it cannot fit."""
+    """Lay a worded row out; cut its context to ``longest`` tokens, or return None if it cannot fit."""
     rendered = RenderedRequest(context, tuple(example.decision for example in examples))
     request = read_request(rendered, tokenizer, reading)
     tokens = request.context

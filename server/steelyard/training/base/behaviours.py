@@ -29,7 +29,7 @@ def behaviours(
 def answerer(
     model: PackedScorer, tokenizer: Tokenizer, autocast: Callable[[], torch.autocast]
 ) -> Callable[[RenderedRequest], list[Answer]]:
-    """Return what answers a request with the weights that a model has then."""
+    """Return a function that answers a request with a model's current weights."""
     device = model.word_embeddings.weight.device
 
     def ask(request: RenderedRequest) -> list[Answer]:
@@ -41,7 +41,7 @@ def answerer(
                 msg = f"{decision.question!r} and its outcomes do not fit beside their context."
                 raise ValueError(msg)
             items.append(item)
-        # Batches are by length, the shortest first: what is sorted by length stays in its order.
+        # Batches go from short to long, so that items sorted by length keep their order.
         order = sorted(range(len(items)), key=lambda i: len(items[i].layout))
         with torch.no_grad(), autocast():
             logits = [

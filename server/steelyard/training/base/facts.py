@@ -251,7 +251,7 @@ def _read(text: str) -> tuple[Fact, ...]:
 def made_fact(
     rng: np.random.Generator, *, wants_share: float = WANTS_SHARE
 ) -> tuple[str, list[Made]]:
-    """Return a context that bears a fact out or rules it out, and questions on it both ways.
+    """Return a context that supports or contradicts a fact, and questions on it both ways.
 
     The context has up to three other facts around the one that is asked about. A share of the
     facts is on what the writer of a message wants.

@@ -169,7 +169,7 @@ _GOODBYES = ("Thank you.", "Kind regards", "Many thanks in advance!", "Please an
 
 @cache
 def organisations() -> dict[str, dict[str, tuple[str, ...]]]:
-    """Return every organisation, with what is written to it and messages on each."""
+    """Return every organisation with its subjects, and messages on each."""
     by_organisation: dict[str, dict[str, tuple[str, ...]]] = {}
     for line in _MESSAGES.strip().splitlines():
         if line.startswith("# "):
@@ -190,7 +190,7 @@ def made_intent(rng: np.random.Generator) -> tuple[str, list[Made]]:
     text = text if text.endswith(("?", "!")) else f"{text}."
     questions: tuple[str, ...] = _QUESTIONS
     if rng.random() < ORGANISATIONS_SHARE:
-        # Another that gets messages on the same could be the receiver too.
+        # An organisation that gets messages on the same subject could be right too: leave it out.
         about = [name for name in names if name == receiver or right not in organisations()[name]]
         right, questions = receiver, _RECEIVERS
     others = [name for name in about if name != right]

@@ -65,7 +65,7 @@ def surround(
 ) -> str:
     """Put sentences of other contexts before a context, after it, or on both sides.
 
-    They are of other sources' and, unless the context is a made-up statement itself, of made-up ones.
+    They come from other sources and, unless the context is itself made up, from made-up contexts.
     """
     most_words = int(np.exp(rng.uniform(np.log(LEAST_WORDS), np.log(MOST_WORDS))))
     sentences: list[str] = []

@@ -125,7 +125,7 @@ class Made:
 
 
 def lexicon() -> list[tuple[tuple[str, ...], str, str]]:
-    """Return things, what may be said of them, and its opposite."""
+    """Return nouns, a claim about them, and its opposite."""
     lines = [line.split("|") for line in _LEXICON.strip().splitlines()]
     return [
         (tuple(n.strip() for n in nouns.split(",")), claim.strip(), other.strip())
@@ -136,8 +136,8 @@ def lexicon() -> list[tuple[tuple[str, ...], str, str]]:
 def made_record(rng: np.random.Generator) -> tuple[str, list[Made]]:
     """Return a context that states one or two facts, and questions on one of them.
 
-    A quarter of the contexts are asked about a thing that they do not speak of, too: that the text
-    says so is then no. As many are asked in the same words for what they say.
+    A quarter of the contexts also get a question about a thing that they do not mention, with the
+    answer no. As many get the same question about the thing that they do mention.
     """
     entries = lexicon()
     first, second, third = (entries[i] for i in rng.permutation(len(entries))[:3])
@@ -162,7 +162,7 @@ def made_record(rng: np.random.Generator) -> tuple[str, list[Made]]:
             question = _worded(_ASKED[2], absent, claim, unsaid, rng)
             drawn.append(Made("binary", question, ("yes", "no"), 1))
     elif draw < 0.5:
-        # The same words of what it does speak of, so that they alone mean neither yes nor no.
+        # The same words about the mentioned thing, so that the wording alone gives no answer away.
         question = _worded(_ASKED[2], noun, is_, is_not, rng)
         drawn.append(Made("binary", question, ("yes", "no"), 0))
     if rng.random() < 0.5:

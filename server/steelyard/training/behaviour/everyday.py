@@ -102,7 +102,7 @@ class EverydayFigures:
 
 
 def everyday_requests() -> list[RenderedRequest]:
-    """Return a request for each message, of its two questions."""
+    """Return a request for each message, with its two questions."""
     requests = []
     for line in _ROWS.strip().splitlines():
         context, first, second = line.split(" | ")

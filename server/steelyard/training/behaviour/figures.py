@@ -21,7 +21,7 @@ TRUSTED = (0.8, 0.9)
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line of the table: what was measured, on how many rows, and what is wanted."""
+    """One line of the table: a measure, its value, its rows and its target."""
 
     name: str
     value: float
@@ -34,7 +34,7 @@ def answer_all(
     ask: Callable[[RenderedRequest], list[Answer]],
     report: Callable[[int], None] | None = None,
 ) -> list[Answer]:
-    """Return the answer to every row; those of one context are asked together."""
+    """Return the answer to every row; rows of one context are asked together."""
     by_context: dict[str, list[int]] = {}
     for i, row in enumerate(rows):
         by_context.setdefault(row.context, []).append(i)
