@@ -65,8 +65,8 @@ class House:
 
     def close_at_end(self, *opened: Closable) -> None:
         """Close what was opened when this process ends."""
-        for one in opened:
-            self.closing.callback(one.close)
+        for closable in opened:
+            self.closing.callback(closable.close)
 
     def tick(
         self, tick: Callable[[], None], *, name: str, failure: str, interval_s: float = 1.0

@@ -419,7 +419,7 @@ class Settings:
 
 def _rows() -> Iterator[Setting]:
     for name, hint in get_type_hints(Settings).items():
-        kind = next(one for one in (*get_args(hint), hint) if one is not NoneType)
+        kind = next(kind for kind in (*get_args(hint), hint) if kind is not NoneType)
         yield Setting(name, kind, **Settings.__dataclass_fields__[name].metadata)
 
 

@@ -181,15 +181,15 @@ def error_classes() -> dict[str, type[SteelyardError]]:
     >>> error_classes()["not_found"].__name__
     'NotFoundError'
     """
-    found: dict[str, type[SteelyardError]] = {}
+    by_code: dict[str, type[SteelyardError]] = {}
     pending: list[type[SteelyardError]] = SteelyardError.__subclasses__()
     while pending:
         cls = pending.pop()
         # Neither a kind, which has no code of its own, nor a client's own class.
         if "code" in vars(cls) and globals().get(cls.__name__) is cls:
-            found[cls.code] = cls
+            by_code[cls.code] = cls
         pending.extend(cls.__subclasses__())
-    return dict(sorted(found.items()))
+    return dict(sorted(by_code.items()))
 
 
 def error_from_body(

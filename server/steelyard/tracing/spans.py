@@ -59,7 +59,7 @@ class Spans:
             context=around,
             kind=SpanKind.CLIENT if is_call else SpanKind.INTERNAL,
             attributes=attributes,
-            links=[Link(one) for one in known[1:]],
+            links=[Link(origin) for origin in known[1:]],
             # A message may quote what was asked.
             record_exception=False,
             set_status_on_exception=False,

@@ -58,15 +58,15 @@ class Views:
 
     async def page(self, caller: Caller, query: ViewsQuery) -> ViewPage:
         """Return a page of the account's views."""
-        found = await self._state.read(
+        page = await self._state.read(
             lambda connection: rows.page_of_views(
                 connection, caller.account_id, limit=query.limit, cursor=query.cursor
             )
         )
         return ViewPage(
-            data=[_to_wire(row) for row in found.rows],
-            has_more=found.next_cursor is not None,
-            next_cursor=found.next_cursor,
+            data=[_to_wire(row) for row in page.rows],
+            has_more=page.next_cursor is not None,
+            next_cursor=page.next_cursor,
         )
 
     async def delete(self, write: Write, view_id: str) -> DeletedView:

@@ -291,13 +291,13 @@ def _read_criteria(
 ) -> Outcomes | None:
     if criteria is None and type_ == "noul":
         return Outcomes(BINARY_NAMES, (None, None))
-    wanted = _CRITERIA_NOUNS[type_]
+    expected = _CRITERIA_NOUNS[type_]
     if criteria is None:
-        violations.add(path, f"is missing; give {wanted}.", "missing")
+        violations.add(path, f"is missing; give {expected}.", "missing")
         return None
     if isinstance(criteria, dict) is (type_ == "score"):
         noun = "an object" if isinstance(criteria, dict) else "an array"
-        violations.add(path, f"is {noun}; give {wanted}.", "wrong_type")
+        violations.add(path, f"is {noun}; give {expected}.", "wrong_type")
         return None
     if type_ == "noul":
         return _read_noul(criteria, path, violations)
