@@ -41,8 +41,8 @@ class Made(Struct, frozen=True, kw_only=True):
         """Return how many of the points have vectors."""
         return min(len(self.vectors) * BLOCK_ROWS, points)
 
-    def told(self, points: int) -> MapProgress:
-        """Return it as the wire has it."""
+    def to_wire(self, points: int) -> MapProgress:
+        """Return the progress in wire form."""
         embedded = self.n_embedded(points)
         if self.pairs is not None:
             return MapProgress(phase="laying_out", step=self.iteration, steps=ITERATIONS)

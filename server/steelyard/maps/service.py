@@ -129,7 +129,7 @@ class DatasetMaps(JobQueue[DatasetMap, MapPage]):
             model=row.model,
             rows=row.rows,
             points=row.points,
-            progress=made.told(row.points) if is_run else None,
+            progress=made.to_wire(row.points) if is_run else None,
             created_at=row.created_at,
             updated_at=row.updated_at,
             error=None if error is None else error.message,

@@ -255,7 +255,9 @@ class LowerLayers:
         groups = groups_of(together, PASS_TOKENS, [lengths[place] for place in together])
         groups += [[place] for place, unit in enumerate(units) if unit.is_alone]
         for group in groups:
-            rows = fill_rows(_told_apart([units[place].tokens for place in group]), is_joint=True)
+            rows = fill_rows(
+                _with_separate_ids([units[place].tokens for place in group]), is_joint=True
+            )
             states = self._engine.run(lower_inputs(rows), ["states"])["states"]
             flat = np.asarray(states, np.float32).reshape(-1, WIDTH)
             for place, start in zip(group, rows.starts, strict=True):
@@ -362,7 +364,7 @@ def _unit(
     return _Unit(tokens_of(layout).part(start, stop), parts, is_alone)
 
 
-def _told_apart(units: Sequence[Tokens]) -> list[Tokens]:
+def _with_separate_ids(units: Sequence[Tokens]) -> list[Tokens]:
     """Return units with shifted ids: no two share a block or a channel."""
     apart, offset = [], 0
     for unit in units:

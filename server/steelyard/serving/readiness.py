@@ -60,7 +60,7 @@ async def check_ready(models: ModelRegistry, state: State, damage: DamageNotes) 
             missing[part] = f"The engine of {model.name} failed; the log says why."
     for name, status in models.engine_statuses().items():
         if status.remote is not None:
-            parts[f"scorer:{name}"] = _told(status)
+            parts[f"scorer:{name}"] = _status_text(status)
     damaged = damage.found()
     missing.update(damaged)
     if missing:
@@ -76,7 +76,7 @@ async def check_ready(models: ModelRegistry, state: State, damage: DamageNotes) 
     return parts
 
 
-def _told(status: EngineStatus) -> str:
+def _status_text(status: EngineStatus) -> str:
     if status.reason is None:
         return f"ok: {status.remote}"
     where = "refused" if status.place == "none" else f"{status.place} instead"

@@ -88,13 +88,13 @@ class _Compiled:
         try:
             return _driver(connection).execute(self._sql, self._row(values))
         except sqlite3.Error as error:
-            raise self._told(error, connection) from error
+            raise self._database_error(error, connection) from error
 
     def run_each(self, connection: Connection, values: Sequence[Values]) -> None:
         try:
             _driver(connection).executemany(self._sql, map(self._row, values))
         except sqlite3.Error as error:
-            raise self._told(error, connection) from error
+            raise self._database_error(error, connection) from error
 
     def _row(self, values: Values) -> list[Any]:
         if self._own:
@@ -104,8 +104,8 @@ class _Compiled:
             for name, process in self._places
         ]
 
-    def _told(self, error: sqlite3.Error, connection: Connection) -> BaseException:
-        """Return what SQLAlchemy would raise; without the parameters, which callers sent."""
+    def _database_error(self, error: sqlite3.Error, connection: Connection) -> BaseException:
+        """Return the error that SQLAlchemy would raise, without the parameters that callers sent."""
         return DBAPIError.instance(
             self._sql,
             None,

@@ -196,7 +196,7 @@ class Tuner:
         weight = sum(len(unit.rows) ** 0.5 for unit in units)
         total = 0.0
         self.model.train()
-        for part in _held_together(units):
+        for part in _parts_of_step(units):
             (batch,) = make_batches([unit.item for unit in part])
             loss = self._loss(batch, part) / weight
             loss.backward()
@@ -358,7 +358,7 @@ def _near_base(base_logits: Tensor, batch: Batch) -> Tensor:
     return torch.softmax(base_logits + batch.targets / NEARNESS, -1)
 
 
-def _held_together(units: Sequence[Unit]) -> Iterator[list[Unit]]:
+def _parts_of_step(units: Sequence[Unit]) -> Iterator[list[Unit]]:
     """Cut a step's units into parts of one row length each, of up to ``HELD_TOKENS`` tokens."""
     shorter = 0
     for length in ROW_LENGTHS:

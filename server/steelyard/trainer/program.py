@@ -85,7 +85,7 @@ _PHASES, _FEATURES, _LORA, _HEADS, _SCORES = "phases", "features", "lora", "head
 _BASELINE = "baseline.json"
 #: Of every so many contexts one is kept from LoRA, so that heads are compared and calibrated on
 #: rows that the vectors they read were not trained on.
-_KEPT_FROM_LORA = 5
+_HELD_OUT_OF_LORA = 5
 
 
 class _Adapted(msgspec.Struct, frozen=True):
@@ -239,7 +239,7 @@ class _Program:
             self._reporter.tell("lora", step, task.steps, **rates, message=message)
 
         self._reporter.tell("lora", 0, task.steps, message="Training LoRA.")
-        held_out = _kept_from_lora(rows.training, task.seed)
+        held_out = _held_out_of_lora(rows.training, task.seed)
         seen = [row for row in rows.training if row.context_sha256 not in held_out]
         merged = train_lora(
             seen,
@@ -318,7 +318,7 @@ class _Program:
         """Mark the rows that the heads' inputs were trained on, by the parent or by LoRA now."""
         has_new_adapter = adapter is not None and self._task.lora_rank > 0
         held_out = (
-            _kept_from_lora(rows.training, self._task.seed) if has_new_adapter else frozenset()
+            _held_out_of_lora(rows.training, self._task.seed) if has_new_adapter else frozenset()
         )
         return [
             replace(
@@ -432,11 +432,11 @@ def _load_base(named: TaskBase, task: FineTuneTask, task_folder: Path) -> _Base:
     return _Base(model.scorer, model.temperatures, folder)
 
 
-def _kept_from_lora(rows: Sequence[TuningRow], seed: int) -> frozenset[str]:
+def _held_out_of_lora(rows: Sequence[TuningRow], seed: int) -> frozenset[str]:
     """Draw the contexts that LoRA does not learn from; none where there are few."""
     contexts = {row.context_sha256 for row in rows}
     drawn = sorted(contexts, key=lambda name: hashlib.sha256(f"{seed} {name}".encode()).digest())
-    return frozenset(drawn[: len(drawn) // _KEPT_FROM_LORA])
+    return frozenset(drawn[: len(drawn) // _HELD_OUT_OF_LORA])
 
 
 def _files_of(folder: Path) -> dict[str, Path]:

@@ -168,7 +168,7 @@ class TritonHost:
             raise
         if fault is not None:
             self.kill()
-            raise EngineUnavailableError(f"{fault}: {self._said()}")
+            raise EngineUnavailableError(f"{fault}: {self._log_errors()}")
 
     def is_live(self) -> bool:
         """Return whether it answers."""
@@ -343,7 +343,7 @@ class TritonHost:
             raise EngineUnavailableError(f"Triton refused: {_reason(response)}")
         return response
 
-    def _said(self) -> str:
+    def _log_errors(self) -> str:
         """Return the errors of its log; its last lines where none is an error."""
         lines = [line for line in self._log if line.strip(_FRAME)]
         faults = [line for line in lines if _FAULT.match(line) and "Cuda" not in line]

@@ -60,7 +60,7 @@ def fit_thresholds(side: Side, bound: Bound) -> tuple[float, ...]:
     best: tuple[tuple[float, ...], tuple[float, ...]] | None = None
     reached: list[float] = []
     for sweep in _sweeps(side):
-        measured, fitting = _held(sweep, bound), np.flatnonzero(_fits(sweep, bound))
+        measured, fitting = _bounded_figure(sweep, bound), np.flatnonzero(_fits(sweep, bound))
         reached.append(float(measured.max() if bound.kind == "accuracy" else measured.min()))
         if not len(fitting):
             continue
@@ -107,13 +107,13 @@ def _check_size(side: Side) -> None:
 
 
 def _fits(sweep: _Sweep, bound: Bound) -> Mask:
-    measured = _held(sweep, bound)
+    measured = _bounded_figure(sweep, bound)
     if bound.kind == "accuracy":
         return measured >= bound.value - _ROUNDING
     return measured <= bound.value + _ROUNDING
 
 
-def _held(sweep: _Sweep, bound: Bound) -> Numbers:
+def _bounded_figure(sweep: _Sweep, bound: Bound) -> Numbers:
     return {"accuracy": sweep.right, "price": sweep.price, "share": sweep.escalated}[bound.kind]
 
 

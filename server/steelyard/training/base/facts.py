@@ -276,7 +276,12 @@ def made_fact(
     texts = [_sentence(_worded(text, given)) for text in (*statements, *around)]
     context = pick(_JOINTS, rng).join(texts[i] for i in rng.permutation(len(texts)))
     drawn = [
-        Made("binary", _worded(_asked(fact, is_so, rng), given), ("yes", "no"), int(is_so != holds))
+        Made(
+            "binary",
+            _worded(_question(fact, is_so, rng), given),
+            ("yes", "no"),
+            int(is_so != holds),
+        )
         for is_so in (True, False)
     ]
     if rng.random() < 0.6:
@@ -299,7 +304,7 @@ def _sentence(text: str) -> str:
     return text if text.endswith("?") else f"{text}."
 
 
-def _asked(fact: Fact, is_so: bool, rng: np.random.Generator) -> str:
+def _question(fact: Fact, is_so: bool, rng: np.random.Generator) -> str:
     """Return a question whose answer is yes where the fact holds, or where it does not."""
     draw = rng.random()
     if draw < 0.45:
