@@ -15,9 +15,10 @@ def environment():
     return yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
 
 
-def test_python_floor_is_the_packages(environment):
-    floor = read_pyproject()["project"]["requires-python"]
-    assert f"python{floor}" in environment["dependencies"]
+def test_python_is_one_that_the_package_names(environment):
+    [version] = re.findall(r"'python=(.+?)'", str(environment["dependencies"]))
+    classifier = f"Programming Language :: Python :: {version}"
+    assert classifier in read_pyproject()["project"]["classifiers"]
 
 
 def test_pip_installs_this_package_with_every_extra(environment):
