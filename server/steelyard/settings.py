@@ -183,6 +183,13 @@ class Settings:
         minimum=0,
         maximum=1_000_000_000_000,
     )
+    max_decisions: int = _setting(
+        64,
+        "Decisions of a request to decide, or questions of one to `/v1/systemone`. Rows of datasets "
+        "and named decisions have at most 64 whatever it says.",
+        minimum=1,
+        maximum=128,
+    )
     live_limit: int = _setting(4, "Tuned models of one account that may answer calls.", minimum=1)
     idle_days: float = _setting(
         7.0,

@@ -237,3 +237,33 @@ def test_concurrent_requests_get_their_own_answers(client, in_process_answer, ma
             assert together[number][name]["probabilities"] == pytest.approx(
                 decision["probabilities"], abs=1e-5
             )
+
+
+@pytest.mark.parametrize("path", ["/v1/decide", "/v1/decide/estimate", "/v1/lint", "/v1/systemone"])
+def test_a_setting_says_how_many_decisions_a_request_has(bounded_server, path):
+    def ask(n: int) -> httpx.Response:
+        ids = [f"d{place}" for place in range(n)]
+        body = {
+            "context": "Hi",
+            "decisions": [{"id": id_, "kind": "binary", "question": "Is it?"} for id_ in ids],
+        }
+        if path == "/v1/systemone":
+            question = {"type": "noul", "instructions": "Is it?"}
+            body = {"model": "jev", "state": "Hi", "questions": dict.fromkeys(ids, question)}
+        return httpx.post(f"{bounded_server.url}{path}", json=body)
+
+    assert ask(70).status_code == 200
+    assert "has 71 entries; give 1 to 70." in ask(71).text
+
+
+def test_how_many_decisions_a_request_has_is_published(bounded_server):
+    models = httpx.get(f"{bounded_server.url}/v1/models").json()["data"]
+    assert models[0]["max_questions"] == 70
+    limits = httpx.get(f"{bounded_server.url}/v1/onehot").json()["limits"]
+    assert limits["decisions"] == 70
+
+
+@pytest.fixture(scope="module")
+def bounded_server():
+    with live_server(max_decisions=70) as server:
+        yield server

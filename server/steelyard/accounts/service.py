@@ -37,7 +37,7 @@ from steelyard.ledger.store import balances_of
 from steelyard.operations.posting import post_operation
 from steelyard.settings import Settings
 from steelyard.storage import State
-from steelyard.wire.limits import MAX_DECISIONS, MAX_OUTCOMES, MAX_PLAYGROUND_DECISIONS
+from steelyard.wire.limits import MAX_OUTCOMES, MAX_PLAYGROUND_DECISIONS
 from steelyard.wire.queries import ApiKeysQuery
 
 #: Seconds within which a key's uses count as one for ``last_used_at``.
@@ -263,7 +263,7 @@ def effective_limits(settings: Settings) -> dict[str, int]:
         "tokens_per_minute": settings.tokens_per_minute,
         "body_bytes": settings.body_bytes,
         "upload_bytes": settings.upload_bytes,
-        "max_decisions": MAX_DECISIONS,
+        "max_decisions": settings.max_decisions,
         "max_outcomes": MAX_OUTCOMES,
         "max_playground_decisions": MAX_PLAYGROUND_DECISIONS,
         "live_limit": settings.live_limit,

@@ -65,6 +65,7 @@ def read_request(
     payload: bytes | bytearray | Mapping[str, Any] | object,
     *,
     shape: type[DecideRequest] = DecideRequest,
+    most: int = MAX_DECISIONS,
 ) -> ValidRequest:
     """Read a decide request, or refuse it with everything that is wrong in it.
 
@@ -73,8 +74,11 @@ def read_request(
     ('yes', 'no')
     """
     violations = Violations()
+    if isinstance(payload, Mapping):
+        # Before the shape, whose bound is that of any setting.
+        check_count(payload.get("decisions"), most, (*BODY, "decisions"), violations)
     value = open_payload(payload, shape, violations)
-    decisions = read_decisions(value, violations)
+    decisions = read_decisions(value, violations, most)
     check_model_names(value, violations)
     images = value.get("images")
     if images is not None and _IMAGES not in violations.touched:
@@ -108,7 +112,15 @@ def check_model_names(value: Mapping[str, Any], found: Violations) -> None:
             found.add(path, "is blank; name a model, or leave it out.", "blank")
 
 
-def read_decisions(value: Mapping[str, Any], found: Violations) -> list[Decision | None]:
+def check_count(items: Any, most: int, path: Path, found: Violations) -> None:
+    """Note that there are more decisions than a server's setting allows."""
+    if isinstance(items, list | tuple | dict) and len(items) > most:
+        found.add(path, f"has {len(items)} entries; give 1 to {most}.", "too_long")
+
+
+def read_decisions(
+    value: Mapping[str, Any], found: Violations, most: int = MAX_DECISIONS
+) -> list[Decision | None]:
     """Read the decisions of a request whose shape was looked at.
 
     ``None`` in the place of a decision that has something wrong in it.
@@ -117,9 +129,10 @@ def read_decisions(value: Mapping[str, Any], found: Violations) -> list[Decision
     if not isinstance(items, list | tuple):
         return []
     path = (*BODY, "decisions")
+    check_count(items, most, path, found)
     places: dict[str, int] = {}
     decisions: list[Decision | None] = []
-    for index, item in enumerate(items[:MAX_DECISIONS]):
+    for index, item in enumerate(items[:most]):
         if not isinstance(item, dict):
             continue
         fields = _sound_fields(item, (*path, index), found)

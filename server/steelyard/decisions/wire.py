@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from steelyard.wire.limits import MAX_DECISIONS, MAX_PLAYGROUND_DECISIONS
+from steelyard.wire.limits import MAX_PLAYGROUND_DECISIONS, MAX_QUESTIONS
 from steelyard.wire.shown import Shown
 
 #: The action that sends a decision to a person; no outcome and no other action may have its name.
@@ -151,7 +151,14 @@ class DecideRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         str | dict[str, Any] | list[Any],
         Meta(description="What the decisions are about; may be empty."),
     ]
-    decisions: Annotated[list[DecisionInput], Meta(min_length=1, max_length=MAX_DECISIONS)]
+    decisions: Annotated[
+        list[DecisionInput],
+        Meta(
+            min_length=1,
+            max_length=MAX_QUESTIONS,
+            description="At most `max_decisions` of the server, which is 64 unless it is set.",
+        ),
+    ]
     model: Annotated[
         Name | None,
         Meta(

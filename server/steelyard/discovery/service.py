@@ -17,7 +17,7 @@ from steelyard.serving.recipes import recipes
 from steelyard.serving.recipes_wire import RecipeList
 from steelyard.serving.registry import HostedModel, ModelRegistry
 from steelyard.settings import Settings
-from steelyard.wire.limits import MAX_DECISIONS, MAX_OUTCOMES, MAX_PLAYGROUND_DECISIONS
+from steelyard.wire.limits import MAX_OUTCOMES, MAX_PLAYGROUND_DECISIONS
 
 #: A model is told to be busy when this share of its queue is taken.
 BUSY_SHARE = 0.5
@@ -28,6 +28,7 @@ _MILLION = 1_000_000
 class PublishedLimits:
     """Bounds that callers can plan with; what the settings say comes from there."""
 
+    decisions: int
     body_bytes: int
     dataset_bytes: int
     requests_per_minute: int
@@ -48,6 +49,7 @@ class PublishedLimits:
     def of(cls, settings: Settings) -> PublishedLimits:
         """Return the bounds that settings make."""
         return cls(
+            decisions=settings.max_decisions,
             body_bytes=settings.body_bytes,
             dataset_bytes=settings.upload_bytes,
             dataset_min_rows=settings.dataset_min_rows,
@@ -65,7 +67,6 @@ class PublishedLimits:
         own = {name: int(getattr(self, name)) for name in self.__dataclass_fields__}
         return {
             **own,
-            "decisions": MAX_DECISIONS,
             "playground_decisions": MAX_PLAYGROUND_DECISIONS,
             "outcomes": MAX_OUTCOMES,
         }
@@ -107,7 +108,7 @@ class DiscoveryService:
         warnings = [warning for model in hosted for warning in _warnings(model)]
         for warn in self._warnings:
             warnings += await warn(caller)
-        models = [describe_base(model) for model in hosted]
+        models = [describe_base(model, self._limits.decisions) for model in hosted]
         for further in self._models:
             models += await further(caller)
         return Discovery(

@@ -141,7 +141,10 @@ def open_call(route: Route, call: Call, payload: bytes | None = None) -> Call:
     value = body = None
     if payload is not None:
         value = decode_json(payload)
-        body = route.reader(value)
+        if route.is_bounded:
+            body = route.reader(value, most=call.services.settings.max_decisions)
+        else:
+            body = route.reader(value)
     write = call.write
     if write.key is not None:
         sent = body if isinstance(body, Struct) else value

@@ -111,7 +111,9 @@ class Route:
     #: Further shapes of it; ``read`` tells which one was sent.
     also_takes: tuple[type[Struct], ...] = ()
     #: Makes the call's body of the decoded JSON, where the struct does not say all there is to check.
-    read: Callable[[Any], Any] | None = None
+    read: Callable[..., Any] | None = None
+    #: Whether ``read`` takes how many decisions the settings allow, as ``most``.
+    is_bounded: bool = False
     #: Refuses a call before its body is read.
     check: Callable[[Call], None] | None = None
     #: Whether no body at all counts as an object without fields.
@@ -143,7 +145,7 @@ class Route:
     error_body: Callable[[SteelyardError, str | None], Struct] | None = None
 
     @cached_property
-    def reader(self) -> Callable[[Any], Any]:
+    def reader(self) -> Callable[..., Any]:
         """What makes of the decoded body what the use case takes."""
         if self.read is not None:
             return self.read

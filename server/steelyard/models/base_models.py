@@ -14,8 +14,8 @@ from steelyard.wire.limits import MAX_DECISIONS
 DEFAULT_ALIAS = "jev-latest"
 
 
-def describe_base(model: HostedModel) -> Model:
-    """Return a base model as the wire has it."""
+def describe_base(model: HostedModel, most: int = MAX_DECISIONS) -> Model:
+    """Return a base model as the wire has it, which answers at most ``most`` decisions at once."""
     return Model(
         id=model.name,
         name=model.name,
@@ -28,18 +28,18 @@ def describe_base(model: HostedModel) -> Model:
         created_at=dt.datetime.combine(model.release_date, dt.time(), dt.UTC).timestamp(),
         max_input_tokens=model.max_input_tokens,
         max_prompt_tokens=model.max_input_tokens,
-        max_questions=MAX_DECISIONS,
+        max_questions=most,
         calibration="not_measured",
         engine=model.runs_on,
         release_date=model.release_date.isoformat(),
     )
 
 
-def list_bases(registry: ModelRegistry) -> ModelList:
+def list_bases(registry: ModelRegistry, most: int = MAX_DECISIONS) -> ModelList:
     """Return every base model as the wire has it; the default's alias is among the names."""
     default = registry.default
     return ModelList(
-        data=[describe_base(model) for model in registry.hosted],
+        data=[describe_base(model, most) for model in registry.hosted],
         models=[
             *(_named(model.name, model, model.description) for model in registry.hosted),
             _named(DEFAULT_ALIAS, default, f"Another name of {default.name}."),

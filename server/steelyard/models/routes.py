@@ -26,7 +26,7 @@ from steelyard.serving.registry import ModelRegistry
 async def get_models(call: Call) -> ModelList:
     """Return every model."""
     tuned = await call.service(FamilyModels).models(call.caller)
-    listed = list_bases(call.service(ModelRegistry))
+    listed = list_bases(call.service(ModelRegistry), call.services.settings.max_decisions)
     named = [
         ModelName(name=model.id, description=model.description, release_date=model.release_date)
         for model in tuned
@@ -40,7 +40,7 @@ async def get_model(call: Call) -> Model:
     name = call.path["model"]
     hosted = call.service(ModelRegistry).find(name)
     if hosted is not None:
-        return describe_base(hosted)
+        return describe_base(hosted, call.services.settings.max_decisions)
     return await call.service(FamilyModels).describe_model(call.caller, name)
 
 

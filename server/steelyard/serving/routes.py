@@ -47,6 +47,7 @@ from steelyard.settings import Settings, home_of
 from steelyard.storage import State
 from steelyard.storage.damage import DamageNotes
 from steelyard.version import __version__
+from steelyard.wire.limits import MAX_DECISIONS, MAX_PLAYGROUND_DECISIONS
 
 #: Why a name that is no base model's answers no calls.
 UNCALLABLE = (
@@ -77,11 +78,11 @@ PAID_ERRORS = (
 )
 
 
-def read_decide(payload: Any) -> ValidRequest | NamedRequest:
+def read_decide(payload: Any, *, most: int = MAX_DECISIONS) -> ValidRequest | NamedRequest:
     """Read a decide request: one that has its decisions, or one that names a decision."""
     if isinstance(payload, dict) and "decision" in payload:
         return read_named(payload)
-    return read_request(payload)
+    return read_request(payload, most=most)
 
 
 def check_flood(call: Call) -> None:
@@ -119,6 +120,7 @@ ROUTES = (
         request=DecideRequest,
         also_takes=(NamedDecideRequest,),
         read=read_decide,
+        is_bounded=True,
         response=DecideResponse,
         check=check_flood,
         errors=(*PAID_ERRORS, NamedDecisionArchivedError),
@@ -134,6 +136,7 @@ ROUTES = (
         request=DecideRequest,
         also_takes=(NamedDecideRequest,),
         read=read_decide,
+        is_bounded=True,
         response=EstimateResponse,
         errors=(
             NotFoundError,
@@ -153,7 +156,7 @@ ROUTES = (
         access=Access.PUBLIC,
         tags=("decide",),
         request=PlaygroundRequest,
-        read=partial(read_request, shape=PlaygroundRequest),
+        read=partial(read_request, shape=PlaygroundRequest, most=MAX_PLAYGROUND_DECISIONS),
         response=DecideResponse,
         errors=(
             TooManyTokensError,

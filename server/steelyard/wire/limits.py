@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-#: The most decisions of a request.
+#: The most decisions of a row, of a named decision and, unless a setting says so, of a request.
 MAX_DECISIONS = 64
-#: The most questions of a request in the form of OpenAI's clients, of which each is a decision.
+#: The most decisions of a request whatever the setting, and questions in the form of OpenAI's clients.
 MAX_QUESTIONS = 128
 #: The most decisions of a request to the playground.
 MAX_PLAYGROUND_DECISIONS = 8

@@ -39,6 +39,7 @@ ROUTES = (
         tags=("decide",),
         request=DecideRequest,
         read=read_request,
+        is_bounded=True,
         response=LintResponse,
         is_inference=True,
     ),

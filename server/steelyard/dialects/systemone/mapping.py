@@ -23,7 +23,7 @@ from typing import Any
 from steelyard.decisions.confidence import choice_confidence, score_confidence, top_probability_at
 from steelyard.decisions.kinds import BINARY_NAMES, Decision, Outcomes
 from steelyard.decisions.named import NamedRequest, names_decision, read_named_model
-from steelyard.decisions.validation import ValidRequest, read_request
+from steelyard.decisions.validation import ValidRequest, check_count, read_request
 from steelyard.decisions.wire import DecisionResult, Kind
 from steelyard.dialects.systemone.wire import (
     Answer,
@@ -157,7 +157,7 @@ def named_answers(results: Mapping[str, DecisionResult]) -> dict[str, Answer]:
 
 
 def read_systemone(
-    payload: bytes | bytearray | Mapping[str, Any],
+    payload: bytes | bytearray | Mapping[str, Any], *, most: int = MAX_DECISIONS
 ) -> Questionnaire | NamedRequest:
     """Read a SystemOne request, or refuse it with everything that is wrong in it.
 
@@ -171,11 +171,13 @@ def read_systemone(
     if isinstance(payload, Mapping) and names_decision(payload):
         return read_named_model(payload, NamedSystemOneRequest, "state")[0]
     violations = Violations()
+    if isinstance(payload, Mapping):
+        check_count(payload.get("questions"), most, (*BODY, "questions"), violations)
     value = open_payload(payload, SystemOneRequest, violations)
     model = value.get("model")
     if isinstance(model, str) and model and not model.strip():
         violations.add((*BODY, "model"), "is blank; name a model.", "blank")
-    questions = _read_questions(value.get("questions"), violations)
+    questions = _read_questions(value.get("questions"), most, violations)
     violations.raise_if_any()
     if value.get("assets"):
         refusal = Violation(
@@ -188,9 +190,11 @@ def read_systemone(
     return Questionnaire(value["model"], value["state"], tuple(questions))
 
 
-def translate_systemone(payload: bytes | bytearray | Mapping[str, Any]) -> TranslateResponse:
+def translate_systemone(
+    payload: bytes | bytearray | Mapping[str, Any], *, most: int = MAX_DECISIONS
+) -> TranslateResponse:
     """Return the decide request that asks what a SystemOne request asks, with notes."""
-    read = read_systemone(payload)
+    read = read_systemone(payload, most=most)
     if isinstance(read, NamedRequest):
         named = {"decision": str(read.reference), "context": read.context}
         return TranslateResponse(request=named, notes=["state is context."])
@@ -207,7 +211,7 @@ def translate_systemone(payload: bytes | bytearray | Mapping[str, Any]) -> Trans
     else:
         request["model"] = read.model
     try:
-        read_request(request)
+        read_request(request, most=most)
     except InvalidRequestError as error:
         violations = [_restated(violation, read.questions) for violation in error.violations]
         raise InvalidRequestError(violations=violations) from None
@@ -238,11 +242,12 @@ def _error_type(error: SteelyardError) -> str:
     return "authentication_error" if error.status in (401, 403) else error.code
 
 
-def _read_questions(value: Any, violations: Violations) -> list[Question]:
+def _read_questions(value: Any, most: int, violations: Violations) -> list[Question]:
     if not isinstance(value, dict):
         return []
+    check_count(value, most, (*BODY, "questions"), violations)
     questions: list[Question] = []
-    for name, fields in list(value.items())[:MAX_DECISIONS]:
+    for name, fields in list(value.items())[:most]:
         path = (*BODY, "questions", name)
         # A question whose name is too long was not looked into.
         if not isinstance(name, str) or path in violations.paths:

@@ -45,6 +45,7 @@ ROUTES = (
         request=SystemOneRequest,
         also_takes=(NamedSystemOneRequest,),
         read=read_systemone,
+        is_bounded=True,
         response=SystemOneResponse,
         check=check_flood,
         errors=(*PAID_ERRORS, NamedDecisionArchivedError),
@@ -61,6 +62,7 @@ ROUTES = (
         request=SystemOneRequest,
         also_takes=(NamedSystemOneRequest,),
         read=read_systemone,
+        is_bounded=True,
         response=EstimateResponse,
         errors=(
             NotFoundError,
@@ -82,6 +84,7 @@ ROUTES = (
         request=SystemOneRequest,
         also_takes=(NamedSystemOneRequest,),
         read=translate_systemone,
+        is_bounded=True,
         response=TranslateResponse,
         errors=(ImagesNotSupportedError,),
     ),

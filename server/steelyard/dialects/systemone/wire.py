@@ -21,7 +21,7 @@ from steelyard.decisions.wire import (
     NamedUse,
 )
 from steelyard.wire.errors import ErrorBody
-from steelyard.wire.limits import MAX_DECISIONS
+from steelyard.wire.limits import MAX_QUESTIONS
 
 #: What may describe or ask: text, or any JSON object or array.
 Content = str | dict[str, Any] | list[Any]
@@ -61,7 +61,7 @@ class SystemOneRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         dict[Name, QuestionInput],
         Meta(
             min_length=1,
-            max_length=MAX_DECISIONS,
+            max_length=MAX_QUESTIONS,
             description="Question by name; the name is that of its answer.",
         ),
     ]
