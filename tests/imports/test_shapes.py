@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -42,9 +43,11 @@ def test_argilla_keeps_who_said_what_and_disagreement():
     assert found[0]["metadata"] == {
         "id": "r1",
         "source": "mail",
-        "annotation 1": '{"by":"u0","team":"billing"}',
-        "annotation 2": '{"by":"u1","team":"shipping"}',
     }
+    assert made.replies[0] == [
+        {"reviewer": "u0", "outcomes": {"team": "billing"}},
+        {"reviewer": "u1", "outcomes": {"team": "shipping"}},
+    ]
     assert [row.line for row in made.refused] == [3]
 
 
@@ -130,10 +133,13 @@ def test_an_export_is_recognised_and_read(name, rows):
     assert [list(row["targets"].values()) for row in found] == [["a"], ["b"]]
     assert len(made.refused) == len(rows) - 2
     if name in {"argilla", "label-studio"}:
-        people = {json.loads(row["metadata"]["annotation 1"])["by"] for row in found}
+        people = {answers[0]["reviewer"] for answers in made.replies.values()}
         assert people == {"x"}
     if rows is LABEL_STUDIO:
-        assert json.loads(found[0]["metadata"]["annotation 1"])["notes"] == ["so"]
+        assert made.replies[0] == [
+            {"reviewer": "x", "outcomes": {"q": "a"}, "note": "so"},
+            {"reviewer": "2", "note": "skipped"},
+        ]
     with pytest.raises(ValueError, match="is not an export of doccano"):
         converted(rows, shape="doccano")
 
@@ -146,8 +152,35 @@ def test_doccano_has_lists_of_labels_and_comments():
     ]
     _, made, found = converted(rows)
     assert [row["targets"] for row in found] == [{"label": "a"}, {"label": "b"}]
-    assert json.loads(found[0]["metadata"]["annotation 1"]) == {"notes": ["unsure"]}
+    assert made.replies == {0: [{"outcomes": {"label": "a"}, "note": "unsure"}]}
     assert "of spans" in made.refused[0].reason
+
+
+def test_doccano_has_a_file_for_each_who_labels_alone(tmp_path):
+    def write(name, *labels):
+        rows = [
+            {"id": n, "text": f"text {n}", "label": [label], "Comments": []}
+            for n, label in enumerate(labels, 1)
+        ]
+        return name, "\n".join(map(json.dumps, rows))
+
+    path = tmp_path / "project.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in (write("ann.jsonl", "a", "b"), write("bob.jsonl", "a", "a", "b")):
+            archive.writestr(name, text)
+    table = read_table(path)
+    assert table.told == "2 files, JSON Lines, UTF-8, an export of doccano"
+    made = convert(table, guess_mapping(table))
+    assert [json.loads(line)["targets"]["label"] for line in made.lines] == [
+        "a",
+        {"a": 0.5, "b": 0.5},
+        "b",
+    ]
+    assert [[one["reviewer"] for one in answers] for answers in made.replies.values()] == [
+        ["ann", "bob"],
+        ["ann", "bob"],
+        ["bob"],
+    ]
 
 
 def test_prodigy_accepts_rejects_and_ignores():
@@ -165,7 +198,15 @@ def test_prodigy_accepts_rejects_and_ignores():
         {"URGENT": "no"},
     ]
     assert found[0]["decisions"][0]["kind"] == "binary"
-    assert [row.line for row in made.refused] == [4]
+    assert made.replies[0] == [
+        {"reviewer": "x", "outcomes": {"URGENT": "yes"}},
+        {"reviewer": "y", "outcomes": {"URGENT": "no"}},
+    ]
+    assert [(row.line, row.reason) for row in made.refused] == [
+        (4, "It is answered ignore, which names no label.")
+    ]
+    _, made, _ = converted([*rows, task(2, "URGENT", "ignore", "y")])
+    assert made.replies[1][1] == {"reviewer": "y", "note": "answered ignore"}
     options = [{"id": "a", "text": "A"}, {"id": "b", "text": "B"}]
     choices = [
         {"text": f"message {n}", "options": options, "accept": [chosen], "answer": "accept"}

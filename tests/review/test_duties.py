@@ -336,15 +336,21 @@ def test_what_was_said_elsewhere_is_recorded_with_who_said_it(opened, draft):
     path = "/{draft}/answers/import"
     made = opened.call(path, {"answers": answers}, draft=draft)
     assert {**made, "revision": 0, "draft_id": ""} == {
-        "draft_id": "", "rows": 4, "several": 3, "disputed": 2, "revision": 0,
-    }  # fmt: skip
+        "draft_id": "",
+        "rows": 4,
+        "several": 3,
+        "disputed": 2,
+        "revision": 0,
+    }
     assert queue(opened, draft, "disagreement") == [1, 3]
     assert queue(opened, draft, "mine", "ann") == [0]
     rows = opened.page(draft, "all", limit=4).data
     assert [row.now.state for row in rows[:2]] == ["accepted", "untouched"]
     assert [(one.reviewer, one.outcomes["route"]) for one in rows[1].blind.answers] == [
-        ("a", "other"), ("b", "other"), ("c", "billing"),
-    ]  # fmt: skip
+        ("a", "other"),
+        ("b", "other"),
+        ("c", "billing"),
+    ]
     assert rows[2].now.labels["route"][other] == 1
     assert [row.now.note for row in rows] == ["sure", None, "unclear", "keep it"]
     assert opened.progress(draft)["a"] == (3, 3)

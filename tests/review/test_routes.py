@@ -8,7 +8,8 @@ import pytest
 
 from steelyard.client import Client
 from steelyard.client.options import ClientOptions
-from steelyard.errors import DraftConflictError, DraftSealedError, NotFoundError
+from steelyard.client.tables import convert, guess_mapping, read_table, record_answers
+from steelyard.errors import DraftConflictError, DraftSealedError, NotFoundError, SteelyardError
 from support.dataset_rows import make_rows
 from support.error_shape import assert_canonical_error
 
@@ -331,6 +332,36 @@ def test_the_client_reviews(server, dataset_id):
         ours.drafts.delete(draft.id)
         with pytest.raises(NotFoundError):
             ours.drafts.get(draft.id)
+
+
+def test_who_said_what_of_an_import_is_in_a_draft(server):
+    """Records of Argilla: the second one is disputed, and the fourth is the first again."""
+    said = [["a"], ["a", "b"], ["b", "b", "b"], ["a"]]
+    records = [
+        {
+            "fields": {"text": f"text {place % 3}"},
+            "responses": {"team": [{"value": v, "user_id": f"u{n}"} for n, v in enumerate(values)]},
+        }
+        for place, values in enumerate(said)
+    ]
+    table = read_table(json.dumps(records).encode())
+    made = convert(table, guess_mapping(table))
+    with Client(ClientOptions(server.url)) as ours:
+        dataset = ours.datasets.create("argilla", made.parts)
+        recorded = record_answers(ours, dataset, made)
+        counts = (recorded.n_rows, recorded.n_several, recorded.n_disputed)
+        assert (dataset.rows, counts) == (3, (3, 2, 1))
+        [row] = ours.drafts.rows(recorded.draft_id, "disagreement").data
+        assert [(one.reviewer, one.outcomes) for one in row.blind.answers] == [
+            ("u0", {"team": "a"}),
+            ("u1", {"team": "b"}),
+        ]
+        assert ours.drafts.agreement(recorded.draft_id).decisions[0].agreement.value == 0.5
+        # What cannot be recorded says that the rows are there.
+        ours.datasets.archive(dataset.id)
+        with pytest.raises(SteelyardError) as refusal:
+            record_answers(ours, dataset, made)
+        assert dataset.id in refusal.value.__notes__[0]
 
 
 def test_reviewed_contexts_are_not_logged(client, draft, caplog):

@@ -126,7 +126,7 @@ def _rows_of(file: Path, read_as: ReadAs, context: Sequence[str], labels: Sequen
     if file.is_file() and has_rows(file):
         source = read_as.rows(file)
         return source.read_bytes() if isinstance(source, Path) else b"".join(source)
-    parts = rows_of(file, read_as, None, context, labels)
+    parts = rows_of(file, read_as, None, context, labels).parts
     sides = parts.values() if isinstance(parts, dict) else [parts]
     rows = b"".join(line for lines in sides for line in lines)
     if not rows:

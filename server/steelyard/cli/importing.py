@@ -15,8 +15,10 @@ from steelyard.cli.failures import REFUSED
 from steelyard.cli.table_files import ReadAs, has_rows, read_options, show_read
 
 if TYPE_CHECKING:
+    from steelyard.client import Client
     from steelyard.client.packed_lines import PackedLines
     from steelyard.client.tables import Converted, Exported, Label, Mapping, Table
+    from steelyard.datasets.wire import Dataset
 
 _EPILOG = """\b
 Examples:
@@ -92,6 +94,7 @@ def command(
     are left out and told.
     """
     parts: Path | PackedLines | dict[str, PackedLines]
+    made: Converted | Exported | None = None
     if shape in (None, "onehot") and file.is_file() and has_rows(file):
         parts = read_as.rows(file)
         if parts == file:
@@ -104,7 +107,8 @@ def command(
             "--from out to read it as a table."
         )
     else:
-        parts = rows_of(file, read_as, shape, context, labels, metadata, split, names)
+        made = rows_of(file, read_as, shape, context, labels, metadata, split, names)
+        parts = made.parts
     if not parts:
         click.echo("No row can be used; nothing was stored.", err=True)
         raise SystemExit(REFUSED)
@@ -114,6 +118,7 @@ def command(
         stored = client.datasets.create(
             name or file.stem, parts, evaluation_fraction=evaluation_fraction
         )
+        show_answers(client, stored, made)
     server.show(stored, show_dataset)
 
 
@@ -126,8 +131,8 @@ def rows_of(
     metadata: Sequence[str] = (),
     split: str | None = None,
     names: Path | None = None,
-) -> PackedLines | dict[str, PackedLines]:
-    """Return the rows of a file as ``datasets.create`` takes them, and show how it was read."""
+) -> Converted | Exported:
+    """Return the rows of a file, and show how it was read."""
     from steelyard.client.tables import convert, is_exported, read_exported
 
     table = read_as.read(file, shape)
@@ -145,7 +150,16 @@ def rows_of(
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     read_as.keep(table, made.refused)
-    return made.parts
+    return made
+
+
+def show_answers(client: Client, stored: Dataset, made: Converted | Exported | None) -> None:
+    """Record who said what of imported rows, and write where to the error stream."""
+    from steelyard.client.tables import Converted, record_answers
+
+    recorded = record_answers(client, stored, made) if isinstance(made, Converted) else None
+    if recorded is not None:
+        click.echo(recorded.summary, err=True)
 
 
 def _named(table: Table, mapping: Mapping, names: Path, encoding: str | None) -> Mapping:

@@ -18,8 +18,8 @@ from steelyard.imports.columnar import arrow_table, parquet_table
 from steelyard.imports.delimited import Options, read_delimited
 from steelyard.imports.encodings import Source, find_encoding
 from steelyard.imports.excel import excel_table
-from steelyard.imports.objects import read_objects, table_of
-from steelyard.imports.shapes import read_shape
+from steelyard.imports.objects import Numbered, read_objects, table_of
+from steelyard.imports.shapes import ANNOTATOR, program_of, read_shape
 from steelyard.imports.splits import split_of
 from steelyard.imports.tables import Part, Refused, Row, Table, TextRows
 from steelyard.imports.unpacked import UnpackedBytes, check_zip
@@ -31,6 +31,9 @@ ENDINGS = (
 )  # fmt: skip
 #: Of a folder the files of the first kind that it has are read.
 _KINDS = ((".arrow",), (".parquet",), (".csv", ".tsv", ".jsonl", ".ndjson", ".json"))
+_JSON = frozenset({".jsonl", ".ndjson", ".json"})
+#: Files that may be of several people, and objects of each that are looked at.
+_SEVERAL, _FIRST_ROWS = 2, 20
 #: What folders of ``datasets`` have beside rows.
 _NO_ROWS = frozenset({"dataset_dict.json", "dataset_info.json", "dataset_infos.json", "state.json"})
 _MARK = b"\xef\xbb\xbf"
@@ -145,6 +148,54 @@ def _text(source: Source, options: Options) -> Table:
     return Table(columns, TextRows(filled, len(columns)), opened.refused, opened.told, opened.notes)
 
 
+def _one_export(sources: Sequence[Source], options: Options) -> Table | None:
+    """Return several files of one program as one table; ``None`` where they are anything else.
+
+    What people said of a text is in different files where each labelled alone.
+    """
+    splits = {split_of(PurePosixPath(source.name)) for source in sources}
+    if len(sources) < _SEVERAL or splits != {None}:
+        return None
+    rows: list[Numbered] = []
+    places: list[tuple[str, int]] = []
+    refused: list[Refused] = []
+    title = ""
+    for source in sources:
+        encoding = find_encoding(source, options.encoding)
+        with encoding.open(source) as text:
+            if text.read(4096).lstrip()[:1] not in ("{", "["):
+                return None
+        objects, wrong, title = read_objects(source, encoding)
+        program = program_of([row for _, row in objects[:_FIRST_ROWS]], options.shape)
+        if program is None:
+            return None
+        beside = {ANNOTATOR: PurePosixPath(source.name).stem} if program == "doccano" else {}
+        refused += [replace(row, file=source.name) for row in wrong]
+        for line, row in objects:
+            rows.append((len(places), {**row, **beside}))
+            places.append((source.name, line))
+    table = read_shape(rows, [], title, options.shape)
+    if table is None:
+        return None
+    parts: list[Part] = []
+    lines: list[Row] = []
+    for number, (place, cells) in enumerate(table.rows):
+        file, line = places[place]
+        if not parts or parts[-1].file != file:
+            parts.append(Part(number, file))
+        lines.append((line, cells))
+    refused += [
+        replace(row, file=places[row.line][0], line=places[row.line][1]) for row in table.refused
+    ]
+    return replace(
+        table,
+        rows=lines,
+        refused=refused,
+        told=f"{_files(len(sources))}, {table.told}",
+        parts=tuple(parts),
+    )
+
+
 def _folder(folder: Path, options: Options) -> Table:
     """Read what ``datasets`` saved, one split or all, or a folder with files of rows."""
     unpacked = UnpackedBytes(str(folder))
@@ -155,6 +206,12 @@ def _folder(folder: Path, options: Options) -> Table:
         raise ValueError(
             f"{folder} has no .arrow, .parquet, .csv or .jsonl files; give a folder that datasets saved."
         )
+    if all(path.suffix.lower() in _JSON for path in paths):
+        for path in paths:
+            unpacked.check(path.stat().st_size)
+        sources = [Source(str(path.relative_to(folder)), path) for path in paths]
+        if (export := _one_export(sources, options)) is not None:
+            return export
     is_saved = (folder / "dataset_dict.json").exists()
     tables = []
     for path in paths:
@@ -203,6 +260,10 @@ def _packed(data: bytes, name: str, options: Options) -> Table | None:
             return None
         check_zip(archive, UnpackedBytes(name))
         unpacked = UnpackedBytes(name)
+        if all(path.suffix.lower() in _JSON for path in paths):
+            sources = [Source(str(path), archive.read(str(path))) for path in paths]
+            if (export := _one_export(sources, options)) is not None:
+                return export
         tables = []
         for path in paths:
             content = archive.read(str(path))

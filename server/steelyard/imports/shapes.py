@@ -1,7 +1,7 @@
 """Exports of labelling and evaluation tools, recognised by the names that their objects have.
 
 Each becomes a table with a column for each question. Where several people answered a row, its cell has
-the share of each answer; who said what is kept in columns beside it, ``annotation 1`` and so on.
+the share of each answer; who said what is kept beside the rows.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from steelyard.imports.objects import Numbered
-from steelyard.imports.tables import Hints, Refused, Table
+from steelyard.imports.tables import Hints, Refused, Reply, Table, unique_names
 
+#: Of a row of several files of doccano: the name of its file, which is who labelled it.
+ANNOTATOR = "annotator of the file"
 #: Columns that a dataset keeps beside a row, at most.
 _MOST_METADATA = 16
 _NOT_LABELLED = "Nobody has answered it; label it, or leave it out."
@@ -22,23 +24,32 @@ _NOT_LABELLED = "Nobody has answered it; label it, or leave it out."
 
 @dataclass(slots=True)
 class Item:
-    """A text with what people said of it: by question, each answer with who gave it."""
+    """A text with what people said of it."""
 
     fields: dict[str, Any]
-    answers: dict[str, list[Any]] = field(default_factory=dict)
-    annotations: list[dict[str, Any]] = field(default_factory=list)
+    replies: list[Reply] = field(default_factory=list)
     metadata: dict[str, Any] = field(default_factory=dict)
     reason: str = ""
 
-    def add(self, by: object, answers: Mapping[str, Any], **beside: Any) -> None:
+    @property
+    def questions(self) -> list[str]:
+        """What was answered."""
+        return list(dict.fromkeys(name for reply in self.replies for name in reply.answers))
+
+    def answers(self, question: str) -> list[Any]:
+        """Return the answers to a question, one a person."""
+        return [reply.answers[question] for reply in self.replies if question in reply.answers]
+
+    def add(self, by: object, answers: Mapping[str, Any], notes: Sequence[object] = ()) -> None:
         """Add what somebody answered; values that are empty are no answers."""
-        given = {name: value for name, value in answers.items() if value not in (None, "", [])}
-        for name, value in given.items():
-            self.answers.setdefault(name, []).append(value)
-        extra = {name: value for name, value in beside.items() if value not in (None, "", [], {})}
-        if given or extra:
-            who = {} if by in (None, "") else {"by": str(by)}
-            self.annotations.append({**who, **given, **extra})
+        name = "" if by is None else str(by)
+        reply = next((reply for reply in self.replies if name and reply.by == name), None)
+        if reply is None:
+            self.replies.append(reply := Reply(name))
+        reply.answers.update(
+            (question, value) for question, value in answers.items() if value not in (None, "", [])
+        )
+        reply.notes.extend(str(note) for note in notes if note not in (None, ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,76 +75,100 @@ def read_shape(
         raise ValueError(f"{name!r} is not a known program; use one of {', '.join(SHAPES)}.")
     if not rows:
         return None
-    shapes = SHAPES.values() if name is None else [SHAPES[name]]
     sample = [row for _, row in rows[:20]]
-    shape = next((shape for shape in shapes if all(map(shape.matches, sample))), None)
-    if shape is None:
+    program = program_of(sample, name)
+    if program is None:
         if name is None:
             return None
         raise ValueError(
             f"The file is not an export of {SHAPES[name].title}: its objects have "
             f"{', '.join(map(str, sample[0]))}. Leave --from out to read it as a table."
         )
+    shape = SHAPES[program]
     return _table(list(shape.read(rows)), refused, f"{told}, an export of {shape.title}")
+
+
+def program_of(rows: Sequence[dict[str, Any]], name: str | None = None) -> str | None:
+    """Return the program that exports such objects, of the known ones or the named one."""
+    names = SHAPES if name is None else [name]
+    return next((name for name in names if rows and all(map(SHAPES[name].matches, rows))), None)
 
 
 def _table(items: Sequence[tuple[int, Item]], refused: list[Refused], told: str) -> Table:
     usable: list[tuple[int, Item]] = []
     left_out = list(refused)
     for number, item in items:
-        if item.reason or not item.answers:
+        if item.reason or not item.questions:
             reason = item.reason or _NOT_LABELLED
             cells = [json.dumps(item.fields, ensure_ascii=False, default=str)]
             left_out.append(Refused(number, reason, cells))
         else:
             usable.append((number, item))
     every = [item for _, item in usable]
+    _settle_lists(every)
     fields = list(dict.fromkeys(name for item in every for name in item.fields))
-    questions = list(dict.fromkeys(name for item in every for name in item.answers))
-    people = range(max((len(item.annotations) for item in every), default=0))
+    questions = list(dict.fromkeys(name for item in every for name in item.questions))
     metadata = list(dict.fromkeys(name for item in every for name in item.metadata))
-    columns: list[str] = []
-    for name in (*fields, *questions, *(f"annotation {n + 1}" for n in people), *metadata):
-        made, count = name, 2
-        while made in columns:
-            made, count = f"{name} {count}", count + 1
-        columns.append(made)
-    at = len(fields), len(fields) + len(questions)
+    columns, _ = unique_names([*fields, *questions, *metadata])
+    n_fields, n_labels = len(fields), len(fields) + len(questions)
+    column_of = dict(zip(questions, columns[n_fields:n_labels], strict=True))
     rows = [
         (
             number,
             [
                 *(item.fields.get(name) for name in fields),
-                *(agreed(item.answers.get(name, [])) for name in questions),
-                *(item.annotations[n] if n < len(item.annotations) else None for n in people),
+                *(agreed(item.answers(name)) for name in questions),
                 *(item.metadata.get(name) for name in metadata),
             ],
         )
         for number, item in usable
     ]
-    beside = columns[at[1] :]
+    replies = [
+        [
+            Reply(
+                reply.by,
+                {column_of[name]: value for name, value in reply.answers.items()},
+                reply.notes,
+            )
+            for reply in item.replies
+        ]
+        for item in every
+    ]
     notes = _agreement(every, questions)
+    beside = columns[n_labels:]
     if len(beside) > _MOST_METADATA:
         left = ", ".join(beside[_MOST_METADATA:])
         notes.append(f"A row keeps {_MOST_METADATA} values beside it; these are left out: {left}.")
-    kept = tuple(beside[:_MOST_METADATA])
-    hints = Hints(tuple(columns[: at[0]]), tuple(columns[at[0] : at[1]]), kept)
-    return Table(tuple(columns), rows, left_out, told, notes, hints=hints)
+    hints = Hints(columns[:n_fields], columns[n_fields:n_labels], beside[:_MOST_METADATA])
+    return Table(columns, rows, left_out, told, notes, hints=hints, replies=replies)
+
+
+def _settle_lists(items: Sequence[Item]) -> None:
+    """Make the answers to each question names, or lists of names where one has several."""
+    answers = [reply.answers for item in items for reply in item.replies]
+    is_several: dict[str, bool] = {}
+    for given in answers:
+        for question, value in given.items():
+            several = isinstance(value, list) and len(value) != 1
+            is_several[question] = is_several.get(question, False) or several
+    for given in answers:
+        for question, value in given.items():
+            if is_several[question] != isinstance(value, list):
+                given[question] = [value] if is_several[question] else value[0]
 
 
 def agreed(answers: Sequence[Any]) -> Any:
     """Return what several people answered: the one answer, or the share of each.
 
     >>> agreed(["a", "a"]), agreed(["a", "b", "b", "b"]), agreed([["a"], ["a", "b"]])
-    ('a', {'a': 0.25, 'b': 0.75}, ['a'])
+    ('a', {'a': 0.25, 'b': 0.75}, ['a', 'b'])
     """
     if not answers:
         return None
-    if any(isinstance(answer, list) for answer in answers):
-        # Of several labels at once those that most people gave.
-        lists = [answer if isinstance(answer, list) else [answer] for answer in answers]
-        counts = Counter(str(name) for names in lists for name in dict.fromkeys(map(str, names)))
-        return sorted(name for name, n in counts.items() if 2 * n > len(lists))
+    if isinstance(answers[0], list):
+        # Of several labels at once those that half of the people gave, or more.
+        counts = Counter(name for names in answers for name in set(map(str, names)))
+        return sorted(name for name, n in counts.items() if 2 * n >= len(answers))
     counts = Counter(_name(answer) for answer in answers)
     if len(counts) == 1:
         return answers[0]
@@ -152,7 +187,7 @@ def _agreement(items: Sequence[Item], questions: Sequence[str]) -> list[str]:
 
     notes = []
     for name in questions:
-        several = [given for item in items if len(given := item.answers.get(name, [])) > 1]
+        several = [given for item in items if len(given := item.answers(name)) > 1]
         if several:
             n_same = sum(
                 len({json.dumps(one, default=str) for one in given}) == 1 for given in several
@@ -254,7 +289,10 @@ def _read_label_studio(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
     for number, row in rows:
         item = Item(dict(row["data"]), metadata={"id": row["id"]} if "id" in row else {})
         for annotation in row.get("annotations") or row.get("completions") or []:
+            by = annotation.get("completed_by")
+            by = by.get("email") or by.get("id") if isinstance(by, Mapping) else by
             if annotation.get("was_cancelled"):
+                item.add(by, {}, ["skipped"])
                 continue
             answers: dict[str, Any] = {}
             notes: list[str] = []
@@ -264,9 +302,7 @@ def _read_label_studio(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
                     notes += value.get("text") or []
                 elif "start" not in value:
                     answers[str(result.get("from_name"))] = _choice(value)
-            by = annotation.get("completed_by")
-            by = by.get("email") or by.get("id") if isinstance(by, Mapping) else by
-            item.add(by, answers, notes=notes)
+            item.add(by, answers, notes)
         yield number, item
 
 
@@ -322,7 +358,9 @@ def _is_doccano(row: dict[str, Any]) -> bool:
         and "id" in row
         and _has_label_list(row)
         and (
-            "Comments" in row or "comments" in row or row.keys() <= {"id", "text", "data", "label"}
+            "Comments" in row
+            or "comments" in row
+            or row.keys() <= {"id", "text", "data", "label", ANNOTATOR}
         )
     )
 
@@ -332,17 +370,22 @@ def _has_label_list(row: Mapping[str, Any]) -> bool:
 
 
 def _read_doccano(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
+    by_text: dict[Any, tuple[int, Item]] = {}
     for number, row in rows:
         labels = row.get("label", row.get("labels")) or []
-        item = Item({"text": row.get("text", row.get("data"))}, metadata={"id": row["id"]})
+        text = row.get("text", row.get("data"))
         if any(isinstance(label, list) for label in labels):
-            item.reason = "Its labels are of spans, not of the text; export a text classification."
-        else:
-            item.answers = {"label": [labels]} if labels else {}
-            comments = row.get("Comments", row.get("comments"))
-            if comments:
-                item.annotations.append({"notes": comments})
-        yield number, item
+            reason = "Its labels are of spans, not of the text; export a text classification."
+            yield number, Item({"text": text}, reason=reason)
+            continue
+        # A project whose members label apart is exported as a file for each.
+        by = row.get(ANNOTATOR) or row.get("annotation_approver")
+        key = (row["id"], text) if ANNOTATOR in row else number
+        item = Item({"text": text}, metadata={"id": row["id"]})
+        _, item = by_text.setdefault(key, (number, item))
+        comments = row.get("Comments", row.get("comments")) or []
+        item.add(by, {"label": labels}, comments if isinstance(comments, list) else [comments])
+    yield from by_text.values()
 
 
 # Prodigy: accepted, rejected and ignored answers, one a person and text.
@@ -358,15 +401,14 @@ def _read_prodigy(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
         text, answer = row["text"], row["answer"]
         by = row.get("_annotator_id") or row.get("_session_id")
         key = row.get("_input_hash", text)
-        if answer == "ignore" or (answer == "reject" and "label" not in row):
-            item = Item({"text": text}, reason=f"Its answer is {answer}, which names no label.")
-            yield number, item
-            continue
         if row.get("spans") and "label" not in row and "accept" not in row:
             yield number, Item({"text": text}, reason="Its labels are of spans, not of the text.")
             continue
         metadata = row["meta"] if isinstance(row.get("meta"), Mapping) else {}
         _, item = by_text.setdefault(key, (number, Item({"text": text}, metadata=dict(metadata))))
+        if answer == "ignore" or (answer == "reject" and "label" not in row):
+            item.add(by, {}, [f"answered {answer}"])
+            continue
         if "accept" in row:
             chosen = list(row["accept"])
             is_single = row.get("config", {}).get("choice_style", "single") == "single"
@@ -374,7 +416,11 @@ def _read_prodigy(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
         else:
             answers = {str(row["label"]): answer == "accept"}
         item.add(by, answers)
-    yield from by_text.values()
+    for number, item in by_text.values():
+        if not item.questions:
+            notes = [note for reply in item.replies for note in reply.notes]
+            item.reason = f"It is {' and '.join(dict.fromkeys(notes))}, which names no label."
+        yield number, item
 
 
 # Langfuse: items of a dataset with what is expected.
@@ -392,11 +438,9 @@ def _read_langfuse(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
         if row.get("status") == "ARCHIVED":
             item.reason = "It is archived."
         elif isinstance(expected, Mapping):
-            item.answers = {
-                str(name): [value] for name, value in expected.items() if value is not None
-            }
-        elif expected not in (None, ""):
-            item.answers = {"expected": [expected]}
+            item.add(None, {str(name): value for name, value in expected.items()})
+        else:
+            item.add(None, {"expected": expected})
         yield number, item
 
 
@@ -421,7 +465,7 @@ def _read_promptfoo(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
         ]
         values = [value for value in values if value not in (None, "")]
         if len(values) == 1:
-            item.answers = {"expected": values}
+            item.add(None, {"expected": values[0]})
         else:
             item.reason = "It has no one assertion 'equals', which names a label."
         yield number, item

@@ -68,6 +68,15 @@ class Hints:
 
 
 @dataclass(frozen=True, slots=True)
+class Reply:
+    """What somebody answered of a row: by column, and what they wrote beside it."""
+
+    by: str
+    answers: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """What a file has.
 
@@ -87,6 +96,8 @@ class Table:
         Where the rows of each file begin, if there are several, or they are of splits.
     hints : Hints, optional
         What the columns mean, of a program's export.
+    replies : sequence of lists of Reply
+        What people answered of each row, where a program's export says it; else empty.
     """
 
     columns: tuple[str, ...]
@@ -96,6 +107,7 @@ class Table:
     notes: list[str] = field(default_factory=list)
     parts: tuple[Part, ...] = ()
     hints: Hints | None = None
+    replies: Sequence[list[Reply]] = ()
 
     def column(self, name: str) -> Iterator[Any]:
         """Yield the cells of a column, by row."""

@@ -21,7 +21,7 @@ from steelyard.review.duties_wire import ImportedAnswers
 from steelyard.review.duty_store import append_duties, count_assigned, duties_after
 from steelyard.review.labels import outcomes_of, read_label
 from steelyard.review.log import Entry, EntryBody
-from steelyard.review.requests import ImportAnswers, SaidOfRow
+from steelyard.review.requests import ImportAnswers, ImportedAnswer
 from steelyard.review.reviews import Reviews
 from steelyard.review.serializers import lock_draft, require_open
 from steelyard.review.service import DraftService, OpenDraft
@@ -29,7 +29,7 @@ from steelyard.review.wire import MAX_NOTE, EntryAction
 from steelyard.wire.violations import BODY, Violations, show
 
 #: An answer with what it makes of the labels of its row.
-_Read = tuple[SaidOfRow, list[EntryBody]]
+_Read = tuple[ImportedAnswer, list[EntryBody]]
 
 
 class AnswerImports:
@@ -96,17 +96,17 @@ class AnswerImports:
 
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 
-    def _read(self, draft: OpenDraft, answers: Sequence[SaidOfRow]) -> dict[int, list[_Read]]:
+    def _read(self, draft: OpenDraft, answers: Sequence[ImportedAnswer]) -> dict[int, list[_Read]]:
         """Hold answers against what their rows ask, by row."""
         originals = self._drafts.originals(draft, [answer.row for answer in answers])
-        found = Violations()
+        violations = Violations()
         by_row: dict[int, list[_Read]] = {}
         for number, answer in enumerate(answers):
             path = (*BODY, "answers", number)
             known = originals.rows.get(answer.row)
             if known is None:
                 message = f"is {answer.row}; the version has no such row."
-                found.add((*path, "row"), message, "unknown")
+                violations.add((*path, "row"), message, "unknown")
                 continue
             row = known[1]
             decisions = outcomes_of(msgspec.json.encode(row.decisions))
@@ -114,7 +114,9 @@ class AnswerImports:
             for decision, outcome in answer.outcomes.items():
                 place = (*path, "outcomes", decision)
                 if decision not in decisions:
-                    found.add(place, f"is {show(decision)}, which the row does not ask.", "unknown")
+                    violations.add(
+                        place, f"is {show(decision)}, which the row does not ask.", "unknown"
+                    )
                     continue
                 body = read_label(
                     "targets",
@@ -122,14 +124,14 @@ class AnswerImports:
                     outcome,
                     decisions[decision],
                     path=place,
-                    found=found,
+                    found=violations,
                     known=row.labels.get(decision),
                 )
                 bodies += [] if body is None else [originals.store(answer.row, body)]
                 outcomes[decision] = originals.stored_name(answer.row, decision, outcome)
             answer = msgspec.structs.replace(answer, outcomes=outcomes)  # noqa: PLW2901
             by_row.setdefault(answer.row, []).append((answer, bodies))
-        found.raise_if_any()
+        violations.raise_if_any()
         return by_row
 
     def _require_new(self, connection: Connection, draft: OpenDraft, part: Duties) -> None:
@@ -147,15 +149,15 @@ class AnswerImports:
             )
 
 
-def _parts_of(several: Mapping[int, Sequence[SaidOfRow]]) -> list[Part]:
+def _parts_of(several: Mapping[int, Sequence[ImportedAnswer]]) -> list[Part]:
     """Return whose rows are whose, and then their answers."""
     places: dict[str, list[int]] = {}
     answers: list[Part] = []
     for place, given in several.items():
-        for said in given:
-            reviewer = said.reviewer or ""
+        for reply in given:
+            reviewer = reply.reviewer or ""
             places.setdefault(reviewer, []).append(place)
-            answer = Answer(outcomes=said.outcomes, is_excluded=said.exclude)
+            answer = Answer(outcomes=reply.outcomes, is_excluded=reply.exclude)
             answers.append((reviewer, "answer", np.array([place], dtype=np.int64), answer))
     assigned: list[Part] = [
         (reviewer, "assign", np.array(sorted(theirs), dtype=np.int64), None)
@@ -175,17 +177,17 @@ def _entries_of(
     made: list[tuple[str | None, EntryAction, int, EntryBody]] = []
     open_rows = set(disputed)
     for place, given in by_row.items():
-        votes = [(said, bodies) for said, bodies in given if said.is_vote]
+        votes = [(reply, bodies) for reply, bodies in given if reply.is_vote]
         if votes and place not in open_rows:
-            said, _ = votes[-1]
+            reply, _ = votes[-1]
             changed = {body.decision: body for _, bodies in votes for body in bodies if body.labels}
-            if said.exclude:
-                made.append((said.reviewer, "exclude", place, EntryBody()))
+            if reply.exclude:
+                made.append((reply.reviewer, "exclude", place, EntryBody()))
             elif changed:
-                made += [(said.reviewer, "relabel", place, body) for body in changed.values()]
+                made += [(reply.reviewer, "relabel", place, body) for body in changed.values()]
             else:
-                accepted.setdefault(said.reviewer, []).append(place)
-        notes = [(said.reviewer, said.note) for said, _ in given if said.note]
+                accepted.setdefault(reply.reviewer, []).append(place)
+        notes = [(reply.reviewer, reply.note) for reply, _ in given if reply.note]
         if notes:
             reviewer, text = notes[-1]
             if len(notes) > 1:

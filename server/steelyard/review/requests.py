@@ -97,7 +97,7 @@ class AnswerRow(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     reviewer: Reviewer = None
 
 
-class SaidOfRow(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class ImportedAnswer(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What somebody said of a row in another program: outcomes, that it should go, or a note."""
 
     row: Annotated[
@@ -119,7 +119,7 @@ class SaidOfRow(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class ImportAnswers(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Answers that were given elsewhere; all that are about one row come in one call."""
 
-    answers: Annotated[list[SaidOfRow], Meta(min_length=1, max_length=MAX_EDITS)]
+    answers: Annotated[list[ImportedAnswer], Meta(min_length=1, max_length=MAX_EDITS)]
 
 
 class AssignRows(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -261,7 +261,7 @@ def read_import(payload: object) -> ImportAnswers:
     request = read_payload(payload, ImportAnswers)
     violations = Violations()
     seen: set[tuple[int, str | None]] = set()
-    votes: dict[int, list[SaidOfRow]] = {}
+    votes: dict[int, list[ImportedAnswer]] = {}
     for number, answer in enumerate(request.answers):
         path = (*BODY, "answers", number)
         if (answer.row, answer.reviewer) in seen:

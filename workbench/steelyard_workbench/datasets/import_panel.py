@@ -20,11 +20,13 @@ from steelyard.client.tables import (
     ENDINGS,
     Converted,
     Exported,
+    Recorded,
     are_rows,
     begins_as_exported,
     is_exported,
     read_exported,
     read_table,
+    record_answers,
 )
 from steelyard.datasets.wire import DEFAULT_FRACTION, MAX_FRACTION, MIN_FRACTION, Dataset
 from steelyard_workbench.components.file_chooser import FileChooser
@@ -86,6 +88,8 @@ class ImportPanel(Viewer):
         self._looking = Task(self._look, on_failure=self._show_no_look, scope=scope)
         # Of a table, as they are sent.
         self._rows: bytes | PackedLines | dict[str, PackedLines] = b""
+        self._converted: Converted | None = None
+        self._recorded: Recorded | None = None
         self._is_csv = False
         self.columns: TableColumns | None = None
         self._reading = Task(self._read, on_failure=self._show_unread, scope=scope)
@@ -144,6 +148,7 @@ class ImportPanel(Viewer):
         self._reading.drop()
         self._filename, self._data, self.check = filename, data, None
         self._rows, self.columns, self._is_csv = data, None, False
+        self._converted = self._recorded = None
         self._form.visible = False
         self.said[:] = []
         if not data.strip():
@@ -190,7 +195,7 @@ class ImportPanel(Viewer):
         self.button.disabled = not n_rows or self.send.is_running
 
     def _on_converted(self, made: Converted) -> None:
-        self._rows = made.parts
+        self._rows, self._converted = made.parts, made
         self.button.disabled = not made.lines or self.send.is_running
 
     def _show_unread(self, error: Exception) -> None:
@@ -215,6 +220,10 @@ class ImportPanel(Viewer):
         self._progress.param.update(value=0, visible=True)
         try:
             made = await asyncio.to_thread(self._keep)
+            if self._converted is not None:
+                self._recorded = await asyncio.to_thread(
+                    record_answers, self._client, made, self._converted
+                )
         finally:
             self._progress.visible = False
         self.button.disabled = False
@@ -240,7 +249,7 @@ class ImportPanel(Viewer):
             told += f", version {made.version}"
         if n_left > 0:
             told += f". {n_left:,} duplicate{' was' if n_left == 1 else 's were'} left out"
-        return f"{told}."
+        return f"{told}." if self._recorded is None else f"{told}. {self._recorded.summary}"
 
     def _show_failure(self, error: Exception) -> Problem:
         problem = problem_of(error, "Not imported:")

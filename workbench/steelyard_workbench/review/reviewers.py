@@ -107,7 +107,7 @@ class Reviewers(Viewer):
         if found.data:
             parts.append(
                 table(
-                    ("reviewer", "done", "of", "by two"),
+                    ("reviewer", "done", "of", "apart"),
                     [
                         (one.reviewer, f"{one.done:,}", f"{one.rows:,}", f"{one.blind:,}")
                         for one in found.data

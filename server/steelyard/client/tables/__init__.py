@@ -22,6 +22,7 @@ from steelyard.client.tables.outcomes import (
     edit_outcomes,
     propose_same,
 )
+from steelyard.client.tables.recording import Recorded, record_answers
 from steelyard.imports.reading import ENDINGS, are_rows, read_table
 from steelyard.imports.shapes import SHAPES
 from steelyard.imports.tables import Refused, Table, refused_csv
@@ -34,6 +35,7 @@ __all__ = [
     "Label",
     "Mapping",
     "OutcomeEdit",
+    "Recorded",
     "Refused",
     "Table",
     "are_rows",
@@ -50,6 +52,7 @@ __all__ = [
     "read_exported",
     "read_names",
     "read_table",
+    "record_answers",
     "refused_csv",
     "table_csv",
 ]

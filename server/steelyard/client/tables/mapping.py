@@ -19,7 +19,7 @@ from steelyard.client.tables.cells import label_names, plain, text_of
 from steelyard.client.tables.labels import Label, known_label, label_of
 from steelyard.imports.splits import COLUMNS as SPLIT_COLUMNS
 from steelyard.imports.splits import Side, side_of
-from steelyard.imports.tables import Refused, Table
+from steelyard.imports.tables import Refused, Reply, Table
 
 #: Names of columns that are usually the text, and of those that are usually its label.
 _TEXTS = (
@@ -31,6 +31,8 @@ _LABELS = ("label", "labels", "category", "class", "intent", "target", "topic", 
 _MOST_LABELS, _MOST_GUESSED, _LONGEST_NAME = 8, 100, 80
 #: Characters of a value that a dataset keeps beside a row, and of its name.
 _LONGEST_BESIDE, _LONGEST_NAME_BESIDE = 512, 64
+#: Characters of what somebody wrote beside an answer.
+_LONGEST_NOTE = 2_000
 #: Combinations of labels whose JSON is kept.
 _MOST_KNOWN = 4_096
 #: Cells that are seldom labels: days and times.
@@ -81,6 +83,9 @@ class Converted:
         The side of each row, where the file says it.
     notes : list of str
         What a user should know of the sides.
+    replies : dict
+        Places in ``lines`` to what people answered of the row, as ``drafts.import_answers`` takes it,
+        where the file says who they are or what they wrote.
     """
 
     lines: PackedLines = field(default_factory=PackedLines)
@@ -89,6 +94,7 @@ class Converted:
     n_duplicates: int = 0
     sides: list[Side] | None = None
     notes: list[str] = field(default_factory=list)
+    replies: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
 
     @property
     def data(self) -> bytes:
@@ -198,6 +204,8 @@ def convert(table: Table, mapping: Mapping) -> Converted:
         if isinstance(sent, str):
             made.refused.append(Refused(line, sent, cells, files[number] if files else ""))
             continue
+        if table.replies and (answers := _answers_of(table.replies[number], mapping)):
+            made.replies[len(made.lines)] = answers
         hashes.append(hash(sent))
         made.lines.append(sent)
         if side is not None:
@@ -223,7 +231,26 @@ def convert(table: Table, mapping: Mapping) -> Converted:
         len(hashes) - pc.count_distinct(pa.array(hashes, pa.int64())).as_py(),
         None if sides is None else row_sides,
         made.notes,
+        made.replies,
     )
+
+
+def _answers_of(replies: Sequence[Reply], mapping: Mapping) -> list[dict[str, Any]]:
+    """Return what people answered of a row; nothing where nobody is named and nothing written."""
+    if not any(reply.by or reply.notes for reply in replies):
+        return []
+    answers = []
+    for number, reply in enumerate(replies, 1):
+        outcomes: dict[str, Any] = {}
+        for label in mapping.labels:
+            if label.column in reply.answers:
+                outcomes |= label.targets(reply.answers[label.column]) or {}
+        note = "\n".join(reply.notes)[:_LONGEST_NOTE].strip()
+        if outcomes or note:
+            name = reply.by or (f"annotator {number}" if outcomes and len(replies) > 1 else None)
+            answer = {"reviewer": name, "outcomes": outcomes, "note": note or None}
+            answers.append({key: value for key, value in answer.items() if value})
+    return answers
 
 
 class _Questions:
