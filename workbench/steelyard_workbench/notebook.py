@@ -138,7 +138,7 @@ class Workbench:
         if session is None:
             return {}
         if session.page == "evaluations":
-            return {**filter_from(session.query).asked()} if session.query else {}
+            return {**filter_from(session.query).client_filters()} if session.query else {}
         if session.page not in _PAGES_OF_ROWS:
             return {}
         chosen, _ = read_query(session.query)

@@ -47,9 +47,9 @@ class EvaluationFrontier:
     async def find(self, caller: Caller, query: FrontierQuery) -> Frontier:
         """Return each model's newest evaluation, and whether another model dominates it."""
         costs = _costs_of(query)
-        version, found = await self._latest(caller, query)
-        prices = await self._models.prices_of(caller.account_id, [row.model_id for row in found])
-        here = [row for row in found if row.model_id in prices]
+        version, newest = await self._latest(caller, query)
+        prices = await self._models.prices_of(caller.account_id, [row.model_id for row in newest])
+        here = [row for row in newest if row.model_id in prices]
         points = [
             await self._point(row, query, costs, prices[row.model_id]) for row in here[:MAX_POINTS]
         ]

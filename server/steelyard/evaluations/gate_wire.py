@@ -168,22 +168,23 @@ def paired_change(group: GateGroup | GateSlice) -> GateChange | None:
 def sentence_of(gate: Gate, reason: str) -> str:
     """Return a reason in words, with its figures where the gate has them."""
     what = measure_of(gate).replace("_", " ")
-    said = f"{reason.replace('_', ' ').capitalize()}."
+    sentence = f"{reason.replace('_', ' ').capitalize()}."
     if reason in _CHANGES:
         name, words = _CHANGES[reason]
         if gate.judged_on == "all":
             words = words.replace("earlier rows", "the rows by their present labels")
-        said = f"{words}: {_change_text(gate.groups.get(name), what)}."
+        sentence = f"{words}: {_change_text(gate.groups.get(name), what)}."
     elif reason in _SLICES:
-        worse = [one for one in getattr(gate, _SLICES[reason]) if one.worse]
-        told = "; ".join(
-            f"{name_of(one)}: {_change_text(one, what)}" for one in worse[:SHOWN_SLICES]
+        worse = [gate_slice for gate_slice in getattr(gate, _SLICES[reason]) if gate_slice.worse]
+        changes = "; ".join(
+            f"{name_of(gate_slice)}: {_change_text(gate_slice, what)}"
+            for gate_slice in worse[:SHOWN_SLICES]
         )
-        said = f"It is worse on {told or 'some of them'}."
+        sentence = f"It is worse on {changes or 'some of them'}."
     elif reason == "below_text_baseline" and gate.baseline is not UNSET:
-        said = f"A plain text classifier does better: {_change_text(gate.baseline, what)}."
+        sentence = f"A plain text classifier does better: {_change_text(gate.baseline, what)}."
     elif reason == "calibration_worse" and gate.ece.before is not None:
-        said = (
+        sentence = (
             "Its probabilities are less to be relied on: the calibration error goes from "
             f"{gate.ece.before:.4f} to {gate.ece.after:.4f}."
         )
@@ -192,13 +193,17 @@ def sentence_of(gate: Gate, reason: str) -> str:
         group = gate.groups.get("earlier" if is_all else "new")
         kind = "evaluation decisions in all" if is_all else "new evaluation decisions"
         n = 0 if group is None else group.decisions
-        said = f"{n:,} {kind} are too few to judge by; add rows."
-    return said
+        sentence = f"{n:,} {kind} are too few to judge by; add rows."
+    return sentence
 
 
-def name_of(one: GateSlice) -> str:
+def name_of(gate_slice: GateSlice) -> str:
     """Return the decision of a slice, and its outcome where it has one."""
-    return one.decision_id if one.outcome is UNSET else f"{one.decision_id}: {one.outcome}"
+    return (
+        gate_slice.decision_id
+        if gate_slice.outcome is UNSET
+        else f"{gate_slice.decision_id}: {gate_slice.outcome}"
+    )
 
 
 def _change_text(group: GateGroup | GateSlice | None, what: str) -> str:

@@ -87,10 +87,10 @@ class EvaluatedModels:
     async def prices_of(self, account_id: str, model_ids: Iterable[str]) -> dict[str, int]:
         """Return nano-USD per input token of those of the models that are still here."""
         bases = {} if self._tuned is None else await self._tuned.bases_of(account_id)
-        found = {
+        hosted_models = {
             model_id: self._registry.find(bases.get(model_id, model_id)) for model_id in model_ids
         }
-        return {model_id: hosted.price_nano for model_id, hosted in found.items() if hosted}
+        return {model_id: hosted.price_nano for model_id, hosted in hosted_models.items() if hosted}
 
     def require_ready(
         self, connection: Connection, account_id: str, model_ids: Iterable[str]

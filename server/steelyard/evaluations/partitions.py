@@ -35,8 +35,8 @@ from steelyard.storage import State
 #: and no account waits longer for another's. Two groups of rows of a dataset's files.
 PARTITION_ROWS = 8192
 
-_held = evaluation_partitions.c
-_is_open = _held.sha256.is_(None)
+_partition = evaluation_partitions.c
+_is_open = _partition.sha256.is_(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,21 +95,25 @@ def _open_partitions(connection: Connection) -> dict[str, list[Row[Any]]]:
     """Return by evaluation the partitions that are held, and the first that is not."""
     unfinished = select(evaluations.c.id).where(evaluations.c.status.in_(UNFINISHED))
     first_free = (
-        select(_held.evaluation_id, func.min(_held.number).label("number"))
-        .where(_is_open, _held.runner.is_(None), _held.evaluation_id.in_(unfinished))
-        .group_by(_held.evaluation_id)
+        select(_partition.evaluation_id, func.min(_partition.number).label("number"))
+        .where(_is_open, _partition.runner.is_(None), _partition.evaluation_id.in_(unfinished))
+        .group_by(_partition.evaluation_id)
     )
     free = first_free.subquery()
-    of_free = and_(_held.evaluation_id == free.c.evaluation_id, _held.number == free.c.number)
-    is_held = and_(_is_open, _held.runner.is_not(None), _held.evaluation_id.in_(unfinished))
-    found: dict[str, list[Row[Any]]] = {}
+    of_free = and_(
+        _partition.evaluation_id == free.c.evaluation_id, _partition.number == free.c.number
+    )
+    is_held = and_(
+        _is_open, _partition.runner.is_not(None), _partition.evaluation_id.in_(unfinished)
+    )
+    by_evaluation: dict[str, list[Row[Any]]] = {}
     for query in (
-        select(evaluation_partitions).where(is_held).order_by(_held.number),
+        select(evaluation_partitions).where(is_held).order_by(_partition.number),
         select(evaluation_partitions).join(free, of_free),
     ):
         for row in connection.execute(query):
-            found.setdefault(row.evaluation_id, []).append(row)
-    return found
+            by_evaluation.setdefault(row.evaluation_id, []).append(row)
+    return by_evaluation
 
 
 def claim(connection: Connection, job: PendingJob, at: float) -> None:
@@ -146,12 +150,12 @@ def find_share(connection: Connection, job: PendingJob) -> Share | None:
             evaluations.c.generation == job.generation,
         )
     ).first()
-    held = connection.execute(select(evaluation_partitions).where(_is_mine(job))).first()
-    if row is None or held is None:
+    partition = connection.execute(select(evaluation_partitions).where(_is_mine(job))).first()
+    if row is None or partition is None:
         return None
     listed = list(_parts(connection, job))
-    done = sum(one.rows for one in listed)
-    return Share(row, held.first, held.rows, done, [one.sha256 for one in listed])
+    done = sum(part.rows for part in listed)
+    return Share(row, partition.first, partition.rows, done, [part.sha256 for part in listed])
 
 
 def is_held(job: PendingJob) -> ColumnElement[bool]:
@@ -184,9 +188,9 @@ def finish(connection: Connection, job: PendingJob, sha256: str) -> bool:
 def finished(connection: Connection, evaluation_id: str) -> list[str]:
     """Return the hashes of the predictions of an evaluation's partitions, in the order of its rows."""
     rows = connection.execute(
-        select(_held.sha256)
-        .where(_held.evaluation_id == evaluation_id, _held.sha256.is_not(None))
-        .order_by(_held.number)
+        select(_partition.sha256)
+        .where(_partition.evaluation_id == evaluation_id, _partition.sha256.is_not(None))
+        .order_by(_partition.number)
     )
     return list(rows.scalars())
 
@@ -203,7 +207,7 @@ def free(connection: Connection, evaluation_id: str) -> None:
     """Release every partition, to be claimed anew at a retry."""
     connection.execute(
         update(evaluation_partitions)
-        .where(_held.evaluation_id == evaluation_id)
+        .where(_partition.evaluation_id == evaluation_id)
         .values(runner=None, attempt=1)
     )
 
@@ -218,8 +222,8 @@ def status_once_stopped(connection: Connection, state: State, row: Row[Any]) -> 
 
 def _runners(connection: Connection, evaluation_id: str) -> list[str]:
     rows = connection.execute(
-        select(_held.runner)
-        .where(_held.evaluation_id == evaluation_id, _is_open, _held.runner.is_not(None))
+        select(_partition.runner)
+        .where(_partition.evaluation_id == evaluation_id, _is_open, _partition.runner.is_not(None))
         .distinct()
     )
     return list(rows.scalars())
@@ -239,8 +243,8 @@ def _of_parts(job: PendingJob) -> tuple[ColumnElement[bool], ...]:
 
 
 def _is_of(job: PendingJob) -> ColumnElement[bool]:
-    return and_(_held.evaluation_id == job.id, _held.number == job.partition)
+    return and_(_partition.evaluation_id == job.id, _partition.number == job.partition)
 
 
 def _is_mine(job: PendingJob) -> ColumnElement[bool]:
-    return and_(_is_of(job), _is_open, _held.runner == job.runner)
+    return and_(_is_of(job), _is_open, _partition.runner == job.runner)

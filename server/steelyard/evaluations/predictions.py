@@ -58,12 +58,12 @@ def read_groups(store: FrameStore, sha256: str, schema: pa.Schema = SCHEMA) -> I
         store.open(f"{sha256}{SUFFIX}") as file,
         pq.ParquetFile(file, page_checksum_verification=True) as parquet,
     ):
-        held = set(parquet.schema_arrow.names)
-        names = [name for name in schema.names if name in held]
+        stored_names = set(parquet.schema_arrow.names)
+        names = [name for name in schema.names if name in stored_names]
         for group in range(parquet.num_row_groups):
             table = parquet.read_row_group(group, columns=names, use_threads=False)
             for field in schema:  # columns that files of earlier versions do not have
-                if field.name not in held:
+                if field.name not in stored_names:
                     table = table.append_column(field, pa.nulls(len(table), field.type))
             yield table.select(schema.names).cast(schema)
 

@@ -138,7 +138,9 @@ class RowRenderer:
         plain = tuple(dataclasses.replace(decision, policy=None) for decision in request.decisions)
         prepared = self._decide.prepare_request(dataclasses.replace(request, decisions=plain))
         rendered = prepared.rendered.decisions
-        characters = sum(len(one.question) + sum(map(len, one.outcomes)) for one in rendered)
+        characters = sum(
+            len(decision.question) + sum(map(len, decision.outcomes)) for decision in rendered
+        )
         return _Task(plain, rendered, prepared.input_tokens, characters)
 
 
@@ -166,17 +168,17 @@ def slices_of(table: pa.Table) -> dict[str, list[str | None]]:
 
 def _facets(row: LabelledRow) -> dict[str, str]:
     """Return the short values of a row's metadata and of the fields of its context."""
-    found: dict[str, str] = {}
-    for prefix, held in (("metadata", row.metadata), ("context", row.context)):
-        if not isinstance(held, Mapping):
+    facets: dict[str, str] = {}
+    for prefix, fields in (("metadata", row.metadata), ("context", row.context)):
+        if not isinstance(fields, Mapping):
             continue
-        for name, value in held.items():
-            if len(found) == _MAX_FACETS:
-                return found
+        for name, value in fields.items():
+            if len(facets) == _MAX_FACETS:
+                return facets
             text = _facet(value)
             if text is not None and len(name) <= _MAX_FACET_CHARACTERS:
-                found[f"{prefix}.{name}"] = text
-    return found
+                facets[f"{prefix}.{name}"] = text
+    return facets
 
 
 def _facet(value: Any) -> str | None:

@@ -189,11 +189,15 @@ class EvaluationRun(Run):
         )
         done = frames.scored_rows(work.store, share.parts)
         mine = itertools.islice(work.datasets.evaluation_rows(at, share.first), share.rows)
-        return ((place, one) for place, one in enumerate(mine, share.first) if place not in done)
+        return (
+            (place, labelled_row)
+            for place, labelled_row in enumerate(mine, share.first)
+            if place not in done
+        )
 
     def _next_window(self, share: Share, scoring: _Scoring) -> list[ReadyRow]:
         taken = itertools.islice(scoring.left, self._work.window_rows)
-        window = [scoring.renderer.render(one, place) for place, one in taken]
+        window = [scoring.renderer.render(labelled_row, place) for place, labelled_row in taken]
         if not window:
             raise errors.InternalError(
                 f"{share.done} of {share.rows} rows were scored; retry the evaluation."

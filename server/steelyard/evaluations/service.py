@@ -84,7 +84,7 @@ class EvaluationService(JobQueue[Evaluation, EvaluationPage]):
             # In the transaction, so that no dataset is deleted under an evaluation that waits.
             require_dataset(connection, caller.account_id, at.dataset_id, is_new_work=True)
             held_jobs.lock_account(connection, caller.account_id)
-            found = {
+            scored = {
                 model.id: rows.find_scored(
                     connection,
                     caller.account_id,
@@ -94,18 +94,20 @@ class EvaluationService(JobQueue[Evaluation, EvaluationPage]):
                 )
                 for model in models
             }
-            missing = [model for model in models if found[model.id] is None]
+            missing = [model for model in models if scored[model.id] is None]
             # Nor one of a model that a rollback discarded since its name was resolved.
-            self._models.require_ready(connection, caller.account_id, [one.id for one in missing])
+            self._models.require_ready(
+                connection, caller.account_id, [model.id for model in missing]
+            )
             queued[:] = missing  # the work may run again
             self.check_room(connection, caller.account_id, len(missing))
             if missing:
                 mark_dataset_used(connection, at.dataset_id, self._now())
             for model in missing:
-                found[model.id] = self._queue(connection, caller, at, model, n_decisions)
+                scored[model.id] = self._queue(connection, caller, at, model, n_decisions)
             return EvaluationSubmission(
                 dataset_id=at.dataset_id,
-                data=[self.to_wire(row) for row in found.values() if row is not None],
+                data=[self.to_wire(row) for row in scored.values() if row is not None],
                 queued=len(missing),
                 reused=len(models) - len(missing),
             )
@@ -152,8 +154,8 @@ class EvaluationService(JobQueue[Evaluation, EvaluationPage]):
     async def retry(self, write: Write, evaluation_id: str) -> Evaluation:
         """Take up an evaluation that failed or was cancelled, from the predictions it has."""
         caller = write.caller
-        asked = await self.find(caller, evaluation_id)
-        current_key = await self._models.key_of(caller.account_id, asked.model_id)
+        evaluation = await self.find(caller, evaluation_id)
+        current_key = await self._models.key_of(caller.account_id, evaluation.model_id)
 
         def work(connection: Connection) -> Evaluation:
             held_jobs.lock_account(connection, caller.account_id)

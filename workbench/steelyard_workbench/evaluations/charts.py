@@ -88,12 +88,12 @@ def reliability_chart(rows: Sequence[ReliabilityRow], open_: Open | None = None)
     rows : sequence of ReliabilityRow
         Every bin, empty ones included.
     """
-    held = _held(rows)
+    filled = _filled_bins(rows)
     source = ColumnDataSource(
         {
-            "x": [rows[i].mean_top_probability for i in held],
-            **_interval_columns([_accuracy(rows[i]) for i in held]),
-            "bin": [bin_name(rows[i]) for i in held],
+            "x": [rows[i].mean_top_probability for i in filled],
+            **_interval_columns([_accuracy(rows[i]) for i in filled]),
+            "bin": [bin_name(rows[i]) for i in filled],
         }
     )
     made = figures.plot(
@@ -118,19 +118,19 @@ def reliability_chart(rows: Sequence[ReliabilityRow], open_: Open | None = None)
         ("n", "@n{0,0}"),
     ]
     if open_ is not None:
-        figures.on_tap(made, source, lambda place: open_(held[place]))
+        figures.on_tap(made, source, lambda place: open_(filled[place]))
     return made
 
 
 def bin_counts_chart(rows: Sequence[ReliabilityRow], open_: Open | None = None) -> Any:
     """Draw how many decisions each bin has; as ``reliability_chart``."""
-    held = _held(rows)
-    centres = [(rows[i].low + rows[i].high) / 2 for i in held]
+    filled = _filled_bins(rows)
+    centres = [(rows[i].low + rows[i].high) / 2 for i in filled]
     source = ColumnDataSource(
         {
             "x": centres,
-            "n": [rows[i].n for i in held],
-            "bin": [bin_name(rows[i]) for i in held],
+            "n": [rows[i].n for i in filled],
+            "bin": [bin_name(rows[i]) for i in filled],
         }
     )
     made = figures.plot(
@@ -141,11 +141,11 @@ def bin_counts_chart(rows: Sequence[ReliabilityRow], open_: Open | None = None) 
     made.y_range.start = 0
     made.xaxis.ticker = FixedTicker(ticks=centres)
     made.xaxis.major_label_overrides = {
-        centre: f"{rows[i].n:,}" for centre, i in zip(centres, held, strict=True)
+        centre: f"{rows[i].n:,}" for centre, i in zip(centres, filled, strict=True)
     }
     made.hover.tooltips = [("promised", "@bin"), ("n", "@n{0,0}")]
     if open_ is not None:
-        figures.on_tap(made, source, lambda place: open_(held[place]))
+        figures.on_tap(made, source, lambda place: open_(filled[place]))
     return made
 
 
@@ -165,8 +165,8 @@ def coverage_chart(
 ) -> Any:
     """Draw how much is answered, and how well, by the threshold under which it is abstained."""
     name = coverage_measure(points)
-    told = [(i, _measure(getattr(point, name))) for i, point in enumerate(points)]
-    known = [(i, measure) for i, measure in told if measure is not None]
+    measures = [(i, _measure(getattr(point, name))) for i, point in enumerate(points)]
+    known = [(i, measure) for i, measure in measures if measure is not None]
     source = ColumnDataSource(
         {
             "x": [points[i].threshold for i, _ in known],
@@ -207,9 +207,9 @@ def coverage_measure(points: Sequence[CoveragePoint]) -> str:
     """Return the name of the measure that says how well what is answered is answered."""
     return next(
         (
-            one
-            for one in ("accuracy", "scaled_reward", "expected_reward")
-            if isinstance(getattr(points[0], one), Measure)
+            name
+            for name in ("accuracy", "scaled_reward", "expected_reward")
+            if isinstance(getattr(points[0], name), Measure)
         ),
         "accuracy",
     )
@@ -219,11 +219,11 @@ def cost_chart(
     curve: CostCurve, *, x: str, at: float | None = None, open_: Open | None = None
 ) -> Any:
     """Draw the mean cost by threshold, with the best one marked."""
-    told = [
+    measures = [
         (i, _measure(point.cost_in_all) or _measure(point.cost))
         for i, point in enumerate(curve.points)
     ]
-    known = [(i, measure) for i, measure in told if measure is not None]
+    known = [(i, measure) for i, measure in measures if measure is not None]
     source = ColumnDataSource(
         {
             "x": [curve.points[i].threshold for i, _ in known],
@@ -329,14 +329,22 @@ def slice_rows(
     measure: str, tables: Sequence[SliceTable], decisions: Sequence[DecisionMeasures] = ()
 ) -> list[ForestRow]:
     """Return every slice that has a measure, the worst first by the unlucky end of its interval."""
-    cut = [("decision", one.decision_id, one.metrics) for one in decisions]
-    cut += [(table.by, one.value, one.metrics) for table in tables for one in table.slices]
+    cut = [("decision", decision.decision_id, decision.metrics) for decision in decisions]
+    cut += [(table.by, slice_.value, slice_.metrics) for table in tables for slice_ in table.slices]
     rows = []
     for by, of, metrics in cut:
-        held = measure_of(metrics, measure)
-        if held is not None:
+        estimate = measure_of(metrics, measure)
+        if estimate is not None:
             rows.append(
-                ForestRow(f"{by} = {of}", held.value, held.low, held.high, held.n, by=by, of=of)
+                ForestRow(
+                    f"{by} = {of}",
+                    estimate.value,
+                    estimate.low,
+                    estimate.high,
+                    estimate.n,
+                    by=by,
+                    of=of,
+                )
             )
     return sorted(rows, key=lambda row: _badness(row, measure))
 
@@ -356,10 +364,10 @@ def slice_text(row: ForestRow) -> str:
 
 def change_rows(metrics: PairedMeasures, measures: Sequence[str]) -> list[ForestRow]:
     """Return the changes of some measures as lines of a forest plot."""
-    found = [(name, change_of(metrics, name)) for name in measures]
+    changes = [(name, change_of(metrics, name)) for name in measures]
     return [
         ForestRow(TITLES[name], change.change, change.low, change.high, change.n, of=name)
-        for name, change in found
+        for name, change in changes
         if change is not None
     ]
 
@@ -368,13 +376,13 @@ def sliced_changes(measure: str, tables: Sequence[ComparisonTable]) -> list[Fore
     """Return the change of a measure in every slice, the worst first."""
     rows = []
     for table in tables:
-        for one in table.slices:
-            change = change_of(one.metrics, measure)
+        for slice_ in table.slices:
+            change = change_of(slice_.metrics, measure)
             if change is not None:
                 rows.append(
                     ForestRow(
-                        f"{table.by} = {one.value}", change.change, change.low, change.high,
-                        change.n, by=table.by, of=one.value,
+                        f"{table.by} = {slice_.value}", change.change, change.low, change.high,
+                        change.n, by=table.by, of=slice_.value,
                     )
                 )  # fmt: skip
     return sorted(rows, key=lambda row: _badness(row, measure))
@@ -389,7 +397,7 @@ def _badness(row: ForestRow, measure: str) -> tuple[bool, float, str]:
     return row.is_small, worst, row.name
 
 
-def _held(rows: Sequence[ReliabilityRow]) -> list[int]:
+def _filled_bins(rows: Sequence[ReliabilityRow]) -> list[int]:
     return [i for i, row in enumerate(rows) if row.n and row.accuracy is not None]
 
 
@@ -399,29 +407,29 @@ def _accuracy(row: ReliabilityRow) -> Measure:
     return row.accuracy
 
 
-def _measure(held: object) -> Measure | None:
-    return held if isinstance(held, Measure) else None
+def _measure(measure: object) -> Measure | None:
+    return measure if isinstance(measure, Measure) else None
 
 
 def _interval_columns(measures: Sequence[Measure]) -> dict[str, list[Any]]:
     """Return values, ends of intervals (the value itself where there is none) and numbers."""
     return {
-        "value": [one.value for one in measures],
-        "low": [one.value if one.low is None else one.low for one in measures],
-        "high": [one.value if one.high is None else one.high for one in measures],
-        "n": [one.n for one in measures],
+        "value": [measure.value for measure in measures],
+        "low": [measure.value if measure.low is None else measure.low for measure in measures],
+        "high": [measure.value if measure.high is None else measure.high for measure in measures],
+        "n": [measure.n for measure in measures],
         "interval": [
-            "no interval" if one.low is None or one.high is None
-            else f"{one.low:.3f} to {one.high:.3f}"
-            for one in measures
+            "no interval" if measure.low is None or measure.high is None
+            else f"{measure.low:.3f} to {measure.high:.3f}"
+            for measure in measures
         ],
     }  # fmt: skip
 
 
 def _span(ends: Sequence[float], reference: float | None) -> tuple[float, float]:
     """Return a range that holds every interval and the reference, with some room beside them."""
-    held = [*ends, *([] if reference is None else [reference])] or [0.0, 1.0]
-    low, high = min(held), max(held)
+    numbers = [*ends, *([] if reference is None else [reference])] or [0.0, 1.0]
+    low, high = min(numbers), max(numbers)
     room = 0.05 * (high - low) or 0.05
     return low - room, high + room
 

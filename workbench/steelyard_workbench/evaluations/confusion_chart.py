@@ -85,7 +85,7 @@ def _blend(share: float) -> str:
     mixed = (
         round(a + (b - a) * share) for a, b in zip(_FAINTEST, _FULLEST, strict=True)
     )  # fmt: skip
-    return "#" + "".join(f"{one:02x}" for one in mixed)
+    return "#" + "".join(f"{channel:02x}" for channel in mixed)
 
 
 def _ink(share: float) -> str:

@@ -132,8 +132,8 @@ class FlipBrowser(Viewer):
         kind = cast("FlipKind", self.kind.value)
         return [
             place
-            for place, one in enumerate(self._flips)
-            if one.flip == kind and self.decision in ("", one.decision_id)
+            for place, flip in enumerate(self._flips)
+            if flip.flip == kind and self.decision in ("", flip.decision_id)
         ]
 
     def choose(self, decision: str) -> None:
@@ -152,19 +152,19 @@ class FlipBrowser(Viewer):
         """Open a flip by its place among all of them, of every kind."""
         self._open_place = place
         self.table.mark(place)
-        one = self._flips[place]
+        flip = self._flips[place]
         self._read[:] = [
-            heading(f"{one.decision_id}: {one.flip}", level=3),
-            show_text(self._context_of(one), f"Context of flip {place + 1}"),
+            heading(f"{flip.decision_id}: {flip.flip}", level=3),
+            show_text(self._context_of(flip), f"Context of flip {place + 1}"),
             pmui.Typography(
                 escape_markdown(
-                    f"Right is {' or '.join(one.right)}. Before: {one.before} "
-                    f"({one.p_before:.3f}). After: {one.after} ({one.p_after:.3f})."
+                    f"Right is {' or '.join(flip.right)}. Before: {flip.before} "
+                    f"({flip.p_before:.3f}). After: {flip.after} ({flip.p_after:.3f})."
                 ),
                 variant="body2",
             ),
         ]
-        row = self._rows.get((one.context_sha256, one.decision_id))
+        row = self._rows.get((flip.context_sha256, flip.decision_id))
         if row is not None:
             self._read.append(self._reviews.offer(self._after, row))
 
@@ -179,40 +179,40 @@ class FlipBrowser(Viewer):
             return self.table.on_key(action)
         return True
 
-    def _fetch(self, asked: PageAsked) -> TablePage:
+    def _fetch(self, request: PageAsked) -> TablePage:
         """Return a page of flips, with their contexts while the dataset is there."""
         places = self._places
-        shown = places[asked.offset : asked.offset + asked.limit]
+        shown = places[request.offset : request.offset + request.limit]
         flips = [self._flips[place] for place in shown]
-        self._contexts |= self._texts(sorted({one.context_sha256 for one in flips}))
+        self._contexts |= self._texts(sorted({flip.context_sha256 for flip in flips}))
         rows: list[tuple[Any, ...]] = [
             (
                 place,
-                one.decision_id,
-                " or ".join(one.right),
-                f"{one.before} ({one.p_before:.2f})",
-                f"{one.after} ({one.p_after:.2f})",
-                _cut(self._context_of(one)),
+                flip.decision_id,
+                " or ".join(flip.right),
+                f"{flip.before} ({flip.p_before:.2f})",
+                f"{flip.after} ({flip.p_after:.2f})",
+                _cut(self._context_of(flip)),
             )
-            for place, one in zip(shown, flips, strict=True)
+            for place, flip in zip(shown, flips, strict=True)
         ]
         return TablePage(pl.DataFrame(rows, schema=_SCHEMA, orient="row"), len(places))
 
-    def _context_of(self, one: FlippedRecord) -> str:
-        return self._contexts.get(one.context_sha256, "(not here any more)")
+    def _context_of(self, flip: FlippedRecord) -> str:
+        return self._contexts.get(flip.context_sha256, "(not here any more)")
 
     def _texts(self, contexts: list[str]) -> dict[str, str]:
         if not contexts:
             return {}
         try:
-            found = self._client.evaluations.records(self._after, contexts=contexts, context=True)
+            records = self._client.evaluations.records(self._after, contexts=contexts, context=True)
         except DatasetDeletedError:
             self._is_gone = True
             return {}
         self._is_gone = False
-        scored = cast("Sequence[EvaluationRecord]", found)
-        self._rows |= {(one.context_sha256, one.decision_id): one.row for one in scored}
-        return {one.context_sha256: context_text(one) for one in scored}
+        scored = cast("Sequence[EvaluationRecord]", records)
+        self._rows |= {(record.context_sha256, record.decision_id): record.row for record in scored}
+        return {record.context_sha256: context_text(record) for record in scored}
 
     def _tell(self) -> None:
         kind = cast("FlipKind", self.kind.value)

@@ -82,11 +82,11 @@ class FrontierPanel(Viewer):
         """Return the frontier, or what is wrong with the costs."""
         ask = self._client.evaluations.frontier
         if not self._decisions:
-            found = ask(self._dataset_id)
-            if found.data:
-                detail = self._client.evaluations.detail(found.data[0].evaluation)
-                self._decisions = {one.decision_id: one for one in detail.decisions}
-            return found
+            frontier = ask(self._dataset_id)
+            if frontier.data:
+                detail = self._client.evaluations.detail(frontier.data[0].evaluation)
+                self._decisions = {decision.decision_id: decision for decision in detail.decisions}
+            return frontier
         if self.measure.value != "expected_cost":
             return ask(self._dataset_id, self.measure.value)
         costs = self._given_costs()
@@ -107,35 +107,39 @@ class FrontierPanel(Viewer):
                 'The costs are not JSON such as `{"refund": {"yes": 0, "no": 4}}`; mend the text.'
             )
 
-    def _show(self, found: Frontier | str) -> Viewable:
-        if isinstance(found, str):
-            return empty(found)
+    def _show(self, frontier: Frontier | str) -> Viewable:
+        if isinstance(frontier, str):
+            return empty(frontier)
         if self._decisions and not self.decision.options:
             self.decision.param.update(
                 options=list(self._decisions), value=next(iter(self._decisions))
             )
-        self._controls.visible = bool(found.data)
-        if not found.data:
+        self._controls.visible = bool(frontier.data)
+        if not frontier.data:
             return empty("Once a model was evaluated it stands here, with its price and latency.")
         self._figure = pn.Column(sizing_mode="stretch_width")
-        self._draw(found)
+        self._draw(frontier)
         return self._figure
 
-    def _draw(self, found: Frontier) -> None:
+    def _draw(self, frontier: Frontier) -> None:
         axis = self.axis.value
-        missing = sum(place_of(point, axis) is None for point in found.data)
+        missing = sum(place_of(point, axis) is None for point in frontier.data)
         shown: list[Viewable] = []
-        if missing < len(found.data):
-            shown.append(figures.show(frontier_chart(found.data, found.measure, axis, self._open)))
+        if missing < len(frontier.data):
+            shown.append(
+                figures.show(frontier_chart(frontier.data, frontier.measure, axis, self._open))
+            )
         if missing:
             why = (
                 "Only connected models have a latency of their own"
                 if axis == "latency"
                 else "An earlier release did not count their tokens"
             )
-            shown.append(empty(f"{missing:,} of {len(found.data):,} models are not drawn. {why}."))
+            shown.append(
+                empty(f"{missing:,} of {len(frontier.data):,} models are not drawn. {why}.")
+            )
         data = mark_table(
-            ("model", found.measure.replace("_", " "), *AXES.values(), "standing"),
+            ("model", frontier.measure.replace("_", " "), *AXES.values(), "standing"),
             [
                 (
                     point.model,
@@ -143,18 +147,18 @@ class FrontierPanel(Viewer):
                     *(_number(place_of(point, name)) for name in AXES),
                     "dominated" if point.dominated else "not dominated",
                 )
-                for point in found.data
+                for point in frontier.data
             ],
             label="Models by what they achieve, cost and take",
-            open_=lambda place: self._open(found.data[place].evaluation),
+            open_=lambda place: self._open(frontier.data[place].evaluation),
             opens="Open its evaluation",
         )
-        said = (
-            f"On the evaluation rows of version {found.dataset_version}. A model is dominated when "
+        text = (
+            f"On the evaluation rows of version {frontier.dataset_version}. A model is dominated when "
             "another is nowhere worse and somewhere better, by estimate, price and, where both "
             "have one, latency. Where intervals overlap, compare the two."
         )
-        self._figure[:] = [*shown, pmui.Typography(said, variant="body2"), data]
+        self._figure[:] = [*shown, pmui.Typography(text, variant="body2"), data]
 
     @param.depends("axis.value", watch=True)
     def _on_axis(self) -> None:

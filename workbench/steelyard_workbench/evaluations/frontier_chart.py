@@ -41,11 +41,11 @@ def best_so_far(
     [(1, 0.7), (2, 0.9)]
     """
     sign = 1.0 if is_falling else -1.0
-    kept: list[tuple[float, float]] = []
+    best: list[tuple[float, float]] = []
     for x, y in sorted(places, key=lambda place: (place[0], sign * place[1])):
-        if not kept or sign * y < sign * kept[-1][1]:
-            kept.append((x, y))
-    return kept
+        if not best or sign * y < sign * best[-1][1]:
+            best.append((x, y))
+    return best
 
 
 def _with_room(values: Sequence[float], *, right: float) -> tuple[float, float]:
@@ -67,11 +67,15 @@ def frontier_chart(
     source = ColumnDataSource(
         {
             "x": [x for x, _ in drawn],
-            "value": [one.value for one in estimates],
-            "low": [one.value if one.low is None else one.low for one in estimates],
-            "high": [one.value if one.high is None else one.high for one in estimates],
+            "value": [estimate.value for estimate in estimates],
+            "low": [
+                estimate.value if estimate.low is None else estimate.low for estimate in estimates
+            ],
+            "high": [
+                estimate.value if estimate.high is None else estimate.high for estimate in estimates
+            ],
             "model": [point.model for _, point in drawn],
-            "told": [measure_text(one) for one in estimates],
+            "told": [measure_text(estimate) for estimate in estimates],
             "marker": ["circle" if point.dominated else "diamond" for _, point in drawn],
             "size": [9 if point.dominated else 15 for _, point in drawn],
             "color": [GREY if point.dominated else BLUE for _, point in drawn],

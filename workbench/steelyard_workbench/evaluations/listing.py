@@ -53,7 +53,7 @@ class Listed:
     @property
     def has_unfinished(self) -> bool:
         """Whether one of them has not ended."""
-        return any(one.status not in ENDED for one in self.evaluations)
+        return any(evaluation.status not in ENDED for evaluation in self.evaluations)
 
 
 class EvaluationList(Viewer):
@@ -91,29 +91,33 @@ class EvaluationList(Viewer):
         return 0 if self.part.data is None else len(succeeded(self.part.data.evaluations))
 
     async def _look(self) -> None:
-        held = self.part.data
-        if self.part.state != "shown" or held is None or not held.has_unfinished:
+        shown = self.part.data
+        if self.part.state != "shown" or shown is None or not shown.has_unfinished:
             return
         listed = await asyncio.to_thread(self._fetch)
-        if [one.id for one in listed.evaluations] != [one.id for one in held.evaluations]:
+        if [evaluation.id for evaluation in listed.evaluations] != [
+            evaluation.id for evaluation in shown.evaluations
+        ]:
             await self.part.refresh(quietly=True)
             return
         self.part.data = listed
-        for one in listed.evaluations:
-            self._lines[one.id].update(one, listed.measured.get(one.id))
+        for evaluation in listed.evaluations:
+            self._lines[evaluation.id].update(evaluation, listed.measured.get(evaluation.id))
 
     def _keep_shown(self, _: Exception) -> None:
         """Keep what is shown: the next look may see it."""
 
     def _fetch(self) -> Listed:
-        found = list(islice(self._client.evaluations.list(self._dataset_id), self._n_wanted + 1))
-        shown = found[: self._n_wanted]
-        for one in shown:
-            if one.status == "succeeded" and one.id not in self._measured:
-                overall = self._client.evaluations.detail(one.id).overall
+        evaluations = list(
+            islice(self._client.evaluations.list(self._dataset_id), self._n_wanted + 1)
+        )
+        shown = evaluations[: self._n_wanted]
+        for evaluation in shown:
+            if evaluation.status == "succeeded" and evaluation.id not in self._measured:
+                overall = self._client.evaluations.detail(evaluation.id).overall
                 leading = next(filter(None, (measure_of(overall, name) for name in _LEADING)), None)
-                self._measured[one.id] = (leading, measure_of(overall, "ece"))
-        return Listed(shown, dict(self._measured), len(found) > len(shown))
+                self._measured[evaluation.id] = (leading, measure_of(overall, "ece"))
+        return Listed(shown, dict(self._measured), len(evaluations) > len(shown))
 
     def _show(self, listed: Listed) -> Viewable:
         if not listed.evaluations:
@@ -122,10 +126,14 @@ class EvaluationList(Viewer):
                 "it is scored on the rows that were put aside for evaluation."
             )
         self._lines = {
-            one.id: EvaluationLine(
-                self._client, one, listed.measured.get(one.id), self._open, self.part.refresh
+            evaluation.id: EvaluationLine(
+                self._client,
+                evaluation,
+                listed.measured.get(evaluation.id),
+                self._open,
+                self.part.refresh,
             )
-            for one in listed.evaluations
+            for evaluation in listed.evaluations
         }
         shown: list[Viewable] = list(self._lines.values())
         if listed.has_more:
@@ -234,13 +242,13 @@ class StartForm(Viewer):
         return self.part.__panel__()
 
     async def _start(self) -> None:
-        found = await asyncio.to_thread(
+        submission = await asyncio.to_thread(
             self._client.evaluations.create, self._dataset_id, list(self.models.value)
         )
-        text = f"{found.queued} started" + (
-            f", {found.reused} scored on these rows before." if found.reused else "."
+        text = f"{submission.queued} started" + (
+            f", {submission.reused} scored on these rows before." if submission.reused else "."
         )
-        self.said[:] = [verdict("running" if found.queued else "good", text)]
+        self.said[:] = [verdict("running" if submission.queued else "good", text)]
         self.models.value = []
         await self._on_start()
 
@@ -277,7 +285,7 @@ def name_of(evaluation: Evaluation) -> str:
 
 def succeeded(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
     """Return those that have figures."""
-    return [one for one in evaluations if one.status == "succeeded"]
+    return [evaluation for evaluation in evaluations if evaluation.status == "succeeded"]
 
 
 def _line_html(

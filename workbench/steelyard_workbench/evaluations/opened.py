@@ -160,7 +160,7 @@ class OpenedEvaluation(Viewer):
             row = rows[place]
             self.choose(RecordFilter(p_from=row.low, p_to=row.high))
 
-        held = [place for place, row in enumerate(rows) if row.n]
+        filled = [place for place, row in enumerate(rows) if row.n]
         values = [
             (
                 bin_name(row),
@@ -168,7 +168,7 @@ class OpenedEvaluation(Viewer):
                 "—" if row.mean_top_probability is None else f"{row.mean_top_probability:.3f}",
                 measure_text(row.accuracy),
             )
-            for row in (rows[place] for place in held)
+            for row in (rows[place] for place in filled)
         ]
         return [
             heading("Reliability"),
@@ -181,21 +181,21 @@ class OpenedEvaluation(Viewer):
                     values,
                     label="Bins",
                     numbers=(1, 2),
-                    open_=lambda i: open_(held[i]),
+                    open_=lambda i: open_(filled[i]),
                 )
             ),
         ]
 
     def _confusion(self) -> list[Viewable]:
-        held = [
-            (one.decision_id, one.confusion)
-            for one in self._scored.detail.decisions
-            if isinstance(one.confusion, ConfusionMatrix)
+        confusions = [
+            (decision.decision_id, decision.confusion)
+            for decision in self._scored.detail.decisions
+            if isinstance(decision.confusion, ConfusionMatrix)
         ]
-        if not held:
+        if not confusions:
             return [empty("A confusion matrix needs targets, and this evaluation has rewards.")]
-        matrices = dict(held)
-        chosen = self._decision if self._decision in matrices else held[0][0]
+        matrices = dict(confusions)
+        chosen = self._decision if self._decision in matrices else confusions[0][0]
         select = pmui.Select(label="Decision of the matrix", options=list(matrices), value=chosen,
                              width=260)  # fmt: skip
         place = pn.Column(sizing_mode="stretch_width")
@@ -238,18 +238,18 @@ class OpenedEvaluation(Viewer):
                 continue
             rows = [
                 (
-                    one.outcome,
-                    f"{one.support:,}",
-                    f"{one.predicted:,}",
+                    outcome.outcome,
+                    f"{outcome.support:,}",
+                    f"{outcome.predicted:,}",
                     *(
-                        _short(held)
-                        for held in (
-                            one.precision, one.recall, one.f1, one.share, one.mean_probability,
-                            one.auc,
+                        _short(measure)
+                        for measure in (
+                            outcome.precision, outcome.recall, outcome.f1, outcome.share,
+                            outcome.mean_probability, outcome.auc,
                         )
                     ),
                 )
-                for one in decision.outcomes
+                for outcome in decision.outcomes
             ]  # fmt: skip
             shown += [
                 heading(f"{decision.decision_id} (n = {decision.metrics.n:,})", level=3),
@@ -301,7 +301,7 @@ class OpenedEvaluation(Viewer):
                 open_=lambda i: self.choose(_slice_filter(drawn[i].by, drawn[i].of)),
             )
             properties = len({row.by for row in rows})
-            unlisted = sum(one.unlisted for one in detail.slices)
+            unlisted = sum(slice_table.unlisted for slice_table in detail.slices)
             place[:] = [
                 figures.show(chart),
                 _note(slices_text(len(rows), properties, len(drawn), unlisted, measure)),

@@ -81,20 +81,22 @@ class OverTime(Viewer):
     def _fetch(self) -> list[Run]:
         """Return the newest runs, the oldest first; what an evaluation measured never changes."""
         newest = islice(self._client.evaluations.list(self._dataset_id), MOST_RUNS)
-        found = succeeded(list(newest))[::-1]
-        for one in found:
-            if one.id not in self._measured:
-                self._measured[one.id] = self._client.evaluations.detail(one.id).overall
-        return [Run(one, self._measured[one.id]) for one in found]
+        evaluations = succeeded(list(newest))[::-1]
+        for evaluation in evaluations:
+            if evaluation.id not in self._measured:
+                self._measured[evaluation.id] = self._client.evaluations.detail(
+                    evaluation.id
+                ).overall
+        return [Run(evaluation, self._measured[evaluation.id]) for evaluation in evaluations]
 
     def _show(self, runs: list[Run]) -> Viewable:
         if len(runs) < 2:
             return empty("Once two evaluations have succeeded, they are drawn here as they came.")
         there = [name for name in MEASURES if any(measure_of(run.measures, name) for run in runs)]
-        held = self.measure.value
+        chosen = self.measure.value
         self.measure.param.update(
             options={_TITLES[name]: name for name in there},
-            value=held if held in there else there[0],
+            value=chosen if chosen in there else there[0],
         )
         self._draw(runs)
         return pn.Column(self.measure, self._place, sizing_mode="stretch_width")
@@ -109,10 +111,10 @@ class OverTime(Viewer):
         drawn = [run for run in runs if measure_of(run.measures, name) is not None]
         newest_first = list(dict.fromkeys(run.series for run in reversed(drawn)))
         shown = newest_first[:MOST_MODELS][::-1]
-        kept = [run for run in drawn if run.series in shown]
-        said = _SAID
+        shown_runs = [run for run in drawn if run.series in shown]
+        text = _SAID
         if len(newest_first) > len(shown):
-            said += f" {len(newest_first) - len(shown):,} more models were run last before these."
+            text += f" {len(newest_first) - len(shown):,} more models were run last before these."
         data = mark_table(
             ("model", _TITLES[name], "version", "when"),
             [
@@ -122,15 +124,15 @@ class OverTime(Viewer):
                     f"{run.evaluation.dataset_version}",
                     ago(run.evaluation.created_at),
                 )
-                for run in reversed(kept)
+                for run in reversed(shown_runs)
             ],
             label="Runs, newest first",
-            open_=lambda place: self._open(kept[len(kept) - 1 - place].evaluation.id),
+            open_=lambda place: self._open(shown_runs[len(shown_runs) - 1 - place].evaluation.id),
             opens="Open the run",
         )
         self._place[:] = [
-            figures.show(runs_chart(kept, name, shown, self._open)),
-            pmui.Typography(said, variant="body2"),
+            figures.show(runs_chart(shown_runs, name, shown, self._open)),
+            pmui.Typography(text, variant="body2"),
             data,
         ]
 
@@ -140,18 +142,22 @@ def runs_chart(
 ) -> Any:
     """Draw runs in the order of time, a colour and a marker for each series."""
     times = places_of(runs, series)
-    found = [measure_of(run.measures, measure) for run in runs]
-    estimates = [one for one in found if one is not None]
+    measures = [measure_of(run.measures, measure) for run in runs]
+    estimates = [estimate for estimate in measures if estimate is not None]
     look = [series.index(run.series) for run in runs]
     source = ColumnDataSource(
         {
             "x": times,
-            "value": [one.value for one in estimates],
-            "low": [one.value if one.low is None else one.low for one in estimates],
-            "high": [one.value if one.high is None else one.high for one in estimates],
+            "value": [estimate.value for estimate in estimates],
+            "low": [
+                estimate.value if estimate.low is None else estimate.low for estimate in estimates
+            ],
+            "high": [
+                estimate.value if estimate.high is None else estimate.high for estimate in estimates
+            ],
             "series": [run.series for run in runs],
             "model": [run.evaluation.model_label for run in runs],
-            "told": [measure_text(one) for one in estimates],
+            "told": [measure_text(estimate) for estimate in estimates],
             "version": [run.evaluation.dataset_version for run in runs],
             "when": [_when(run.evaluation.created_at) for run in runs],
             "marker": [_MARKERS[place % len(_MARKERS)] for place in look],
@@ -159,8 +165,8 @@ def runs_chart(
         }
     )
     made = figures.plot("Runs over time", "", _TITLES[measure], height=340, x_axis_type="datetime")
-    for place, one in enumerate(series):
-        own = [at for at, run in enumerate(runs) if run.series == one]
+    for place, name in enumerate(series):
+        own = [at for at, run in enumerate(runs) if run.series == name]
         for before, after in pairwise(own):
             if _rows_of(runs[before]) == _rows_of(runs[after]):
                 made.line(

@@ -159,7 +159,7 @@ class RecordBrowser(Viewer):
     def _export(self, format_: ExportFormat) -> bytes:
         """Return the decisions that are looked at, in their order."""
         return self._client.evaluations.export(
-            self._evaluation.id, format=format_, **self.chosen.asked()
+            self._evaluation.id, format=format_, **self.chosen.client_filters()
         )
 
     async def _refresh(self) -> None:
@@ -203,7 +203,7 @@ class RecordBrowser(Viewer):
 
     def _make_fields(self) -> None:
         wide: dict[str, Any] = {"width": 190, "size": "small"}
-        names = [one.decision_id for one in self._detail.decisions]
+        names = [decision.decision_id for decision in self._detail.decisions]
         self._decision = pmui.Select(
             label="Decision", options={"Any": _ANY} | {name: name for name in names}, **wide
         )
@@ -211,9 +211,9 @@ class RecordBrowser(Viewer):
         self._top = pmui.Select(label="Answered", options={"Any": _ANY}, **wide)
         self._bin = pmui.Select(label="Top probability", options={"Any": _ANY}, **wide)
         slices = {"Any": _ANY} | {
-            f"{table.by} = {one.value}": json.dumps([table.by, one.value])
+            f"{table.by} = {slice_.value}": json.dumps([table.by, slice_.value])
             for table in self._detail.slices
-            for one in table.slices
+            for slice_ in table.slices
         }
         self._slice = pmui.Select(label="Slice", options=slices, width=240, size="small")
         self._order = pmui.Select(label="Order", options=ORDERS, **wide)
@@ -240,11 +240,11 @@ class RecordBrowser(Viewer):
             self._target.param.update(options=outcomes, value=chosen.target)
             self._top.param.update(options=outcomes, value=chosen.top)
             self._bin.param.update(options=bins, value=range_)
-            wanted = json.dumps([chosen.slice_by, chosen.slice]) if chosen.slice_by else _ANY
-            if wanted not in self._slice.options.values():
+            slice_json = json.dumps([chosen.slice_by, chosen.slice]) if chosen.slice_by else _ANY
+            if slice_json not in self._slice.options.values():
                 name = f"{chosen.slice_by} = {chosen.slice}"
-                self._slice.options = {**self._slice.options, name: wanted}
-            self._slice.value = wanted
+                self._slice.options = {**self._slice.options, name: slice_json}
+            self._slice.value = slice_json
             self._order.value = chosen.order
             self._wrong.value = chosen.wrong
             self._clear.disabled = chosen.is_all
@@ -260,12 +260,12 @@ class RecordBrowser(Viewer):
 
     def _outcomes(self, decision_id: str) -> list[str]:
         """Return the outcomes that a decision, or any of them, may have."""
-        found: dict[str, None] = {}
-        for one in self._detail.decisions:
-            matrix = one.confusion
-            if decision_id in ("", one.decision_id) and isinstance(matrix, ConfusionMatrix):
-                found.update(dict.fromkeys(matrix.outcomes))
-        return list(found)
+        outcomes: dict[str, None] = {}
+        for decision in self._detail.decisions:
+            matrix = decision.confusion
+            if decision_id in ("", decision.decision_id) and isinstance(matrix, ConfusionMatrix):
+                outcomes.update(dict.fromkeys(matrix.outcomes))
+        return list(outcomes)
 
     @param.depends(
         "_decision.value", "_target.value", "_top.value", "_bin.value", "_slice.value",
@@ -292,17 +292,17 @@ class RecordBrowser(Viewer):
         self._on_choose(self.chosen)
         self.refresh.start()
 
-    def _fetch(self, asked: PageAsked) -> TablePage:
+    def _fetch(self, request: PageAsked) -> TablePage:
         """Return a page; without contexts where the dataset is gone."""
         ask = self._client.evaluations.records_page
-        filters = self.chosen.asked()
+        filters = self.chosen.client_filters()
         filters["context"] = True
         try:
-            page = ask(self._evaluation.id, offset=asked.offset, limit=asked.limit, **filters)
+            page = ask(self._evaluation.id, offset=request.offset, limit=request.limit, **filters)
             self._has_contexts = True
         except DatasetDeletedError:
             filters["context"] = False
-            page = ask(self._evaluation.id, offset=asked.offset, limit=asked.limit, **filters)
+            page = ask(self._evaluation.id, offset=request.offset, limit=request.limit, **filters)
             self._has_contexts = False
         self._keep(page.data)
         rows = [_table_row(record) for record in page.data]
@@ -310,11 +310,13 @@ class RecordBrowser(Viewer):
 
     def _keep(self, records: Sequence[EvaluationRecord]) -> None:
         """Keep records, and drop the oldest."""
-        new = {_place(one): one for one in records}
+        new = {_place(record): record for record in records}
         with self._keeping:
-            kept = {place: one for place, one in self._records.items() if place not in new}
-            n_over = len(kept) + len(new) - _MOST_RECORDS
-            self._records = dict(islice(kept.items(), max(0, n_over), None)) | new
+            remaining = {
+                place: record for place, record in self._records.items() if place not in new
+            }
+            n_over = len(remaining) + len(new) - _MOST_RECORDS
+            self._records = dict(islice(remaining.items(), max(0, n_over), None)) | new
 
     def _tell(self) -> None:
         words = self.chosen.words()
@@ -412,4 +414,4 @@ def _kept(outcome: str, known: list[str] | None) -> str:
 
 
 def _order(value: str) -> RecordOrder:
-    return next(one for one in get_args(RecordOrder) if one == value)
+    return next(order for order in get_args(RecordOrder) if order == value)

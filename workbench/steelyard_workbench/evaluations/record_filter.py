@@ -43,7 +43,7 @@ class RecordFilter:
         """Whether every scored decision is looked at, in whatever order."""
         return self == RecordFilter(order=self.order)
 
-    def asked(self) -> RecordFilters:
+    def client_filters(self) -> RecordFilters:
         """Return it as the client takes it."""
         return {
             "decision": self.decision or None,
@@ -86,8 +86,8 @@ class RecordFilter:
 def filter_from(query: str) -> RecordFilter:
     """Read the filter in an address; what cannot be read is left out."""
     try:
-        held = msgspec.json.decode(query)[_KEY]
-        return convert({**held}, RecordFilter)
+        state = msgspec.json.decode(query)[_KEY]
+        return convert({**state}, RecordFilter)
     except (msgspec.MsgspecError, KeyError, TypeError, IndexError):
         return RecordFilter()
 
@@ -95,9 +95,9 @@ def filter_from(query: str) -> RecordFilter:
 def query_of(chosen: RecordFilter) -> str:
     """Return a filter for the address; empty for the default."""
     default = RecordFilter()
-    held: dict[str, Any] = {
+    state: dict[str, Any] = {
         field.name: getattr(chosen, field.name)
         for field in fields(chosen)
         if getattr(chosen, field.name) != getattr(default, field.name)
     }
-    return msgspec.json.encode({_KEY: held}).decode() if held else ""
+    return msgspec.json.encode({_KEY: state}).decode() if state else ""

@@ -61,7 +61,7 @@ class WhatIf(Viewer):
         self._detail = detail
         self._on_choose = on_choose
         self._is_filling = False
-        names = [one.decision_id for one in detail.decisions]
+        names = [decision.decision_id for decision in detail.decisions]
         self.decision = pmui.Select(label="Decision", options=names, value=names[0], width=220)
         self.threshold = pmui.FloatSlider(
             label="Abstain when the top probability is below",
@@ -152,7 +152,11 @@ class WhatIf(Viewer):
             await self.one_outcome.show(self.decision.value, self._outcomes())
 
     def _decision(self) -> DecisionMeasures:
-        return next(one for one in self._detail.decisions if one.decision_id == self.decision.value)
+        return next(
+            decision
+            for decision in self._detail.decisions
+            if decision.decision_id == self.decision.value
+        )
 
     def _is_binary(self) -> bool:
         return self._decision().kind == "binary" and _YES in self._outcomes()
@@ -175,10 +179,10 @@ class WhatIf(Viewer):
                 _NO: {_YES: float(self.false_no.value or 0), _NO: 0.0},
             }
         try:
-            held = json.loads(self.matrix.value)
+            costs = json.loads(self.matrix.value)
             return {
                 action: {outcome: float(cost) for outcome, cost in of.items()}
-                for action, of in held.items()
+                for action, of in costs.items()
             }
         except (ValueError, TypeError, AttributeError):
             raise ValueError(
@@ -299,15 +303,15 @@ class WhatIf(Viewer):
         if not (self._is_binary() and isinstance(curve, list)) or self._curve is None:
             self.yes[:] = []
             return
-        point = min(curve, key=lambda one: abs(one.threshold - self.yes_from.value))
+        point = min(curve, key=lambda candidate: abs(candidate.threshold - self.yes_from.value))
         cost = min(
-            self._curve.points, key=lambda one: abs(one.threshold - self.yes_from.value)
+            self._curve.points, key=lambda candidate: abs(candidate.threshold - self.yes_from.value)
         ).cost
-        told = facts(yes_facts(point, cost))
+        shown_facts = facts(yes_facts(point, cost))
         if self.yes:
-            self.yes[:] = [self.yes[0], told]
+            self.yes[:] = [self.yes[0], shown_facts]
         else:
-            self.yes[:] = [self.yes_from, told]
+            self.yes[:] = [self.yes_from, shown_facts]
 
     def _fill_costs(self) -> None:
         """Write the table that a wrong answer's one cost makes."""
@@ -351,7 +355,7 @@ def show_policy(report: PolicyReport) -> Viewable:
     ):
         if isinstance(measure, Measure):
             values[title] = measure_text(measure)
-    shares = [(one.action, measure_text(one.share)) for one in report.actions]
+    shares = [(share.action, measure_text(share.share)) for share in report.actions]
     return pn.Column(
         facts(values),
         table(("action", "share of decisions"), shares, label="Actions of the policy"),
@@ -371,8 +375,8 @@ def share_of(count: int, n: int) -> Measure:
     return Measure(value=count / n, low=interval.low, high=interval.high, n=n)
 
 
-def _measure(held: object) -> Measure | None:
-    return held if isinstance(held, Measure) else None
+def _measure(measure: object) -> Measure | None:
+    return measure if isinstance(measure, Measure) else None
 
 
 def yes_facts(point: YesPoint, cost: Measure | None) -> dict[str, str]:

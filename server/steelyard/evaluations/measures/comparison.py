@@ -230,28 +230,28 @@ def measure_changes(
     for name in names:
         alike.setdefault(pairing.after.counted[name].tobytes(), []).append(name)
     changes: dict[str, Change] = {}
-    for held in alike.values():
-        counted = pairing.after.counted[held[0]]
+    for group in alike.values():
+        counted = pairing.after.counted[group[0]]
         n = int(counted.sum())
         if n == 0:
             continue
-        old = np.stack([pairing.before.values[name][counted] for name in held], axis=1)
-        new = np.stack([pairing.after.values[name][counted] for name in held], axis=1)
+        old = np.stack([pairing.before.values[name][counted] for name in group], axis=1)
+        new = np.stack([pairing.after.values[name][counted] for name in group], axis=1)
         columns = np.hstack([new - old, np.ones((n, 1))])
         sums = sum_by_context(columns, pairing.context_codes[counted])
         # A swing of the pairs that are counted alone.
         part = pairing.take(np.flatnonzero(counted))
-        ranges = [part.range_of(name) for name in held]
+        ranges = [part.range_of(name) for name in group]
         lows, highs = ratio_intervals(
             sums[:, :-1],
-            np.repeat(sums[:, -1:], len(held), axis=1),
+            np.repeat(sums[:, -1:], len(group), axis=1),
             lows=[low for low, _ in ranges],
             highs=[high for _, high in ranges],
             level=LEVEL,
             n_resamples=bootstrap.n_resamples,
             seed=bootstrap.seed,
         )
-        for index, name in enumerate(held):
+        for index, name in enumerate(group):
             ends = (lows[index], highs[index])
             means = (float(old[:, index].mean()), float(new[:, index].mean()))
             changes[name] = _change(*means, ends, n)
@@ -385,8 +385,8 @@ class _Flipped:
 
 
 def _ece_change(pairing: Pairing, bootstrap: Bootstrap) -> Change | None:
-    found = paired_ece(pairing)
-    if found is None:
+    ece_pair = paired_ece(pairing)
+    if ece_pair is None:
         return None
     columns = np.hstack([_ece_columns(pairing.before), _ece_columns(pairing.after)])
     sums = sum_by_context(columns, pairing.context_codes)
@@ -394,8 +394,8 @@ def _ece_change(pairing: Pairing, bootstrap: Bootstrap) -> Change | None:
     if len(sums) > 1 and pairing.is_unchanged:
         ends = (0.0, 0.0)
     elif len(sums) > 1:
-        ends = _ece_change_ends(pairing, found, sums, bootstrap)
-    return _change(*found, ends, len(pairing))
+        ends = _ece_change_ends(pairing, ece_pair, sums, bootstrap)
+    return _change(*ece_pair, ends, len(pairing))
 
 
 def _ece_change_ends(
@@ -485,7 +485,7 @@ _Key = tuple[str, str, tuple[str, ...], tuple[float, ...]]
 
 
 def _rows_by_key(records: Records) -> dict[_Key, list[int]]:
-    held: dict[_Key, list[int]] = {}
+    row_lists: dict[_Key, list[int]] = {}
     for row in range(len(records)):
         key = (
             records.contexts[row],
@@ -493,8 +493,8 @@ def _rows_by_key(records: Records) -> dict[_Key, list[int]]:
             records.outcomes_of(row),
             tuple(records.labels_of(row).tolist()),
         )
-        held.setdefault(key, []).append(row)
-    for rows in held.values():
+        row_lists.setdefault(key, []).append(row)
+    for rows in row_lists.values():
         if len(rows) > 1:
             rows.sort(key=lambda row: records.probabilities_of(row).tolist())
-    return held
+    return row_lists

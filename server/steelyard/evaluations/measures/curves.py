@@ -76,10 +76,12 @@ def yes_curve(table: OutcomeTable, bootstrap: Bootstrap) -> list[YesPoint]:
     """
     index = _place_of_yes(table)
     is_yes = (table.truth == index).astype(np.float64)
-    said = (table.probabilities[:, index, None] >= np.array(THRESHOLDS)).astype(np.float64)
-    right = said * is_yes[:, None]
-    actual = np.broadcast_to(is_yes[:, None], said.shape)
-    summed = sum_by_context(np.hstack([right, said, actual]), table.context_codes)
+    is_yes_answered = (table.probabilities[:, index, None] >= np.array(THRESHOLDS)).astype(
+        np.float64
+    )
+    right = is_yes_answered * is_yes[:, None]
+    actual = np.broadcast_to(is_yes[:, None], is_yes_answered.shape)
+    summed = sum_by_context(np.hstack([right, is_yes_answered, actual]), table.context_codes)
     n = len(THRESHOLDS)
     hits, answered, true = summed[:, :n], summed[:, n : 2 * n], summed[:, 2 * n :]
     either = (answered + true - hits).sum(axis=0)
@@ -91,7 +93,7 @@ def yes_curve(table: OutcomeTable, bootstrap: Bootstrap) -> list[YesPoint]:
         ranges=[(0.0, 1.0)] * (3 * n),
         counts=np.hstack([answered.sum(axis=0), true.sum(axis=0), either]),
     )
-    predicted = said.sum(axis=0)
+    predicted = is_yes_answered.sum(axis=0)
     return [
         YesPoint(
             threshold=threshold,

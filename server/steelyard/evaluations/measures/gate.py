@@ -174,27 +174,27 @@ def judge(
     is_for_gain = np.asarray(is_new, dtype=bool)[pairing.after_rows] & (judged_on == "new")
     groups: dict[str, GateGroup] = {}
     for name, chosen in (("new", is_for_gain), ("earlier", ~is_for_gain)):
-        held = pairing.take(np.flatnonzero(chosen))
-        group = _gate_group(held, bootstrap)
+        part = pairing.take(np.flatnonzero(chosen))
+        group = _gate_group(part, bootstrap)
         if group is not None:
             groups[name] = group
         if group is not None and (name == "new" or judged_on == "all"):
-            unseen = _unseen_mistake(before, after, held)
+            unseen = _unseen_mistake(before, after, part)
             margin = unseen + _few_contexts(group)
             groups[name] = replace(
                 group, margin=margin * _NO_HARM_TIMES if judged_on == "all" else margin
             )
-    found = paired_ece(pairing)
-    old_ece, new_ece = found or (None, None)
+    ece_pair = paired_ece(pairing)
+    old_ece, new_ece = ece_pair or (None, None)
     text = None
     if baseline is not None:
         text = _gate_group(_pair_all(baseline, after, "text baseline"), bootstrap)
-    _check_finite([*groups.values(), *([] if text is None else [text])], found or ())
+    _check_finite([*groups.values(), *([] if text is None else [text])], ece_pair or ())
     slices = judge_slices(pairing, after)
     decided = _gain_reasons if judged_on == "new" else _no_harm_reasons
     sentences = decided(groups, needed)
     if TOO_FEW not in sentences:
-        sentences |= _earlier_reason(groups.get("earlier")) | _calibration_reason(found)
+        sentences |= _earlier_reason(groups.get("earlier")) | _calibration_reason(ece_pair)
     if TOO_FEW not in sentences:
         sentences |= _slice_reasons(slices)
         if not _is_better_reward(groups, sentences):
@@ -208,7 +208,7 @@ def judge(
         groups=groups,
         deltas=GateDeltas(
             **{name: _compared(group).change for name, group in groups.items()},
-            ece=None if found is None else found[1] - found[0],
+            ece=None if ece_pair is None else ece_pair[1] - ece_pair[0],
         ),
         ece=BeforeAfter(before=old_ece, after=new_ece),
         judged_on=judged_on,
@@ -309,8 +309,8 @@ def _gate_group(pairing: Pairing, bootstrap: Bootstrap) -> GateGroup | None:
     if compared is None:
         return None
     counted = np.flatnonzero(pairing.after.counted[name])
-    kept = pairing.take(counted)
-    right = kept.after.right
+    compared_pairs = pairing.take(counted)
+    right = compared_pairs.after.right
     figures: dict[str, Any] = {
         name: GateChange(
             before=compared.before,
@@ -321,14 +321,14 @@ def _gate_group(pairing: Pairing, bootstrap: Bootstrap) -> GateGroup | None:
             high=compared.change if compared.high is None else compared.high,
         ),
         right: BeforeAfter(
-            before=float(kept.before.values[right].mean()),
-            after=float(kept.after.values[right].mean()),
+            before=float(compared_pairs.before.values[right].mean()),
+            after=float(compared_pairs.after.values[right].mean()),
         ),
     }
     return GateGroup(
-        decisions=len(kept),
-        contexts=len(np.unique(kept.context_codes)),
-        flips=count_flips(kept.before, kept.after),
+        decisions=len(compared_pairs),
+        contexts=len(np.unique(compared_pairs.context_codes)),
+        flips=count_flips(compared_pairs.before, compared_pairs.after),
         **figures,
     )
 
@@ -354,15 +354,15 @@ def _gain_reasons(groups: dict[str, GateGroup], needed: int) -> dict[str, str]:
         # Too little to judge: the other rules would judge by chance.
         sentence = f"There are {n_new} new evaluation decisions and {needed} are needed; add rows."
         return {TOO_FEW: sentence}
-    found: dict[str, str] = {}
+    sentences: dict[str, str] = {}
     rise = _harm(new)
     if rise.low > 0:
-        found[NEW_WORSE] = f"The new rows became worse: {_describe(new)}."
+        sentences[NEW_WORSE] = f"The new rows became worse: {_describe(new)}."
     if rise.change >= 0:
-        found[NO_GAIN] = f"The new rows became no better: {_describe(new)}."
+        sentences[NO_GAIN] = f"The new rows became no better: {_describe(new)}."
     elif unsure := _why_unsure(new, rise):
-        found[INCONCLUSIVE] = f"Whether the new rows became better cannot be told: {unsure}"
-    return found
+        sentences[INCONCLUSIVE] = f"Whether the new rows became better cannot be told: {unsure}"
+    return sentences
 
 
 def _no_harm_reasons(groups: dict[str, GateGroup], needed: int) -> dict[str, str]:
@@ -424,19 +424,19 @@ def _why_unsure(new: GateGroup, rise: GateChange) -> str | None:
 
 def _slice_reasons(slices: JudgedSlices) -> dict[str, str]:
     """Return the reasons that lie in one decision or outcome."""
-    found = {}
+    sentences = {}
     for reason, kind, judged in (
         (DECISION_WORSE, "decision", slices.by_decision),
         (OUTCOME_WORSE, "outcome", slices.by_outcome),
     ):
-        worse = [one for one in judged if one.worse]
+        worse = [judged_slice for judged_slice in judged if judged_slice.worse]
         if worse:
-            named = "; ".join(_describe_slice(one) for one in worse[:_MAX_NAMED])
+            named = "; ".join(_describe_slice(judged_slice) for judged_slice in worse[:_MAX_NAMED])
             more = len(worse) - _MAX_NAMED
             others = f"; and {more} more" if more > 0 else ""
             kinds = kind if len(worse) == 1 else f"{kind}s"
-            found[reason] = f"{len(worse)} {kinds} became worse: {named}{others}."
-    return found
+            sentences[reason] = f"{len(worse)} {kinds} became worse: {named}{others}."
+    return sentences
 
 
 def _describe_slice(gate_slice: GateSlice) -> str:
@@ -446,13 +446,13 @@ def _describe_slice(gate_slice: GateSlice) -> str:
     return f"{where}, {_describe(gate_slice)}"
 
 
-def _is_better_reward(groups: dict[str, GateGroup], found: dict[str, str]) -> bool:
+def _is_better_reward(groups: dict[str, GateGroup], sentences: dict[str, str]) -> bool:
     """Whether it surely earns more than its predecessor, and broke no decision.
 
     Its aim is the reward, which the text baseline earns too; better for nothing lost, it may serve.
     """
     return (
-        not found.keys() & {NEW_WORSE, NO_GAIN, INCONCLUSIVE}
+        not sentences.keys() & {NEW_WORSE, NO_GAIN, INCONCLUSIVE}
         and "new" in groups
         and all(isinstance(group.scaled_reward, GateChange) for group in groups.values())
         and not any(group.flips.broken for group in groups.values())

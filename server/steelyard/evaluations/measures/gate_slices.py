@@ -60,18 +60,20 @@ def judge_slices(pairing: Pairing, after: Records) -> JudgedSlices:
     ``after`` are the candidate's records, which the pairing was made with.
     """
     name = compared_measure(pairing.after)
-    kept = pairing.take(np.flatnonzero(pairing.after.counted[name]))
-    found = []
-    for keyed in (_decision_of(after), _outcome_of(after, kept)):
-        for key, pairs in _slices(kept, keyed):
-            found.append((key, kept.take(pairs)))
-    tested = [_Tested(key, held, name) for key, held in found]
-    corrected = holm([one.p_value for one in tested])
-    judged = [one.wire(p_value) for one, p_value in zip(tested, corrected, strict=True)]
-    judged.sort(key=lambda one: (not one.worse, -one.decisions))
+    counted = pairing.take(np.flatnonzero(pairing.after.counted[name]))
+    slice_pairings = []
+    for keyed in (_decision_of(after), _outcome_of(after, counted)):
+        for key, pairs in _slices(counted, keyed):
+            slice_pairings.append((key, counted.take(pairs)))
+    tested = [_Tested(key, slice_pairing, name) for key, slice_pairing in slice_pairings]
+    corrected = holm([tested_slice.p_value for tested_slice in tested])
+    judged = [
+        tested_slice.wire(p_value) for tested_slice, p_value in zip(tested, corrected, strict=True)
+    ]
+    judged.sort(key=lambda gate_slice: (not gate_slice.worse, -gate_slice.decisions))
     return JudgedSlices(
-        tuple(one for one in judged if not isinstance(one.outcome, str)),
-        tuple(one for one in judged if isinstance(one.outcome, str)),
+        tuple(gate_slice for gate_slice in judged if not isinstance(gate_slice.outcome, str)),
+        tuple(gate_slice for gate_slice in judged if isinstance(gate_slice.outcome, str)),
     )
 
 
@@ -103,11 +105,11 @@ _Key = tuple[str, str | None]
 class _Tested:
     """One slice, its mean change and how likely one so bad would be."""
 
-    def __init__(self, key: _Key, held: Pairing, name: str) -> None:
-        self._key, self._held, self._name = key, held, name
-        old, new = held.before.values[name], held.after.values[name]
-        columns = np.stack([new - old, np.ones(len(held))], axis=1)
-        sums = sum_by_context(columns, held.context_codes)
+    def __init__(self, key: _Key, pairing: Pairing, name: str) -> None:
+        self._key, self._pairing, self._name = key, pairing, name
+        old, new = pairing.before.values[name], pairing.after.values[name]
+        columns = np.stack([new - old, np.ones(len(pairing))], axis=1)
+        sums = sum_by_context(columns, pairing.context_codes)
         self._n_contexts = len(sums)
         self._before, self._after = float(old.mean()), float(new.mean())
         self._change = self._after - self._before
@@ -117,11 +119,11 @@ class _Tested:
         self.p_value: float | None = None
         if self._n_contexts >= LEAST_CONTEXTS:
             by_mean = _chance(self._harm, self._error, self._n_contexts - 1)
-            self.p_value = min(1.0, 2 * min(by_mean, _sign_chance(held)))
+            self.p_value = min(1.0, 2 * min(by_mean, _sign_chance(pairing)))
 
     def wire(self, p_value: float | None) -> GateSlice:
         decision_id, outcome = self._key
-        held, right = self._held, self._held.after.right
+        pairing, right = self._pairing, self._pairing.after.right
         allowance = DECISION_ALLOWANCE if outcome is None else OUTCOME_ALLOWANCES[self._name]
         half = _half_width(self._error, self._n_contexts - 1)
         figures: dict[str, Any] = {
@@ -133,17 +135,17 @@ class _Tested:
                 high=self._change + half,
             ),
             right: BeforeAfter(
-                before=float(held.before.values[right].mean()),
-                after=float(held.after.values[right].mean()),
+                before=float(pairing.before.values[right].mean()),
+                after=float(pairing.after.values[right].mean()),
             ),
         }
         if outcome is not None:
             figures["outcome"] = outcome
         return GateSlice(
             decision_id=decision_id,
-            decisions=len(held),
+            decisions=len(pairing),
             contexts=self._n_contexts,
-            flips=count_flips(held.before, held.after),
+            flips=count_flips(pairing.before, pairing.after),
             p_value=p_value,
             worse=p_value is not None and p_value < SLICE_ERROR and self._harm > allowance,
             **figures,
@@ -163,11 +165,11 @@ def _outcome_of(after: Records, pairing: Pairing) -> Callable[[int, int], _Key]:
 def _slices(
     pairing: Pairing, keyed: Callable[[int, int], _Key]
 ) -> Iterator[tuple[_Key, IndexArray]]:
-    held: dict[_Key, list[int]] = {}
+    pairs_of: dict[_Key, list[int]] = {}
     for pair, row in enumerate(pairing.after_rows.tolist()):
-        held.setdefault(keyed(pair, row), []).append(pair)
-    for key in sorted(held, key=lambda key: (key[0], key[1] or "")):
-        yield key, np.array(held[key], dtype=np.intp)
+        pairs_of.setdefault(keyed(pair, row), []).append(pair)
+    for key in sorted(pairs_of, key=lambda key: (key[0], key[1] or "")):
+        yield key, np.array(pairs_of[key], dtype=np.intp)
 
 
 def _standard_error(sums: FloatArray) -> float:

@@ -125,14 +125,14 @@ def outcome_measures(table: OutcomeTable, bootstrap: Bootstrap) -> list[OutcomeM
         ranges=[(0.0, 1.0)] * (k * len(columns)),
         counts=np.hstack([column[3] for column in columns]),
     )
-    found: list[OutcomeMeasures] = []
+    measured: list[OutcomeMeasures] = []
     for index, name in enumerate(table.names):
         precision, recall, f1, share, mean_probability = ratios[index::k]
         # Every name is offered by some record, so these two are never without a base.
         assert share is not None  # noqa: S101
         assert mean_probability is not None  # noqa: S101
         rows = np.flatnonzero(table.is_offered[:, index])
-        found.append(
+        measured.append(
             OutcomeMeasures(
                 outcome=name,
                 support=int(support[:, index].sum()),
@@ -149,7 +149,7 @@ def outcome_measures(table: OutcomeTable, bootstrap: Bootstrap) -> list[OutcomeM
                 ),
             )
         )
-    return found
+    return measured
 
 
 def area_under_curve(

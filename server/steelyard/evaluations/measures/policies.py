@@ -74,12 +74,12 @@ def acted_costs(
     if records.supervision != "targets":
         raise ValueError("Costs need targets; these records have rewards.")
     codes = records.outcome_codes[rows]
-    held = np.unique(codes).tolist()
-    _check_costs(action_costs, [records.outcome_lists[code] for code in held], path)
+    list_codes = np.unique(codes).tolist()
+    _check_costs(action_costs, [records.outcome_lists[code] for code in list_codes], path)
     chosen = np.zeros(len(rows), dtype=np.intp)
     promised = np.zeros(len(rows))
     costs = np.zeros((len(rows), len(action_costs)))
-    for code in held:
+    for code in list_codes:
         places = np.flatnonzero(codes == code)
         names = records.outcome_lists[code]
         matrix = np.array([[float(row[name]) for name in names] for row in action_costs.values()])
@@ -128,11 +128,11 @@ def policy_report(
         violations.add((*BODY, "abstain_below"), "must be from 0 to 1.", "out_of_range")
         violations.raise_if_any()
     rows = rows_of_decision(records, decision_id)
-    kept = (measure_records(records) if measures is None else measures).take(rows)
-    did = (kept.p_top >= (abstain_below or 0.0)).astype(np.float64)
+    decision_measures = (measure_records(records) if measures is None else measures).take(rows)
+    did = (decision_measures.p_top >= (abstain_below or 0.0)).astype(np.float64)
     acted = None if action_costs is None else acted_costs(records, rows, action_costs)
     if acted is None:
-        names, chosen = _commonest(*_top_names(records, rows, kept.top))
+        names, chosen = _commonest(*_top_names(records, rows, decision_measures.top))
     else:
         names, chosen = list(action_costs or ()), acted.chosen
     means = _Means(records.context_codes[rows], bootstrap or Bootstrap())
@@ -149,10 +149,13 @@ def policy_report(
     shares.append(ActionShare(action=ABSTAIN, share=means.share(1 - did)))
     figures: dict[str, Measure | None] = {
         name: means.of(
-            kept.values[name], did, kept.range_of(name), is_proportion=name in PROPORTIONS
+            decision_measures.values[name],
+            did,
+            decision_measures.range_of(name),
+            is_proportion=name in PROPORTIONS,
         )
         for name in ("accuracy", "expected_reward")
-        if name in kept.values
+        if name in decision_measures.values
     }
     if acted is not None:
         figures["cost"] = means.of(acted.paid, did, acted.range)
@@ -257,7 +260,7 @@ class _Means:
         """Return the mean of each column, within its range; they share one set of draws."""
         n = columns.shape[1]
         sums = sum_by_context(np.hstack([columns, np.ones_like(columns)]), self._codes)
-        found = ratio_measures(
+        means = ratio_measures(
             sums[:, :n],
             sums[:, n:],
             self._bootstrap,
@@ -265,14 +268,14 @@ class _Means:
             ranges=ranges,
         )
         # A decision has one record or more, so that none is without a mean.
-        return [measure for measure in found if measure is not None]
+        return [measure for measure in means if measure is not None]
 
 
 def _top_names(records: Records, rows: IndexArray, top: IndexArray) -> tuple[list[str], IndexArray]:
     """Return the outcomes as actions, and which of them each record's top is."""
     tops = [records.outcomes_of(row)[index] for row, index in zip(rows, top, strict=True)]
-    held = np.unique(records.outcome_codes[rows]).tolist()
-    lists = sorted(records.outcome_lists[code] for code in held)
+    list_codes = np.unique(records.outcome_codes[rows]).tolist()
+    lists = sorted(records.outcome_lists[code] for code in list_codes)
     place = {name: 0 for outcomes in lists for name in outcomes}
     place = {name: index for index, name in enumerate(place)}
     return list(place), np.array([place[name] for name in tops], dtype=np.intp)
@@ -283,10 +286,10 @@ def _commonest(names: list[str], chosen: IndexArray) -> tuple[list[str], IndexAr
     if len(names) <= MAX_ACTIONS:
         return names, chosen
     counts = np.bincount(chosen, minlength=len(names))
-    kept = np.sort(np.argsort(-counts, kind="stable")[:MAX_ACTIONS])
+    commonest = np.sort(np.argsort(-counts, kind="stable")[:MAX_ACTIONS])
     places = np.full(len(names), -1, dtype=np.intp)
-    places[kept] = np.arange(len(kept))
-    return [names[index] for index in kept.tolist()], places[chosen]
+    places[commonest] = np.arange(len(commonest))
+    return [names[index] for index in commonest.tolist()], places[chosen]
 
 
 def _check_costs(action_costs: Costs, lists: list[tuple[str, ...]], path: Path) -> None:

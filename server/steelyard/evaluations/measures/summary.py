@@ -123,15 +123,15 @@ def evaluation_detail(
     codes = records.context_codes
     properties: dict[str, Sequence[str | None]] = {"kind": list(records.kinds), **(slices or {})}
     has_targets = records.supervision == "targets"
-    asked = group_rows(records.decision_ids, largest_first=True)
+    by_decision = group_rows(records.decision_ids, largest_first=True)
     return EvaluationDetail(
         metrics=metrics_of(records, measures, latencies_ms=latencies_ms),
         overall=measures_of(measures, codes, bootstrap),
         decisions=[
-            decision_measures(records, measures, rows, bootstrap, has_curve=len(asked) > 1)
-            for _, rows in asked[:MAX_DECISIONS]
+            decision_measures(records, measures, rows, bootstrap, has_curve=len(by_decision) > 1)
+            for _, rows in by_decision[:MAX_DECISIONS]
         ],
-        decisions_unlisted=max(0, len(asked) - MAX_DECISIONS),
+        decisions_unlisted=max(0, len(by_decision) - MAX_DECISIONS),
         slices=[
             slice_table(records, measures, name, values, bootstrap)
             for name, values in properties.items()
@@ -205,16 +205,16 @@ def reliability_rows(
 ) -> list[ReliabilityRow]:
     """Return accuracy against promise in ten bins of top probability, empty ones included."""
     index = bin_index(measures.p_top)
-    held = (index[:, None] == np.arange(N_BINS)).astype(np.float64)
-    hits = held * measures.values["accuracy"][:, None]
+    is_in_bin = (index[:, None] == np.arange(N_BINS)).astype(np.float64)
+    hits = is_in_bin * measures.values["accuracy"][:, None]
     ratios = ratio_measures(
         sum_by_context(hits, context_codes),
-        sum_by_context(held, context_codes),
+        sum_by_context(is_in_bin, context_codes),
         bootstrap,
         are_proportions=[True] * N_BINS,
     )
-    counts = held.sum(axis=0)
-    promised = held.T @ measures.p_top
+    counts = is_in_bin.sum(axis=0)
+    promised = is_in_bin.T @ measures.p_top
     return [
         ReliabilityRow(
             low=place / N_BINS,
@@ -237,11 +237,11 @@ def group_rows(
     >>> [(value, rows.tolist()) for value, rows in group_rows(["b", "a", None, "b"])]
     [('b', [0, 3]), ('a', [1])]
     """
-    held: dict[str, list[int]] = {}
+    rows_of: dict[str, list[int]] = {}
     for row, value in enumerate(values):
         if value is not None:
-            held.setdefault(value, []).append(row)
-    groups = [(value, np.array(rows, dtype=np.intp)) for value, rows in held.items()]
+            rows_of.setdefault(value, []).append(row)
+    groups = [(value, np.array(rows, dtype=np.intp)) for value, rows in rows_of.items()]
     if largest_first:
         groups.sort(key=lambda group: (-len(group[1]), group[0]))
     return groups
