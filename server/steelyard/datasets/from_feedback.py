@@ -189,7 +189,7 @@ class FeedbackRows:
 
     def _observed(self, wanted: Wanted) -> Iterator[ObservedDecision]:
         while True:
-            page = self._state.read_now(partial(page_observed, wanted=wanted, limit=_PAGE))
+            page = self._state.read_now(partial(page_observed, criteria=wanted, limit=_PAGE))
             yield from page
             if len(page) < _PAGE:
                 return

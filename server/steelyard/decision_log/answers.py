@@ -45,18 +45,18 @@ class StoredAnswers:
         self, connection: Connection, account_id: str, decision_id: str, not_before: float
     ) -> StoredDecision:
         """Return a kept answer, or refuse an id that is not that of one."""
-        found = rows.look_for(connection, account_id, decision_id, not_before)
-        found = found or self.find_archived(connection, account_id, decision_id, not_before)
-        if found is None:
+        stored = rows.look_for(connection, account_id, decision_id, not_before)
+        stored = stored or self.find_archived(connection, account_id, decision_id, not_before)
+        if stored is None:
             raise rows.not_stored(decision_id)
-        return found
+        return stored
 
     def find_archived(
         self, connection: Connection, account_id: str, decision_id: str, not_before: float
     ) -> StoredDecision | None:
         """Return an answer that is in no place but a file."""
-        wanted = Wanted(account_id=account_id, since=not_before, ids=(decision_id,))
-        row = next(self._rows(connection, wanted, SCHEMA.names), None)
+        criteria = Wanted(account_id=account_id, since=not_before, ids=(decision_id,))
+        row = next(self._rows(connection, criteria, SCHEMA.names), None)
         return None if row is None else _stored(row, account_id)
 
     def place_of(
@@ -65,8 +65,8 @@ class StoredAnswers:
         """Return time and id of the answer that a cursor names."""
         at = rows.time_of(connection, account_id, decision_id)
         if at is None:
-            wanted = Wanted(account_id=account_id, ids=(decision_id,))
-            row = next(self._rows(connection, wanted, ("id", "created_at")), None)
+            criteria = Wanted(account_id=account_id, ids=(decision_id,))
+            row = next(self._rows(connection, criteria, ("id", "created_at")), None)
             if row is None:
                 raise unknown_cursor()
             at = row["created_at"]
@@ -75,90 +75,94 @@ class StoredAnswers:
     def newest(
         self,
         connection: Connection,
-        wanted: Wanted,
+        criteria: Wanted,
         limit: int,
         *,
         observed_of: str | None = None,
         is_observed: bool = False,
     ) -> Sequence[ShortRow]:
         """Return wanted answers without what was asked, the newest first."""
-        found = rows.newest_answers(
-            connection, wanted, limit, observed_of=observed_of, is_observed=is_observed
+        stored = rows.newest_answers(
+            connection, criteria, limit, observed_of=observed_of, is_observed=is_observed
         )
         if is_observed:
-            return found
-        if len(found) == limit:
-            wanted = _as_far_as(wanted, found[-1].created_at)
-        archived = islice(self._rows(connection, wanted, _SHORT), limit)
-        both: list[ShortRow] = [*found, *(_short(row) for row in archived)]
+            return stored
+        if len(stored) == limit:
+            criteria = _as_far_as(criteria, stored[-1].created_at)
+        archived = islice(self._rows(connection, criteria, _SHORT), limit)
+        both: list[ShortRow] = [*stored, *(_short(row) for row in archived)]
         both.sort(key=lambda row: (row.created_at, row.id), reverse=True)
         return both[:limit]
 
-    def page(self, connection: Connection, wanted: Wanted, limit: int) -> list[ObservedDecision]:
+    def page(self, connection: Connection, criteria: Wanted, limit: int) -> list[ObservedDecision]:
         """Return a page of the kept answers in the order that is wanted, with what was observed."""
-        found = rows.page_answers(connection, wanted, limit)
-        if len(found) == limit:
-            wanted = _as_far_as(wanted, found[-1].decision.created_at)
-        archived = islice(self._rows(connection, wanted, SCHEMA.names), limit)
+        stored = rows.page_answers(connection, criteria, limit)
+        if len(stored) == limit:
+            criteria = _as_far_as(criteria, stored[-1].decision.created_at)
+        archived = islice(self._rows(connection, criteria, SCHEMA.names), limit)
         both = [
-            *found,
-            *(ObservedDecision(_stored(row, wanted.account_id), {}) for row in archived),
+            *stored,
+            *(ObservedDecision(_stored(row, criteria.account_id), {}) for row in archived),
         ]
-        both.sort(key=lambda one: one.place, reverse=wanted.newest_first)
+        both.sort(key=lambda answer: answer.place, reverse=criteria.newest_first)
         return both[:limit]
 
-    def between(self, connection: Connection, wanted: Wanted) -> Iterator[ShortRow]:
+    def between(self, connection: Connection, criteria: Wanted) -> Iterator[ShortRow]:
         """Yield every wanted answer, in no order, as ``newest`` returns them."""
-        yield from rows.answers_between(connection, wanted)
-        for row in self._rows(connection, wanted, _SHORT):
+        yield from rows.answers_between(connection, criteria)
+        for row in self._rows(connection, criteria, _SHORT):
             yield _short(row)
 
-    def count(self, connection: Connection, wanted: Wanted) -> int:
+    def count(self, connection: Connection, criteria: Wanted) -> int:
         """Count the kept answers of an account."""
-        n = rows.count_decisions(connection, wanted)
-        if wanted.ids is not None and not wanted.ids:
+        n = rows.count_decisions(connection, criteria)
+        if criteria.ids is not None and not criteria.ids:
             return n
-        return n + sum(len(table) for table in self._tables(connection, wanted, ()))
+        return n + sum(len(table) for table in self._tables(connection, criteria, ()))
 
     def count_between(
-        self, connection: Connection, wanted: Wanted, *, first: float, width: float
+        self, connection: Connection, criteria: Wanted, *, first: float, width: float
     ) -> dict[int, int]:
         """Return how many stored answers there are in each stretch after ``first`` that has some."""
-        counts = Counter(rows.count_between(connection, wanted, first=first, width=width))
-        for table in self._tables(connection, wanted, ()):
+        counts = Counter(rows.count_between(connection, criteria, first=first, width=width))
+        for table in self._tables(connection, criteria, ()):
             places = np.floor((table["created_at"].to_numpy() - first) / width).astype(np.int64)
             for place, n in zip(*np.unique(places, return_counts=True), strict=True):
                 counts[int(place)] += int(n)
         return dict(counts)
 
     def _rows(
-        self, connection: Connection, wanted: Wanted, columns: Sequence[str]
+        self, connection: Connection, criteria: Wanted, columns: Sequence[str]
     ) -> Iterator[dict[str, Any]]:
         """Yield the wanted answers that are in files alone, in the order that is wanted."""
-        for table in self._tables(connection, wanted, columns):
-            yield from _in_parts(table, newest_first=wanted.newest_first)
+        for table in self._tables(connection, criteria, columns):
+            yield from _in_parts(table, newest_first=criteria.newest_first)
 
     def _tables(
-        self, connection: Connection, wanted: Wanted, columns: Sequence[str]
+        self, connection: Connection, criteria: Wanted, columns: Sequence[str]
     ) -> Iterator[pa.Table]:
         if self._files is None:
             return
-        for file in files_with(connection, wanted):
-            for table in self._files.read(file.sha256, wanted, columns):
+        for file in files_with(connection, criteria):
+            for table in self._files.read(file.sha256, criteria, columns):
                 at = table["created_at"]
-                held = ids_between(connection, wanted.account_id, at[0].as_py(), at[-1].as_py())
-                if held:
-                    is_held = pc.is_in(table["id"], value_set=pa.array(sorted(held), pa.string()))
-                    table = table.filter(pc.invert(is_held))  # noqa: PLW2901
+                stored_ids = ids_between(
+                    connection, criteria.account_id, at[0].as_py(), at[-1].as_py()
+                )
+                if stored_ids:
+                    is_stored = pc.is_in(
+                        table["id"], value_set=pa.array(sorted(stored_ids), pa.string())
+                    )
+                    table = table.filter(pc.invert(is_stored))  # noqa: PLW2901
                 if len(table):
                     yield table
 
 
-def _as_far_as(wanted: Wanted, at: float) -> Wanted:
+def _as_far_as(criteria: Wanted, at: float) -> Wanted:
     """Return what is wanted up to a time, that time included: a page of the state ends there."""
-    if wanted.newest_first:
-        return replace(wanted, since=at)
-    return replace(wanted, until=math.nextafter(at, math.inf))
+    if criteria.newest_first:
+        return replace(criteria, since=at)
+    return replace(criteria, until=math.nextafter(at, math.inf))
 
 
 def _in_parts(table: pa.Table, *, newest_first: bool) -> Iterator[dict[str, Any]]:

@@ -31,8 +31,8 @@ def outcome_names(
     """Return the outcomes of stored decisions, or of the one of an id; ``None`` of very many."""
     distinct: dict[str, None] = {}
     for page in pages:
-        for one in page:
-            for name, outcomes in one.decision.outcome_names.items():
+        for observed in page:
+            for name, outcomes in observed.decision.outcome_names.items():
                 if decision_id in {None, name}:
                     distinct.update(dict.fromkeys(outcomes))
         if len(distinct) > MAX_NAMES:
@@ -71,7 +71,7 @@ def export_table(
 
     def batches() -> Iterator[pa.RecordBatch]:
         for page in pages():
-            rows = [row for one in page for row in _rows(one, is_wanted)]
+            rows = [row for observed in page for row in _rows(observed, is_wanted)]
             if rows:
                 yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
@@ -88,9 +88,9 @@ def _rows(
     observed_decision: ObservedDecision, is_wanted: Callable[[str, LoggedResult], bool]
 ) -> Iterator[dict[str, Any]]:
     stored = observed_decision.decision
-    asked = msgspec.json.decode(stored.request)
-    decisions = {decision["id"]: decision for decision in asked["decisions"]}
-    context = asked["context"]
+    request = msgspec.json.decode(stored.request)
+    decisions = {decision["id"]: decision for decision in request["decisions"]}
+    context = request["context"]
     is_text = isinstance(context, str)
     of_answer = {
         "id": stored.id,

@@ -64,9 +64,9 @@ class FeedbackService:
                 stored = find_decision(connection, account_id, request.decision_id, oldest)
             else:
                 # Another report may have brought it back meanwhile.
-                found = look_for(connection, account_id, archived.id, oldest)
-                stored = found or archived
-                if found is None:
+                current = look_for(connection, account_id, archived.id, oldest)
+                stored = current or archived
+                if current is None:
                     insert_decision(connection, archived)
             observed = _observe(request.outcomes, stored.outcome_names)
             recorded = put_feedback(connection, stored.id, observed, recorded_at=now, source=source)
@@ -78,10 +78,10 @@ class FeedbackService:
             if self._find_archived is None:
                 raise
             # Looked for only now, and not in the write: a file takes longer than a row.
-            found = await self._find_archived(account_id, request.decision_id)
-            if found is None:
+            answer = await self._find_archived(account_id, request.decision_id)
+            if answer is None:
                 raise
-        return await self._writes.once(write, partial(work, archived=found))
+        return await self._writes.once(write, partial(work, archived=answer))
 
 
 def _source(caller: Caller, request: FeedbackRequest) -> FeedbackSource | None:

@@ -167,15 +167,15 @@ class Series:
             for part in _parts(rows):
                 self._observe(connection, part)
 
-    def _wanted(self, row: ShortRow) -> dict[str, _Result]:
-        found, only = _results.decode(row.results), self._query.decision
+    def _selected_results(self, row: ShortRow) -> dict[str, _Result]:
+        results, only = _results.decode(row.results), self._query.decision
         if only is None:
-            return found
-        return {only: found[only]} if only in found else {}
+            return results
+        return {only: results[only]} if only in results else {}
 
     def _add(self, rows: Iterable[ShortRow]) -> None:
         for row in rows:
-            results = self._wanted(row)
+            results = self._selected_results(row)
             if not results:
                 continue
             point = self._point(row.created_at)
@@ -190,14 +190,14 @@ class Series:
     def _observe(self, connection: Connection, rows: Sequence[ShortRow]) -> None:
         observed = feedback_of_answers(connection, [row.id for row in rows], by=self._query.by)
         for row in rows:
-            told = observed.get(row.id)
-            if told is None:
+            outcomes = observed.get(row.id)
+            if outcomes is None:
                 continue
             point = self._point(row.created_at)
-            for name, result in self._wanted(row).items():
-                if name in told:
-                    point.right += is_right(result.top, told[name])
-                    point.squares.append(_squared_error(result.probabilities, told[name]))
+            for name, result in self._selected_results(row).items():
+                if name in outcomes:
+                    point.right += is_right(result.top, outcomes[name])
+                    point.squares.append(_squared_error(result.probabilities, outcomes[name]))
 
     def _to_wire(self) -> DecisionSeries:
         tops = sum((point.tops for point in self._points), Counter[tuple[str, str]]())

@@ -113,7 +113,7 @@ class DecisionLog:
         until = self._now() if query.until is None else query.until
 
         def pages() -> Iterator[list[ObservedDecision]]:
-            asked = Wanted(
+            criteria = Wanted(
                 account_id=caller.account_id,
                 since=since,
                 until=until,
@@ -124,15 +124,15 @@ class DecisionLog:
             )
             while True:
                 page = self._state.read_now(
-                    partial(self._answers.page, wanted=asked, limit=_EXPORTED_AT_A_TIME)
+                    partial(self._answers.page, criteria=criteria, limit=_EXPORTED_AT_A_TIME)
                 )
                 if page:
                     yield page
                 if len(page) < _EXPORTED_AT_A_TIME:
                     return
-                asked = replace(asked, after=page[-1].place)
+                criteria = replace(criteria, after=page[-1].place)
 
-        def wanted(name: str, result: LoggedResult) -> bool:
+        def is_exported(name: str, result: LoggedResult) -> bool:
             return query.decision in {None, name} and _is_result_wanted(result, query)
 
         # Labels of a folder are named before its rows, so all are looked at for them once.
@@ -141,7 +141,7 @@ class DecisionLog:
             if query.format == "hf"
             else None
         )
-        table = export_table(pages, wanted, names)
+        table = export_table(pages, is_exported, names)
         return export_pieces(table, query.format)
 
     async def get(self, caller: Caller, decision_id: str) -> StoredAnswer:
@@ -224,11 +224,11 @@ def _page(
     sought = (query.abstained, query.wrong, query.p_from, query.p_to)
     # The database itself finds those that have feedback.
     is_found = query.has_feedback or (query.has_feedback is None and query.decision is None)
-    looks_into = not is_found or any(wanted is not None for wanted in sought)
+    looks_into = not is_found or any(condition is not None for condition in sought)
     size = _AT_A_TIME if looks_into else query.limit + 1
     logged_decisions: list[LoggedDecision] = []
     n_looked = 0
-    wanted = Wanted(
+    criteria = Wanted(
         account_id=caller.account_id,
         since=since,
         until=query.until,
@@ -239,11 +239,11 @@ def _page(
     )
     if query.cursor is not None:
         place = answers.place_of(connection, caller.account_id, query.cursor)
-        wanted = replace(wanted, after=place)
+        criteria = replace(criteria, after=place)
     while True:
         rows = answers.newest(
             connection,
-            wanted,
+            criteria,
             size,
             is_observed=bool(query.has_feedback) or query.wrong is not None,
             observed_of=query.decision,
@@ -261,7 +261,7 @@ def _page(
         n_looked += len(rows)
         if len(rows) < size:
             return DecisionLogPage(data=logged_decisions, has_more=False, next_cursor=None)
-        wanted = replace(wanted, after=(rows[-1].created_at, rows[-1].id))
+        criteria = replace(criteria, after=(rows[-1].created_at, rows[-1].id))
         if n_looked >= _MAX_LOOKED:
             return DecisionLogPage(data=logged_decisions, has_more=True, next_cursor=rows[-1].id)
 
@@ -320,7 +320,7 @@ def _add_up(
     traffic: Traffic,
     answers: StoredAnswers,
 ) -> None:
-    wanted = Wanted(
+    criteria = Wanted(
         account_id=account_id,
         since=traffic.since,
         until=traffic.until,
@@ -328,8 +328,8 @@ def _add_up(
         by=query.by,
         named=query.named,
     )
-    observed = feedback_between(connection, wanted)
-    for id_, at, named, version, total_ms, results in answers.between(connection, wanted):
+    observed = feedback_between(connection, criteria)
+    for id_, at, named, version, total_ms, results in answers.between(connection, criteria):
         outcomes = observed.get(id_)
         is_counted = False
         for name, result in _results.decode(results).items():
@@ -350,13 +350,13 @@ def _add_up(
 
 
 def _check_ranges(query: DecisionLogFilter) -> None:
-    found = []
+    violations = []
     if query.since is not None and query.until is not None and query.until <= query.since:
-        found.append(_violation("until", "until is not after since; give a later time."))
+        violations.append(_violation("until", "until is not after since; give a later time."))
     if query.p_from is not None and query.p_to is not None and query.p_to <= query.p_from:
-        found.append(_violation("p_to", "p_to is not above p_from; give a larger one."))
-    if found:
-        raise InvalidRequestError(violations=found)
+        violations.append(_violation("p_to", "p_to is not above p_from; give a larger one."))
+    if violations:
+        raise InvalidRequestError(violations=violations)
 
 
 def _check_window(

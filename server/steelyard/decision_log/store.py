@@ -156,10 +156,10 @@ def find_decision(
     connection: Connection, account_id: str, decision_id: str, not_before: float
 ) -> StoredDecision:
     """Return an answer that is kept in the state, or refuse an id that is not that of one."""
-    found = look_for(connection, account_id, decision_id, not_before)
-    if found is None:
+    stored = look_for(connection, account_id, decision_id, not_before)
+    if stored is None:
         raise not_stored(decision_id)
-    return found
+    return stored
 
 
 def look_for(
@@ -240,32 +240,32 @@ def put_feedback(
     return list(outcomes)
 
 
-def count_decisions(connection: Connection, wanted: Wanted) -> int:
+def count_decisions(connection: Connection, criteria: Wanted) -> int:
     """Count the kept answers of an account."""
     return connection.execute(
-        select(func.count()).select_from(decisions).where(*in_window(wanted))
+        select(func.count()).select_from(decisions).where(*in_window(criteria))
     ).scalar_one()
 
 
-def page_observed(connection: Connection, wanted: Wanted, limit: int) -> list[ObservedDecision]:
+def page_observed(connection: Connection, criteria: Wanted, limit: int) -> list[ObservedDecision]:
     """Return a page of the kept answers that have feedback."""
     of_answer = feedback.c.decision_id == decisions.c.id
-    observed = select(feedback.c.name).where(of_answer, counts_as_observed(wanted.by))
-    return page_answers(connection, wanted, limit, observed.exists())
+    observed = select(feedback.c.name).where(of_answer, counts_as_observed(criteria.by))
+    return page_answers(connection, criteria, limit, observed.exists())
 
 
 def page_answers(
-    connection: Connection, wanted: Wanted, limit: int, *further: ColumnElement[bool]
+    connection: Connection, criteria: Wanted, limit: int, *further: ColumnElement[bool]
 ) -> list[ObservedDecision]:
     """Return a page of the kept answers in the order that is wanted, with what was observed of them."""
     rows = connection.execute(
         select(decisions)
-        .where(*in_window(wanted), *_beyond(wanted), *further)
-        .order_by(*_order(wanted))
+        .where(*in_window(criteria), *_beyond(criteria), *further)
+        .order_by(*_order(criteria))
         .limit(limit)
     ).all()
     ids = [row.id for row in rows]
-    outcomes = feedback_of_answers(connection, ids, by=wanted.by)
+    outcomes = feedback_of_answers(connection, ids, by=criteria.by)
     sources = sources_of_feedback(connection, ids)
     return [
         ObservedDecision(_stored(row), outcomes.get(row.id, {}), sources.get(row.id, {}))
@@ -279,20 +279,20 @@ def delete_decisions_before(connection: Connection, before: float, *, limit: int
     return connection.execute(delete(decisions).where(decisions.c.id.in_(old))).rowcount
 
 
-def in_window(wanted: Wanted) -> list[ColumnElement[bool]]:
+def in_window(criteria: Wanted) -> list[ColumnElement[bool]]:
     """Return the conditions of wanted answers, wherever a page of them begins."""
     of = decisions.c
-    where = [of.account_id == wanted.account_id, of.created_at >= wanted.since]
-    if wanted.until is not None:
-        where.append(of.created_at < wanted.until)
-    if wanted.model is not None:
-        where.append(or_(of.model == wanted.model, of.version == wanted.model))
-    if wanted.ids is not None:
-        where.append(of.id.in_(wanted.ids))
-    if wanted.key is not None:
-        where.append(of.key_id == wanted.key)
-    if wanted.named is not None:
-        where.append(_is_of(of.named, wanted.named))
+    where = [of.account_id == criteria.account_id, of.created_at >= criteria.since]
+    if criteria.until is not None:
+        where.append(of.created_at < criteria.until)
+    if criteria.model is not None:
+        where.append(or_(of.model == criteria.model, of.version == criteria.model))
+    if criteria.ids is not None:
+        where.append(of.id.in_(criteria.ids))
+    if criteria.key is not None:
+        where.append(of.key_id == criteria.key)
+    if criteria.named is not None:
+        where.append(_is_of(of.named, criteria.named))
     return where
 
 
@@ -301,55 +301,57 @@ def _is_of(column: ColumnElement[Any], named: str) -> ColumnElement[bool]:
     return or_(column == named, column.startswith(f"{named}@", autoescape=True))
 
 
-def _beyond(wanted: Wanted) -> list[ColumnElement[bool]]:
+def _beyond(criteria: Wanted) -> list[ColumnElement[bool]]:
     """Return the conditions of the answers after one, which may be gone; an index finds the first."""
-    if wanted.after is None:
+    if criteria.after is None:
         return []
     at, id_ = decisions.c.created_at, decisions.c.id
-    last_at, last_id = wanted.after
-    if wanted.newest_first:
+    last_at, last_id = criteria.after
+    if criteria.newest_first:
         return [at <= last_at, or_(at < last_at, and_(at == last_at, id_ < last_id))]
     return [at >= last_at, or_(at > last_at, and_(at == last_at, id_ > last_id))]
 
 
-def _order(wanted: Wanted) -> list[ColumnElement[Any]]:
+def _order(criteria: Wanted) -> list[ColumnElement[Any]]:
     order: list[ColumnElement[Any]] = [decisions.c.created_at, decisions.c.id]
-    return [condition.desc() for condition in order] if wanted.newest_first else order
+    return [condition.desc() for condition in order] if criteria.newest_first else order
 
 
 def newest_answers(
     connection: Connection,
-    wanted: Wanted,
+    criteria: Wanted,
     limit: int,
     *,
     observed_of: str | None = None,
     is_observed: bool = False,
 ) -> Sequence[ShortRow]:
     """Return wanted answers of the state without what was asked, the newest first."""
-    where = in_window(wanted) + _beyond(wanted)
+    where = in_window(criteria) + _beyond(criteria)
     if is_observed:
         of_answer = feedback.c.decision_id == decisions.c.id
-        observed = select(feedback.c.name).where(of_answer, counts_as_observed(wanted.by))
+        observed = select(feedback.c.name).where(of_answer, counts_as_observed(criteria.by))
         if observed_of is not None:
             observed = observed.where(feedback.c.name == observed_of)
         where.append(observed.exists())
     return connection.execute(
-        select(*_SHORT).where(*where).order_by(*_order(wanted)).limit(limit)
+        select(*_SHORT).where(*where).order_by(*_order(criteria)).limit(limit)
     ).all()
 
 
-def answers_between(connection: Connection, wanted: Wanted) -> Iterator[ShortRow]:
+def answers_between(connection: Connection, criteria: Wanted) -> Iterator[ShortRow]:
     """Yield every wanted answer of the state, in no order, as ``newest_answers`` returns them."""
     streaming = connection.execution_options(yield_per=_AT_A_TIME)
-    yield from streaming.execute(select(*_SHORT).where(*in_window(wanted)))
+    yield from streaming.execute(select(*_SHORT).where(*in_window(criteria)))
 
 
 def count_between(
-    connection: Connection, wanted: Wanted, *, first: float, width: float
+    connection: Connection, criteria: Wanted, *, first: float, width: float
 ) -> dict[int, int]:
     """Return how many stored answers there are in each stretch after ``first`` that has some."""
     place = _stretch(connection, decisions.c.created_at, first, width)
-    rows = connection.execute(select(place, func.count()).where(*in_window(wanted)).group_by(place))
+    rows = connection.execute(
+        select(place, func.count()).where(*in_window(criteria)).group_by(place)
+    )
     return {int(at): n for at, n in rows}
 
 
@@ -396,12 +398,12 @@ def _stretch(
     return cast(passed if is_cut else func.floor(passed), BigInteger).label("place")
 
 
-def feedback_between(connection: Connection, wanted: Wanted) -> dict[str, dict[str, Any]]:
+def feedback_between(connection: Connection, criteria: Wanted) -> dict[str, dict[str, Any]]:
     """Return what was observed of wanted answers, by answer and decision id."""
     rows = connection.execute(
         select(feedback.c.decision_id, feedback.c.name, feedback.c.outcome)
         .join(decisions, decisions.c.id == feedback.c.decision_id)
-        .where(*in_window(wanted), counts_as_observed(wanted.by))
+        .where(*in_window(criteria), counts_as_observed(criteria.by))
     )
     return _by_answer(rows)
 

@@ -77,34 +77,36 @@ class Traffic:
             places = np.floor(at / self.bucket_s).astype(np.intp) - first
             return np.clip(places, 0, n_buckets - 1)
 
-        held = _Columns(bucket_of(columns[0]), columns[1].astype(np.intp), *columns[2:])
-        seen = held.seen > 0
+        decisions = _Columns(bucket_of(columns[0]), columns[1].astype(np.intp), *columns[2:])
+        seen = decisions.seen > 0
         return DecisionSummary(
             since=self.since,
             until=self.until,
             bucket_s=self.bucket_s,
             server=server,
             answers=len(answers),
-            decisions=len(held.seen),
-            abstain_rate=share(int(held.abstained.sum()), len(held.seen)),
-            feedback_share=share(int(held.seen.sum()), len(held.seen)),
-            accuracy=share(int(held.right.sum()), int(held.seen.sum())),
-            reliability=_reliability(held.p_top[seen], held.right[seen]),
+            decisions=len(decisions.seen),
+            abstain_rate=share(int(decisions.abstained.sum()), len(decisions.seen)),
+            feedback_share=share(int(decisions.seen.sum()), len(decisions.seen)),
+            accuracy=share(int(decisions.right.sum()), int(decisions.seen.sum())),
+            reliability=_reliability(decisions.p_top[seen], decisions.right[seen]),
             latency_p50_ms=quantile(answers[:, 1], 0.5),
             latency_p95_ms=quantile(answers[:, 1], 0.95),
             buckets=_buckets(
-                held, bucket_of(answers[:, 0]), first * self.bucket_s, self.bucket_s, n_buckets
+                decisions, bucket_of(answers[:, 0]), first * self.bucket_s, self.bucket_s, n_buckets
             ),
-            groups=_groups(held, list(self._groups)),
+            groups=_groups(decisions, list(self._groups)),
             groups_left_out=max(0, len(self._groups) - MAX_GROUPS),
         )
 
 
 def _buckets(
-    held: _Columns, answers: IntArray, first: int, bucket_s: int, n: int
+    decisions: _Columns, answers: IntArray, first: int, bucket_s: int, n: int
 ) -> list[DecisionBucket]:
     """Return every bucket in order of time, empty ones included."""
-    sums = [np.bincount(held.bucket, of, n) for of in (None, held.abstained, held.seen)]
+    sums = [
+        np.bincount(decisions.bucket, of, n) for of in (None, decisions.abstained, decisions.seen)
+    ]
     columns = [np.bincount(answers, None, n), *sums]
     return [
         DecisionBucket(
@@ -126,10 +128,10 @@ def _place(group: tuple[GroupKey, list[int]]) -> tuple[int, str, str, str]:
     return -n, model, version or "", decision
 
 
-def _groups(held: _Columns, keys: list[GroupKey]) -> list[DecisionGroup]:
+def _groups(decisions: _Columns, keys: list[GroupKey]) -> list[DecisionGroup]:
     """Return the groups with the most decisions, ``MAX_GROUPS`` at most."""
-    weights = (None, held.abstained, held.seen, held.right)
-    columns = [np.bincount(held.group, of, len(keys)) for of in weights]
+    weights = (None, decisions.abstained, decisions.seen, decisions.right)
+    columns = [np.bincount(decisions.group, of, len(keys)) for of in weights]
     counts = np.stack(columns, axis=1).astype(int).tolist()
     most = sorted(zip(keys, counts, strict=True), key=_place)
     return [

@@ -146,19 +146,19 @@ class AccountExports:
             yield f"{folder}/v{n}.jsonl", rows
 
     def _answers(self, caller: Caller) -> Iterator[bytes]:
-        wanted = Wanted(
+        criteria = Wanted(
             account_id=caller.account_id,
             since=time.time() - self._retention_s,
             newest_first=False,
         )
         while True:
             page = self._state.read_now(
-                functools.partial(self._stored.page, wanted=wanted, limit=_ANSWERS)
+                functools.partial(self._stored.page, criteria=criteria, limit=_ANSWERS)
             )
             if not page:
                 return
-            yield b"".join(_answer(one) for one in page)
-            wanted = replace(wanted, after=page[-1].place)
+            yield b"".join(_answer(answer) for answer in page)
+            criteria = replace(criteria, after=page[-1].place)
 
 
 class _Pipe:

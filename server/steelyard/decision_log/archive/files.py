@@ -84,17 +84,17 @@ class ArchiveFiles:
         """Raise ``DataDamagedError`` where a file is not what was written."""
         self.store.check(f"{sha256}{_SUFFIX}")
 
-    def read(self, sha256: str, wanted: Wanted, columns: Sequence[str]) -> Iterator[pa.Table]:
+    def read(self, sha256: str, criteria: Wanted, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield the wanted rows of a file, a table for each group that has some.
 
         Groups come in the order that is wanted, and rows within one the oldest first.
         """
         name = f"{sha256}{_SUFFIX}"
         footer, groups = self._footer(name)
-        places = [place for place, group in enumerate(groups) if _may_have(group, wanted)]
-        if wanted.newest_first:
+        places = [place for place, group in enumerate(groups) if _may_have(group, criteria)]
+        if criteria.newest_first:
             places.reverse()
-        needed = sorted({*columns, *_asked_of(wanted)}, key=SCHEMA.names.index)
+        needed = sorted({*columns, *_filter_columns(criteria)}, key=SCHEMA.names.index)
         for place in places:
             with self.store.open(name) as file:
                 parquet = pq.ParquetFile(file, metadata=footer, page_checksum_verification=True)
@@ -102,9 +102,9 @@ class ArchiveFiles:
                 # Texts of a damaged file may be no UTF-8, which Arrow itself does not look at.
                 table.validate(full=True)
                 table = _with_newer_columns(table, needed)
-                found = table.filter(_mask(table, wanted))
-            if len(found):
-                yield found
+                matches = table.filter(_mask(table, criteria))
+            if len(matches):
+                yield matches
 
     def _read_footer(self, name: str) -> tuple[pq.FileMetaData, list[_Group]]:
         with self.store.open(name) as file:
@@ -183,29 +183,29 @@ class FileWriter:
         )
 
 
-def _may_have(group: _Group, wanted: Wanted) -> bool:
+def _may_have(group: _Group, criteria: Wanted) -> bool:
     """Return whether a group may have rows that are wanted."""
-    if group.last_at < wanted.since:
+    if group.last_at < criteria.since:
         return False
-    if wanted.until is not None and group.first_at >= wanted.until:
+    if criteria.until is not None and group.first_at >= criteria.until:
         return False
-    if wanted.after is not None:
-        at = wanted.after[0]
-        if group.first_at > at if wanted.newest_first else group.last_at < at:
+    if criteria.after is not None:
+        at = criteria.after[0]
+        if group.first_at > at if criteria.newest_first else group.last_at < at:
             return False
-    return wanted.ids is None or any(
-        group.least_id <= id_ <= group.greatest_id for id_ in wanted.ids
+    return criteria.ids is None or any(
+        group.least_id <= id_ <= group.greatest_id for id_ in criteria.ids
     )
 
 
-def _asked_of(wanted: Wanted) -> list[str]:
+def _filter_columns(criteria: Wanted) -> list[str]:
     """Return the columns that say whether a row is wanted, and where it is in the log."""
     names = ["id", "created_at"]
-    if wanted.model is not None:
+    if criteria.model is not None:
         names += ["model", "version"]
-    if wanted.key is not None:
+    if criteria.key is not None:
         names.append("key_id")
-    if wanted.named is not None:
+    if criteria.named is not None:
         names.append("named")
     return names
 
@@ -219,29 +219,29 @@ def _with_newer_columns(table: pa.Table, needed: Sequence[str]) -> pa.Table:
     return table
 
 
-def _mask(table: pa.Table, wanted: Wanted) -> Any:
+def _mask(table: pa.Table, criteria: Wanted) -> Any:
     at, ids = table["created_at"], table["id"]
-    asked = [pc.greater_equal(at, wanted.since)]
-    if wanted.until is not None:
-        asked.append(pc.less(at, wanted.until))
-    if wanted.model is not None:
-        is_version = pc.fill_null(pc.equal(table["version"], wanted.model), fill_value=False)
-        asked.append(pc.or_(pc.equal(table["model"], wanted.model), is_version))
-    if wanted.key is not None:
-        asked.append(pc.fill_null(pc.equal(table["key_id"], wanted.key), fill_value=False))
-    if wanted.named is not None:
+    conditions = [pc.greater_equal(at, criteria.since)]
+    if criteria.until is not None:
+        conditions.append(pc.less(at, criteria.until))
+    if criteria.model is not None:
+        is_version = pc.fill_null(pc.equal(table["version"], criteria.model), fill_value=False)
+        conditions.append(pc.or_(pc.equal(table["model"], criteria.model), is_version))
+    if criteria.key is not None:
+        conditions.append(pc.fill_null(pc.equal(table["key_id"], criteria.key), fill_value=False))
+    if criteria.named is not None:
         names = table["named"]
-        is_version = pc.starts_with(names, f"{wanted.named}@")
-        is_named = pc.or_(pc.equal(names, wanted.named), is_version)
-        asked.append(pc.fill_null(is_named, fill_value=False))
-    if wanted.ids is not None:
-        asked.append(pc.is_in(ids, value_set=pa.array(list(wanted.ids), pa.string())))
-    if wanted.after is not None:
-        comes = pc.less if wanted.newest_first else pc.greater
-        last_at, last_id = wanted.after
+        is_version = pc.starts_with(names, f"{criteria.named}@")
+        is_named = pc.or_(pc.equal(names, criteria.named), is_version)
+        conditions.append(pc.fill_null(is_named, fill_value=False))
+    if criteria.ids is not None:
+        conditions.append(pc.is_in(ids, value_set=pa.array(list(criteria.ids), pa.string())))
+    if criteria.after is not None:
+        comes = pc.less if criteria.newest_first else pc.greater
+        last_at, last_id = criteria.after
         same = pc.and_(pc.equal(at, last_at), comes(ids, last_id))
-        asked.append(pc.or_(comes(at, last_at), same))
-    mask = asked[0]
-    for one in asked[1:]:
-        mask = pc.and_(mask, one)
+        conditions.append(pc.or_(comes(at, last_at), same))
+    mask = conditions[0]
+    for condition in conditions[1:]:
+        mask = pc.and_(mask, condition)
     return mask

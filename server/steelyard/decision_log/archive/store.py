@@ -34,23 +34,23 @@ _AT_A_TIME = 50
 _COLUMNS = decisions.c
 
 
-def files_with(connection: Connection, wanted: Wanted) -> Sequence[Row[Any]]:
+def files_with(connection: Connection, criteria: Wanted) -> Sequence[Row[Any]]:
     """Return the files that may have wanted answers, in the order that is wanted."""
     table = decision_files.c
-    where = [table.account_id == wanted.account_id, table.last_at >= wanted.since]
-    if wanted.until is not None:
-        where.append(table.first_at < wanted.until)
-    if wanted.after is not None:
-        at = wanted.after[0]
-        where.append(table.first_at <= at if wanted.newest_first else table.last_at >= at)
-    if wanted.ids is not None:
-        where.append(table.greatest_id >= min(wanted.ids))
-        where.append(table.least_id <= max(wanted.ids))
+    where = [table.account_id == criteria.account_id, table.last_at >= criteria.since]
+    if criteria.until is not None:
+        where.append(table.first_at < criteria.until)
+    if criteria.after is not None:
+        at = criteria.after[0]
+        where.append(table.first_at <= at if criteria.newest_first else table.last_at >= at)
+    if criteria.ids is not None:
+        where.append(table.greatest_id >= min(criteria.ids))
+        where.append(table.least_id <= max(criteria.ids))
     order = (table.last_at, table.last_id)
     return connection.execute(
         select(decision_files)
         .where(*where)
-        .order_by(*((one.desc() for one in order) if wanted.newest_first else order))
+        .order_by(*((column.desc() for column in order) if criteria.newest_first else order))
     ).all()
 
 
@@ -88,7 +88,7 @@ def next_rows(
         at, id_ = after
         same = and_(_COLUMNS.created_at == at, _COLUMNS.id > id_)
         where.append(or_(_COLUMNS.created_at > at, same))
-    asked = (
+    query = (
         select(decisions)
         .where(*where)
         .order_by(_COLUMNS.created_at, _COLUMNS.id)
@@ -96,8 +96,8 @@ def next_rows(
         .execution_options(yield_per=_AT_A_TIME)
     )
     rows: list[Row[Any]] = []
-    with connection.execute(asked) as found:
-        for row in found:
+    with connection.execute(query) as result:
+        for row in result:
             rows.append(row)
             n_bytes -= len(row.request) + len(row.results)
             if n_bytes <= 0:
@@ -196,12 +196,12 @@ def due_days(
     table = decision_archivings.c
     last_day = select(table.account_id, func.max(table.day)).group_by(table.account_id)
     last = {account_id: day for account_id, day in connection.execute(last_day)}  # noqa: C416
-    found: list[tuple[str, int]] = []
+    due: list[tuple[str, int]] = []
     for account_id in connection.scalars(select(accounts.c.id)).all():
         start = since
         if account_id in last:
             start = max(start, (last[account_id] + 1) * SECONDS_A_DAY)
-        while len(found) < limit:
+        while len(due) < limit:
             at = connection.scalar(
                 select(_COLUMNS.created_at)
                 .where(
@@ -216,8 +216,8 @@ def due_days(
                 break
             day = int(at // SECONDS_A_DAY)
             start = (day + 1) * SECONDS_A_DAY
-            found.append((account_id, day))
-    return found
+            due.append((account_id, day))
+    return due
 
 
 def queue_days(connection: Connection, days: Sequence[tuple[str, int]], at: float) -> None:
