@@ -72,16 +72,16 @@ class OpenDrafts:
 
 def open_drafts(client: Client, reviewer: str = "") -> OpenDrafts:
     """Return the newest open drafts with their rows counted, a call or two each."""
-    found = client.drafts.list(status="open", limit=MOST_DRAFTS)
-    newest = in_parallel(lambda one: client.drafts.get(one.id), found.data)
+    drafts = client.drafts.list(status="open", limit=MOST_DRAFTS)
+    newest = in_parallel(lambda draft: client.drafts.get(draft.id), drafts.data)
 
     def to_do(draft: Draft) -> int:
         shares = client.drafts.assignments(draft.id).data
-        return sum(one.rows - one.done for one in shares if one.reviewer == reviewer)
+        return sum(share.rows - share.done for share in shares if share.reviewer == reviewer)
 
     counts = in_parallel(to_do, newest) if reviewer else []
     ids = [draft.id for draft in newest]
-    return OpenDrafts(newest, found.has_more, dict(zip(ids, counts, strict=False)))
+    return OpenDrafts(newest, drafts.has_more, dict(zip(ids, counts, strict=False)))
 
 
 def recent_jobs(client: Client) -> list[Job]:
@@ -93,15 +93,18 @@ def recent_evaluations(client: Client, datasets: Sequence[Dataset]) -> list[Eval
     """Return the newest evaluations of some datasets, newest first, a call a dataset."""
 
     def of(dataset: Dataset) -> list[Evaluation]:
-        found: list[Evaluation] = []
-        for one in client.evaluations.list(dataset.id, page_size=MOST_EVALUATIONS):
-            found.append(one)
-            if len(found) == MOST_EVALUATIONS:
+        evaluations: list[Evaluation] = []
+        for evaluation in client.evaluations.list(dataset.id, page_size=MOST_EVALUATIONS):
+            evaluations.append(evaluation)
+            if len(evaluations) == MOST_EVALUATIONS:
                 break
-        return found
+        return evaluations
 
     listed = in_parallel(of, list(datasets)[:MOST_DATASETS])
-    return sorted((one for part in listed for one in part), key=lambda one: -one.created_at)
+    return sorted(
+        (evaluation for part in listed for evaluation in part),
+        key=lambda evaluation: -evaluation.created_at,
+    )
 
 
 def in_parallel(work: Any, items: Sequence[Any]) -> list[Any]:
@@ -116,24 +119,24 @@ def alarm_needs(alarms: Iterable[Alarm]) -> list[Need]:
     """Return the alarms that have not cleared; those that are acknowledged are only unsure."""
     return [
         Need(
-            "bad" if one.state == "raised" else "unsure",
-            "Alarm:" if one.state == "raised" else "Alarm, acknowledged:",
-            f"{escape_markdown(one.message)} Raised {ago(one.raised_at)}.",
+            "bad" if alarm.state == "raised" else "unsure",
+            "Alarm:" if alarm.state == "raised" else "Alarm, acknowledged:",
+            f"{escape_markdown(alarm.message)} Raised {ago(alarm.raised_at)}.",
             "Look",
             "live",
-            {"query": to_text(view_behind(one))},
+            {"query": to_text(view_behind(alarm))},
         )
-        for one in alarms
+        for alarm in alarms
     ]
 
 
-def draft_needs(found: OpenDrafts) -> list[Need]:
+def draft_needs(drafts: OpenDrafts) -> list[Need]:
     """Return the drafts that have rows left to review, or are ready to be sealed.
 
     What whoever looks was assigned comes first.
     """
     needs: list[Need] = []
-    for draft in found.newest:
+    for draft in drafts.newest:
         left = draft.states.get("untouched", 0) + draft.states.get("skipped", 0)
         chosen = {
             "dataset": draft.dataset_id,
@@ -141,7 +144,7 @@ def draft_needs(found: OpenDrafts) -> list[Need]:
             "draft": draft.id,
             **_AFRESH,
         }
-        if mine := found.to_do.get(draft.id, 0):
+        if mine := drafts.to_do.get(draft.id, 0):
             text = f"{mine:,} rows are assigned to you."
             queue = {"query": write_query(RowFilter(), "assigned")}
             title = f"Draft {draft.name}:"
@@ -151,17 +154,17 @@ def draft_needs(found: OpenDrafts) -> list[Need]:
         if not left:
             text, action = f"All {draft.rows:,} rows are reviewed; it can be sealed.", "Seal"
         needs.append(Need("unsure", f"Draft {draft.name}:", text, action, "review", chosen))
-    if found.has_more:
+    if drafts.has_more:
         every = {"dataset": "", "version": 0, "draft": "", **_AFRESH}
-        text = f"The {len(found.newest)} newest are told here."
+        text = f"The {len(drafts.newest)} newest are told here."
         needs.append(Need("off", "More drafts are open.", text, "See all", "review", every))
     return needs
 
 
-def waiting_needs(found: OpenDrafts) -> list[Need]:
+def waiting_needs(drafts: OpenDrafts) -> list[Need]:
     """Return the drafts with rows for a reviewer: those assigned to them, then the others."""
     needs: list[Need] = []
-    for draft in found.newest:
+    for draft in drafts.newest:
         chosen = {
             "dataset": draft.dataset_id,
             "version": draft.dataset_version,
@@ -169,7 +172,7 @@ def waiting_needs(found: OpenDrafts) -> list[Need]:
             **_AFRESH,
         }
         left = draft.states.get("untouched", 0) + draft.states.get("skipped", 0)
-        if mine := found.to_do.get(draft.id, 0):
+        if mine := drafts.to_do.get(draft.id, 0):
             queue = {"query": write_query(RowFilter(), "assigned")}
             title = f"{count_rows(mine)} in {draft.name}"
             needs.insert(
@@ -215,11 +218,18 @@ def job_needs(jobs: Iterable[Job], now: float | None = None) -> list[Need]:
         elif now - job.updated_at > WEEK_S:
             continue
         elif job.outcome == "gate_failed" and job.gate is not None:
-            told = verdict_of(job.gate)
-            why = escape_markdown(told.settles or job.reason or "")
+            gate_verdict = verdict_of(job.gate)
+            why = escape_markdown(gate_verdict.settles or job.reason or "")
             text = f"{ago(job.updated_at, now)}. {why}".strip()
             needs.append(
-                Need(told.status, f"{name}: gate {told.word}", text, "Look", "jobs", chosen)
+                Need(
+                    gate_verdict.status,
+                    f"{name}: gate {gate_verdict.word}",
+                    text,
+                    "Look",
+                    "jobs",
+                    chosen,
+                )
             )
         elif job.status == "failed":
             why = escape_markdown(job.error.message if job.error else job.reason or "")
@@ -234,11 +244,11 @@ def family_needs(families: Iterable[Family]) -> list[Need]:
     """Return the families that wait to move to their latest model."""
     return [
         Need(
-            "unsure", f"Family {one.id}:", move_text(one.move), "Look", "families",
-            {"family": one.id},
+            "unsure", f"Family {family.id}:", move_text(family.move), "Look", "families",
+            {"family": family.id},
         )
-        for one in families
-        if one.move is not None
+        for family in families
+        if family.move is not None
     ]  # fmt: skip
 
 
@@ -246,22 +256,25 @@ def evaluation_needs(evaluations: Iterable[Evaluation], now: float | None = None
     """Return the evaluations that run, and those that failed in the last week."""
     now = time.time() if now is None else now
     needs: list[Need] = []
-    for one in evaluations:
-        chosen = {"evaluation": one.id, "dataset": one.dataset_id, **_AFRESH}
-        name = f"Evaluation of {one.named or one.model_label}:"
-        if one.status not in ENDED:
-            text = f"{one.status}, {one.completed_rows:,} of {one.evaluation_rows:,} rows."
+    for evaluation in evaluations:
+        chosen = {"evaluation": evaluation.id, "dataset": evaluation.dataset_id, **_AFRESH}
+        name = f"Evaluation of {evaluation.named or evaluation.model_label}:"
+        if evaluation.status not in ENDED:
+            text = (
+                f"{evaluation.status}, {evaluation.completed_rows:,} of "
+                f"{evaluation.evaluation_rows:,} rows."
+            )
             needs.append(Need("running", name, text, "Look", "evaluations", chosen))
-        elif one.status == "failed" and now - one.updated_at <= WEEK_S:
-            why = escape_markdown(one.error.message if one.error else "")
-            text = f"failed {ago(one.updated_at, now)}. {why}"
+        elif evaluation.status == "failed" and now - evaluation.updated_at <= WEEK_S:
+            why = escape_markdown(evaluation.error.message if evaluation.error else "")
+            text = f"failed {ago(evaluation.updated_at, now)}. {why}"
             needs.append(Need("bad", name, text, "Look", "evaluations", chosen))
     return needs
 
 
-def server_needs(found: Discovery) -> list[Need]:
+def server_needs(discovery: Discovery) -> list[Need]:
     """Return the warnings of the server."""
     return [
         Need("unsure", f"{warning.code}:", escape_markdown(warning.message), "Settings", "settings")
-        for warning in found.warnings
+        for warning in discovery.warnings
     ]

@@ -56,7 +56,7 @@ def predicted_values(
     has_targets: bool,
 ) -> tuple[dict[str, float], dict[str, float] | None]:
     """Return what an evaluation's prediction says by itself, and what with its target."""
-    place = max(range(len(outcomes)), key=lambda one: probabilities[one])
+    place = max(range(len(outcomes)), key=lambda index: probabilities[index])
     p_top = probabilities[place]
     alone = {OUTCOME + outcomes[place]: 1.0, P_TOP: p_top}
     if not has_targets:

@@ -125,10 +125,10 @@ class References:
         except NotFoundError:
             return []
 
-    def _add_answers(self, sample: Sample, found: Any) -> None:
-        ids = [row.id for row in found]
+    def _add_answers(self, sample: Sample, answers: Any) -> None:
+        ids = [row.id for row in answers]
         observed = self._state.read_now(lambda connection: feedback_of_answers(connection, ids))
-        for row in found:
+        for row in answers:
             results = read_results(row.results)
             values = operation_values(results, row.total_ms, sample.slow_ms)
             sample.operations.append(values)
@@ -136,15 +136,15 @@ class References:
                 sample.answers.setdefault(decision, []).append(answer_values(result))
                 outcome = observed.get(row.id, {}).get(decision)
                 if outcome is not None:
-                    told = feedback_values(result, outcome)
-                    sample.feedback.setdefault(decision, []).append(told)
+                    observed_values = feedback_values(result, outcome)
+                    sample.feedback.setdefault(decision, []).append(observed_values)
 
     def _texts(self, ids: list[str]) -> list[str]:
         texts = []
         for start in range(0, len(ids), _AT_ONCE):
             part = ids[start : start + _AT_ONCE]
             requests = self._state.read_now(lambda connection: rows.requests_of(connection, part))  # noqa: B023
-            texts += [text_of(read_asked(requests[one]).context) for one in part if one in requests]
+            texts += [text_of(read_asked(requests[id_]).context) for id_ in part if id_ in requests]
         return texts
 
     def _read_predictions(self, row: Row[Any]) -> Sample:
@@ -174,4 +174,7 @@ class References:
         n_rows = min(at.split.training or at.split.evaluation, MOST_ROWS)
         step = max(1, n_rows // MOST_REFERENCE)
         chosen = itertools.islice(self._datasets.side_rows(at, side), 0, n_rows, step)
-        return [text_of(one.context) for one in itertools.islice(chosen, MOST_REFERENCE)]
+        return [
+            text_of(labelled_row.context)
+            for labelled_row in itertools.islice(chosen, MOST_REFERENCE)
+        ]

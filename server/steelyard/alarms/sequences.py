@@ -68,7 +68,7 @@ def share_evidence(
     from scipy.special import betaln, logsumexp, xlog1py, xlogy  # noqa: PLC0415
 
     hits, n, of_hits, of_n = np.broadcast_arrays(
-        *(np.asarray(one, dtype=np.float64) for one in (hits, n, reference_hits, reference_n))
+        *(np.asarray(counts, dtype=np.float64) for counts in (hits, n, reference_hits, reference_n))
     )
     yes, no = of_hits + 0.5, of_n - of_hits + 0.5
     share = (yes / (yes + no))[..., None]
@@ -116,7 +116,7 @@ def capital_of(reference_hits: ArrayLike, reference_n: ArrayLike) -> FloatArray:
     [0.48, 0.48, 0.03]
     """
     hits, n = np.broadcast_arrays(
-        *(np.asarray(one, dtype=np.float64) for one in (reference_hits, reference_n))
+        *(np.asarray(counts, dtype=np.float64) for counts in (reference_hits, reference_n))
     )
     share = (hits + 0.5) / (n + 1)
     variance = (share * (1 - share)) ** 3
@@ -132,7 +132,7 @@ def window_evidence(n: int, reference_hits: ArrayLike, reference_n: ArrayLike) -
     from scipy.special import betaln, gammaln  # noqa: PLC0415
 
     of_hits, of_n = np.broadcast_arrays(
-        *(np.asarray(one, dtype=np.float64) for one in (reference_hits, reference_n))
+        *(np.asarray(counts, dtype=np.float64) for counts in (reference_hits, reference_n))
     )
     yes, no = (of_hits + 0.5)[..., None], (of_n - of_hits + 0.5)[..., None]
     hits = np.arange(n + 1)
@@ -233,7 +233,7 @@ def mean_interval(mean: float, variance: float, n: float) -> tuple[float, float]
 def total_variation(counts: ArrayLike, reference: ArrayLike) -> tuple[float, float, float]:
     """Return how far two distributions are apart, 0 to 1, with a 95 % interval (basic bootstrap)."""
     rng = np.random.default_rng(0)
-    now, of = (np.asarray(one, dtype=np.int64) for one in (counts, reference))
+    now, of = (np.asarray(array, dtype=np.int64) for array in (counts, reference))
     shares, of_shares = now / now.sum(), of / of.sum()
     value = float(np.abs(shares - of_shares).sum() / 2)
     drawn = rng.multinomial(now.sum(), shares, size=500) / now.sum()

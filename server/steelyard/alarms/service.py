@@ -75,7 +75,9 @@ class Alarms:
         account_id, now = write.caller.account_id, self._now()
         model = request.model or ""
         _check_reference(request)
-        watches = [one for one in WATCHES if request.watches is None or one in request.watches]
+        watches = [
+            watch for watch in WATCHES if request.watches is None or watch in request.watches
+        ]
         rule = AlarmRule(
             model=request.model,
             enabled=request.enabled,
@@ -103,7 +105,7 @@ class Alarms:
 
     async def page(self, caller: Caller, query: AlarmsQuery) -> AlarmPage:
         """Return a page of an account's alarms."""
-        found = await self._state.read(
+        page = await self._state.read(
             lambda connection: rows.page_of_alarms(
                 connection,
                 caller.account_id,
@@ -114,9 +116,9 @@ class Alarms:
             )
         )
         return AlarmPage(
-            data=[_to_wire(row) for row in found.rows],
-            has_more=found.next_cursor is not None,
-            next_cursor=found.next_cursor,
+            data=[_to_wire(row) for row in page.rows],
+            has_more=page.next_cursor is not None,
+            next_cursor=page.next_cursor,
         )
 
     async def get(self, caller: Caller, alarm_id: str) -> AlarmDetail:
@@ -152,21 +154,21 @@ class Alarms:
 
 
 def _rules(connection: Connection, account_id: str) -> AlarmRules:
-    found = {row.model: _decode_rule(row.body) for row in rows.all_rules(connection, [account_id])}
-    general = found.pop("", DEFAULT_RULE)
+    rules = {row.model: _decode_rule(row.body) for row in rows.all_rules(connection, [account_id])}
+    general = rules.pop("", DEFAULT_RULE)
     watched = []
     for row in rows.watches_of_account(connection, account_id, MOST_WATCHED):
-        held = _decode_watched(row.body)
+        watch = _decode_watched(row.body)
         watched.append(
             WatchedModel(
                 model=row.model,
                 version=row.version or None,
                 answers=row.counted,
-                reference=held.reference or held.learned,
+                reference=watch.reference or watch.learned,
                 looked_at=row.updated_at,
             )
         )
-    return AlarmRules(data=[general, *found.values()], watched=watched)
+    return AlarmRules(data=[general, *rules.values()], watched=watched)
 
 
 def _now(connection: Connection, row: Row[Any], alarm: Alarm) -> Measure | None:
@@ -188,19 +190,19 @@ def _now(connection: Connection, row: Row[Any], alarm: Alarm) -> Measure | None:
 
 def _selection(connection: Connection, account_id: str, alarm: Alarm) -> FeedbackSelection:
     behind = alarm.evidence.decisions
-    wanted = Wanted(
+    criteria = Wanted(
         account_id=account_id, since=behind.since, until=behind.until, model=behind.model
     )
-    found = newest_answers(connection, wanted, _LOOKED)
+    answers = newest_answers(connection, criteria, _LOOKED)
     tops: dict[bool, list[float]] = {False: [], True: []}
-    for start in range(0, len(found), _AT_ONCE):
-        part = found[start : start + _AT_ONCE]
-        observed = feedback_of_answers(connection, [one.id for one in part])
-        for one in part:
-            result = _tops(one.results).get(alarm.decision or "")
+    for start in range(0, len(answers), _AT_ONCE):
+        part = answers[start : start + _AT_ONCE]
+        observed = feedback_of_answers(connection, [row.id for row in part])
+        for row in part:
+            result = _tops(row.results).get(alarm.decision or "")
             if result is not None:
-                is_told = alarm.decision in observed.get(one.id, {})
-                tops[is_told].append(result.p_top)
+                has_feedback = alarm.decision in observed.get(row.id, {})
+                tops[has_feedback].append(result.p_top)
     every = tops[False] + tops[True]
     return FeedbackSelection(
         decisions=len(every),
@@ -228,7 +230,7 @@ def _check_reference(request: PutAlarmRule) -> None:
     chosen = request.reference
     if chosen is None:
         return
-    given = [one is not None for one in (chosen.evaluation_id, chosen.since, chosen.until)]
+    given = [field is not None for field in (chosen.evaluation_id, chosen.since, chosen.until)]
     if given not in ([True, False, False], [False, True, True]):
         message = "is neither an evaluation_id nor since and until; give one of the two."
         raise _refused("reference", message, "invalid")

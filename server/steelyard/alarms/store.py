@@ -47,8 +47,10 @@ _SHORT: tuple[Any, ...] = (
 
 def all_rules(connection: Connection, account_ids: Iterable[str]) -> Sequence[Row[Any]]:
     """Return the rules of some accounts."""
-    wanted = alarm_rules.c.account_id.in_(list(account_ids))
-    return connection.execute(select(alarm_rules).where(wanted).order_by(alarm_rules.c.model)).all()
+    of_accounts = alarm_rules.c.account_id.in_(list(account_ids))
+    return connection.execute(
+        select(alarm_rules).where(of_accounts).order_by(alarm_rules.c.model)
+    ).all()
 
 
 def put_rule(connection: Connection, account_id: str, model: str, body: bytes, at: float) -> None:
@@ -127,13 +129,13 @@ def next_feedback(
     ).all()
 
 
-def note_feedback(connection: Connection, found: Sequence[Row[Any]]) -> None:
+def note_feedback(connection: Connection, feedback_rows: Sequence[Row[Any]]) -> None:
     """Write that feedback was counted; of decisions that are still stored."""
-    ids = {row.decision_id for row in found}
+    ids = {row.decision_id for row in feedback_rows}
     stored = set(connection.scalars(select(decisions.c.id).where(decisions.c.id.in_(ids))))
     values = [
         {"decision_id": row.decision_id, "name": row.name}
-        for row in found
+        for row in feedback_rows
         if row.decision_id in stored
     ]
     if values:
@@ -211,16 +213,16 @@ def find_watches(
     connection: Connection, keys: Iterable[tuple[str, str, str]]
 ) -> dict[tuple[str, str, str], bytes]:
     """Return what is kept of some models, by account, model and version."""
-    wanted = set(keys)
+    distinct_keys = set(keys)
     table = alarm_watches.c
     rows = connection.execute(
         select(alarm_watches).where(
-            table.account_id.in_({key[0] for key in wanted}),
-            table.model.in_({key[1] for key in wanted}),
+            table.account_id.in_({key[0] for key in distinct_keys}),
+            table.model.in_({key[1] for key in distinct_keys}),
         )
     )
     by_key = {(row.account_id, row.model, row.version): bytes(row.body) for row in rows}
-    return {key: body for key, body in by_key.items() if key in wanted}
+    return {key: body for key, body in by_key.items() if key in distinct_keys}
 
 
 def watches_of_account(connection: Connection, account_id: str, limit: int) -> Sequence[Row[Any]]:

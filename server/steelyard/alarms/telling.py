@@ -46,20 +46,21 @@ def in_units(figure: str, value: float) -> float:
 def measure_of(estimate: Estimate) -> Measure:
     """Return an estimate as it is told."""
     value, low, high = (
-        in_units(estimate.figure, one) for one in (estimate.value, estimate.low, estimate.high)
+        in_units(estimate.figure, number)
+        for number in (estimate.value, estimate.low, estimate.high)
     )
     return Measure(value=value, low=low, high=high, n=estimate.n)
 
 
-def evidence_of(one: Happening) -> AlarmEvidence:
+def evidence_of(happening: Happening) -> AlarmEvidence:
     """Return why an alarm is raised."""
-    _, model, version = one.key
-    move = one.move
+    _, model, version = happening.key
+    move = happening.move
     if isinstance(move, ContextMove):
         return AlarmEvidence(
             figure=move.figure,
             estimate=Measure(value=move.value, low=move.low, high=move.high, n=move.n),
-            reference=one.reference,
+            reference=happening.reference,
             reference_value=move.reference,
             reference_n=move.reference_n,
             since=move.since,
@@ -75,14 +76,14 @@ def evidence_of(one: Happening) -> AlarmEvidence:
         value, low, high = estimate.variation
         variation = Measure(value=value, low=low, high=high, n=estimate.n)
     since, until = estimate.since, estimate.until
-    is_of_feedback = one.watch in OF_FEEDBACK
+    is_of_feedback = happening.watch in OF_FEEDBACK
     if is_of_feedback:
         # Feedback came in that time, on decisions of that time or of before.
-        since = one.reference.until or since
+        since = happening.reference.until or since
     return AlarmEvidence(
         figure=estimate.figure,
         estimate=measure_of(estimate),
-        reference=one.reference,
+        reference=happening.reference,
         reference_value=in_units(estimate.figure, estimate.reference),
         reference_n=estimate.reference_n,
         since=estimate.since,
@@ -94,48 +95,48 @@ def evidence_of(one: Happening) -> AlarmEvidence:
             since=min(since, estimate.since),
             until=_after(until),
             model=version or model,
-            decision=one.decision or None,
+            decision=happening.decision or None,
             has_feedback=True if is_of_feedback else None,
         ),
     )
 
 
-def message_of(one: Happening) -> str:
+def message_of(happening: Happening) -> str:
     """Return the sentence that tells of an alarm."""
-    _, model, version = one.key
+    _, model, version = happening.key
     who = version or model
-    found = evidence_of(one)
-    by = f"{one.decision} by {who}" if one.decision else f"answers of {who}"
-    held = _reference_words(found.reference, found.reference_n)
-    if isinstance(one.move, ContextMove):
-        return f"{who}: {_of_contexts(found, held)}"
+    evidence = evidence_of(happening)
+    by = f"{happening.decision} by {who}" if happening.decision else f"answers of {who}"
+    reference = _reference_words(evidence.reference, evidence.reference_n)
+    if isinstance(happening.move, ContextMove):
+        return f"{who}: {_of_contexts(evidence, reference)}"
     return (
-        f"{by}: the {_name(found.figure)} is {_shown(found.figure, found.estimate.value)} "
-        f"({_shown(found.figure, found.estimate.low or 0.0)} to "
-        f"{_shown(found.figure, found.estimate.high or 0.0)}, n = {found.estimate.n:,}), and was "
-        f"{_shown(found.figure, found.reference_value)} in {held}."
+        f"{by}: the {_name(evidence.figure)} is {_shown(evidence.figure, evidence.estimate.value)} "
+        f"({_shown(evidence.figure, evidence.estimate.low or 0.0)} to "
+        f"{_shown(evidence.figure, evidence.estimate.high or 0.0)}, n = {evidence.estimate.n:,}), "
+        f"and was {_shown(evidence.figure, evidence.reference_value)} in {reference}."
     )
 
 
-def _of_contexts(alarm_evidence: AlarmEvidence, held: str) -> str:
+def _of_contexts(evidence: AlarmEvidence, reference: str) -> str:
     now, was, half = (
-        alarm_evidence.estimate.value,
-        alarm_evidence.reference_value,
-        f"half of {alarm_evidence.estimate.n}",
+        evidence.estimate.value,
+        evidence.reference_value,
+        f"half of {evidence.estimate.n}",
     )
-    if alarm_evidence.figure == LENGTH:
+    if evidence.figure == LENGTH:
         return (
             f"Contexts are of another length: {half} new ones have more than {now:,.0f} "
-            f"characters, and {was:,.0f} in {held}."
+            f"characters, and {was:,.0f} in {reference}."
         )
-    if alarm_evidence.figure == DISTANCE:
+    if evidence.figure == DISTANCE:
         return (
             f"Contexts are about something else: {half} new ones are further than {now:.3f} from "
-            f"the nearest of the reference, and {was:.3f} in {held}."
+            f"the nearest of the reference, and {was:.3f} in {reference}."
         )
     return (
         f"Contexts have other words: {half} new ones have more than {now:.0%} that are new, and "
-        f"{was:.0%} in {held}."
+        f"{was:.0%} in {reference}."
     )
 
 

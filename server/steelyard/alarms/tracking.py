@@ -85,8 +85,8 @@ class Bucket(Struct):
         self.until = other.until
         self.n += other.n
         for name, sums in other.sums.items():
-            held = self.sums.get(name)
-            self.sums[name] = list(sums) if held is None else _plus(held, sums)
+            current = self.sums.get(name)
+            self.sums[name] = list(sums) if current is None else _plus(current, sums)
 
 
 class Stream(Struct):
@@ -123,8 +123,8 @@ class Stream(Struct):
         return [name for name in self.figures if name.startswith(OUTCOME) or name == ABSTAINED]
 
     def _is_seen(self, name: str) -> bool:
-        held = (name in bucket.sums for bucket in (self.run, *self.latest))
-        return self.figures[name].total > 0 or any(held)
+        in_buckets = (name in bucket.sums for bucket in (self.run, *self.latest))
+        return self.figures[name].total > 0 or any(in_buckets)
 
     def name_of(self, key: str) -> str:
         """Return under which figure a value counts; that of an outcome of no figure under another."""
@@ -174,22 +174,22 @@ def figures_of(
     sums: dict[str, list[float]] = {}
     for values in units:
         for name, value in values.items():
-            held = sums.setdefault(name, [0.0, 0.0])
-            held[0] += value
-            held[1] += value * value
+            totals = sums.setdefault(name, [0.0, 0.0])
+            totals[0] += value
+            totals[1] += value * value
     n, outcomes = float(len(units)), [name for name in sums if name.startswith(OUTCOME)]
     if outcomes:
         outcomes.sort(key=lambda name: (-sums[name][0], name))
         for name in outcomes[MOST_OUTCOMES:]:
             sums[OTHER] = _plus(sums.get(OTHER, [0.0, 0.0]), sums.pop(name))
         sums.setdefault(OTHER, [0.0, 0.0])
-    found = {name: Figure(n, *sums.get(name, [0.0, 0.0])) for name in (*sums, *names)}
-    for name, figure in found.items():
+    figures = {name: Figure(n, *sums.get(name, [0.0, 0.0])) for name in (*sums, *names)}
+    for name, figure in figures.items():
         if name in _MEANS:
             figure.low, figure.high = sequences.reference_interval(
                 figure.mean, figure.variance, int(n), level
             )
-    return found
+    return figures
 
 
 def add(
@@ -211,8 +211,8 @@ def add(
         if name in _MEANS:
             bets = sequences.mean_bets(value, figure.low, figure.high)
             sums = [value, value * value, *bets.tolist()]
-        held = bucket.sums.get(name)
-        bucket.sums[name] = sums if held is None else _plus(held, sums)
+        current = bucket.sums.get(name)
+        bucket.sums[name] = sums if current is None else _plus(current, sums)
     return _close(stream, decisions, false_alarms) if bucket.n >= BUCKET else []
 
 
@@ -222,7 +222,7 @@ def evidence(stream: Stream, watch: Watch) -> tuple[float, str, int | None]:
     if not stream.run.n:
         return -math.inf, names[0], None
     by_figure, best = [], (-math.inf, names[0], None)
-    sizes = np.array([stream.run.n, *_since_each([[one.n] for one in stream.latest])[:, 0]])
+    sizes = np.array([stream.run.n, *_since_each([[bucket.n] for bucket in stream.latest])[:, 0]])
     for name in names:
         sums = _sums(stream, name)
         of = _evidence_of(name, stream.figures[name], sums, sizes)
@@ -233,9 +233,9 @@ def evidence(stream: Stream, watch: Watch) -> tuple[float, str, int | None]:
     if watch != "shares":
         return float(sequences.average_evidence(by_figure)), best[1], best[2]
     capital = sequences.capital_of(*_references(stream, names))
-    found = float(sequences.average_evidence(by_figure, capital)) + math.log(sequences.BETS)
+    average = float(sequences.average_evidence(by_figure, capital)) + math.log(sequences.BETS)
     tested = _tested(stream, names, capital)
-    return (found, best[1], best[2]) if tested is None or tested[0] < found else tested
+    return (average, best[1], best[2]) if tested is None or tested[0] < average else tested
 
 
 def _tested(
@@ -250,11 +250,11 @@ def _tested(
         window.add(bucket)
     hits = np.array([int(window.sums.get(name, [0.0])[0]) for name in names])
     p_values = sequences.window_evidence(window.n, *_references(stream, names))
-    found = sequences.tested_evidence(
+    by_figure = sequences.tested_evidence(
         p_values[np.arange(len(names)), hits], capital, is_first=stream.run.n == window.n
     )
-    place = int(found.argmax())
-    return float(found[place]), names[place], first
+    place = int(by_figure.argmax())
+    return float(by_figure[place]), names[place], first
 
 
 def _references(stream: Stream, names: Sequence[str]) -> tuple[list[float], list[float]]:
@@ -269,13 +269,13 @@ def recent_evidence(stream: Stream, watch: Watch) -> float:
         last.add(bucket)
     names = stream.figures_of(watch)
     sizes = np.array([last.n])
-    found = [
+    by_figure = [
         _evidence_of(
             name, stream.figures[name], np.array([last.sums.get(name, _nothing(name))]), sizes
         )[0]
         for name in names
     ]
-    return float(sequences.average_evidence(found))
+    return float(sequences.average_evidence(by_figure))
 
 
 def estimate(stream: Stream, figure: str, watch: Watch, since: int | None) -> Estimate:
@@ -341,14 +341,14 @@ def _close(stream: Stream, decisions: int, false_alarms: float) -> list[Move]:
                     )
                 )
             continue
-        found, figure, since = evidence(stream, watch)
-        if found >= bound:
+        current, figure, since = evidence(stream, watch)
+        if current >= bound:
             stream.raised[watch] = 0
             moves.append(
                 Move(
                     watch=watch,
                     is_raised=True,
-                    evidence=found,
+                    evidence=current,
                     threshold=bound,
                     estimate=estimate(stream, figure, watch, since),
                 )
@@ -382,5 +382,5 @@ def _nothing(name: str) -> list[float]:
     return [0.0] * (2 + N_BETS if name in _MEANS else 1)
 
 
-def _plus(one: Sequence[float], other: Sequence[float]) -> list[float]:
-    return [a + b for a, b in zip(one, other, strict=True)]
+def _plus(sums: Sequence[float], other: Sequence[float]) -> list[float]:
+    return [a + b for a, b in zip(sums, other, strict=True)]

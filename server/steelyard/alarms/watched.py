@@ -119,7 +119,9 @@ def adopt(watched: Watched, sample: Sample, rule: AlarmRule, of: AlarmReference)
     """Watch what a sample has values of, and nothing has yet."""
     names = sorted(sample.answers, key=lambda name: (-len(sample.answers[name]), name))
     for decision in names[:MOST_DECISIONS]:
-        always = [ABSTAINED] if any(ABSTAINED in one for one in sample.answers[decision]) else []
+        always = (
+            [ABSTAINED] if any(ABSTAINED in values for values in sample.answers[decision]) else []
+        )
         _adopt(watched, "answers", decision, sample.answers[decision], rule, always)
         _adopt(watched, "feedback", decision, sample.feedback.get(decision, []), rule, [])
     if watched.contexts is None and "contexts" in rule.watches:
@@ -149,7 +151,7 @@ def _adopt(
 ) -> None:
     name = f"{source}/{decision}" if decision else source
     stream = watched.streams.get(name)
-    found = {
+    figures = {
         figure: of
         for figure, of in figures_of(units, always).items()
         if (stream is None or figure not in stream.figures)
@@ -157,13 +159,13 @@ def _adopt(
     }
     if stream is not None and any(figure in stream.figures for figure in (P_TOP, RIGHT)):
         # Outcomes are those of the reference that came first.
-        found = {figure: of for figure, of in found.items() if figure == ABSTAINED}
-    if not found:
+        figures = {figure: of for figure, of in figures.items() if figure == ABSTAINED}
+    if not figures:
         return
     if stream is None:
-        watched.streams[name] = Stream(source=source, decision=decision, figures=found)
+        watched.streams[name] = Stream(source=source, decision=decision, figures=figures)
     else:
-        stream.figures |= found
+        stream.figures |= figures
         stream.open = tracking.Bucket()
         stream.restart()
 
@@ -248,7 +250,7 @@ def slow_ms_of(times: Sequence[float]) -> float | None:
 def _add(
     key: Key, watched: Watched, rule: AlarmRule, stream: Stream, at: float, values: Values
 ) -> Iterator[Happening]:
-    n = sum(one.source == "answers" for one in watched.streams.values())
+    n = sum(watched_stream.source == "answers" for watched_stream in watched.streams.values())
     decisions = n if stream.decision else 1
     moves = tracking.add(stream, at, values, decisions=decisions, false_alarms=rule.false_alarms)
     of = watched.reference if stream.decision else watched.learned

@@ -145,12 +145,12 @@ class Watcher:
             after = (at, look.last_id)
             return look, rows.next_answers(connection, after, now - LAG_S, MOST)
 
-        look, found = self._state.read_now(read)
-        if not found:
+        look, answers = self._state.read_now(read)
+        if not answers:
             return 0
-        on = self._open(_key_of(row) for row in found)
+        on = self._open(_key_of(row) for row in answers)
         sampled: dict[Key, list[str]] = {}
-        for row in found:
+        for row in answers:
             key, results = _key_of(row), read_results(row.results)
             watched = on.get(key, row.created_at)
             if watched is None:
@@ -163,18 +163,18 @@ class Watcher:
                 self._refresh(key, watched, rule, row.created_at)
             if watched.contexts is not None and watched.answers % CONTEXT_EVERY == 0:
                 sampled.setdefault(key, []).append(row.id)
-        ids = [one for part in sampled.values() for one in part]
-        asked = self._state.read_now(lambda connection: rows.requests_of(connection, ids))
+        ids = [id_ for part in sampled.values() for id_ in part]
+        requests = self._state.read_now(lambda connection: rows.requests_of(connection, ids))
         for n_after, (key, part) in zip(
             reversed(range(len(sampled))), sampled.items(), strict=True
         ):
-            texts = [text_of(read_asked(asked[one]).context) for one in part if one in asked]
-            watched = on.held[key]
-            self._measure(key, watched, texts, found[-1].created_at, n_after)
-            on.happened += count_contexts(key, watched, on.rule(key), found[-1].created_at, texts)
-        last = found[-1]
+            texts = [text_of(read_asked(requests[id_]).context) for id_ in part if id_ in requests]
+            watched = on.watched_models[key]
+            self._measure(key, watched, texts, answers[-1].created_at, n_after)
+            on.happened += count_contexts(key, watched, on.rule(key), answers[-1].created_at, texts)
+        last = answers[-1]
         self._write(on, lambda c: rows.move_look(c, look, last.created_at, last.id))
-        return len(found)
+        return len(answers)
 
     def look_at_feedback(self) -> int:
         """Count the next feedback; return how much there was."""
@@ -184,13 +184,13 @@ class Watcher:
             look = rows.find_look(connection, "feedback")
             return look, rows.next_feedback(connection, look.at, until, MOST)
 
-        look, found = self._state.read_now(read)
-        if not found:
+        look, feedback_rows = self._state.read_now(read)
+        if not feedback_rows:
             return 0
-        on = self._open(_key_of(row) for row in found)
-        for row in found:
+        on = self._open(_key_of(row) for row in feedback_rows)
+        for row in feedback_rows:
             key = _key_of(row)
-            watched, result = on.held.get(key), read_results(row.results).get(row.name)
+            watched, result = on.watched_models.get(key), read_results(row.results).get(row.name)
             if watched is None or result is None:
                 continue
             outcome = msgspec.json.decode(row.outcome)
@@ -200,13 +200,13 @@ class Watcher:
             )
 
         def move(connection: Connection) -> bool:
-            if not rows.move_look(connection, look, found[-1].recorded_at, new_id("look")):
+            if not rows.move_look(connection, look, feedback_rows[-1].recorded_at, new_id("look")):
                 return False
-            rows.note_feedback(connection, found)
+            rows.note_feedback(connection, feedback_rows)
             return True
 
         self._write(on, move)
-        return len(found)
+        return len(feedback_rows)
 
     def look_at_failures(self) -> None:
         """Count the decisions that failed since the last look."""
@@ -215,39 +215,39 @@ class Watcher:
         since = look.at if look.at >= 0 else until
 
         def read(connection: Connection) -> list[tuple[Key, int]]:
-            found = []
+            failures = []
             for account_id, model, n in rows.failed_operations(connection, since, until):
                 version = rows.newest_version(connection, account_id, model)
                 if version is not None:
-                    found.append(((account_id, model, version), n))
-            return found
+                    failures.append(((account_id, model, version), n))
+            return failures
 
         failed = self._state.read_now(read)
         if not failed and until - look.at < _MOVE_S:
             return
         on = self._open(key for key, _ in failed)
         for key, n in failed:
-            watched = on.held.get(key)
+            watched = on.watched_models.get(key)
             if watched is not None:
                 on.happened += count_failed(key, watched, on.rule(key), until, n)
         self._write(on, lambda connection: rows.move_look(connection, look, until))
 
     def _open(self, keys: Iterable[Key]) -> _Opened:
-        wanted = set(keys)
+        distinct_keys = set(keys)
 
         def read(connection: Connection) -> _Opened:
-            accounts = {key[0] for key in wanted}
+            accounts = {key[0] for key in distinct_keys}
             rules = {
                 (row.account_id, row.model): _decode_rule(row.body)
                 for row in rows.all_rules(connection, accounts)
             }
-            bodies = rows.find_watches(connection, wanted) if wanted else {}
+            bodies = rows.find_watches(connection, distinct_keys) if distinct_keys else {}
             counts = {
                 account: len(rows.watches_of_account(connection, account, MOST_WATCHED))
                 for account in accounts
             }
-            held = {key: _decode(body) for key, body in bodies.items()}
-            return _Opened(held, rules, counts, self._begin)
+            watched_models = {key: _decode(body) for key, body in bodies.items()}
+            return _Opened(watched_models, rules, counts, self._begin)
 
         return self._state.read_now(read)
 
@@ -255,14 +255,14 @@ class Watcher:
         """Return a model that is watched from now on, with its reference where there is one yet."""
         watched = Watched(rule_at=rule_at(rule), begun_at=at)
         chosen = rule.reference
-        found = None
+        sampled = None
         if chosen is None or chosen.evaluation_id is not None:
             evaluation_id = None if chosen is None else chosen.evaluation_id
-            found = self._references.of_evaluation(key, evaluation_id)
+            sampled = self._references.of_evaluation(key, evaluation_id)
         elif chosen.since is not None and chosen.until is not None:
-            found = self._references.of_window(key, chosen.since, chosen.until)
-        if found is not None:
-            adopt(watched, found[0], rule, found[1])
+            sampled = self._references.of_window(key, chosen.since, chosen.until)
+        if sampled is not None:
+            adopt(watched, sampled[0], rule, sampled[1])
             if not watched.streams:
                 watched.reference = None
         return watched
@@ -287,10 +287,10 @@ class Watcher:
             _log.exception("Contexts of %s could not be embedded.", key[2] or key[1])
 
     def _texts_of(self, key: Key, watched: Watched, of: AlarmReference) -> list[str]:
-        found = self._references.texts_of(key, of)
-        if len(found) < MIN_REFERENCE and watched.learned is not None:
+        texts = self._references.texts_of(key, of)
+        if len(texts) < MIN_REFERENCE and watched.learned is not None:
             return self._references.texts_of(key, watched.learned)
-        return found
+        return texts
 
     def _learn(self, key: Key, watched: Watched, rule: AlarmRule, at: float) -> None:
         """Hold what has no other reference against the first answers."""
@@ -323,8 +323,10 @@ class Watcher:
         def work(connection: Connection) -> None:
             if not move(connection):
                 return  # another process looked at the same
-            before = {key[:2]: rows.newest_version(connection, *key[:2]) for key in on.held}
-            for key, watched in on.held.items():
+            before = {
+                key[:2]: rows.newest_version(connection, *key[:2]) for key in on.watched_models
+            }
+            for key, watched in on.watched_models.items():
                 body, at = _encode(watched), watched.answered_at
                 rows.put_watch(connection, key, body, counted=watched.answers, at=at)
             for (account_id, model), version in before.items():
@@ -334,8 +336,8 @@ class Watcher:
                         clear(connection, alarm, "rules_changed", now)
                     elif newest not in {version, alarm.version}:
                         clear(connection, alarm, "superseded", now)
-            for one in on.happened:
-                self._apply(connection, one, now)
+            for happening in on.happened:
+                self._apply(connection, happening, now)
 
         self._state.write_now(work)
 
@@ -361,12 +363,12 @@ class Watcher:
             "created_at": now,
         }
         rows.insert_alarm(connection, values)
-        told = {
+        figures = {
             "value": evidence.estimate.value,
             "reference": evidence.reference_value,
             "n": evidence.estimate.n,
         }
-        _publish(connection, "alarm.raised", account_id, values, told)
+        _publish(connection, "alarm.raised", account_id, values, figures)
         if self._has_accounts:
             account = find_account(connection, account_id)
             for email in owners_of(connection, account_id):
@@ -386,7 +388,7 @@ class _Opened:
 
     def __init__(
         self,
-        held: dict[Key, Watched],
+        watched_models: dict[Key, Watched],
         rules: Mapping[tuple[str, str], AlarmRule],
         counts: dict[str, int],
         begin: Callable[[Key, AlarmRule, float], Watched],
@@ -394,11 +396,11 @@ class _Opened:
         self._rules = rules
         self._counts = counts
         self._begin = begin
-        self._stored = set(held)
-        self.held = {
-            key: one
-            for key, one in held.items()
-            if self.rule(key).enabled and one.rule_at == rule_at(self.rule(key))
+        self._stored = set(watched_models)
+        self.watched_models = {
+            key: watched
+            for key, watched in watched_models.items()
+            if self.rule(key).enabled and watched.rule_at == rule_at(self.rule(key))
         }
         self.begun: set[Key] = set()
         self.happened: list[Happening] = []
@@ -411,9 +413,9 @@ class _Opened:
 
     def get(self, key: Key, at: float) -> Watched | None:
         """Return what is kept of a model, begun anew where its rule changed; ``None`` where it is off."""
-        found = self.held.get(key)
-        if found is not None:
-            return found
+        watched = self.watched_models.get(key)
+        if watched is not None:
+            return watched
         rule = self.rule(key)
         if not rule.enabled:
             return None
@@ -422,9 +424,9 @@ class _Opened:
                 return None
             self._counts[key[0]] = self._counts.get(key[0], 0) + 1
             self._stored.add(key)
-        self.held[key] = self._begin(key, rule, at)
+        self.watched_models[key] = self._begin(key, rule, at)
         self.begun.add(key)
-        return self.held[key]
+        return self.watched_models[key]
 
 
 def clear(connection: Connection, alarm: Row[Any], reason: str, now: float) -> None:
@@ -438,7 +440,7 @@ def _publish(
     event: Any,
     account_id: str,
     alarm: Mapping[Any, Any],
-    told: Mapping[str, Any],
+    figures: Mapping[str, Any],
 ) -> None:
     data = {
         "alarm_id": alarm["id"],
@@ -446,7 +448,7 @@ def _publish(
         "version": alarm["version"] or None,
         "decision": alarm["decision"] or None,
         "watch": alarm["watch"],
-        **told,
+        **figures,
     }
     publish(connection, account_id, event, alarm["id"], data)
 

@@ -54,13 +54,13 @@ class Rules(Section):
         ]
         return [*families, *bases]
 
-    def _show(self, found: AlarmRules) -> Viewable:
-        watched = show_watched(found.watched) if found.watched else empty(_NOT_WATCHED)
+    def _show(self, alarm_rules: AlarmRules) -> Viewable:
+        watched = show_watched(alarm_rules.watched) if alarm_rules.watched else empty(_NOT_WATCHED)
         return pn.Column(
             heading("What is watched now"),
             watched,
             heading("Rules"),
-            show_rules(found.data),
+            show_rules(alarm_rules.data),
             sizing_mode="stretch_width",
         )
 
