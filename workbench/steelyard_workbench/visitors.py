@@ -95,8 +95,8 @@ class Visitors:
             return self._shared
         request = getattr(pn.state.curdoc.session_context, "request", None)
         request = getattr(request, "_request", None)
-        kept = None if request is None else request.cookies.get(self.cookie)
-        token = self._token_of("" if kept is None else kept.value)
+        cookie = None if request is None else request.cookies.get(self.cookie)
+        token = self._token_of("" if cookie is None else cookie.value)
         return VisitorClient(self._options_of(request, token))
 
     def stranger(self, request: HTTPServerRequest) -> Client:
@@ -110,7 +110,7 @@ class Visitors:
     def issue(self, token: str) -> str:
         """Return a ticket for a token that the browser is to keep; empty to forget the one it has."""
         now = time.monotonic()
-        self._tickets = {one: kept for one, kept in self._tickets.items() if kept[1] > now}
+        self._tickets = {ticket: entry for ticket, entry in self._tickets.items() if entry[1] > now}
         while len(self._tickets) >= _MOST_TICKETS:
             self._tickets.pop(next(iter(self._tickets)))
         ticket = secrets.token_urlsafe(32)
@@ -126,9 +126,9 @@ class Visitors:
         """Return the token that all pages of a browser share."""
         if not (value and all("!" <= letter <= "~" for letter in value)):
             return SessionToken()
-        for one in self._tokens:
-            if hmac.compare_digest(one.value.encode(), value.encode()):
-                return one
+        for shared in self._tokens:
+            if hmac.compare_digest(shared.value.encode(), value.encode()):
+                return shared
         token = SessionToken(value)
         self._tokens.add(token)
         return token
@@ -180,26 +180,27 @@ def is_own_page(request: HTTPServerRequest) -> bool:
 
 def keep_cookie(handler: RequestHandler, name: str, token: str, *, is_tls: bool) -> None:
     """Make a browser keep a token, or forget the one it has where it is empty."""
-    kept: dict[str, Any] = {"httponly": True, "samesite": "Strict", "secure": is_tls}
+    options: dict[str, Any] = {"httponly": True, "samesite": "Strict", "secure": is_tls}
     if token:
-        handler.set_cookie(name, token, expires_days=_MAX_AGE_DAYS, **kept)
+        handler.set_cookie(name, token, expires_days=_MAX_AGE_DAYS, **options)
     else:
-        handler.clear_cookie(name, **kept)
+        handler.clear_cookie(name, **options)
     handler.set_header("Cache-Control", "no-store")
 
 
 def _agent_of(request: HTTPServerRequest | None) -> str | None:
     """Return how a browser names itself."""
     agent = "" if request is None else request.headers.get("User-Agent", "")
-    return "".join(one for one in agent if one.isascii() and one.isprintable())[:_MAX_AGENT] or None
+    letters = (letter for letter in agent if letter.isascii() and letter.isprintable())
+    return "".join(letters)[:_MAX_AGENT] or None
 
 
 def _hops_of(request: HTTPServerRequest | None) -> str | None:
     """Return whom a request came through, as a proxy passes it on: what it says, and its peer."""
     if request is None:
         return None
-    told = ",".join([*request.headers.get_list("X-Forwarded-For"), str(request.remote_ip)])
-    nearest = [hop.strip() for hop in told.split(",")[-_MAX_HOPS:]][::-1]
+    addresses = ",".join([*request.headers.get_list("X-Forwarded-For"), str(request.remote_ip)])
+    nearest = [hop.strip() for hop in addresses.split(",")[-_MAX_HOPS:]][::-1]
     # What is no text ends it: nobody vouches for what stands before.
-    kept = list(takewhile(lambda hop: hop.isascii() and hop.isprintable(), nearest))
-    return ", ".join(kept[::-1]) or None
+    hops = list(takewhile(lambda hop: hop.isascii() and hop.isprintable(), nearest))
+    return ", ".join(hops[::-1]) or None

@@ -183,7 +183,7 @@ class IdentityProvider:
                 about = (await client.get(address)).raise_for_status().json()
                 self._check(about)
                 keys = (await client.get(about["jwks_uri"])).raise_for_status().json()
-            found = KeySet.import_key_set(keys)
+            key_set = KeySet.import_key_set(keys)
         except (
             httpx.HTTPError,
             ValueError,
@@ -193,8 +193,8 @@ class IdentityProvider:
             JoseError,
         ) as error:
             raise _unavailable(error) from error
-        self._known = (self.now(), about, found)
-        return about, found
+        self._known = (self.now(), about, key_set)
+        return about, key_set
 
     def _check(self, about: dict[str, Any]) -> None:
         """Refuse a provider that is another one, or that would be asked in the clear."""
@@ -204,7 +204,7 @@ class IdentityProvider:
             url = about[name]
             if not _is_safe(url):
                 raise ValueError(f"The provider's {name} is not https.")
-            host, own = (urlsplit(one).hostname or "" for one in (url, self.issuer))
+            host, own = (urlsplit(address).hostname or "" for address in (url, self.issuer))
             if host != own and (is_loopback(host) or is_public_address(host) is False):
                 raise ValueError(f"The provider's {name} is an address of a private network.")
 

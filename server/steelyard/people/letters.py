@@ -92,26 +92,26 @@ def deletion_letter(to: str, account: str, sender: str) -> Letter:
     )
 
 
-def top_up_letter(to: str, account: str, told: str) -> Letter:
+def top_up_letter(to: str, account: str, reason: str) -> Letter:
     """Return the letter that tells an owner that an account buys no more credit by itself."""
     return Letter(
         to,
         "Automatic top-ups are off",
         (
             f"The account {account} of a Steelyard server buys no more credit by itself.",
-            told,
+            reason,
         ),
     )
 
 
-def alarm_letter(to: str, account: str, told: str) -> Letter:
+def alarm_letter(to: str, account: str, message: str) -> Letter:
     """Return the letter that tells an owner of an alarm."""
     return Letter(
         to,
         "Steelyard raised an alarm",
         (
             f"An alarm of the account {account} was raised:",
-            told,
+            message,
             "The page Live of the workbench shows the decisions behind it.",
         ),
     )

@@ -42,8 +42,8 @@ class Members:
     async def list(self, caller: Caller) -> MemberList:
         """Return the members of the caller's account, and who is invited."""
         find = functools.partial(members.all_members, account_id=caller.account_id)
-        found = await self._state.read(find)
-        return MemberList(data=[_shown(row, self._now()) for row in found])
+        member_rows = await self._state.read(find)
+        return MemberList(data=[_shown(row, self._now()) for row in member_rows])
 
     async def invite(self, write: Write, request: InviteMember) -> Member:
         """Invite somebody by mail; an invitation that ran out is made anew."""
@@ -79,8 +79,8 @@ class Members:
                 _keep_an_owner(connection, row)
                 members.change_role(connection, row.id, request.role)
                 rows.must_rotate(connection, row.email)
-                told = f"{row.email} {row.role} to {request.role}"
-                note(connection, caller, "member.changed", at=now, subject=told)
+                change = f"{row.email} {row.role} to {request.role}"
+                note(connection, caller, "member.changed", at=now, subject=change)
             return _shown(_member(connection, caller, member_id), now)
 
         return await self._state.write(work)

@@ -91,9 +91,9 @@ def delete_member(connection: Connection, member_id: str) -> None:
 def count_owners(connection: Connection, account_id: str) -> int:
     """Return how many owners have joined an account."""
     table = memberships.c
-    found = connection.scalar(
+    count = connection.scalar(
         select(func.count())
         .select_from(memberships)
         .where(table.account_id == account_id, table.role == "owner", table.joined_at.is_not(None))
     )
-    return found or 0
+    return count or 0

@@ -60,8 +60,8 @@ class Operator:
         find = functools.partial(
             self._accounts.page_accounts, limit=query.limit, cursor=query.cursor
         )
-        found, next_cursor = await self._state.read(find)
-        data = [_shown(one) for one in found]
+        account_rows, next_cursor = await self._state.read(find)
+        data = [_shown(row) for row in account_rows]
         return AccountEntryPage(
             data=data, has_more=next_cursor is not None, next_cursor=next_cursor
         )
@@ -91,8 +91,8 @@ class Operator:
             return _shown(entry)
 
         # An operator need not have an account: its keys are kept with those of the server's own.
-        kept = dataclasses.replace(write.caller, account_id=LOCAL_ACCOUNT)
-        return await self._writes.once(dataclasses.replace(write, caller=kept), work)
+        local_caller = dataclasses.replace(write.caller, account_id=LOCAL_ACCOUNT)
+        return await self._writes.once(dataclasses.replace(write, caller=local_caller), work)
 
     async def confirm(self, purchase_id: str) -> Purchase:
         """Note that the money of a bank transfer came; a second time changes nothing."""
@@ -100,8 +100,10 @@ class Operator:
 
     async def notices(self) -> ParkedNoticeList:
         """Return what providers said that disagrees with what is known."""
-        found = await asyncio.to_thread(self._purchases.parked)
-        return ParkedNoticeList(data=[ParkedNotice(**msgspec.structs.asdict(one)) for one in found])
+        notices = await asyncio.to_thread(self._purchases.parked)
+        return ParkedNoticeList(
+            data=[ParkedNotice(**msgspec.structs.asdict(notice)) for notice in notices]
+        )
 
     async def clear(self, notice_id: str) -> ClearedNotice:
         """Put a notice away that was looked into."""

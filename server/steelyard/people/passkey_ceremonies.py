@@ -28,14 +28,14 @@ _LONGEST_KEY = 2048
 
 
 @dataclass(frozen=True, slots=True)
-class SaidByBrowser:
+class ClientData:
     """What a browser signed that it was asked, and by which page."""
 
     challenge: str
     origin: str
 
 
-_NOTHING_SAID = SaidByBrowser("", "")
+_NO_CLIENT_DATA = ClientData("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +52,16 @@ def is_installed() -> bool:
     return find_spec("webauthn") is not None
 
 
-def said_by_browser(client_data: str) -> SaidByBrowser:
+def read_client_data(client_data: str) -> ClientData:
     """Return what a browser says it was asked; of what is none, a challenge that nobody began."""
     try:
-        said = json.loads(_read(client_data))
-        challenge, origin = said["challenge"], said["origin"]
-        is_framed = said.get("crossOrigin", False)
+        fields = json.loads(_read(client_data))
+        challenge, origin = fields["challenge"], fields["origin"]
+        is_framed = fields.get("crossOrigin", False)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         challenge = origin = is_framed = None
-    is_text = all(isinstance(one, str) and one.isascii() for one in (challenge, origin))
-    return SaidByBrowser(challenge, origin) if is_text and is_framed is False else _NOTHING_SAID
+    is_text = all(isinstance(text, str) and text.isascii() for text in (challenge, origin))
+    return ClientData(challenge, origin) if is_text and is_framed is False else _NO_CLIENT_DATA
 
 
 def handle_of(user_id: str) -> str:
@@ -88,7 +88,10 @@ def to_make(
             resident_key=structs.ResidentKeyRequirement.REQUIRED,
             user_verification=structs.UserVerificationRequirement.REQUIRED,
         ),
-        exclude_credentials=[structs.PublicKeyCredentialDescriptor(id=_read(one)) for one in known],
+        exclude_credentials=[
+            structs.PublicKeyCredentialDescriptor(id=_read(credential_id))
+            for credential_id in known
+        ],
     )
     return _as_json(options)
 
@@ -107,7 +110,7 @@ def to_give(challenge: str, *, host: str) -> dict[str, Any]:
     return _as_json(options)
 
 
-def read_made(made: MadePasskey, said: SaidByBrowser, host: str) -> NewKey | None:
+def read_made(made: MadePasskey, client_data: ClientData, host: str) -> NewKey | None:
     """Return what is kept of a passkey that was made for a host; ``None`` of what is none."""
     from webauthn import verify_registration_response  # noqa: PLC0415
 
@@ -116,23 +119,23 @@ def read_made(made: MadePasskey, said: SaidByBrowser, host: str) -> NewKey | Non
         "attestationObject": made.response.attestation,
     }
     try:
-        found = verify_registration_response(
+        verified = verify_registration_response(
             credential=_credential(made.id, response),
-            expected_challenge=_read(said.challenge),
+            expected_challenge=_read(client_data.challenge),
             expected_rp_id=host,
-            expected_origin=said.origin,
+            expected_origin=client_data.origin,
             require_user_verification=True,
         )
     except Exception as error:  # noqa: BLE001  what a stranger sends fails its readers in any way
         _log.debug("A new passkey was refused: %s", error)
         return None
-    public_key = _write(found.credential_public_key)
-    is_bound = _write(found.credential_id) == made.id and len(public_key) <= _LONGEST_KEY
-    return NewKey(made.id, public_key, found.sign_count) if is_bound else None
+    public_key = _write(verified.credential_public_key)
+    is_bound = _write(verified.credential_id) == made.id and len(public_key) <= _LONGEST_KEY
+    return NewKey(made.id, public_key, verified.sign_count) if is_bound else None
 
 
 def read_count(
-    given: GivenPasskey, said: SaidByBrowser, host: str, public_key: str | None
+    given: GivenPasskey, client_data: ClientData, host: str, public_key: str | None
 ) -> int | None:
     """Return how often a passkey says it signed, where it signed this; ``None`` else.
 
@@ -147,11 +150,11 @@ def read_count(
         "userHandle": given.response.user_handle,
     }
     try:
-        found = verify_authentication_response(
+        verified = verify_authentication_response(
             credential=_credential(given.id, response),
-            expected_challenge=_read(said.challenge),
+            expected_challenge=_read(client_data.challenge),
             expected_rp_id=host,
-            expected_origin=said.origin,
+            expected_origin=client_data.origin,
             credential_public_key=_read(public_key or _nobodys_key()),
             # Held against what is kept in the transaction that changes it.
             credential_current_sign_count=0,
@@ -160,7 +163,7 @@ def read_count(
     except Exception as error:  # noqa: BLE001  what a stranger sends fails its readers in any way
         _log.debug("A passkey was refused: %s", error)
         return None
-    return None if public_key is None else found.new_sign_count
+    return None if public_key is None else verified.new_sign_count
 
 
 def is_copied(known: int, given: int) -> bool:

@@ -99,14 +99,14 @@ class Passkeys:
         """Begin a session for whoever holds a passkey; it replaces the browser's session before."""
         self._check_installed()
         given = request.credential
-        said = ceremonies.said_by_browser(given.response.client_data)
-        host = self._pages.host_of_origin(said.origin) or ""
+        client_data = ceremonies.read_client_data(given.response.client_data)
+        host = self._pages.host_of_origin(client_data.origin) or ""
         known = await self._state.read(functools.partial(rows.find_passkey, credential_id=given.id))
         key = None if known is None or known.host != host else known.public_key
-        count = await asyncio.to_thread(ceremonies.read_count, given, said, host, key)
+        count = await asyncio.to_thread(ceremonies.read_count, given, client_data, host, key)
 
         def prove(connection: Connection, now: float) -> Proof | None:
-            secret = _bound(said.challenge, said.origin)
+            secret = _bound(client_data.challenge, client_data.origin)
             is_begun = beginnings.take(connection, _GIVEN, secret, now)
             row = rows.find_passkey(connection, given.id)
             if not is_begun or count is None or row is None or row.public_key != key:
@@ -137,8 +137,8 @@ class Passkeys:
         host = self._host_of(request.origin)
 
         def work(connection: Connection) -> tuple[float, list[str]]:
-            found = rows.passkeys_of(connection, user.user_id)
-            _check_room(found)
+            passkeys = rows.passkeys_of(connection, user.user_id)
+            _check_room(passkeys)
             expires_at = beginnings.begin(
                 connection,
                 _MADE,
@@ -148,7 +148,7 @@ class Passkeys:
                 network=address_group(caller.address),
                 email=user.email,
             )
-            return expires_at, [row.credential_id for row in found if row.host == host]
+            return expires_at, [row.credential_id for row in passkeys if row.host == host]
 
         expires_at, known = await self._state.write(work)
         options = ceremonies.to_make(
@@ -160,12 +160,15 @@ class Passkeys:
         """Keep a passkey that a browser made."""
         self._check_installed()
         user, name = session_of(caller), checked_name(request.name)
-        said = ceremonies.said_by_browser(request.credential.response.client_data)
-        host = self._pages.host_of_origin(said.origin) or ""
-        made = await asyncio.to_thread(ceremonies.read_made, request.credential, said, host)
+        client_data = ceremonies.read_client_data(request.credential.response.client_data)
+        host = self._pages.host_of_origin(client_data.origin) or ""
+        made = await asyncio.to_thread(ceremonies.read_made, request.credential, client_data, host)
 
         def work(connection: Connection) -> Passkey | None:
-            now, secret = self._now(), _bound(said.challenge, said.origin, user.user_id)
+            now, secret = (
+                self._now(),
+                _bound(client_data.challenge, client_data.origin, user.user_id),
+            )
             is_begun = beginnings.take(connection, _MADE, secret, now)
             if not is_begun or made is None:
                 return None
@@ -209,8 +212,8 @@ class Passkeys:
         user_id = session_of(caller).user_id
 
         def work(connection: Connection) -> RemovedPasskey:
-            found = rows.passkeys_of(connection, user_id)
-            row = next((one for one in found if one.id == passkey_id), None)
+            passkeys = rows.passkeys_of(connection, user_id)
+            row = next((passkey for passkey in passkeys if passkey.id == passkey_id), None)
             if row is None:
                 raise NotFoundError(
                     "You have no such passkey; GET /v1/account/passkeys lists yours."
@@ -261,8 +264,8 @@ def _bound(challenge: str, origin: str, user_id: str = "") -> str:
     return f"{challenge} {origin} {user_id}"
 
 
-def _check_room(found: Any) -> None:
-    if len(found) >= limits.PASSKEYS:
+def _check_room(passkeys: Any) -> None:
+    if len(passkeys) >= limits.PASSKEYS:
         raise PasskeyLimitError(
             f"You have {limits.PASSKEYS} passkeys, and may have no more; remove one with DELETE "
             "/v1/account/passkeys/{passkey}."

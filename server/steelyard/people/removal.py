@@ -48,7 +48,7 @@ class AccountRemoval:
         """Remove every account whose time is over, blocking."""
         now = self._now()
         over = select(accounts.c.id).where(accounts.c.deletes_at <= now)
-        for account_id in self._state.read_now(lambda found: list(found.scalars(over))):
+        for account_id in self._state.read_now(lambda connection: list(connection.scalars(over))):
             self._remove(account_id, now)
 
     def _remove(self, account_id: str, now: float) -> None:
@@ -91,16 +91,16 @@ def _delete_some(connection: Connection, table: Table, where: ColumnElement[bool
 
 def _owned(account_id: str) -> list[tuple[Table, ColumnElement[bool]]]:
     """Return what is an account's in each table, those that others refer to being last."""
-    found: list[tuple[Table, ColumnElement[bool]]] = []
+    owned: list[tuple[Table, ColumnElement[bool]]] = []
     of_purchases = select(purchases.c.id).where(purchases.c.account_id == account_id)
-    found.append((provider_events, provider_events.c.purchase_id.in_(of_purchases)))
+    owned.append((provider_events, provider_events.c.purchase_id.in_(of_purchases)))
     conditions = owned_rows(account_id)
-    found += [
+    owned += [
         (table, conditions[table])
         for table in reversed(metadata.sorted_tables)
         if table in conditions
     ]
-    return found
+    return owned
 
 
 def owned_rows(account_id: str) -> dict[Table, ColumnElement[bool]]:

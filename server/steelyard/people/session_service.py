@@ -91,8 +91,10 @@ class Sessions:
         signed_in = session_of(caller)
 
         def work(connection: Connection) -> CurrentSession:
-            found = rows.live_sessions(connection, signed_in.user_id, self._now())
-            row = next((one for one in found if one.id == signed_in.session_id), None)
+            sessions = rows.live_sessions(connection, signed_in.user_id, self._now())
+            row = next(
+                (session for session in sessions if session.id == signed_in.session_id), None
+            )
             if row is None:
                 raise _not_signed_in()
             return CurrentSession(
@@ -113,8 +115,8 @@ class Sessions:
         """Return the user's sessions that live."""
         signed_in = session_of(caller)
         find = functools.partial(rows.live_sessions, user_id=signed_in.user_id, now=self._now())
-        found = await self._state.read(find)
-        return SessionList(data=[_shown(row, signed_in) for row in found])
+        sessions = await self._state.read(find)
+        return SessionList(data=[_shown(row, signed_in) for row in sessions])
 
     async def end(
         self, caller: Caller, *, only: str | None = None, but: str | None = None
@@ -222,9 +224,9 @@ def is_operator(row: Row[Any], operators: frozenset[str]) -> bool:
     return bool(row.is_operator) or row.email in operators
 
 
-def to_accounts(found: Iterable[Row[Any, Any, Any]]) -> list[AccountRole]:
+def to_accounts(account_rows: Iterable[Row[Any, Any, Any]]) -> list[AccountRole]:
     """Return a user's accounts as the wire has them."""
-    return [AccountRole(id=row.id, name=row.name, role=row.role) for row in found]
+    return [AccountRole(id=row.id, name=row.name, role=row.role) for row in account_rows]
 
 
 def _lives(row: Row[Any], now: float) -> bool:

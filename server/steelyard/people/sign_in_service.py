@@ -176,7 +176,7 @@ class SignIns:
     ) -> SignedInUser:
         token = new_token()
         confirmed_at = now if proof.at is None else min(proof.at, now)
-        agent = "".join(one for one in agent if one.isprintable())[:MAX_AGENT]
+        agent = "".join(character for character in agent if character.isprintable())[:MAX_AGENT]
         session = NewSession(
             id=new_id("sess"),
             network=address_group(address),
@@ -241,8 +241,8 @@ def _make_room(connection: Connection, email: str, network: str, now: float) -> 
     Those of networks that nobody signed in from end first, then those of the network with the most.
     """
     live = rows.live_challenges(connection, email, now)
-    by_network = Counter(one.network for one in live)
-    is_known = {one: rows.is_known_network(connection, one) for one in by_network}
+    by_network = Counter(challenge.network for challenge in live)
+    is_known = {group: rows.is_known_network(connection, group) for group in by_network}
     newest_first = range(len(live))
     by_end = sorted(
         newest_first,
@@ -250,7 +250,10 @@ def _make_room(connection: Connection, email: str, network: str, now: float) -> 
     )
     ended = [live[n].id for n in by_end[: max(len(live) - limits.LIVE_CODES + 1, 0)]]
     rows.end_challenges(connection, ended, now)
-    return min((one.tries_left for one in live if one.network == network), default=limits.TRIES)
+    return min(
+        (challenge.tries_left for challenge in live if challenge.network == network),
+        default=limits.TRIES,
+    )
 
 
 def _take_code(connection: Connection, challenge_id: str, given: str, now: float) -> Proof | None:
@@ -268,7 +271,7 @@ def _take_code(connection: Connection, challenge_id: str, given: str, now: float
         return None
     live = rows.live_challenges(connection, row.email, now)
     if is_right:
-        rows.end_challenges(connection, [challenge_id, *(one.id for one in live)], now)
+        rows.end_challenges(connection, [challenge_id, *(challenge.id for challenge in live)], now)
         return Proof(row.email)
     # Counted over all of the network's, so that several codes are no more guesses. Those of another
     # network stay: whoever guesses there takes nothing from here.

@@ -60,18 +60,18 @@ class UsageService:
 
         def work(connection: Connection) -> Usage:
             account_id = caller.account_id
-            found = _sums(connection, account_id, query.by, since, until)
+            sums = _sums(connection, account_id, query.by, since, until)
             labels: dict[str, str] = {}
             if query.by == "family":
-                found = _by_family(found, _families(connection, account_id))
+                sums = _by_family(sums, _families(connection, account_id))
             elif query.by == "key":
                 labels = key_names(connection, account_id)
-            lines = sorted(found, key=lambda one: (one.name is None, one.name or ""))
+            lines = sorted(sums, key=lambda line: (line.name is None, line.name or ""))
             if query.by != "day":
                 lines = _bounded(lines)
             total = _Sum(None)
-            for one in lines:
-                total.add(one)
+            for line in lines:
+                total.add(line)
             return Usage(
                 since=since,
                 until=until,
@@ -134,10 +134,10 @@ def _families(connection: Connection, account_id: str) -> set[str]:
 def _by_family(items: Iterable[_Sum], names: set[str]) -> list[_Sum]:
     """Add up the models of each family, and whatever is of none."""
     sums: dict[str | None, _Sum] = {}
-    for one in items:
-        family = (one.name or "").partition("@")[0]
+    for model_sum in items:
+        family = (model_sum.name or "").partition("@")[0]
         name = family if family in names else None
-        sums.setdefault(name, _Sum(name)).add(one)
+        sums.setdefault(name, _Sum(name)).add(model_sum)
     return list(sums.values())
 
 
@@ -147,19 +147,19 @@ def _bounded(lines: list[_Sum]) -> list[_Sum]:
         return lines
     lines = sorted(lines, key=lambda line: (line.name is None, -line.cost_nano))
     rest = _Sum(None)
-    for one in lines[MAX_LINES - 1 :]:
-        rest.add(one)
+    for line in lines[MAX_LINES - 1 :]:
+        rest.add(line)
     return [*lines[: MAX_LINES - 1], rest]
 
 
-def _to_wire(one: _Sum, labels: dict[str, str]) -> UsageLine:
+def _to_wire(line: _Sum, labels: dict[str, str]) -> UsageLine:
     return UsageLine(
-        name=one.name,
-        label=labels.get(one.name or "", one.name),
-        calls=one.calls,
-        tokens=one.tokens,
-        decisions=one.decisions,
-        cost_usd=to_usd(one.cost_nano),
+        name=line.name,
+        label=labels.get(line.name or "", line.name),
+        calls=line.calls,
+        tokens=line.tokens,
+        decisions=line.decisions,
+        cost_usd=to_usd(line.cost_nano),
     )
 
 

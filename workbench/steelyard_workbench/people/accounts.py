@@ -42,14 +42,14 @@ class Accounts(Viewer):
 
     def _lines(self) -> Iterator[Viewable]:
         who = self._session.who
-        for one in () if who is None else who.accounts:
-            yield self._line(one, is_here=one.id == who.account_id)
+        for account in () if who is None else who.accounts:
+            yield self._line(account, is_here=account.id == who.account_id)
 
-    def _line(self, one: AccountRole, *, is_here: bool) -> Viewable:
-        address = escape(f"?{urlencode({'page': self._session.page, 'account': one.id})}")
+    def _line(self, account: AccountRole, *, is_here: bool) -> Viewable:
+        address = escape(f"?{urlencode({'page': self._session.page, 'account': account.id})}")
         here = ' aria-current="true"' if is_here else ""
-        told = f"{one.role}, open now" if is_here else one.role
+        role = f"{account.role}, open now" if is_here else account.role
         return pn.pane.HTML(
-            f'<div style="{_LINK}"><a href="{address}"{here}>{escape(one.name)}</a> · {told}</div>',
+            f'<div style="{_LINK}"><a href="{address}"{here}>{escape(account.name)}</a> · {role}</div>',
             sizing_mode="stretch_width",
         )

@@ -92,15 +92,15 @@ class ApiKeys(Section):
             _COLUMNS,
             [
                 (
-                    one.name,
-                    one.prefix,
-                    one.scope,
-                    one.made_by or "—",
-                    ago(one.last_used_at),
-                    _spent(one),
-                    end_text(one),
+                    key.name,
+                    key.prefix,
+                    key.scope,
+                    key.made_by or "—",
+                    ago(key.last_used_at),
+                    _spent(key),
+                    end_text(key),
                 )
-                for one in keys
+                for key in keys
             ],
             label="API keys",
             open_=lambda place: self.open_key(keys[place]),

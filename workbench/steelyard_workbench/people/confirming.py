@@ -78,11 +78,11 @@ class CodeDialog(Viewer):
         self.dialog.open = False
 
     async def _send(self) -> None:
-        found = await asyncio.to_thread(self._client.auth.session)
-        begun = await asyncio.to_thread(self._client.auth.start, found.user.email)
+        current = await asyncio.to_thread(self._client.auth.session)
+        begun = await asyncio.to_thread(self._client.auth.start, current.user.email)
         self._challenge = begun.challenge_id
         self.problem[:] = []
-        email = escape_markdown(found.user.email)
+        email = escape_markdown(current.user.email)
         self.said.object = f"A code is on its way to **{email}**; it works for ten minutes."
 
     async def _give(self) -> None:

@@ -66,13 +66,13 @@ class Members(Section):
     def _show(self, members: Sequence[Member]) -> Viewable:
         rows = [
             (
-                one.email,
-                one.role,
-                _STATES[one.state],
-                one.invited_by or "—",
-                moment(one.joined_at or one.created_at),
+                member.email,
+                member.role,
+                _STATES[member.state],
+                member.invited_by or "—",
+                moment(member.joined_at or member.created_at),
             )
-            for one in members
+            for member in members
         ]
         if not members:
             return empty("Nobody has a part in this account yet.")

@@ -99,7 +99,7 @@ class PagedTable(Viewer, Generic[T]):
 
     def _show(self) -> None:
         self.older.visible = self._cursor is not None
-        rows = [list(self._cells(one)) for one in self.found]
+        rows = [list(self._cells(entry)) for entry in self.found]
         shown: Any = self._table[0] if self._table else None
         if not rows:
             self._table[:] = [empty(self._nothing)]

@@ -78,15 +78,15 @@ class Passkeys(Viewer):
         return self._box
 
     def _fetch(self) -> list[Passkey] | None:
-        found = self._client.auth.passkeys().data
-        return found if found or self._client.auth.ways().passkeys else None
+        passkeys = self._client.auth.passkeys().data
+        return passkeys if passkeys or self._client.auth.ways().passkeys else None
 
-    async def _show(self, found: list[Passkey] | None) -> Viewable:
+    async def _show(self, passkeys: list[Passkey] | None) -> Viewable:
         # A browser may lose a change of what it was sent a moment ago; so all of it comes at once.
         await self._dialog.until_drawn()
-        if found is None:
+        if passkeys is None:
             return empty(_OFF)
-        lines = [self._line(one) for one in found] or [empty("You have no passkeys.")]
+        lines = [self._line(passkey) for passkey in passkeys] or [empty("You have no passkeys.")]
         return pn.Column(*lines, self._form, sizing_mode="stretch_width")
 
     def _line(self, passkey: Passkey) -> Viewable:

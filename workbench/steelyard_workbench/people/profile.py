@@ -43,21 +43,21 @@ class Profile(Section):
     def _who(self) -> dict[str, str]:
         who = self.session.who
         role = self.session.role
-        found = next((one for one in who.accounts if one.id == who.account_id), None)
+        account = next((account for account in who.accounts if account.id == who.account_id), None)
         values = {"You": who.user.email}
         if who.user.is_operator:
             values["On this server"] = "operator"
-        if found is None:
+        if account is None:
             return values | {"Account": "none; an owner of one can invite you"}
-        return values | {"Account": found.name, "Id": found.id, "Your role": role or ""}
+        return values | {"Account": account.name, "Id": account.id, "Your role": role or ""}
 
     def _show(self, account: AccountSummary) -> Viewable:
         values = self._who() | {"Account": account.user.name}
         shown: list[Viewable] = []
         is_owner = self.session.role == "owner"
         if account.deletes_at is not None:
-            told = f"This account is deleted on {moment(account.deletes_at)} UTC"
-            shown.append(verdict("bad", f"{told}.", "" if is_owner else "An owner can restore it."))
+            text = f"This account is deleted on {moment(account.deletes_at)} UTC"
+            shown.append(verdict("bad", f"{text}.", "" if is_owner else "An owner can restore it."))
             if is_owner:
                 shown.append(
                     self.button("Restore the account", self._restore, "Not restored.",

@@ -74,13 +74,13 @@ class Notices(Section):
             ("notice", "provider", "purchase", "came, UTC", "why"),
             [
                 (
-                    one.id,
-                    one.provider,
-                    one.purchase_id or "—",
-                    moment(one.received_at),
-                    one.reason,
+                    notice.id,
+                    notice.provider,
+                    notice.purchase_id or "—",
+                    moment(notice.received_at),
+                    notice.reason,
                 )
-                for one in notices
+                for notice in notices
             ],
             label="Parked notices",
             open_=lambda place: self.open_notice(notices[place]),
@@ -139,14 +139,14 @@ def show_models(models: Sequence[ConnectedModel]) -> Viewable:
         ("model", "engine", "state", "calibrated", "labels rows", "requests that wait"),
         [
             (
-                one.name,
-                one.engine,
-                "answers" if one.is_available else "does not answer",
-                "yes" if one.is_calibrated else "no",
-                "yes" if one.is_teacher else "no",
-                f"{one.n_waiting:,}",
+                model.name,
+                model.engine,
+                "answers" if model.is_available else "does not answer",
+                "yes" if model.is_calibrated else "no",
+                "yes" if model.is_teacher else "no",
+                f"{model.n_waiting:,}",
             )
-            for one in models
+            for model in models
         ],
         label="Connected models",
         numbers=(5,),

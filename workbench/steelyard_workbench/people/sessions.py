@@ -56,13 +56,13 @@ class Sessions(Section):
             ("from", "with", "began", "last used", "ends by itself"),
             [
                 (
-                    f"{one.network or 'unknown'}{', this one' if one.is_current else ''}",
-                    agent_text(one.agent),
-                    ago(one.created_at),
-                    ago(one.last_used_at),
-                    ahead(min(one.idle_until, one.expires_at)),
+                    f"{session.network or 'unknown'}{', this one' if session.is_current else ''}",
+                    agent_text(session.agent),
+                    ago(session.created_at),
+                    ago(session.last_used_at),
+                    ahead(min(session.idle_until, session.expires_at)),
                 )
-                for one in sessions
+                for session in sessions
             ],
             label="Your sessions",
             open_=lambda place: self.open_session(sessions[place]),

@@ -70,9 +70,9 @@ class SignIn(Viewer):
         others = [] if ways is None else self._others(ways)
         self._steps = pn.Column(sizing_mode="stretch_width")
         title = pmui.Typography("Sign in", variant="h1", sx={"fontSize": TITLE, "fontWeight": 600})
-        said = [pmui.Typography(why, variant="body2")] if why else []
+        reason = [pmui.Typography(why, variant="body2")] if why else []
         self._box = pn.Column(
-            title, *said, self._steps, *others, self.problem, self._dialog, self._visit,
+            title, *reason, self._steps, *others, self.problem, self._dialog, self._visit,
             sizing_mode="stretch_width", name="Sign in",
         )  # fmt: skip
         self._show_first()
