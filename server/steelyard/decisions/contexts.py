@@ -84,14 +84,14 @@ def context_warnings(read: ReadContext, counter: TokenCounter) -> list[AnswerWar
     """
     n_tokens, n_words = counter.count(read.text), counter.least(read.text)
     is_unknown = n_words >= _LEAST_WORDS and n_tokens > _TOKENS_A_WORD * n_words
-    found = {code: check(read) for code, check in FINDINGS.items()}
-    found["unknown_words"] = _UNKNOWN if is_unknown and read.language is None else None
+    findings = {code: check(read) for code, check in FINDINGS.items()}
+    findings["unknown_words"] = _UNKNOWN if is_unknown and read.language is None else None
     if n_tokens > MEASURED_TOKENS:
-        found["long_context"] = (
+        findings["long_context"] = (
             f"The context has {n_tokens:,} tokens, and answers were measured on up to "
             f"{MEASURED_TOKENS:,}. Send the part that decides."
         )
-    return [AnswerWarning(code=code, message=text) for code, text in found.items() if text]
+    return [AnswerWarning(code=code, message=text) for code, text in findings.items() if text]
 
 
 def _unread_language(read: ReadContext) -> str | None:
@@ -188,7 +188,7 @@ def _without_markup(text: str) -> str:
     for node in document.css("blockquote, .gmail_quote"):
         node.decompose()
     own = _tidied(document.text())
-    return next((one for one in (own, whole) if len(one.split()) >= _LEAST_REPLY), text)
+    return next((part for part in (own, whole) if len(part.split()) >= _LEAST_REPLY), text)
 
 
 def _tidied(text: str) -> str:
@@ -217,9 +217,9 @@ def _without_quotes(text: str) -> str:
             # Its lines are marked, so that what is not is the reply, wherever it stands.
         elif not _QUOTED.match(line):
             own.append(line)
-    found = "\n".join(own).strip()
+    reply = "\n".join(own).strip()
     # One marked line alone may be anything.
-    return found if n_quoted > 1 and len(found.split()) >= _LEAST_REPLY else text
+    return reply if n_quoted > 1 and len(reply.split()) >= _LEAST_REPLY else text
 
 
 def _begins_original(lines: list[str], place: int) -> bool:
@@ -241,10 +241,12 @@ def _language_of(text: str) -> str | None:
     if sum(map(str.isalpha, sample)) < _LEAST_LETTERS:
         return None
     try:
-        is_reliable, _, found = pycld2.detect(sample.encode("utf-8", "ignore"), isPlainText=True)
+        is_reliable, _, languages = pycld2.detect(
+            sample.encode("utf-8", "ignore"), isPlainText=True
+        )
     except pycld2.error:  # what is no text: control characters, lone surrogates
         return None
-    name, code, share, _ = found[0]
+    name, code, share, _ = languages[0]
     if not is_reliable or code in _ENGLISH or share < _LEAST_SHARE:
         return None
     return str(name).title()

@@ -16,36 +16,38 @@ MAX_IMAGE_BYTES = 10 * 1024 * 1024
 _ANCHOR = re.compile(r"<image:(\d{1,9})>")
 
 
-def check_ids(images: Sequence[dict[str, Any]], found: Violations) -> None:
+def check_ids(images: Sequence[dict[str, Any]], violations: Violations) -> None:
     """Note ids that repeat."""
     ids: set[int] = set()
     for index, image in enumerate(images):
         id_ = image["id"]
         if id_ in ids:
             path = (*BODY, "images", index, "id")
-            found.add(path, f"repeats {id_}; give each image its own.", "duplicate")
+            violations.add(path, f"repeats {id_}; give each image its own.", "duplicate")
         ids.add(id_)
 
 
-def check_images(images: Sequence[dict[str, Any]], context: Any, found: Violations) -> None:
+def check_images(images: Sequence[dict[str, Any]], context: Any, violations: Violations) -> None:
     """Note ids that repeat, data that is no image's, and images or anchors without the other."""
     path = (*BODY, "images")
     if not isinstance(context, str):
-        found.add(path, "needs a context that is a text and shows each as <image:N>.", "refused")
+        violations.add(
+            path, "needs a context that is a text and shows each as <image:N>.", "refused"
+        )
         return
     shown = {int(number) for number in _ANCHOR.findall(context)}
-    check_ids(images, found)
+    check_ids(images, violations)
     for index, image in enumerate(images):
         id_ = image["id"]
         if id_ not in shown:
-            found.add(
+            violations.add(
                 (*path, index, "id"),
                 f"is {id_}, and the context has no <image:{id_}>; show the image or leave it out.",
                 "not_shown",
             )
-        _check_data(image["data"], index, found)
+        _check_data(image["data"], index, violations)
     for number in sorted(shown - {image["id"] for image in images}):
-        found.add(
+        violations.add(
             (*BODY, "context"),
             f"shows <image:{number}>, and no image has the id {number}; send it.",
             "missing",

@@ -151,7 +151,7 @@ def _expected_cost(shares: Sequence[float], costs: Sequence[float]) -> float:
 
 
 def read_policy(
-    fields: Mapping[str, Any], names: Sequence[str] | None, path: Path, found: Violations
+    fields: Mapping[str, Any], names: Sequence[str] | None, path: Path, violations: Violations
 ) -> Policy | None:
     """Read a decision's policy in either spelling.
 
@@ -161,13 +161,13 @@ def read_policy(
     seed = [name for name in SEED_FIELDS if fields.get(name) is not None]
     if policy is not None:
         for name in seed:
-            found.add(
+            violations.add(
                 (*path, name),
                 "is given beside policy, which says the same in another spelling; keep one of them.",
                 "conflict",
             )
-        return _read_new(policy, names, (*path, "policy"), found)
-    return _read_seed(fields, names, path, found) if seed else None
+        return _read_new(policy, names, (*path, "policy"), violations)
+    return _read_seed(fields, names, path, violations) if seed else None
 
 
 def _read_new(

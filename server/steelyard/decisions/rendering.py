@@ -126,11 +126,11 @@ def _read_name(outcome: str) -> str:
 
 def _without_list(outcomes: Sequence[str]) -> Sequence[str]:
     listed = [_LISTED.match(outcome) for outcome in outcomes]
-    marks = {one[1].upper() for one in listed if one is not None}
+    marks = {match[1].upper() for match in listed if match is not None}
     size = len(outcomes)
     if len(marks) == size and marks in (
         set(string.ascii_uppercase[:size]),
         {str(i + 1) for i in range(size)},
     ):
-        return [text[one.end() :] for text, one in zip(outcomes, listed, strict=True) if one]
+        return [text[match.end() :] for text, match in zip(outcomes, listed, strict=True) if match]
     return outcomes

@@ -101,7 +101,7 @@ def read_request(
     )
 
 
-def check_model_names(value: Mapping[str, Any], found: Violations) -> None:
+def check_model_names(value: Mapping[str, Any], violations: Violations) -> None:
     """Note names of models that are blank, in ``model`` and in ``fallback``."""
     named: list[tuple[Path, Any]] = [((*BODY, "model"), value.get("model"))]
     fallback = value.get("fallback")
@@ -109,17 +109,17 @@ def check_model_names(value: Mapping[str, Any], found: Violations) -> None:
         named += [((*BODY, "fallback", index), name) for index, name in enumerate(fallback)]
     for path, name in named:
         if isinstance(name, str) and name and not name.strip():
-            found.add(path, "is blank; name a model, or leave it out.", "blank")
+            violations.add(path, "is blank; name a model, or leave it out.", "blank")
 
 
-def check_count(items: Any, most: int, path: Path, found: Violations) -> None:
+def check_count(items: Any, most: int, path: Path, violations: Violations) -> None:
     """Note that there are more decisions than a server's setting allows."""
     if isinstance(items, list | tuple | dict) and len(items) > most:
-        found.add(path, f"has {len(items)} entries; give 1 to {most}.", "too_long")
+        violations.add(path, f"has {len(items)} entries; give 1 to {most}.", "too_long")
 
 
 def read_decisions(
-    value: Mapping[str, Any], found: Violations, most: int = MAX_DECISIONS
+    value: Mapping[str, Any], violations: Violations, most: int = MAX_DECISIONS
 ) -> list[Decision | None]:
     """Read the decisions of a request whose shape was looked at.
 
@@ -129,16 +129,16 @@ def read_decisions(
     if not isinstance(items, list | tuple):
         return []
     path = (*BODY, "decisions")
-    check_count(items, most, path, found)
+    check_count(items, most, path, violations)
     places: dict[str, int] = {}
     decisions: list[Decision | None] = []
     for index, item in enumerate(items[:most]):
         if not isinstance(item, dict):
             continue
-        fields = _sound_fields(item, (*path, index), found)
-        _check_id(fields.get("id"), index, places, (*path, index, "id"), found)
-        decisions.append(_read_decision(fields, index, (*path, index), found))
-    _check_long_names(decisions, path, found)
+        fields = _sound_fields(item, (*path, index), violations)
+        _check_id(fields.get("id"), index, places, (*path, index, "id"), violations)
+        decisions.append(_read_decision(fields, index, (*path, index), violations))
+    _check_long_names(decisions, path, violations)
     return decisions
 
 
@@ -233,7 +233,7 @@ def _check_long_names(
 
 
 def read_outcomes(
-    kind: Kind, outcomes: Any, rubric: Sequence[Any] | None, path: Path, found: Violations
+    kind: Kind, outcomes: Any, rubric: Sequence[Any] | None, path: Path, violations: Violations
 ) -> Outcomes | None:
     """Read the outcomes of one decision, from every form that callers may send.
 
@@ -252,17 +252,17 @@ def read_outcomes(
     ``None`` when they could not be read; then ``found`` says why.
     """
     if kind == "ordinal":
-        return _read_ordinal(outcomes, rubric, path, found)
+        return _read_ordinal(outcomes, rubric, path, violations)
     if rubric is not None:
-        found.add(
+        violations.add(
             (*path, "rubric"),
             f"is given for a {kind} decision; describe its outcomes in outcomes instead, or make "
             "the kind ordinal.",
             "refused",
         )
     if kind == "binary":
-        return _read_binary(outcomes, (*path, "outcomes"), found)
-    return _read_single(outcomes, (*path, "outcomes"), found)
+        return _read_binary(outcomes, (*path, "outcomes"), violations)
+    return _read_single(outcomes, (*path, "outcomes"), violations)
 
 
 def _read_single(outcomes: Any, path: Path, violations: Violations) -> Outcomes | None:
@@ -399,8 +399,8 @@ def _has_allowed_count(n_outcomes: int, noun: str, path: Path, violations: Viola
     return False
 
 
-def _refuse_form(outcomes: Any, wanted: str, path: Path, violations: Violations) -> None:
+def _refuse_form(outcomes: Any, expected: str, path: Path, violations: Violations) -> None:
     if outcomes is None:
-        violations.add(path, f"is missing; give {wanted}.", "missing")
+        violations.add(path, f"is missing; give {expected}.", "missing")
     else:
-        violations.add(path, f"is {show(outcomes)}; give {wanted}.", "wrong_type")
+        violations.add(path, f"is {show(outcomes)}; give {expected}.", "wrong_type")

@@ -80,9 +80,9 @@ def find_arithmetic(sentence: Sentence, answers: Sequence[str]) -> str | None:
     if match:
         return match.group()
     for place in range(len(words)):
-        found = _counting_at(words, place, answers) or _comparison_at(words, place)
-        if found and not sentence.is_reported(place):
-            return found
+        phrase = _counting_at(words, place, answers) or _comparison_at(words, place)
+        if phrase and not sentence.is_reported(place):
+            return phrase
     return None
 
 
@@ -145,13 +145,13 @@ def _comparator_width(words: Sequence[str], place: int) -> int:
 
 def _is_date(words: Sequence[str]) -> bool:
     """Return whether words start with a date: 2024-03-01, March 2024, 1 March, the year 2024."""
-    kept = [word for word in words if word not in {"the", "of", "year", "("}][:3]
-    if not kept:
+    date_words = [word for word in words if word not in {"the", "of", "year", "("}][:3]
+    if not date_words:
         return False
-    if _ISO_DATE.match(kept[0]) or _YEAR.match(kept[0]):
+    if _ISO_DATE.match(date_words[0]) or _YEAR.match(date_words[0]):
         return True
-    has_month = bool(_MONTHS.intersection(kept[:2]))
-    return has_month and any(word[0].isdigit() for word in kept)
+    has_month = bool(_MONTHS.intersection(date_words[:2]))
+    return has_month and any(word[0].isdigit() for word in date_words)
 
 
 def _choice_of_dates(words: Sequence[str], place: int) -> str | None:

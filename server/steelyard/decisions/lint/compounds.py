@@ -24,13 +24,13 @@ _LINKS = frozenset(("also", "then", "therefore", "so", "still", "even", "explici
 
 def _forms(stems: str) -> frozenset[str]:
     """Return the forms that follow an auxiliary or a noun: ask, asks, asking."""
-    found = set()
+    forms = set()
     for stem in stems.split():
         third = f"{stem}es" if stem.endswith(("s", "sh", "ch", "x")) else f"{stem}s"
         if stem.endswith("y") and stem[-2] not in "aeou":
             third = f"{stem[:-1]}ies"
-        found |= {stem, third, f"{stem[:-1] if stem.endswith('e') else stem}ing"}
-    return frozenset(found)
+        forms |= {stem, third, f"{stem[:-1] if stem.endswith('e') else stem}ing"}
+    return frozenset(forms)
 
 
 # Verbs that are hardly ever nouns.

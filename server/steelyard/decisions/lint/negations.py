@@ -45,9 +45,9 @@ def find_negations(sentence: Sentence) -> list[str]:
     if _REASON_STARTS.issuperset(words[start : start + 1]):
         return []
     return [
-        found
+        negation
         for place in range(start, len(words))
-        if (found := _negation_at(sentence, place)) is not None
+        if (negation := _negation_at(sentence, place)) is not None
     ]
 
 
@@ -67,22 +67,22 @@ def _negation_at(sentence: Sentence, place: int) -> str | None:
         is_aside = before in {"and", "but"} and after in DETERMINERS | PRONOUNS
         if word == "not" and (after in _AFTER_NOT or before in _BEFORE_NOT or is_aside):
             return None
-        found = word
+        negation = word
     elif word.endswith("n't") and word in AUXILIARIES | {"ain't", "needn't"}:
         if _is_tag(words, place) or (after == "you" and not _OPINIONS.isdisjoint(words)):
             return None
-        found = word
+        negation = word
     elif word in {"fail", "fails", "failed", "failing"} and after == "to":
-        found = f"{word} to"
+        negation = f"{word} to"
     elif word in {"nobody", "nothing"} and place == 1 and before in AUXILIARIES:
-        found = word
+        negation = word
     elif word == "no" and (after == "longer" or before in _BEFORE_NO):
-        found = f"no {after}" if after.isalpha() else "no"
+        negation = f"no {after}" if after.isalpha() else "no"
     else:
         return None
     if word not in _ALWAYS and sentence.is_reported(place):
         return None
-    return found
+    return negation
 
 
 def _is_tag(words: Sequence[str], place: int) -> bool:

@@ -141,9 +141,9 @@ def overlapping_outcomes(subject: Subject) -> str | None:
             return _overlap(subject, first, second, "overlap: one name is part of the other")
     described = [(place, text) for place, text in enumerate(subject.descriptions) if text]
     contents = [content_words(text) for _, text in described]
-    for one, other in near_pairs(contents):
-        (first, text), (second, other_text) = described[one], described[other]
-        if normalise(text) == normalise(other_text) or is_contrast(contents[one], contents[other]):
+    for left, right in near_pairs(contents):
+        (first, text), (second, other_text) = described[left], described[right]
+        if normalise(text) == normalise(other_text) or is_contrast(contents[left], contents[right]):
             continue
         return _overlap(subject, first, second, "have nearly the same description")
     return None
@@ -245,12 +245,12 @@ def long_outcome_names(subject: Subject) -> str | None:
         for name, description in zip(subject.names, subject.descriptions, strict=True)
         if len(name) > LONG_NAME and not description
     ]
-    found = longest or long
-    if not found:
+    names = longest or long
+    if not names:
         return None
     bound = LONGEST_NAME if longest else LONG_NAME
     return (
-        f"{_list(found)} {_say(found, 'is a name', 'are names')} of over {bound} characters. Use a "
+        f"{_list(names)} {_say(names, 'is a name', 'are names')} of over {bound} characters. Use a "
         "short name, and put the text in its description."
     )
 
@@ -262,5 +262,5 @@ def _list(names: list[str]) -> str:
     return f"{show(names[0])}, {show(names[1])} and {len(names) - 2} more"
 
 
-def _say(names: list[str], one: str, many: str) -> str:
-    return one if len(names) == 1 else many
+def _say(names: list[str], singular: str, plural: str) -> str:
+    return singular if len(names) == 1 else plural

@@ -44,7 +44,7 @@ def negation(subject: Subject) -> str | None:
     positive question with the outcomes swapped asks the same and is answered better. Worst are two
     negations in one sentence.
     """
-    for sentence in subject.question.asked:
+    for sentence in subject.question.questions:
         negations = find_negations(sentence)
         if negations and is_double(negations, sentence):
             return (
@@ -65,13 +65,13 @@ def compound_question(subject: Subject) -> str | None:
     One answer cannot say that one half is so and the other not; its probability then means
     neither. Two decisions on one context cost hardly more than one.
     """
-    asked = subject.question.asked
-    if count_questions(asked) > 1:
+    sentences = subject.question.questions
+    if count_questions(sentences) > 1:
         return (
             "The question asks more than one thing: it has several question marks. Make each a "
             "decision of its own."
         )
-    for sentence in asked:
+    for sentence in sentences:
         join = find_join(
             sentence, is_yes_no=subject.is_yes_no, is_ordinal=subject.kind == "ordinal"
         )
@@ -91,7 +91,7 @@ def arithmetic_question(subject: Subject) -> str | None:
     """
     is_ordinal = subject.kind == "ordinal"
     answers = subject.descriptions if is_ordinal else subject.names
-    for sentence in subject.question.asked:
+    for sentence in subject.question.questions:
         arithmetic = find_arithmetic(sentence, answers)
         if arithmetic:
             return (

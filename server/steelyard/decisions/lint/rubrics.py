@@ -65,20 +65,20 @@ def _find_disorder(subject: Subject, texts: tuple[str, ...]) -> tuple[int, int] 
         return None
     scale, ranks = read
     ranked = [(place, rank) for place, rank in enumerate(ranks) if rank is not None]
-    falls = [(one[0], two[0]) for one, two in pairwise(ranked) if one[1] > two[1]]
+    falls = [(earlier[0], later[0]) for earlier, later in pairwise(ranked) if earlier[1] > later[1]]
     if not falls:
         return None
-    if all(one[1] >= two[1] for one, two in pairwise(ranked)):
+    if all(earlier[1] >= later[1] for earlier, later in pairwise(ranked)):
         # They fall all along. That is an order too, where the names or the question ask for it.
-        asked = " ".join(sentence.text for sentence in subject.question.sentences)
-        is_free = scale.rises_with is not None and not scale.rises_with.search(asked)
+        text = " ".join(sentence.text for sentence in subject.question.sentences)
+        is_free = scale.rises_with is not None and not scale.rises_with.search(text)
         if is_free or all(COUNTED_DOWN.match(name.strip()) for name in subject.names):
             return None
     return falls[0]
 
 
 def _is_monotone(numbers: list[float]) -> bool:
-    steps = [two - one for one, two in pairwise(numbers)]
+    steps = [later - earlier for earlier, later in pairwise(numbers)]
     return all(step > 0 for step in steps) or all(step < 0 for step in steps)
 
 

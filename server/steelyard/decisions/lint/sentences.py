@@ -118,22 +118,22 @@ class QuestionText:
 
     raw: str
     sentences: tuple[Sentence, ...]
-    asked: tuple[Sentence, ...]
+    questions: tuple[Sentence, ...]
 
 
 def read_question(question: Any) -> QuestionText:
     """Read a question; of one that is no text, the texts in it.
 
     >>> text = "Returns are not free. Is it a return? Do not guess."
-    >>> [sentence.text for sentence in read_question(text).asked]
+    >>> [sentence.text for sentence in read_question(text).questions]
     ['is it a return?']
     """
     raw = "\n".join(_question_texts(question))[:_READ_CHARACTERS]
     sentences = read_sentences(raw)
-    asked = [sentence for sentence in sentences if sentence.is_question]
-    if not asked:
-        asked = [sentence for sentence in sentences if _starts_asking(sentence.words)]
-    return QuestionText(raw, sentences, tuple(asked or sentences[:1]))
+    questions = [sentence for sentence in sentences if sentence.is_question]
+    if not questions:
+        questions = [sentence for sentence in sentences if _starts_asking(sentence.words)]
+    return QuestionText(raw, sentences, tuple(questions or sentences[:1]))
 
 
 def read_sentences(text: str) -> tuple[Sentence, ...]:

@@ -46,13 +46,13 @@ def find_warnings(request: ValidRequest) -> list[LintWarning]:
     ['negation']
     """
     text = RequestText(request)
-    found = []
+    warnings = []
     for decision in request.decisions:
         subject = Subject(decision, text)
         for rule in RULES:
             message = rule.check(subject) if decision.kind in rule.kinds else None
             if message is not None:
-                found.append(
+                warnings.append(
                     LintWarning(
                         decision=decision.id,
                         rule=rule.name,
@@ -60,4 +60,4 @@ def find_warnings(request: ValidRequest) -> list[LintWarning]:
                         message=message,
                     )
                 )
-    return found
+    return warnings

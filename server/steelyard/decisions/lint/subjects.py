@@ -82,10 +82,10 @@ class RequestText:
     @cached_property
     def alike(self) -> dict[DecisionKey, list[Decision]]:
         """The decisions by what they ask."""
-        found: dict[DecisionKey, list[Decision]] = {}
+        decisions_by_key: dict[DecisionKey, list[Decision]] = {}
         for decision in self.decisions:
-            found.setdefault(decision_key(decision), []).append(decision)
-        return found
+            decisions_by_key.setdefault(decision_key(decision), []).append(decision)
+        return decisions_by_key
 
 
 @dataclass(frozen=True)
