@@ -70,10 +70,10 @@ class Candidates:
         self._words = words
         is_many = len(self._names) > MANY_OUTCOMES
         self._recipes = [
-            one
-            for one in _RECIPES
-            if not (one.keeps_own and not any(original.descriptions))
-            and not (is_many and (one.n_words > 6 or one.n_examples > 1))
+            recipe
+            for recipe in _RECIPES
+            if not (recipe.keeps_own and not any(original.descriptions))
+            and not (is_many and (recipe.n_words > 6 or recipe.n_examples > 1))
         ]
 
     def whole(self, best: Wording) -> list[Wording]:
@@ -171,5 +171,5 @@ def _join(own: str | None, words: Sequence[str], examples: Sequence[str]) -> str
 
 
 def _distinct(made: Sequence[Wording], best: Wording) -> list[Wording]:
-    kept = (wording for wording in made if wording != best and wording.question.strip())
-    return list(dict.fromkeys(itertools.chain(kept)))
+    changed = (wording for wording in made if wording != best and wording.question.strip())
+    return list(dict.fromkeys(itertools.chain(changed)))

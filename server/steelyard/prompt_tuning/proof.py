@@ -138,8 +138,8 @@ def _recall(
     for place, name in enumerate(names):
         mine = labels == place
         shares = [
-            float((told[mine].argmax(-1) == place).mean()) if mine.any() else None
-            for told in (original, tuned)
+            float((probabilities[mine].argmax(-1) == place).mean()) if mine.any() else None
+            for probabilities in (original, tuned)
         ]
         outcome_recalls[name] = OutcomeRecall(
             rows=int(mine.sum()), original=shares[0], tuned=shares[1]

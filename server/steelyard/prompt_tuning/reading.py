@@ -84,7 +84,7 @@ def rows_asking(rows: Iterable[LabelledRow], decision: Decision) -> tuple[AskedR
     )
     indexes, contexts, keys, targets, n_otherwise = [], [], [], [], 0
     for row in rows:
-        sent = next((one for one in row.decisions if one["id"] == decision.id), None)
+        sent = next((entry for entry in row.decisions if entry["id"] == decision.id), None)
         target = row.labels.get(decision.id)
         if sent is None or target is None:
             continue
@@ -111,6 +111,6 @@ def learn_and_validate(rows: AskedRows) -> tuple[AskedRows, AskedRows]:
     Equal contexts are on one side.
     """
     is_first = [hashlib.sha256(key.encode()).digest()[0] % 2 == 0 for key in rows.keys]
-    learnt = rows.at(place for place, one in enumerate(is_first) if one)
-    judged = rows.at(place for place, one in enumerate(is_first) if not one)
+    learnt = rows.at(place for place, flag in enumerate(is_first) if flag)
+    judged = rows.at(place for place, flag in enumerate(is_first) if not flag)
     return learnt, judged.sample(VALIDATION_ROWS)

@@ -281,11 +281,14 @@ def _label_issues(tuning: _Tuning, wording: Wording) -> list[LabelIssue]:
     A model that tells no more than the shares of the labels doubts none.
     """
     checked = tuning.training.sample(CHECKED_ROWS)
-    told = tuning.scorer.probabilities([wording], checked.contexts)[0]
-    readable = np.flatnonzero(~np.isnan(told).any(axis=1)).tolist()
-    told, checked = told[readable], checked.at(readable)
+    probabilities = tuning.scorer.probabilities([wording], checked.contexts)[0]
+    readable = np.flatnonzero(~np.isnan(probabilities).any(axis=1)).tolist()
+    probabilities, checked = probabilities[readable], checked.at(readable)
     shares = np.broadcast_to(shares_of(checked.targets), checked.targets.shape)
-    if losses_of(told, checked.targets).mean() >= losses_of(shares, checked.targets).mean():
+    if (
+        losses_of(probabilities, checked.targets).mean()
+        >= losses_of(shares, checked.targets).mean()
+    ):
         return []
     names = tuning.decision.outcomes.names
-    return find_label_issues(told, checked.targets, checked.indexes, names)
+    return find_label_issues(probabilities, checked.targets, checked.indexes, names)

@@ -49,24 +49,24 @@ class WordingScorer:
         decisions = [reworded(self._decision, wording) for wording in wordings]
         rendered = [render_decision(decision) for decision in decisions]
         shape = (len(wordings), len(contexts), len(self._decision.outcomes.names))
-        found = np.full(shape, np.nan)
+        probabilities = np.full(shape, np.nan)
         waiting: dict[_Future, tuple[int, list[int]]] = {}
         try:
             for place, context in enumerate(contexts):
                 for group in self._groups(context, rendered):
-                    self._hear(found, waiting, most=_AT_ONCE - 1)
+                    self._hear(probabilities, waiting, most=_AT_ONCE - 1)
                     group_decisions = tuple(rendered[n] for n in group)
                     request = RenderedRequest(context, group_decisions, owner=self._account_id)
                     waiting[self._model.queue.submit(request)] = place, group
-            self._hear(found, waiting, most=0)
+            self._hear(probabilities, waiting, most=0)
         finally:
             for future in waiting:
                 future.cancel()
-        return found
+        return probabilities
 
     def _hear(
         self,
-        found: NDArray[np.float64],
+        probabilities: NDArray[np.float64],
         waiting: dict[_Future, tuple[int, list[int]]],
         *,
         most: int,
@@ -78,7 +78,9 @@ class WordingScorer:
             for future in wait(waiting, _LOOK_S, FIRST_COMPLETED).done:
                 place, group = waiting.pop(future)
                 for number, score in zip(group, future.result(), strict=True):
-                    found[number, place] = self._model.decide.probabilities(self._decision, score)
+                    probabilities[number, place] = self._model.decide.probabilities(
+                        self._decision, score
+                    )
 
     def _groups(self, context: str, rendered: Sequence[RenderedDecision]) -> list[list[int]]:
         """Return which wordings are asked together, so that the model can read all of a request."""
@@ -111,11 +113,13 @@ class RowsScorer:
     def __call__(self, wordings: Sequence[Wording], places: NDArray[np.int64]) -> list[Scores]:
         """Return losses and probabilities of each wording; an infinite loss where it is too long."""
         rows = self._rows.at(int(place) for place in places)
-        found = self._scorer.probabilities(wordings, rows.contexts)
+        probabilities = self._scorer.probabilities(wordings, rows.contexts)
         scores = []
-        for told in found:
+        for wording_probabilities in probabilities:
             losses = np.where(
-                np.isnan(told).any(axis=1), np.inf, losses_of(np.nan_to_num(told), rows.targets)
+                np.isnan(wording_probabilities).any(axis=1),
+                np.inf,
+                losses_of(np.nan_to_num(wording_probabilities), rows.targets),
             )
-            scores.append(Scores(losses=losses, probabilities=np.nan_to_num(told)))
+            scores.append(Scores(losses=losses, probabilities=np.nan_to_num(wording_probabilities)))
         return scores

@@ -58,7 +58,7 @@ def run_round(
     targets: FloatArray,
     score: Score,
     *,
-    kept: int = KEPT,
+    n_kept: int = KEPT,
     write: Write = lambda best, scores: [],  # noqa: ARG005
 ) -> SearchState:
     """Return the search after one more round; it is over when no candidate is left to try."""
@@ -70,18 +70,18 @@ def run_round(
         tried = candidates.whole(state.best)
     else:
         tried = [
-            one
+            wording
             for outcome, rival in _worst(before, targets)
-            for one in candidates.of_outcome(state.best, outcome, rival)
+            for wording in candidates.of_outcome(state.best, outcome, rival)
         ]
     tried = list(dict.fromkeys([*tried, *write(state.best, before)]))
-    found = _choose(state.best, tried, before, score, number, kept=kept)
-    if found is None:
-        found = state.best, float(before.losses.mean())
+    choice = _choose(state.best, tried, before, score, number, n_kept=n_kept)
+    if choice is None:
+        choice = state.best, float(before.losses.mean())
         is_over = bool(state.rounds) and state.rounds[-1].best_loss == state.best_loss
     else:
         is_over = False
-    best, best_loss = found
+    best, best_loss = choice
     rounds = (*state.rounds, TuningRound(round=number, best_loss=best_loss))
     return SearchState(best=best, best_loss=best_loss, rounds=rounds, is_over=is_over)
 
@@ -93,23 +93,25 @@ def _choose(
     score: Score,
     number: int,
     *,
-    kept: int,
+    n_kept: int,
 ) -> tuple[Wording, float] | None:
     """Return the best of some wordings with its loss; ``None`` when none is surely better."""
     if not tried:
         return None
     everything = np.arange(len(before.losses))
     screened = np.sort(_shuffled(len(everything), number)[:SCREENED_ROWS])
-    gains = [float((before.losses[screened] - one.losses).mean()) for one in score(tried, screened)]
+    gains = [
+        float((before.losses[screened] - scores.losses).mean()) for scores in score(tried, screened)
+    ]
     order = sorted(range(len(tried)), key=lambda place: -gains[place])
     promising = [tried[place] for place in order if gains[place] > 0]
-    going_on = promising[:kept]
+    going_on = promising[:n_kept]
     if len(promising) > 1:
-        going_on.append(combine(best, promising[: 2 * kept]))
+        going_on.append(combine(best, promising[: 2 * n_kept]))
     if not going_on:
         return None
     scored = score(going_on, everything)
-    steps = [before.losses - one.losses for one in scored]
+    steps = [before.losses - scores.losses for scores in scored]
     better = [
         (wording, step)
         for wording, step in zip(going_on, steps, strict=True)
@@ -117,7 +119,7 @@ def _choose(
     ]
     if not better:
         return None
-    wording, step = max(better, key=lambda one: one[1].mean())
+    wording, step = max(better, key=lambda pair: pair[1].mean())
     return wording, float((before.losses - step).mean())
 
 

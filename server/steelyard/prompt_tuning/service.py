@@ -119,8 +119,8 @@ class PromptTunings(JobQueue[PromptTuningJob, PromptTuningPage]):
                 path=(*BODY, "dataset_id"),
             )
         definitions = await asyncio.to_thread(self._datasets.definitions, at)
-        asked = _choose(definitions, request.decision)
-        price_nano = await self._price(caller, at, asked.decision, model, request.effort)
+        readiness = _choose(definitions, request.decision)
+        price_nano = await self._price(caller, at, readiness.decision, model, request.effort)
 
         def work(connection: Connection) -> PromptTuningJob:
             require_dataset(connection, caller.account_id, at.dataset_id, is_new_work=True)
@@ -141,8 +141,8 @@ class PromptTunings(JobQueue[PromptTuningJob, PromptTuningPage]):
                 "model": model.label,
                 "model_id": model.id,
                 "model_sha256": model.evaluation_key,
-                "decision": asked.decision["id"],
-                "asked": msgspec.json.encode(asked.decision),
+                "decision": readiness.decision["id"],
+                "asked": msgspec.json.encode(readiness.decision),
                 "effort": request.effort,
                 "price_nano": price_nano,
             }
@@ -238,15 +238,18 @@ class PromptTunings(JobQueue[PromptTuningJob, PromptTuningPage]):
     def _count_tokens(self, at: DatasetAt, sent: Any) -> int:
         """Return the input tokens of asking the decision of every row once; it blocks."""
         decision = read_decision(sent)
-        asked, _ = rows_asking(self._datasets.side_rows(at, "training"), decision)
+        asked_rows, _ = rows_asking(self._datasets.side_rows(at, "training"), decision)
         each = count_input_tokens(self._counter, "", [decision])
-        return len(asked) * each + sum(map(self._counter.count, asked.contexts))
+        return len(asked_rows) * each + sum(map(self._counter.count, asked_rows.contexts))
 
 
 def _choose(definitions: Iterable[Definition], decision: str | None) -> DecisionReadiness:
     """Return the decision to tune, or refuse it."""
-    asked = list(definitions)
-    names = sorted({one.id for one in asked if one.training} or {one.id for one in asked})
+    all_definitions = list(definitions)
+    names = sorted(
+        {definition.id for definition in all_definitions if definition.training}
+        or {definition.id for definition in all_definitions}
+    )
     if decision is None:
         if len(names) != 1:
             violations = Violations()
@@ -254,8 +257,8 @@ def _choose(definitions: Iterable[Definition], decision: str | None) -> Decision
             violations.add((*BODY, "decision"), f"is missing; the rows ask {listed}.", "missing")
             violations.raise_if_any()
         decision = names[0]
-    ready = readiness_of_decision(asked, decision)
-    if ready is None and any(one.id == decision for one in asked):
+    ready = readiness_of_decision(all_definitions, decision)
+    if ready is None and any(definition.id == decision for definition in all_definitions):
         raise errors.UnbalancedSplitError(
             f"No training row asks {show(decision)}; add some, for a rewrite is made of them."
         )

@@ -40,11 +40,11 @@ class TellingWords:
         self._contexts = contexts
         self._labels = np.asarray(labels)
         self._n_outcomes = n_outcomes
-        said = [_terms(context) for context in contexts]
+        row_terms = [_terms(context) for context in contexts]
         counts: list[Counter[str]] = [Counter() for _ in range(n_outcomes)]
-        for terms, label in zip(said, labels, strict=True):
+        for terms, label in zip(row_terms, labels, strict=True):
             counts[label].update(terms)
-        self._said = said
+        self._row_terms = row_terms
         self._terms = sorted({term for count in counts for term in count})
         self._places = {term: place for place, term in enumerate(self._terms)}
         self._counts = np.array(
@@ -59,36 +59,36 @@ class TellingWords:
         z = self._z[outcome]
         if against is not None:
             z = self._weigh(self._counts[outcome], self._counts[against])
-        found: list[str] = []
+        words: list[str] = []
         for place in np.argsort(-z, kind="stable"):
-            if len(found) == n or z[place] < _LEAST_Z:
+            if len(words) == n or z[place] < _LEAST_Z:
                 break
             term = self._terms[place]
-            if self._counts[outcome][place] < _LEAST_ROWS or _is_told(term, found):
+            if self._counts[outcome][place] < _LEAST_ROWS or _overlaps(term, words):
                 continue
-            found.append(term)
-        return tuple(found)
+            words.append(term)
+        return tuple(words)
 
     def examples(self, outcome: int, n: int) -> tuple[str, ...]:
         """Return the short rows of an outcome that say most of what tells it."""
         z = np.clip(self._z[outcome], -3.0, 3.0)
 
         def weigh(row: int) -> float:
-            terms = self._said[row]
+            terms = self._row_terms[row]
             weight = float(sum(z[self._places[term]] for term in terms))
             return weight / math.pow(len(terms) + 4, 0.75)
 
         mine = [int(row) for row in np.flatnonzero(self._labels == outcome)]
         short = [row for row in mine if 8 <= len(_flat(self._contexts[row])) <= EXAMPLE_CHARACTERS]
         best = sorted(short or mine, key=lambda row: (-weigh(row), self._contexts[row]))
-        found: list[str] = []
+        examples: list[str] = []
         for row in best:
             text = cut(_flat(self._contexts[row]), EXAMPLE_CHARACTERS)
-            if len(found) == n:
+            if len(examples) == n:
                 break
-            if text and text not in found:
-                found.append(text)
-        return tuple(found)
+            if text and text not in examples:
+                examples.append(text)
+        return tuple(examples)
 
     def _weigh(self, mine: np.ndarray, others: np.ndarray) -> np.ndarray:
         prior = self._prior
@@ -122,9 +122,9 @@ def _terms(context: str) -> list[str]:
     return sorted(single | pairs)
 
 
-def _is_told(term: str, found: Sequence[str]) -> bool:
+def _overlaps(term: str, chosen: Sequence[str]) -> bool:
     words = set(term.split())
-    return any(words & set(other.split()) for other in found)
+    return any(words & set(other.split()) for other in chosen)
 
 
 def _flat(text: str) -> str:

@@ -117,14 +117,14 @@ def _messages(decision: Decision, best: Wording, wrong: Sequence[WrongRow]) -> l
     for row in wrong:
         shown = json.dumps(row.context[:_SHOWN], ensure_ascii=False)
         lines.append(f"- {shown} is {row.label}; it says {row.answer}")
-    wanted = (
+    instruction = (
         f"Think about what the words lack, then write {ALTERNATIVES} better wordings as a JSON array "
         'of objects {"question": "…", "outcomes": {"NAME": "description", …}}. Keep the names; '
         "describe each outcome by what its texts say, in at most 40 words."
     )
     return [
         {"role": "system", "content": _SYSTEM},
-        {"role": "user", "content": "\n".join([*lines, "", wanted])},
+        {"role": "user", "content": "\n".join([*lines, "", instruction])},
     ]
 
 
@@ -134,24 +134,24 @@ def read_wordings(text: str, decision: Decision, best: Wording) -> list[Wording]
     if match is None:
         return []
     try:
-        said = json.loads(match[0])
+        answer = json.loads(match[0])
     except (ValueError, RecursionError):
         return []
-    objects = said if isinstance(said, list) else [said]
+    objects = answer if isinstance(answer, list) else [answer]
     made = [_read(object_, decision, best) for object_ in objects[:ALTERNATIVES]]
     return [reading for reading in dict.fromkeys(made) if reading is not None and reading != best]
 
 
-def _read(said: Any, decision: Decision, best: Wording) -> Wording | None:
-    if not isinstance(said, Mapping):
+def _read(reply: Any, decision: Decision, best: Wording) -> Wording | None:
+    if not isinstance(reply, Mapping):
         return None
-    question = _text(said.get("question"), MAX_QUESTION) or best.question
-    outcomes = said.get("outcomes")
-    told = outcomes if isinstance(outcomes, Mapping) else {}
+    question = _text(reply.get("question"), MAX_QUESTION) or best.question
+    outcomes = reply.get("outcomes")
+    descriptions = outcomes if isinstance(outcomes, Mapping) else {}
     return Wording(
         question=question,
         descriptions=tuple(
-            _text(told.get(name), MAX_DESCRIPTION) or old
+            _text(descriptions.get(name), MAX_DESCRIPTION) or old
             for name, old in zip(decision.outcomes.names, best.descriptions, strict=True)
         ),
     )

@@ -41,9 +41,9 @@ def changed_words(before: str, after: str) -> str:
 def show_changes(changes: Sequence[PartChange]) -> Viewable:
     """Show the parts of a wording that changed, as one text each with what went and what came."""
     rows = "".join(
-        f'<tr><th scope="row" style="{_CELL};width:14em">{escape(_part_name(one.part))}</th>'
-        f'<td style="{_CELL};overflow-wrap:anywhere">{changed_words(one.before, one.after)}</td></tr>'
-        for one in changes
+        f'<tr><th scope="row" style="{_CELL};width:14em">{escape(_part_name(change.part))}</th>'
+        f'<td style="{_CELL};overflow-wrap:anywhere">{changed_words(change.before, change.after)}</td></tr>'
+        for change in changes
     )
     return pn.pane.HTML(
         f'<table aria-label="Wording before and after" style="width:100%"><tbody>{rows}</tbody></table>',

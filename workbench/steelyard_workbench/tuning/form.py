@@ -40,7 +40,7 @@ class StartForm(Viewer):
     ) -> None:
         self._client, self._open_job = client, open_job
         self._agreed = "0"
-        names = {f"{one.name} ({one.rows:,} rows)": one.id for one in datasets}
+        names = {f"{dataset.name} ({dataset.rows:,} rows)": dataset.id for dataset in datasets}
         first = chosen if chosen in names.values() else next(iter(names.values()))
         self.dataset = pmui.Select(label="Dataset", options=names, value=first, width=330)
         self.decision = pmui.Select(label="Decision", options=[], width=300)
@@ -79,16 +79,18 @@ class StartForm(Viewer):
             asyncio.to_thread(self._client.datasets.get, str(self.dataset.value)),
             asyncio.to_thread(self._client.models.choices),
         )
-        found = [] if dataset.prompt_tuning is UNSET else dataset.prompt_tuning.decisions
-        names = {_label(one): str(one.decision["id"]) for one in found}
-        able = [str(one.decision["id"]) for one in found if one.reason is None]
+        decisions = [] if dataset.prompt_tuning is UNSET else dataset.prompt_tuning.decisions
+        names = {_label(decision): str(decision.decision["id"]) for decision in decisions}
+        able = [str(decision.decision["id"]) for decision in decisions if decision.reason is None]
         self.decision.param.update(
             options=names,
             disabled_options=[name for name in names.values() if name not in able],
             value=next(iter(able), None),
         )
         # A family's own models are tuned by rows, not by words.
-        offer_models(self.model, [one for one in choices if one.kind in {"base", "connected"}])
+        offer_models(
+            self.model, [choice for choice in choices if choice.kind in {"base", "connected"}]
+        )
 
     async def _begin(self) -> None:
         try:
@@ -111,6 +113,6 @@ class StartForm(Viewer):
         self._open_job(job)
 
 
-def _label(one: DecisionReadiness) -> str:
-    name = f"{one.decision['id']} ({one.rows:,} rows)"
-    return name if one.reason is None else f"{name}, {one.reason.replace('_', ' ')}"
+def _label(readiness: DecisionReadiness) -> str:
+    name = f"{readiness.decision['id']} ({readiness.rows:,} rows)"
+    return name if readiness.reason is None else f"{name}, {readiness.reason.replace('_', ' ')}"

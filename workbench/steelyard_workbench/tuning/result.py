@@ -35,11 +35,11 @@ def show_result(result: TuningResult) -> Viewable:
     shown: list[Viewable] = [verdict(status, word, text)]
     keywords = keyword_parts(result)
     if keywords:
-        told = (
+        warning = (
             f"{', '.join(map(escape_markdown, keywords))}: a person would not write this, and on other "
             "rows it may help less. Reword it before you use it."
         )
-        shown.append(verdict("unsure", "A list of keywords.", told))
+        shown.append(verdict("unsure", "A list of keywords.", warning))
     if result.changes:
         shown += [heading("Wording before and after"), show_changes(result.changes)]
     if len(result.rounds) > 1:
@@ -78,13 +78,13 @@ def verdict_text(result: TuningResult) -> str:
     test = result.test
     if test is None:
         return " ".join(result.reasons) or "The search found no better wording."
-    told = (
+    sentence = (
         f"On {test.rows:,} evaluation rows the log loss went from {test.original_loss:.3f} to "
         f"{test.tuned_loss:.3f}: a gain of {test.gain:+.3f} (95 % interval {test.gain_low:+.3f} to "
         f"{test.gain_high:+.3f}; chance alone makes {result.noise_band:.3f}). "
         f"{test.original_accuracy:.1%} were right before, {test.tuned_accuracy:.1%} after."
     )
-    return " ".join([told, *result.reasons])
+    return " ".join([sentence, *result.reasons])
 
 
 def _rounds(result: TuningResult) -> Viewable:
@@ -93,8 +93,8 @@ def _rounds(result: TuningResult) -> Viewable:
     )
     source = ColumnDataSource(
         {
-            "round": [one.round for one in result.rounds],
-            "loss": [one.best_loss for one in result.rounds],
+            "round": [round_.round for round_ in result.rounds],
+            "loss": [round_.best_loss for round_ in result.rounds],
         }
     )
     made.line(x="round", y="loss", source=source, color=BLUE, line_width=2)
@@ -105,8 +105,8 @@ def _rounds(result: TuningResult) -> Viewable:
 
 def _recall(test: TuningTest) -> Viewable:
     rows = [
-        (name, f"{one.rows:,}", _share(one.original), _share(one.tuned))
-        for name, one in test.recall.items()
+        (name, f"{recall.rows:,}", _share(recall.original), _share(recall.tuned))
+        for name, recall in test.recall.items()
     ]
     return table(
         ("outcome", "rows", "before", "after"),

@@ -56,10 +56,11 @@ def _reworded(
     row: dict[str, Any], original: dict[str, Any], tuned: dict[str, Any]
 ) -> dict[str, Any]:
     decisions = [
-        {**one, **tuned} if _words(one) == _words(original) else one for one in row["decisions"]
+        {**decision, **tuned} if _words(decision) == _words(original) else decision
+        for decision in row["decisions"]
     ]
     return {
-        name: held for name, held in {**row, "decisions": decisions}.items() if held is not None
+        name: value for name, value in {**row, "decisions": decisions}.items() if value is not None
     }
 
 
