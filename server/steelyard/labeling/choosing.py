@@ -18,15 +18,15 @@ _FLOOR = 0.1
 _BLOCK = 1_024
 
 
-def doubt_of(said: Sequence[Sequence[float]]) -> float:
+def doubt_of(probabilities: Sequence[Sequence[float]]) -> float:
     """Return how unsure models are of one decision: 0 where they agree and are sure, 1 at most.
 
     The entropy of the mean of their probabilities is the mean of their entropies and their
     Jensen-Shannon divergence, so that it grows with either.
     """
-    mean = np.mean(np.asarray(said, dtype=np.float64), axis=0)
-    held = mean[mean > 0]
-    return float(-(held * np.log(held)).sum() / np.log(len(mean))) if len(mean) > 1 else 0.0
+    mean = np.mean(np.asarray(probabilities, dtype=np.float64), axis=0)
+    positive = mean[mean > 0]
+    return float(-(positive * np.log(positive)).sum() / np.log(len(mean))) if len(mean) > 1 else 0.0
 
 
 def mean_doubt(decisions: Iterable[Sequence[Sequence[float]]]) -> float:

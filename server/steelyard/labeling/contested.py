@@ -17,16 +17,18 @@ def most_contested(results: Sequence[LabelingResult], share: float) -> list[int]
     the teachers gave.
     """
     valid = sorted((result for result in results if result.valid), key=_certainty)
-    return [one.index for one in valid[: math.ceil(share * len(valid))]]
+    return [result.index for result in valid[: math.ceil(share * len(valid))]]
 
 
 def _certainty(result: LabelingResult) -> float:
-    said = [
+    answers = [
         teacher.probabilities for teacher in result.teachers if teacher.probabilities is not UNSET
     ]
     means = (
-        max(math.fsum(one[decision][name] for one in said) for name in said[0][decision])
-        / len(said)
-        for decision in said[0]
+        max(
+            math.fsum(answer[decision][name] for answer in answers) for name in answers[0][decision]
+        )
+        / len(answers)
+        for decision in answers[0]
     )
     return min(means, default=0.0)

@@ -55,8 +55,8 @@ def read_rows(
     store: FrameStore, sha256: str, offset: int = 0, limit: int | None = None
 ) -> list[str]:
     """Return rows of a source in order."""
-    found: list[str] = _read(store, sha256, offset, limit)["row"].to_pylist()
-    return found
+    rows: list[str] = _read(store, sha256, offset, limit)["row"].to_pylist()
+    return rows
 
 
 def read_answers(
@@ -72,11 +72,11 @@ def read_answers(
 
 def answered_pairs(store: FrameStore, hashes: Iterable[str]) -> set[tuple[int, int]]:
     """Return the rows and teachers of which files hold what was said."""
-    found: set[tuple[int, int]] = set()
+    pairs: set[tuple[int, int]] = set()
     for sha256 in hashes:
         table = _read(store, sha256, 0, None)
-        found.update(zip(table["row"].to_pylist(), table["teacher"].to_pylist(), strict=True))
-    return found
+        pairs.update(zip(table["row"].to_pylist(), table["teacher"].to_pylist(), strict=True))
+    return pairs
 
 
 def _write(store: FrameStore, table: pa.Table, group: int) -> str:
@@ -94,13 +94,13 @@ def _read(store: FrameStore, sha256: str, offset: int, limit: int | None) -> pa.
         pq.ParquetFile(file, page_checksum_verification=True) as parquet,
     ):
         end = parquet.metadata.num_rows if limit is None else offset + limit
-        wanted, skipped, at = [], 0, 0
+        groups, skipped, at = [], 0, 0
         for group in range(parquet.num_row_groups):
             n_lines = parquet.metadata.row_group(group).num_rows
             if at + n_lines <= offset:
                 skipped = at + n_lines
             elif at < end:
-                wanted.append(group)
+                groups.append(group)
             at += n_lines
-        table = parquet.read_row_groups(wanted, use_threads=False)
+        table = parquet.read_row_groups(groups, use_threads=False)
     return table.slice(offset - skipped, end - offset)

@@ -106,10 +106,10 @@ class LabelingFinalizer:
         try:
             return await self._datasets.create(write, sent, MadeRows(answer))
         except _FinalizedError:
-            found = await self._state.read(
+            finalized_job = await self._state.read(
                 lambda connection: require_ready(JOBS.require(connection, write.caller, job.id))
             )
-            return await self._made(write, found, selection)
+            return await self._made(write, finalized_job, selection)
 
     async def _made(self, write: Write, job: Row[Any], selection: bytes) -> Dataset:
         """Return the dataset of a job that was finalized with the same selection."""

@@ -25,8 +25,8 @@ class Judgment(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def labels(self) -> dict[str, str]:
         """The likeliest outcome of each decision, the first of equals."""
         return {
-            decision: max(held, key=held.__getitem__)
-            for decision, held in (self.probabilities or {}).items()
+            decision: max(probabilities, key=probabilities.__getitem__)
+            for decision, probabilities in (self.probabilities or {}).items()
         }
 
 
@@ -47,24 +47,24 @@ def verdict_of(judgments: Sequence[Judgment], weighting: Weighting) -> Verdict:
 
     Weighted by probabilities, teachers without a calibration vote.
     """
-    said = [judgment for judgment in judgments if judgment.probabilities]
-    if not said:
+    answered = [judgment for judgment in judgments if judgment.probabilities]
+    if not answered:
         return Verdict(is_valid=False, has_agreement=False, targets={})
     targets = {
-        decision: _mean([_parts(one, decision, weighting) for one in said])
-        for decision in said[0].probabilities or {}
+        decision: _mean([_parts(judgment, decision, weighting) for judgment in answered])
+        for decision in answered[0].probabilities or {}
     }
-    labels = [one.labels for one in said]
-    agrees = len(said) == len(judgments) and all(label == labels[0] for label in labels)
+    labels = [judgment.labels for judgment in answered]
+    agrees = len(answered) == len(judgments) and all(label == labels[0] for label in labels)
     return Verdict(is_valid=True, has_agreement=agrees, targets=targets)
 
 
 def _parts(judgment: Judgment, decision: str, weighting: Weighting) -> dict[str, float]:
-    held = (judgment.probabilities or {})[decision]
+    probabilities = (judgment.probabilities or {})[decision]
     if weighting == "probabilities" and judgment.is_calibrated:
-        return held
+        return probabilities
     chosen = judgment.labels[decision]
-    return {name: float(name == chosen) for name in held}
+    return {name: float(name == chosen) for name in probabilities}
 
 
 def _mean(parts: Sequence[dict[str, float]]) -> dict[str, float]:

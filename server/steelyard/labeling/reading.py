@@ -67,7 +67,7 @@ def decisions_json(decisions: list[dict[str, Any]]) -> str:
     """Return the decisions of a job in the form in which they are stored, or refuse them."""
     violations = Violations()
     given = [
-        {name: held for name, held in decision.items() if held is not None}
+        {name: value for name, value in decision.items() if value is not None}
         for decision in decisions
     ]
     task = _read_task(given, violations)
@@ -107,7 +107,7 @@ class _Reader:
 
     def _take(self, value: Mapping[str, Any], violations: Violations) -> None:
         sent = {name: item for name, item in value.items() if item is not None}
-        kept = {"context": sent["context"]}
+        row = {"context": sent["context"]}
         tokens = count_input_tokens(self._counter, sent["context"], ())
         if "decisions" in sent:
             task = _read_task(sent["decisions"], violations)
@@ -116,10 +116,10 @@ class _Reader:
             if task.json not in self._task_tokens:
                 self._task_tokens[task.json] = count_tokens(self._counter, task.json)
             tokens += self._task_tokens[task.json]
-            kept["decisions"] = sent["decisions"]
+            row["decisions"] = sent["decisions"]
         if "metadata" in sent:
-            kept["metadata"] = sent["metadata"]
-        self.rows.append(compact_json(kept))
+            row["metadata"] = sent["metadata"]
+        self.rows.append(compact_json(row))
         self.tokens += tokens
         self.n_open += "decisions" not in sent
 

@@ -64,15 +64,15 @@ class LabelingReviews:
         with self._reviews.current(draft.row.id, draft.n_places) as review:
             places = np.flatnonzero(np.isin(review.state, (ACCEPTED, RELABELLED)))
             folds = review.folds(places.tolist())
-        found: dict[tuple[bytes, str], str] = {}
+        settled: dict[tuple[bytes, str], str] = {}
         for side in SIDES:
             for indexes, texts in iterate_side(self._rows, draft.at.manifest, side, places):
                 for index, text in zip(indexes.tolist(), texts, strict=True):
                     row = decode_example(text)
                     context = hash_context(row.context)
                     for decision, labels in {**row.labels, **folds[index].labels}.items():
-                        found[context, decision] = max(labels, key=labels.__getitem__)
-        return found
+                        settled[context, decision] = max(labels, key=labels.__getitem__)
+        return settled
 
 
 def beside(results: Sequence[LabelingResult], settled: Settled) -> ReviewedTeachers:
@@ -82,17 +82,17 @@ def beside(results: Sequence[LabelingResult], settled: Settled) -> ReviewedTeach
     n_reviewed = 0
     for result in results:
         context = hash_context(result.context)
-        wanted = {
+        settled_outcomes = {
             decision["id"]: settled[context, decision["id"]]
             for decision in result.decisions
             if (context, decision["id"]) in settled
         }
-        n_reviewed += bool(wanted)
+        n_reviewed += bool(settled_outcomes)
         for place, teacher in enumerate(result.teachers):
             labels = {} if teacher.labels is msgspec.UNSET else teacher.labels
-            both = wanted.keys() & labels.keys()
+            both = settled_outcomes.keys() & labels.keys()
             chosen[place] += len(both)
-            right[place] += sum(labels[name] == wanted[name] for name in both)
+            right[place] += sum(labels[name] == settled_outcomes[name] for name in both)
     return ReviewedTeachers(
         reviewed_rows=n_reviewed,
         data=[

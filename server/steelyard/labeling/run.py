@@ -164,7 +164,7 @@ class LabelingRun(Run):
         super().__init__(job)
         self._work = work
         self._labeling: _Labeling | None = None
-        self._said: list[Answer] = []
+        self._answers: list[Answer] = []
         self._committed_at = time.monotonic()
 
     def advance(self) -> bool:
@@ -218,7 +218,11 @@ class LabelingRun(Run):
                 self._load(row, place, teacher, closing)
                 for place, teacher in enumerate(teachers_of(row))
             ]
-            left = ((place, one) for place, one in stored if counts[place] < len(teachers))
+            left = (
+                (place, labelled_row)
+                for place, labelled_row in stored
+                if counts[place] < len(teachers)
+            )
             return _Labeling(teachers, left, done, counts, closing.pop_all())
 
     def _load(self, row: Row[Any], place: int, teacher: JobTeacher, closing: ExitStack) -> _Teacher:
@@ -273,7 +277,7 @@ class LabelingRun(Run):
                 ready.append(teacher.renderer.render(row, place))
             except errors.ContextTooLongError as error:
                 self._note(labeling, teacher, place, Judgment(error=error.message))
-        yield from sorted(ready, key=lambda one: one.characters)
+        yield from sorted(ready, key=lambda ready_row: ready_row.characters)
 
     def _ask_once(self, labeling: _Labeling) -> None:
         finished: queue.SimpleQueue[_Finished] = queue.SimpleQueue()
@@ -322,15 +326,15 @@ class LabelingRun(Run):
     def _note(self, labeling: _Labeling, teacher: _Teacher, place: int, judgment: Judgment) -> None:
         labeling.done.add((place, teacher.place))
         labeling.counts[place] += 1
-        self._said.append((place, teacher.place, judgment))
+        self._answers.append((place, teacher.place, judgment))
 
     def _commit(self, labeling: _Labeling) -> None:
         self._committed_at = time.monotonic()
-        said, self._said = self._said, []
-        if not said:
+        answers, self._answers = self._answers, []
+        if not answers:
             return
         work = self._work
-        sha256 = files.write_answers(work.store, said)
+        sha256 = files.write_answers(work.store, answers)
         is_ours = work.state.write_now(
             lambda connection: rows.add_part(
                 connection,
@@ -352,7 +356,7 @@ class LabelingRun(Run):
         answers.sort(key=lambda answer: answer[:2])
         summary = self._sum_up(row, teachers, [judgment for _, _, judgment in answers])
         if summary.valid_rows == 0:
-            failures = Counter(one.error for _, _, one in answers if one.error)
+            failures = Counter(judgment.error for _, _, judgment in answers if judgment.error)
             raise errors.LabelingUnavailableError(
                 f"No teacher labelled any of the {row.rows} rows; the commonest failure is: "
                 f"{failures.most_common(1)[0][0]}"
@@ -380,10 +384,12 @@ class LabelingRun(Run):
     ) -> Summary:
         n = len(teachers)
         read = functools.lru_cache(_CACHED_TASKS)(_read_decisions)
-        asked = (read(msgspec.json.encode(one.decisions)) for one in self._stored(row))
+        tasks = (
+            read(msgspec.json.encode(labelled_row.decisions)) for labelled_row in self._stored(row)
+        )
         judged = (
             Judged(decisions, judgments[place * n : place * n + n])
-            for place, decisions in enumerate(asked)
+            for place, decisions in enumerate(tasks)
         )
         return summarize(judged, [teacher.name for teacher in teachers], row.weighting)
 

@@ -152,15 +152,15 @@ class LabelingJobs(JobQueue[LabelingJob, LabelingJobPage]):
             return require_ready(job), source
 
         job, source = await self._state.read(find)
-        found = await asyncio.to_thread(
+        results = await asyncio.to_thread(
             read_results, self._store, job, source, query.offset, query.limit
         )
         return LabelingResults(
-            data=found,
+            data=results,
             total=job.rows,
             offset=query.offset,
             limit=query.limit,
-            has_more=query.offset + len(found) < job.rows,
+            has_more=query.offset + len(results) < job.rows,
         )
 
     async def discard(self, write: Write, job_id: str) -> LabelingJob:
@@ -216,14 +216,14 @@ def read_results(
             store, job.answers_sha256, offset * n, None if limit is None else limit * n
         )
     )
-    found = []
+    results = []
     for place, text in enumerate(stored):
         sent = msgspec.json.decode(text)
         judgments = [judgment for _, _, judgment in answers[place * n : place * n + n]]
         decisions = sent.get("decisions", shared)
         verdict = verdict_of(judgments, job.weighting)
         errors_told = [judgment.error for judgment in judgments if judgment.error]
-        found.append(
+        results.append(
             LabelingResult(
                 index=offset + place,
                 context=sent["context"],
@@ -244,4 +244,4 @@ def read_results(
                 error=UNSET if verdict.is_valid else " ".join(dict.fromkeys(errors_told)),
             )
         )
-    return found
+    return results

@@ -106,18 +106,18 @@ class LabelingSources:
         row = await self._state.read(
             lambda connection: require_source(connection, caller, source_id)
         )
-        found = await asyncio.to_thread(
+        row_texts = await asyncio.to_thread(
             files.read_rows, self._store, row.sha256, query.offset, query.limit
         )
         return SourceRowPage(
             data=[
                 SourceRow(index=query.offset + place, **msgspec.json.decode(text))
-                for place, text in enumerate(found)
+                for place, text in enumerate(row_texts)
             ],
             total=row.rows,
             offset=query.offset,
             limit=query.limit,
-            has_more=query.offset + len(found) < row.rows,
+            has_more=query.offset + len(row_texts) < row.rows,
         )
 
     async def delete(self, write: Write, source_id: str) -> DeletedSource:

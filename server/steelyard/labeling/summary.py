@@ -49,10 +49,10 @@ class _Agreements:
     def add(self, labels: Sequence[Mapping[str, str]]) -> None:
         """Add the labels that a row's teachers gave its decisions."""
         same, pairs = [0.0] * self._n_teachers, [0.0] * self._n_teachers
-        for one, other in itertools.permutations(range(self._n_teachers), 2):
-            both = labels[one].keys() & labels[other].keys()
-            pairs[one] += len(both)
-            same[one] += sum(labels[one][name] == labels[other][name] for name in both)
+        for teacher, other in itertools.permutations(range(self._n_teachers), 2):
+            both = labels[teacher].keys() & labels[other].keys()
+            pairs[teacher] += len(both)
+            same[teacher] += sum(labels[teacher][name] == labels[other][name] for name in both)
         self._same.append(same)
         self._pairs.append(pairs)
 
@@ -81,9 +81,9 @@ def summarize(rows: Iterable[Judged], teachers: Sequence[str], weighting: Weight
         labels = [judgment.labels for judgment in row.judgments]
         beside.add(labels)
         for decision in row.decisions:
-            told = [label[decision.id] for label in labels if label]
+            votes = [label[decision.id] for label in labels if label]
             decision_votes.setdefault(decision.id, DecisionVotes()).add(
-                decision.outcomes.names, told, is_ordinal=decision.kind == "ordinal"
+                decision.outcomes.names, votes, is_ordinal=decision.kind == "ordinal"
             )
         for place, label in enumerate(labels):
             answered[place] += bool(label)

@@ -39,7 +39,7 @@ class Teachers:
 
     async def available(self, caller: Caller) -> TeacherList:
         """Return the teachers of an account."""
-        marked = [one.name for one in self._registry.hosted if one.is_teacher]
+        marked = [hosted.name for hosted in self._registry.hosted if hosted.is_teacher]
         lineage = (await self._lineages.read(caller.account_id)).lineage
         families = [
             name
@@ -66,8 +66,8 @@ class Teachers:
         for index, name in enumerate(chosen):
             path = (*BODY, "teacher_models", index)
             if name not in allowed:
-                told = ", ".join(allowed)
-                violations.add(path, f"is {show(name)}; the teachers are {told}.", "not_allowed")
+                listed = ", ".join(allowed)
+                violations.add(path, f"is {show(name)}; the teachers are {listed}.", "not_allowed")
             elif name in chosen[:index]:
                 violations.add(path, f"repeats {show(name)}; name each once.", "duplicate")
         violations.raise_if_any()

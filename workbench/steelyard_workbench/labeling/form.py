@@ -78,7 +78,7 @@ class LabelingForm(Viewer):
         self._data, self._filename = b"", ""
         self._agreed = "0"
         self._uploaded: _Uploaded | None = None
-        names = {f"{one.name} ({one.rows:,} rows)": one.id for one in datasets}
+        names = {f"{dataset.name} ({dataset.rows:,} rows)": dataset.id for dataset in datasets}
         sources = [_FILE, *([_DATASET] if datasets else []), _LIVE]
         self.source = pmui.RadioButtonGroup(label="Rows from", options=sources, value=_FILE)
         self.file = FileChooser(
@@ -100,7 +100,7 @@ class LabelingForm(Viewer):
         self.outcomes = pmui.TextInput(label="Outcomes, with commas", max_length=4_000, width=420)
         self.teachers = pmui.MultiChoice(
             label="Teachers",
-            options={one.name: one.id for one in teachers.data},
+            options={teacher.name: teacher.id for teacher in teachers.data},
             value=list(teachers.defaults.get("default", []))[:8],
             width=420,
         )
@@ -198,7 +198,7 @@ class LabelingForm(Viewer):
             dataset = self._client.datasets.get(str(self.asked.value))
             if dataset.prompt_tuning is UNSET or not dataset.prompt_tuning.decisions:
                 raise ValueError(f"{dataset.name} lists no decisions. Write a question instead.")
-            return [dict(one.decision) for one in dataset.prompt_tuning.decisions]
+            return [dict(decision.decision) for decision in dataset.prompt_tuning.decisions]
         question = str(self.question.value).strip()
         outcomes = [text.strip() for text in str(self.outcomes.value).split(",") if text.strip()]
         if not question:

@@ -49,8 +49,8 @@ class LabelQueue(Viewer):
         self._client, self._job, self._open_dataset = client, job, open_dataset
         self._results = results
         self._offset = 0
-        self.accepted = {one.index for one in results if one.agreement}
-        differs = any(one.valid and not one.agreement for one in results)
+        self.accepted = {result.index for result in results if result.agreement}
+        differs = any(result.valid and not result.agreement for result in results)
         self.queue = pmui.RadioButtonGroup(
             label="Queue", options=_QUEUES, value="differ" if differs else "agree"
         )
@@ -89,10 +89,14 @@ class LabelQueue(Viewer):
         return self._queued()[self._offset : self._offset + PAGE]
 
     def _queued(self) -> list[LabelingResult]:
-        wanted = self.queue.value
-        if wanted == "all":
+        queue = self.queue.value
+        if queue == "all":
             return list(self._results)
-        return [one for one in self._results if one.valid and one.agreement == (wanted == "agree")]
+        return [
+            result
+            for result in self._results
+            if result.valid and result.agreement == (queue == "agree")
+        ]
 
     @param.depends("queue.value", watch=True)
     def _on_queue(self) -> None:
@@ -104,7 +108,7 @@ class LabelQueue(Viewer):
         self._show()
 
     def _take_page(self, _: Any) -> None:
-        self.accepted |= {one.index for one in self.shown if one.valid}
+        self.accepted |= {result.index for result in self.shown if result.valid}
         self._show()
 
     def _toggle(self, place: int) -> None:
@@ -117,14 +121,14 @@ class LabelQueue(Viewer):
         queued, shown = self._queued(), self.shown
         self.before.disabled = self._offset == 0
         self.after.disabled = self._offset + PAGE >= len(queued)
-        self.take.disabled = not any(one.valid for one in shown)
+        self.take.disabled = not any(result.valid for result in shown)
         self.finish.disabled = not self.accepted or self._job.status != "review_ready"
         self.finish.label = f"Make a dataset of {len(self.accepted):,} rows"
         self._count.object = (
             f"{len(queued):,} rows in this queue; {len(self.accepted):,} of {self._job.rows:,} rows "
             "are accepted. Press a row's first cell to accept it or leave it out."
         )
-        rows = [self._cells(one) for one in shown]
+        rows = [self._cells(result) for result in shown]
         if not rows:
             self._rows[:] = [empty("No rows in this queue.")]
         elif self._rows and isinstance(self._rows[0], MarkTable):
@@ -140,13 +144,13 @@ class LabelQueue(Viewer):
                 )
             ]
 
-    def _cells(self, one: LabelingResult) -> list[str]:
-        state = "accepted" if one.index in self.accepted else "left out"
+    def _cells(self, result: LabelingResult) -> list[str]:
+        state = "accepted" if result.index in self.accepted else "left out"
         return [
-            state if one.valid else "no labels",
-            f"{one.index:,}",
-            str(one.context)[:_MOST_CHARACTERS],
-            *(_labels(said.labels, said.error) for said in one.teachers),
+            state if result.valid else "no labels",
+            f"{result.index:,}",
+            str(result.context)[:_MOST_CHARACTERS],
+            *(_labels(judgment.labels, judgment.error) for judgment in result.teachers),
         ]
 
     async def _finalize(self) -> None:
@@ -167,18 +171,23 @@ def show_agreement(job: LabelingJob) -> Viewable:
     shown: list[Viewable] = []
     if job.decisions is not UNSET:
         rows = [
-            (one.decision_id, measure_text(one.alpha), measure_text(one.agreement))
-            for one in job.decisions
+            (decision.decision_id, measure_text(decision.alpha), measure_text(decision.agreement))
+            for decision in job.decisions
         ]
         of_decisions = ("decision", "Krippendorff's alpha", "rows on which all agree")
         shown.append(table(of_decisions, rows, label="Agreement by decision"))
     if job.teachers is not UNSET:
-        told = [
-            (one.model, f"{one.answered:,}", f"{one.errors:,}", measure_text(one.with_others))
-            for one in job.teachers
+        teacher_rows = [
+            (
+                teacher.model,
+                f"{teacher.answered:,}",
+                f"{teacher.errors:,}",
+                measure_text(teacher.with_others),
+            )
+            for teacher in job.teachers
         ]
         of_teachers = ("teacher", "answered", "failed", "said what others said")
-        shown.append(table(of_teachers, told, label="Teachers", numbers=(1, 2)))
+        shown.append(table(of_teachers, teacher_rows, label="Teachers", numbers=(1, 2)))
     return pn.Column(*shown, sizing_mode="stretch_width")
 
 
