@@ -32,10 +32,10 @@ _WIDTH, _HEIGHT, _EDGE = 420, 34, 8
 
 def fetch_alarms(client: Client, model: str = "") -> list[Alarm]:
     """Return the newest alarms that have not cleared, of one model or of all."""
-    found = client.alarms.list(
+    alarms = client.alarms.list(
         state=("raised", "acknowledged"), model=model or None, page_size=MOST_ALARMS
     )
-    return list(islice(found, MOST_ALARMS))
+    return list(islice(alarms, MOST_ALARMS))
 
 
 def rows_behind(alarm: Alarm) -> RowFilter:
@@ -93,7 +93,7 @@ class AlarmBand(Viewer):
         self._box = pn.Column(
             verdict("bad" if is_new else "unsure", "Alarm", escape_markdown(alarm.message)),
             band(alarm.evidence),
-            facts(_told(alarm, since)),
+            facts(_details(alarm, since)),
             pmui.Row(show, self.known),
             self._problem,
             sizing_mode="stretch_width",
@@ -118,7 +118,7 @@ def show_alarms(
     """Show alarms, and nothing where there is none."""
     if not alarms:
         return pn.Column(visible=False)
-    shown = [AlarmBand(client, one, open_=open_, on_known=on_known) for one in alarms]
+    shown = [AlarmBand(client, alarm, open_=open_, on_known=on_known) for alarm in alarms]
     return pn.Column(heading("Alarms"), *shown, sizing_mode="stretch_width")
 
 
@@ -152,33 +152,33 @@ def band(evidence: AlarmEvidence) -> Viewable:
     return pn.pane.HTML(drawn, sizing_mode="stretch_width", margin=(0, 10))
 
 
-def _told(alarm: Alarm, since: str) -> dict[str, str]:
-    found = alarm.evidence
-    now = found.estimate
-    value = f"{_number(found, now.value)} (n = {now.n:,})"
+def _details(alarm: Alarm, since: str) -> dict[str, str]:
+    evidence = alarm.evidence
+    now = evidence.estimate
+    value = f"{_number(evidence, now.value)} (n = {now.n:,})"
     if now.low is not None and now.high is not None:
         value = (
-            f"{_number(found, now.value)}, {_number(found, now.low)} to "
-            f"{_number(found, now.high)} (n = {now.n:,}): the dot and the band"
+            f"{_number(evidence, now.value)}, {_number(evidence, now.low)} to "
+            f"{_number(evidence, now.high)} (n = {now.n:,}): the dot and the band"
         )
-    of = found.reference
-    held = f"the evaluation {of.evaluation_id}" if of.evaluation_id else "stored answers"
-    told = {
+    of = evidence.reference
+    source = f"the evaluation {of.evaluation_id}" if of.evaluation_id else "stored answers"
+    details = {
         "Raised": since,
         "Of": f"{alarm.decision or 'every decision'}, by {alarm.version or alarm.model}",
         "Figure": value,
-        "Reference": f"{_number(found, found.reference_value)} in {held} "
-        f"(n = {found.reference_n:,}): the line",
+        "Reference": f"{_number(evidence, evidence.reference_value)} in {source} "
+        f"(n = {evidence.reference_n:,}): the line",
     }
-    if found.total_variation is not None:
-        told["Outcomes apart by"] = measure_text(found.total_variation)
-    if found.p_value is not None:
-        told["Chance without a drift"] = f"{found.p_value:.1g}"
-    elif found.log_evidence is not None and found.log_threshold is not None:
-        told["Odds against no drift"] = (
-            f"{_odds(found.log_evidence)} to 1; an alarm from {_odds(found.log_threshold)} to 1"
+    if evidence.total_variation is not None:
+        details["Outcomes apart by"] = measure_text(evidence.total_variation)
+    if evidence.p_value is not None:
+        details["Chance without a drift"] = f"{evidence.p_value:.1g}"
+    elif evidence.log_evidence is not None and evidence.log_threshold is not None:
+        details["Odds against no drift"] = (
+            f"{_odds(evidence.log_evidence)} to 1; an alarm from {_odds(evidence.log_threshold)} to 1"
         )
-    return told
+    return details
 
 
 def _odds(log: float) -> str:

@@ -14,10 +14,10 @@ from steelyard_workbench.theme import BLUE, ORANGE, YELLOW
 
 def unit_of(bucket_s: int) -> str:
     """Return a stretch of time in words."""
-    for seconds, one, many in ((3600, "hour", "hours"), (60, "minute", "minutes")):
+    for seconds, singular, plural in ((3600, "hour", "hours"), (60, "minute", "minutes")):
         if bucket_s % seconds == 0:
             n = bucket_s // seconds
-            return one if n == 1 else f"{n} {many}"
+            return singular if n == 1 else f"{n} {plural}"
     return f"{bucket_s} seconds"
 
 

@@ -160,9 +160,9 @@ class Feed(Viewer):
     async def show_held(self, *_: Any) -> None:
         """Show what is new."""
         if self._held is not None:
-            held, self._held = self._held, None
+            page, self._held = self._held, None
             self.new.visible = False
-            await self._begin_with(held, restart=True)
+            await self._begin_with(page, restart=True)
 
     async def _load_older(self) -> None:
         if self._cursor is None or self._is_new:
@@ -216,8 +216,8 @@ class Feed(Viewer):
         query: dict[str, Any] = self.view.log_query(time.time())
         return self._client.export_decisions(format_, **query)
 
-    def _rows(self, asked: PageAsked) -> TablePage:
-        shown = self.entries[asked.offset : asked.offset + asked.limit]
+    def _rows(self, request: PageAsked) -> TablePage:
+        shown = self.entries[request.offset : request.offset + request.limit]
         only = self.view.rows.decision or self.view.decision
         return TablePage(
             pl.DataFrame([_row(entry, only) for entry in shown], schema=_SCHEMA, orient="row"),
@@ -227,12 +227,16 @@ class Feed(Viewer):
 
 def _row(entry: LoggedDecision, only: str) -> dict[str, str | list[str]]:
     results = {name: result for name, result in entry.decisions.items() if not only or name == only}
-    told = {name: result for name, result in results.items() if result.feedback is not None}
+    with_feedback = {
+        name: result for name, result in results.items() if result.feedback is not None
+    }
     return {
         "id": entry.id,
         "at": datetime.fromtimestamp(entry.created_at, UTC).strftime("%d %b %H:%M:%S"),
-        "decisions": [decision_text(name, one) for name, one in results.items()],
-        "feedback": [f"{name}: {told_text(one.feedback)}" for name, one in told.items()],
+        "decisions": [decision_text(name, result) for name, result in results.items()],
+        "feedback": [
+            f"{name}: {told_text(result.feedback)}" for name, result in with_feedback.items()
+        ],
         "model": entry.version or entry.model,
         "took": "" if entry.total_ms is None else f"{entry.total_ms:.1f}",
     }

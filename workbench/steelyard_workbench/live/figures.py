@@ -110,21 +110,21 @@ def _cards(summary: DecisionSummary, view: View, open_: Open) -> Viewable:
         _card("95 % answered within", *time_text(summary.latency_p95_ms)),
     ]
     window = f"{view.window}, {clock(summary.since)} to {clock(summary.until)} UTC"
-    said = [
+    sentences = [
         f"Stored decisions of the {window}. Ranges are 95 % intervals.",
         "Times are the server's, of stored answers.",
     ]
     if summary.server is not None:
         server = summary.server
         value, interval = share_text(server.error_rate)
-        said.append(
+        sentences.append(
             f"Requests that failed: {value} ({interval}), and {server.refused:,} were refused; of "
             f"everybody's requests to this server since it started at {clock(server.since)} UTC, "
             "stored or not."
         )
     return pn.Column(
         pn.FlexBox(*cards, gap="10px", align_items="stretch", margin=(0, 10)),
-        pmui.Typography(" ".join(said), variant="body2"),
+        pmui.Typography(" ".join(sentences), variant="body2"),
         sizing_mode="stretch_width",
     )
 
@@ -164,7 +164,7 @@ def _rates(
         name = f"{clock(start)} to {clock(end)} UTC"
         open_(RowFilter(name=name, since=start, until=end))
 
-    held = [place for place, bucket in enumerate(summary.buckets) if bucket.decisions]
+    filled = [place for place, bucket in enumerate(summary.buckets) if bucket.decisions]
     data = mark_table(
         ("from, UTC", "decisions", "abstained", "with feedback"),
         [
@@ -174,17 +174,17 @@ def _rates(
                 f"{bucket.abstained:,}",
                 f"{bucket.with_feedback:,}",
             )
-            for bucket in (summary.buckets[place] for place in held)
+            for bucket in (summary.buckets[place] for place in filled)
         ],
-        open_=lambda i: open_bucket(held[i]),
+        open_=lambda i: open_bucket(filled[i]),
         label=f"Decisions by {unit_of(summary.bucket_s)}",
         numbers=(1, 2, 3),
     )
-    bands = [(one.evidence.since, one.evidence.until) for one in alarms]
-    said = [pmui.Typography(_BANDS, variant="body2")] if bands else []
+    bands = [(alarm.evidence.since, alarm.evidence.until) for alarm in alarms]
+    note = [pmui.Typography(_BANDS, variant="body2")] if bands else []
     return pn.Column(
         figures.show(rate_chart(summary, open_bucket, bands)),
-        *said,
+        *note,
         with_table("Show the bars as a table", data, tables),
         sizing_mode="stretch_width",
     )
@@ -205,20 +205,20 @@ def _calibration(summary: DecisionSummary, open_: Open, tables: set[str]) -> Vie
         name = f"with feedback, top probability above {row.low:g} and up to {row.high:g}"
         open_(RowFilter(name=name, has_feedback=True, p_from=row.low, p_to=row.high))
 
-    held = [place for place, row in enumerate(summary.reliability) if row.n]
+    filled = [place for place, row in enumerate(summary.reliability) if row.n]
     rows = [
         (
             bin_name(row),
             "—" if row.mean_top_probability is None else f"{row.mean_top_probability:.3f}",
             measure_text(row.accuracy),
         )
-        for row in (summary.reliability[place] for place in held)
+        for row in (summary.reliability[place] for place in filled)
     ]
     data = mark_table(
         ("promised", "mean", "accuracy (95 % interval, n)"),
         rows,
         label="Reliability on feedback",
-        open_=lambda i: open_bin(held[i]),
+        open_=lambda i: open_bin(filled[i]),
     )
     return pn.Column(
         pmui.Typography(_NOT_RANDOM.format(n=n, share=f"{share.value:.1%}"), variant="body2"),

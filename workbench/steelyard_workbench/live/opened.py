@@ -118,7 +118,8 @@ class OpenedAnswer(Viewer):
         if answer.total_ms is not None:
             about["Took"] = f"{answer.total_ms:.1f} ms"
         questions = {
-            asked["id"]: str(asked.get("question", "")) for asked in answer.request["decisions"]
+            decision["id"]: str(decision.get("question", ""))
+            for decision in answer.request["decisions"]
         }
         parts: list[Viewable] = [
             pn.pane.HTML(
@@ -129,8 +130,8 @@ class OpenedAnswer(Viewer):
         ]
         if answer.metadata:
             # By themselves: one that is called as a fact would be taken for it.
-            told = [(name, str(value)) for name, value in answer.metadata.items()]
-            parts.append(table(("metadata", "value"), told, label="Metadata"))
+            metadata_rows = [(name, str(value)) for name, value in answer.metadata.items()]
+            parts.append(table(("metadata", "value"), metadata_rows, label="Metadata"))
         self.fields = {}
         for name, result in answer.results.items():
             parts += self._decision(name, questions.get(name, ""), result, answer)
@@ -146,8 +147,8 @@ class OpenedAnswer(Viewer):
             title=f"{name}: {result.top} {result.p_top:.3f}, action {result.action}",
             x="probability",
         )
-        told = answer.feedback.get(name)
-        self._told[name] = told if isinstance(told, str) else ""
+        feedback = answer.feedback.get(name)
+        self._told[name] = feedback if isinstance(feedback, str) else ""
         field = pmui.Select(
             label=f"What came true of {name}",
             options={"not told": "", **{outcome: outcome for outcome in result.probabilities}},
@@ -168,8 +169,8 @@ class OpenedAnswer(Viewer):
         if len(likeliest) > _MOST_BARS:
             more = f"and {len(likeliest) - _MOST_BARS:,} less likely outcomes"
             shown.append(pmui.Typography(more, variant="body2"))
-        if isinstance(told, dict):
-            likely = escape_markdown(told_text(told))
-            said = f"Told as not certain, the likeliest being {likely}."
-            shown.append(pmui.Typography(said, variant="body2"))
+        if isinstance(feedback, dict):
+            likely = escape_markdown(told_text(feedback))
+            text = f"Told as not certain, the likeliest being {likely}."
+            shown.append(pmui.Typography(text, variant="body2"))
         return [*shown, field]

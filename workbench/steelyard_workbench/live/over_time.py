@@ -121,7 +121,7 @@ class OverTime(Viewer):
             return empty(f"No decision was stored in the {span}.")
         return pn.Column(
             pn.FlexBox(*show_charts(fetched, self._open), gap="10px"),
-            pmui.Typography(_said(fetched), variant="body2"),
+            pmui.Typography(_notes(fetched), variant="body2"),
             with_table(
                 "Show the figures over time as a table", _table(series, self._open), self._tables
             ),
@@ -133,27 +133,31 @@ def fetch_promise(client: Client, view: View) -> Promise | None:
     """Return what the evaluation says that the answering model is held against; ``None`` of several."""
     try:
         watched = client.alarms.rules().watched
-        held = [
-            one
-            for one in watched
-            if one.reference is not None
-            and one.reference.evaluation_id is not None
-            and view.model in {"", one.model, one.version}
+        compared = [
+            watched_model
+            for watched_model in watched
+            if watched_model.reference is not None
+            and watched_model.reference.evaluation_id is not None
+            and view.model in {"", watched_model.model, watched_model.version}
         ]
-        if len({one.model for one in held}) != 1:
+        if len({watched_model.model for watched_model in compared}) != 1:
             return None
         # Numbers that answered last are first.
-        of = held[0].reference
+        of = compared[0].reference
         evaluation_id = "" if of is None else of.evaluation_id or ""
         detail = client.evaluations.detail(evaluation_id)
     except SteelyardError:
         return None  # the dataset, and its evaluations, may be gone
     measures = detail.overall
     if view.decision:
-        found = [one.metrics for one in detail.decisions if one.decision_id == view.decision]
-        if not found:
+        metrics = [
+            decision.metrics
+            for decision in detail.decisions
+            if decision.decision_id == view.decision
+        ]
+        if not metrics:
             return None
-        measures = found[0]
+        measures = metrics[0]
     return Promise(evaluation_id, _set(measures.accuracy), _set(measures.brier))
 
 
@@ -163,13 +167,13 @@ def show_charts(fetched: Fetched, open_: Open) -> list[Viewable]:
     accuracy = None if promise is None else promise.accuracy
     brier = None if promise is None else promise.brier
     rates = [_Line("abstained", attrgetter("abstain_rate"), ORANGE)]
-    if any(one.escalation_rate and one.escalation_rate.value for one in series.data):
+    if any(point.escalation_rate and point.escalation_rate.value for point in series.data):
         rates.append(_Line("asked a further model", attrgetter("escalation_rate"), GREEN, "square"))
     times = [
         _Line("half within", attrgetter("latency_p50_ms"), BLUE, has_interval=False),
         _Line("95 % within", attrgetter("latency_p95_ms"), ORANGE, "square", has_interval=False),
     ]
-    found = [
+    charts = [
         _chart(
             series, "Right on feedback", "share",
             [_Line("right", attrgetter("accuracy"), BLUE)], open_, is_told=True, band=accuracy,
@@ -183,7 +187,7 @@ def show_charts(fetched: Fetched, open_: Open) -> list[Viewable]:
         _chart(series, "Time to answer", "ms", times, open_),
         _cost_chart(series, open_),
     ]  # fmt: skip
-    return [pn.Column(figures.show(made), width=_CHART_PX) for made in found if made is not None]
+    return [pn.Column(figures.show(made), width=_CHART_PX) for made in charts if made is not None]
 
 
 def _chart(
@@ -197,24 +201,28 @@ def _chart(
     band: Measure | None = None,
 ) -> Any | None:
     """Draw lines over time; nothing where none has a point."""
-    held = [line for line in lines if any(line.value(point) for point in series.data)]
-    if not held:
+    drawn_lines = [line for line in lines if any(line.value(point) for point in series.data)]
+    if not drawn_lines:
         return None
     made = _empty(series, title, unit)
     if band is not None:
         _draw_band(made, band)
     legend = []
-    for line in held:
+    for line in drawn_lines:
         points = [point for point in series.data if line.value(point) is not None]
-        values = [found for point in points if (found := line.value(point)) is not None]
+        values = [measure for point in points if (measure := line.value(point)) is not None]
         source = ColumnDataSource(
             {
                 "at": [(point.start + series.bucket_s / 2) * 1000 for point in points],
                 "from": [clock(point.start) for point in points],
-                "value": [one.value for one in values],
-                "low": [one.value if one.low is None else one.low for one in values],
-                "high": [one.value if one.high is None else one.high for one in values],
-                "told": [_measure_told(one, unit) for one in values],
+                "value": [measure.value for measure in values],
+                "low": [
+                    measure.value if measure.low is None else measure.low for measure in values
+                ],
+                "high": [
+                    measure.value if measure.high is None else measure.high for measure in values
+                ],
+                "told": [_measure_in_words(measure, unit) for measure in values],
                 "name": [line.name] * len(points),
             }
         )
@@ -224,7 +232,7 @@ def _chart(
         every = [(point.start + series.bucket_s / 2, line.value(point)) for point in series.data]
         drawn = made.line(
             [at * 1000 for at, _ in every],
-            [math.nan if one is None else one.value for _, one in every],
+            [math.nan if measure is None else measure.value for _, measure in every],
             color=line.color,
             line_width=1.5,
         )
@@ -235,11 +243,11 @@ def _chart(
         made.hover.renderers = [*_renderers(made), marks]
         behind = [_rows_of(series, point, is_told) for point in points]
         figures.on_tap(made, source, lambda place, behind=behind: open_(behind[place]))  # type: ignore[misc]
-    if len(held) > 1:
+    if len(drawn_lines) > 1:
         made.add_layout(Legend(items=legend, orientation="horizontal", ncols=4), "below")
     made.hover.tooltips = [("", "@name"), ("from", "@from UTC"), ("", "@told")]
     made.y_range.start = 0
-    made.y_range.end = 1 if unit == "share" else 1.05 * _most(held, series, band)
+    made.y_range.end = 1 if unit == "share" else 1.05 * _most(drawn_lines, series, band)
     return made
 
 
@@ -252,7 +260,7 @@ def _cost_chart(series: DecisionSeries, open_: Open) -> Any | None:
         {
             "at": [(point.start + series.bucket_s / 2) * 1000 for point in series.data],
             "from": [clock(point.start) for point in series.data],
-            "value": [float(one) for one in costs],
+            "value": [float(cost) for cost in costs],
             "told": [f"{point.cost_usd} USD" for point in series.data],
         }
     )
@@ -283,15 +291,18 @@ def _draw_band(made: Any, band: Measure) -> None:
 
 
 def _renderers(made: Any) -> list[Any]:
-    held = made.hover.renderers
-    return list(held) if isinstance(held, list) else []
+    renderers = made.hover.renderers
+    return list(renderers) if isinstance(renderers, list) else []
 
 
 def _most(lines: Sequence[_Line], series: DecisionSeries, band: Measure | None) -> float:
     """Return the largest value that is drawn, ends of intervals included."""
-    drawn = [one for line in lines for point in series.data if (one := line.value(point))]
+    drawn = [measure for line in lines for point in series.data if (measure := line.value(point))]
     has_intervals = any(line.has_interval for line in lines)
-    tops = [one.high if has_intervals and one.high is not None else one.value for one in drawn]
+    tops = [
+        measure.high if has_intervals and measure.high is not None else measure.value
+        for measure in drawn
+    ]
     if band is not None:
         tops.append(band.value if band.high is None else band.high)
     return max(tops) or 1.0
@@ -307,79 +318,79 @@ def _rows_of(series: DecisionSeries, point: SeriesPoint, is_told: bool = False) 
 
 
 def _outcome_lines(series: DecisionSeries) -> list[_Line]:
-    has_several = len({one.decision for one in series.outcomes}) > 1
+    has_several = len({outcome.decision for outcome in series.outcomes}) > 1
     return [
         _Line(
-            f"{one.decision}: {one.outcome}" if has_several else one.outcome,
+            f"{outcome.decision}: {outcome.outcome}" if has_several else outcome.outcome,
             lambda point, place=place: point.outcomes[place],  # type: ignore[misc]
             SERIES[place % len(SERIES)],
             _MARKERS[place % len(_MARKERS)],
             has_interval=False,
         )
-        for place, one in enumerate(series.outcomes)
+        for place, outcome in enumerate(series.outcomes)
     ]
 
 
 def _table(series: DecisionSeries, open_: Open) -> Viewable:
-    held = [point for point in series.data if point.answers or Decimal(point.cost_usd or 0)]
+    points = [point for point in series.data if point.answers or Decimal(point.cost_usd or 0)]
     columns = (
         "from, UTC", "answers", "right on feedback", "Brier score", "abstained", "asked further",
         "half within", "95 % within", "USD",
-        *(f"{one.decision}: {one.outcome}" for one in series.outcomes),
+        *(f"{outcome.decision}: {outcome.outcome}" for outcome in series.outcomes),
     )  # fmt: skip
     rows = [
         (
             clock(point.start),
             f"{point.answers:,}",
             _one_line(*share_text(point.accuracy)),
-            "—" if point.brier is None else _measure_told(point.brier, "Brier score"),
+            "—" if point.brier is None else _measure_in_words(point.brier, "Brier score"),
             _one_line(*share_text(point.abstain_rate)),
             _one_line(*share_text(point.escalation_rate)),
             _one_line(*time_text(point.latency_p50_ms)),
             _one_line(*time_text(point.latency_p95_ms)),
             point.cost_usd or "—",
-            *("—" if one is None else f"{one.value:.1%}" for one in point.outcomes),
+            *("—" if share is None else f"{share.value:.1%}" for share in point.outcomes),
         )
-        for point in held
+        for point in points
     ]
     return mark_table(
         columns,
         rows,
         label=f"Figures by {unit_of(series.bucket_s)}",
-        open_=lambda place: open_(_rows_of(series, held[place])),
+        open_=lambda place: open_(_rows_of(series, points[place])),
         numbers=(1,),
     )
 
 
-def _said(fetched: Fetched) -> str:
+def _notes(fetched: Fetched) -> str:
     series, promise = fetched.series, fetched.promise
     every = (
         f"A point for each {unit_of(series.bucket_s)}, with 95 % intervals where they are drawn."
     )
-    said = [every, "Times are UTC. Click a point to see its decisions below."]
+    sentences = [every, "Times are UTC. Click a point to see its decisions below."]
     if series.is_sampled:
         read = sum(point.answers_read for point in series.data)
         n = sum(point.answers for point in series.data)
-        said.append(f"Figures are of {read:,} of the {n:,} answers, evenly chosen.")
+        sentences.append(f"Figures are of {read:,} of the {n:,} answers, evenly chosen.")
     if not any(point.accuracy for point in series.data):
-        said.append("Nobody has told what came true: there is no accuracy and no calibration.")
+        sentences.append("Nobody has told what came true: there is no accuracy and no calibration.")
     elif promise is not None:
-        said.append(
+        sentences.append(
             f"Dashed lines and green bands are what the evaluation {promise.evaluation_id} measured."
         )
     if series.outcomes_left_out:
-        said.append(f"{series.outcomes_left_out:,} outcomes that are rarer are left out.")
-    return " ".join(said)
+        sentences.append(f"{series.outcomes_left_out:,} outcomes that are rarer are left out.")
+    return " ".join(sentences)
 
 
-def _measure_told(one: Measure, unit: str) -> str:
+def _measure_in_words(measure: Measure, unit: str) -> str:
     if unit == "share":
-        return _one_line(*share_text(one))
+        return _one_line(*share_text(measure))
     if unit == "ms":
-        return _one_line(*time_text(one))
-    if one.low is None or one.high is None:
-        return f"{one.value:.3f} (n = {one.n:,})"
-    return f"{one.value:.3f} ({one.low:.3f} to {one.high:.3f}, n = {one.n:,})"
+        return _one_line(*time_text(measure))
+    if measure.low is None or measure.high is None:
+        return f"{measure.value:.3f} (n = {measure.n:,})"
+    return f"{measure.value:.3f} ({measure.low:.3f} to {measure.high:.3f}, n = {measure.n:,})"
 
 
 def _one_line(value: str, rest: str) -> str:

@@ -113,7 +113,10 @@ class SendForm(Viewer):
     def _offer(self, datasets: list[Dataset]) -> Viewable:
         self.place.options = {
             "a new dataset": _NEW,
-            **{f"{one.name} ({one.rows:,} rows, {one.id})": one.id for one in datasets},
+            **{
+                f"{dataset.name} ({dataset.rows:,} rows, {dataset.id})": dataset.id
+                for dataset in datasets
+            },
         }
         return self.place
 

@@ -20,15 +20,15 @@ _MOST = 8
 def fetch_shadows(client: Client, summary: DecisionSummary) -> list[ShadowReport]:
     """Return the comparisons of the window's families that have a shadow."""
     tuned = {group.model for group in summary.groups if group.version and "@" not in group.model}
-    found = []
+    reports = []
     for name in sorted(tuned)[:_MOST]:
         try:
             report = client.families.compare_shadow(name, since=summary.since, until=summary.until)
         except NotFoundError:
             continue  # deleted since
         if report.shadow is not None:
-            found.append(report)
-    return found
+            reports.append(report)
+    return reports
 
 
 def show_shadow(report: ShadowReport) -> Viewable:
@@ -54,14 +54,14 @@ def show_shadow(report: ShadowReport) -> Viewable:
     rows = [
         (
             name,
-            f"{one.n:,}",
-            measure_text(one.agreement),
-            f"{one.observed:,}",
-            measure_text(one.family_accuracy or None),
-            measure_text(one.shadow_accuracy or None),
-            f"family {one.family_right:,}, shadow {one.shadow_right:,}",
+            f"{decision.n:,}",
+            measure_text(decision.agreement),
+            f"{decision.observed:,}",
+            measure_text(decision.family_accuracy or None),
+            measure_text(decision.shadow_accuracy or None),
+            f"family {decision.family_right:,}, shadow {decision.shadow_right:,}",
         )
-        for name, one in report.decisions.items()
+        for name, decision in report.decisions.items()
     ]
     shown = table(columns, rows, label="A family and its shadow", numbers=range(1, 6))
     return pn.Column(title, shown, sizing_mode="stretch_width")
