@@ -70,7 +70,7 @@ class MapChart(Viewer):
                 "row": np.array(points.index, dtype=np.int32),
                 "text": list(points.text),
                 "color": colouring.pixels(),
-                "told": list(colouring.told),
+                "told": list(colouring.descriptions),
             }
         )
         made = figures.plot(
@@ -106,7 +106,7 @@ class MapChart(Viewer):
 
     def colour(self, colouring: Colouring) -> None:
         """Colour the points by other groups."""
-        columns = {"color": colouring.pixels(), "told": list(colouring.told)}
+        columns = {"color": colouring.pixels(), "told": list(colouring.descriptions)}
         figures.change(self.figure, lambda: self.source.data.update(columns))
 
     def select(self, places: Sequence[int]) -> None:

@@ -29,7 +29,7 @@ class Colouring:
     names: tuple[str, ...]
     colors: tuple[str, ...]
     codes: NDArray[np.int64]
-    told: Sequence[str]
+    descriptions: Sequence[str]
 
     @property
     def counts(self) -> list[int]:
@@ -45,8 +45,8 @@ class Colouring:
     def pixels(self) -> NDArray[np.uint32]:
         """Return the colour of each point as Bokeh takes it: red, green, blue and alpha."""
         palette = [int(f"{color[1:]}ff", 16) for color in self.colors]
-        found: NDArray[np.uint32] = np.array(palette, dtype=np.uint32)[self.codes]
-        return found
+        pixels: NDArray[np.uint32] = np.array(palette, dtype=np.uint32)[self.codes]
+        return pixels
 
 
 def colour(by: ColourBy, points: MapPoints, values: MapValues | None) -> Colouring:
@@ -68,36 +68,42 @@ def _labels(values: MapValues) -> Colouring:
     codes = np.where((expected >= 0) & (expected < n_named), expected, n_named)
     codes[expected == NONE] = n_named + 1
     names = (*values.outcomes[:n_named], "another outcome", "no label")
-    told = [_outcome(values, place) for place in values.expected]
-    return Colouring(names, (*SERIES[:n_named], "#555555", GREY), codes, told)
+    descriptions = [_outcome(values, place) for place in values.expected]
+    return Colouring(names, (*SERIES[:n_named], "#555555", GREY), codes, descriptions)
 
 
 def _errors(values: MapValues) -> Colouring:
     right = values.is_right or [None] * len(values.expected)
     answered = values.answered or [NONE] * len(values.expected)
-    codes = np.array([2 if one is None else int(one is False) for one in right], dtype=np.int64)
-    told = [
-        f"{_outcome(values, said)} instead of {_outcome(values, wanted)}"
-        if one is False
+    codes = np.array(
+        [2 if is_right is None else int(is_right is False) for is_right in right], dtype=np.int64
+    )
+    descriptions = [
+        f"{_outcome(values, answer)} instead of {_outcome(values, expected)}"
+        if is_right is False
         else _NOT_SCORED
-        if one is None
-        else f"right: {_outcome(values, said)}"
-        for one, said, wanted in zip(right, answered, values.expected, strict=True)
+        if is_right is None
+        else f"right: {_outcome(values, answer)}"
+        for is_right, answer, expected in zip(right, answered, values.expected, strict=True)
     ]
-    return Colouring(("right", "wrong", _NOT_SCORED), (BLUE, ORANGE, GREY), codes, told)
+    return Colouring(("right", "wrong", _NOT_SCORED), (BLUE, ORANGE, GREY), codes, descriptions)
 
 
 def _confidence(values: MapValues) -> Colouring:
     given = values.confidence or [None] * len(values.expected)
-    sure = np.array([np.nan if one is None else one for one in given], dtype=np.float64)
+    sure = np.array(
+        [np.nan if confidence is None else confidence for confidence in given], dtype=np.float64
+    )
     codes = np.where(np.isnan(sure), len(_SURENESS), np.digitize(sure, _BOUNDS))
     low, middle, high = _BOUNDS
     names = (
         f"below {low}", f"{low} to {middle}", f"{middle} to {high}", f"{high} or more",
         _NOT_SCORED,
     )  # fmt: skip
-    told = [_NOT_SCORED if one is None else f"{one:.3f}" for one in given]
-    return Colouring(names, (*_SURENESS, GREY), codes.astype(np.int64), told)
+    descriptions = [
+        _NOT_SCORED if confidence is None else f"{confidence:.3f}" for confidence in given
+    ]
+    return Colouring(names, (*_SURENESS, GREY), codes.astype(np.int64), descriptions)
 
 
 def _named(names: tuple[str, ...], colors: tuple[str, ...], codes: NDArray[np.int64]) -> Colouring:

@@ -49,13 +49,13 @@ class Mapped:
     evaluations: list[Evaluation]
 
 
-def fetch_mapped(client: Client, found: DatasetMap) -> Mapped:
+def fetch_mapped(client: Client, dataset_map: DatasetMap) -> Mapped:
     """Return what is shown of a map that has succeeded; it blocks."""
-    facets = client.datasets.facets(found.dataset_id, version=found.dataset_version)
-    listed = client.evaluations.list(found.dataset_id, status="succeeded")
+    facets = client.datasets.facets(dataset_map.dataset_id, version=dataset_map.dataset_version)
+    listed = client.evaluations.list(dataset_map.dataset_id, status="succeeded")
     return Mapped(
-        found,
-        client.maps.points(found.id),
+        dataset_map,
+        client.maps.points(dataset_map.id),
         sorted(facets["expected"]),
         list(islice(listed, _MOST_EVALUATIONS)),
     )
@@ -73,12 +73,12 @@ class MapView(Viewer):
         self._by = pmui.Select(label="Colour by", options=_BY, value=by, width=160, size="small")
         self._decision = pmui.Select(
             label="Decision", options=mapped.decisions, width=220, size="small",
-            value=_one_of(session.decision, mapped.decisions),
+            value=_known_or_first(session.decision, mapped.decisions),
         )  # fmt: skip
-        evaluations = {_name_of(one): one.id for one in mapped.evaluations}
+        evaluations = {_name_of(evaluation): evaluation.id for evaluation in mapped.evaluations}
         self._evaluation = pmui.Select(
             label="Evaluation", options=evaluations, width=300, size="small",
-            value=_one_of(session.evaluation, list(evaluations.values())),
+            value=_known_or_first(session.evaluation, list(evaluations.values())),
         )  # fmt: skip
         self._problem = pn.Column(sizing_mode="stretch_width")
         self.colouring = colour("side", mapped.points, None)
@@ -104,20 +104,20 @@ class MapView(Viewer):
 
     def __panel__(self) -> Viewable:
         shown = self._mapped.map
-        told = (
+        text = (
             f"{shown.points:,} rows of version {shown.dataset_version}, laid out by {shown.model}."
         )
         if shown.points < shown.rows:
-            told = (
+            text = (
                 f"{shown.points:,} of the {shown.rows:,} rows of version {shown.dataset_version}, "
                 f"taken at even distances, laid out by {shown.model}."
             )
-        told += (
+        text += (
             " Rows near each other are alike; directions, and distances between clusters, mean "
             "little. Draw around rows to choose them; the wheel zooms, and a click opens one."
         )
         return pn.Column(
-            pmui.Typography(told, variant="body2"),
+            pmui.Typography(text, variant="body2"),
             pn.FlexBox(self._by, self._decision, self._evaluation, align_items="center"),
             *(
                 []
@@ -207,14 +207,14 @@ class MapView(Viewer):
 
     async def _open_row(self, index: int) -> None:
         shown = self._mapped.map
-        found = await asyncio.to_thread(
+        page = await asyncio.to_thread(
             self._session.client.datasets.search,
             shown.dataset_id,
             where={"type": "index", "at_least": index, "below": index + 1},
             version=shown.dataset_version,
             limit=1,
         )
-        row: Example = found.data[0]
+        row: Example = page.data[0]
         place = self._mapped.points.index.index(index)
         side = "evaluation" if self._mapped.points.is_evaluation[place] else "training"
         self._detail[:] = [show_row(index, side, row)]
@@ -234,12 +234,12 @@ class MapView(Viewer):
             )
 
 
-def _one_of(wanted: str, known: list[str]) -> str | None:
-    return wanted if wanted in known else next(iter(known), None)
+def _known_or_first(requested: str, known: list[str]) -> str | None:
+    return requested if requested in known else next(iter(known), None)
 
 
-def _name_of(one: Evaluation) -> str:
-    return f"{one.model_label}, version {one.dataset_version} ({one.id[-6:]})"
+def _name_of(evaluation: Evaluation) -> str:
+    return f"{evaluation.model_label}, version {evaluation.dataset_version} ({evaluation.id[-6:]})"
 
 
 def _swatch(color: str) -> Viewable:
