@@ -40,64 +40,68 @@ class Found:
 
 def find_pages(text: str, who: CurrentSession | None = None) -> list[Found]:
     """Return the pages in somebody's menu whose title has a text."""
-    wanted = text.lower()
+    lowered = text.lower()
     return [
         Found("page", entry.title, goes={"page": entry.slug})
         for entry in entries_for(who)
-        if wanted in entry.title.lower()
+        if lowered in entry.title.lower()
     ]
 
 
 def find_datasets(client: Client, text: str) -> list[Found]:
     """Return the datasets whose name or id has a text, newest first."""
-    wanted = text.lower()
+    lowered = text.lower()
     return [
         Found(
             "dataset",
-            one.name,
-            f"{one.rows:,} rows",
-            {"page": "datasets", "dataset": one.id, "version": 0},
+            dataset.name,
+            f"{dataset.rows:,} rows",
+            {"page": "datasets", "dataset": dataset.id, "version": 0},
         )
-        for one in client.datasets.list(limit=_LOOKED_THROUGH).data
-        if wanted in f"{one.name} {one.id}".lower()
+        for dataset in client.datasets.list(limit=_LOOKED_THROUGH).data
+        if lowered in f"{dataset.name} {dataset.id}".lower()
     ][:_MOST]
 
 
 def find_models(client: Client, text: str) -> list[Found]:
     """Return the families and the other models whose name has a text."""
-    wanted = text.lower()
-    found = (
-        Found("family", one.name, one.note, {"page": "families", "family": one.name, "job": ""})
-        if one.kind == "family"
-        else Found("model", one.name, one.reason or "", {"page": "playground", "model": one.name})
-        for one in client.models.choices()
-        if wanted in one.name.lower()
+    lowered = text.lower()
+    models = (
+        Found(
+            "family", model.name, model.note, {"page": "families", "family": model.name, "job": ""}
+        )
+        if model.kind == "family"
+        else Found(
+            "model", model.name, model.reason or "", {"page": "playground", "model": model.name}
+        )
+        for model in client.models.choices()
+        if lowered in model.name.lower()
     )
-    return list(islice(found, _MOST))
+    return list(islice(models, _MOST))
 
 
 def find_rows(client: Client, text: str, dataset: str) -> list[Found]:
     """Return rows with the words of a text, of the dataset that is open and of the newest."""
     if len(text.strip()) < _LEAST:
         return []
-    names = {one.id: one.name for one in client.datasets.list(limit=_LOOKED_THROUGH).data}
+    names = {listed.id: listed.name for listed in client.datasets.list(limit=_LOOKED_THROUGH).data}
     ids = list(dict.fromkeys([*([dataset] if dataset in names else []), *names]))[:_ROWS_OF]
-    found: list[Found] = []
-    for one in ids:
-        page = client.datasets.search(one, text=text, limit=_MOST - len(found))
+    matches: list[Found] = []
+    for dataset_id in ids:
+        page = client.datasets.search(dataset_id, text=text, limit=_MOST - len(matches))
         query = write_query(RowFilter(words=text), "all")
-        found += [
+        matches += [
             Found(
                 "row",
                 cut_context(row.context)[:_SHOWN],
-                names[one],
-                {"page": "datasets", "dataset": one, "version": 0, "query": query},
+                names[dataset_id],
+                {"page": "datasets", "dataset": dataset_id, "version": 0, "query": query},
             )
             for row in page.data
         ]
-        if len(found) >= _MOST:
+        if len(matches) >= _MOST:
             break
-    return found
+    return matches
 
 
 class Finding:
@@ -116,9 +120,9 @@ class Finding:
 
     def choose(self, n: int, place: int) -> None:
         """Go to a result of the answer with a number."""
-        number, found = self._found
-        if n == number and 0 <= place < len(found):
-            goes = dict(found[place].goes)
+        number, matches = self._found
+        if n == number and 0 <= place < len(matches):
+            goes = dict(matches[place].goes)
             self._session.open(goes.pop("page"), **goes)
 
     def _on_message(self, *, n: int, text: str = "", chosen: int = -1) -> None:
@@ -130,33 +134,35 @@ class Finding:
     async def _find(self, text: str, n: int) -> None:
         text = text.strip()
         client, dataset = self._session.client, self._session.dataset
-        found = find_pages(text, self._session.who)
+        matches = find_pages(text, self._session.who)
         if text:
-            found += await _gather(
+            matches += await _gather(
                 lambda: find_datasets(client, text),
                 lambda: find_models(client, text),
                 lambda: find_rows(client, text, dataset),
             )
-        self._found = (n, found)
-        self._tell(n, found, "" if found else "Nothing has these words. Fewer find more.")
+        self._found = (n, matches)
+        self._tell(n, matches, "" if matches else "Nothing has these words. Fewer find more.")
 
     def _tell_failure(self, error: Exception) -> None:
         self._tell(self._found[0], [], f"Not searched: {error}")
 
-    def _tell(self, n: int, found: Sequence[Found], said: str) -> None:
-        shown = [{"kind": one.kind, "label": one.label, "note": one.note} for one in found]
-        self.finder.answer = {"n": n, "found": shown, "said": said}
+    def _tell(self, n: int, matches: Sequence[Found], message: str) -> None:
+        shown = [
+            {"kind": match.kind, "label": match.label, "note": match.note} for match in matches
+        ]
+        self.finder.answer = {"n": n, "found": shown, "said": message}
 
 
 async def _gather(*searches: Callable[[], list[Found]]) -> list[Found]:
     """Return what several searches found; what one cannot find leaves the others as they are."""
-    told = await asyncio.gather(
+    answers = await asyncio.gather(
         *(asyncio.to_thread(search) for search in searches), return_exceptions=True
     )
-    found: list[Found] = []
-    for one in told:
-        if isinstance(one, list):
-            found += one
-        elif not isinstance(one, SteelyardError):
-            raise one
-    return found
+    matches: list[Found] = []
+    for answer in answers:
+        if isinstance(answer, list):
+            matches += answer
+        elif not isinstance(answer, SteelyardError):
+            raise answer
+    return matches

@@ -75,14 +75,14 @@ class Purchases(Section):
 
     async def look(self) -> None:
         """See whether a purchase that waits has another state."""
-        held = self.purchases.data
-        if held is None or not any(one.state == "pending" for one in held):
+        purchases = self.purchases.data
+        if purchases is None or not any(purchase.state == "pending" for purchase in purchases):
             return
         try:
-            found = await asyncio.to_thread(self._fetch)
+            newest = await asyncio.to_thread(self._fetch)
         except SteelyardError:
             return  # the next look may do
-        if found != held and not self.scope.has_ended:
+        if newest != purchases and not self.scope.has_ended:
             await self._again()
 
     def _fetch(self) -> list[Purchase]:
@@ -95,14 +95,14 @@ class Purchases(Section):
             ("purchase", "amount", "state", "by", "begun, UTC", "paid, UTC"),
             [
                 (
-                    one.id,
-                    usd(one.amount_usd),
-                    _STATES[one.state],
-                    f"{one.provider}{', by itself' if one.is_top_up else ''}",
-                    moment(one.created_at),
-                    moment(one.paid_at),
+                    purchase.id,
+                    usd(purchase.amount_usd),
+                    _STATES[purchase.state],
+                    f"{purchase.provider}{', by itself' if purchase.is_top_up else ''}",
+                    moment(purchase.created_at),
+                    moment(purchase.paid_at),
                 )
-                for one in purchases
+                for purchase in purchases
             ],
             label="Purchases",
             numbers=(1,),
@@ -134,8 +134,8 @@ class Purchases(Section):
     async def _buy(self) -> None:
         amount = typed(self.amount)
         begun = await self.session.confirm(self.client.billing.buy, amount)
-        told = f"A purchase of {usd(begun.purchase.amount_usd)} is begun."
-        self.tell(told, how_to_pay(begun))
+        message = f"A purchase of {usd(begun.purchase.amount_usd)} is begun."
+        self.tell(message, how_to_pay(begun))
         await self._again()
 
     async def _again(self) -> None:

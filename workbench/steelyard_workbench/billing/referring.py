@@ -29,13 +29,13 @@ class Referrals(Section):
     def _show(self, referral: Referral) -> Viewable:
         if is_free(referral.referral_usd):
             return empty("Referrals are off on this server: nobody gets credit by them.")
-        told = (
+        text = (
             f"Who redeems your code before a first purchase gets {usd(referral.referral_usd)} with "
             f"it, and so do you. Redeemed {referral.redeemed:,} times, which gave you "
             f"{usd(referral.earned_usd)}."
         )
         return pn.Column(
-            pmui.Typography(told, variant="body2"),
+            pmui.Typography(text, variant="body2"),
             CopyText(referral.code, "your code"),
             pn.FlexBox(
                 self.code,

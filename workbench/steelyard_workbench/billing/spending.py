@@ -56,11 +56,11 @@ def from_text(text: str) -> SpendView:
     >>> from_text("model-90"), from_text("bulk")
     (SpendView(by='model', days=90), SpendView(by='day', days=30))
     """
-    found = re.fullmatch(r"([a-z]+)-([0-9]{1,3})", text)
-    if found is None or found[1] not in get_args(UsageBy) or int(found[2]) not in _SPANS.values():
+    match = re.fullmatch(r"([a-z]+)-([0-9]{1,3})", text)
+    if match is None or match[1] not in get_args(UsageBy) or int(match[2]) not in _SPANS.values():
         return SpendView()
-    by: Any = found[1]
-    return SpendView(by, int(found[2]))
+    by: Any = match[1]
+    return SpendView(by, int(match[2]))
 
 
 class Spending(Section):
@@ -110,13 +110,13 @@ class Spending(Section):
                 f"**Nothing was charged in the {self._span}.** Calls that cost nothing are not listed."
             )
         total = usage.total
-        said = (
+        text = (
             f"{usd(total.cost_usd)} in the {self._span}, for {total.calls:,} calls and jobs, "
             f"{total.tokens:,} input tokens and {total.decisions:,} decisions. Days are of UTC."
         )
         shown = self._by_day(usage) if usage.by == "day" else self._by_name(usage)
         return pn.Column(
-            pmui.Typography(said, variant="body1"), *shown, sizing_mode="stretch_width"
+            pmui.Typography(text, variant="body1"), *shown, sizing_mode="stretch_width"
         )
 
     @property
@@ -146,7 +146,7 @@ class Spending(Section):
     def _by_name(self, usage: Usage) -> list[Viewable]:
         named = [line for line in usage.data if line.name is not None]
         lines = sorted(named, key=lambda line: -Decimal(line.cost_usd))[:_MOST_LINES]
-        told = [
+        unnamed = [
             pmui.Typography(
                 f"Of no {usage.by}: {usd(line.cost_usd)}, for {line.calls:,} calls and jobs.",
                 variant="body2",
@@ -155,7 +155,7 @@ class Spending(Section):
             if line.name is None
         ]
         if not lines:
-            return [*told]
+            return [*unnamed]
 
         def open_name(place: int) -> None:
             name = lines[place].name or ""
@@ -181,7 +181,7 @@ class Spending(Section):
         made.x_range.start = 0
         made.xaxis[0].formatter = _ticks(lines)
         listed = self._table(lines, usage.by, open_name if opens else None)
-        return [figures.show(made), listed, *told]
+        return [figures.show(made), listed, *unnamed]
 
     def _table(
         self, lines: Sequence[UsageLine], first: str, open_: Callable[[int], None] | None
@@ -258,11 +258,11 @@ def _name_of(line: UsageLine) -> str:
 def _unlike(names: Sequence[str]) -> list[str]:
     """Return names of which no two are alike."""
     seen: dict[str, int] = {}
-    found = []
+    distinct = []
     for name in names:
         seen[name] = seen.get(name, 0) + 1
-        found.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return found
+        distinct.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return distinct
 
 
 def _window_of(days: int) -> int:

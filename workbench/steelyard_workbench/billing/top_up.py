@@ -67,11 +67,11 @@ class TopUps(Section):
             by = f"with the {card.brand} card that ends with {card.last4}"
         if top_up is None:
             return empty("Nothing is bought by itself.")
-        told = (
+        terms = (
             f"Buys {usd(top_up.amount_usd)} when less than {usd(top_up.threshold_usd)} is available, "
             f"at most {usd(top_up.monthly_cap_usd)} a month{f', {by}' if by else ''}."
         )
-        return pn.Column(_verdict(top_up, told), sizing_mode="stretch_width")
+        return pn.Column(_verdict(top_up, terms), sizing_mode="stretch_width")
 
     async def _set(self) -> None:
         threshold, amount, cap = (typed(field) for field in (self.threshold, self.amount, self.cap))
@@ -88,11 +88,11 @@ class TopUps(Section):
         self.tell("Nothing is bought by itself any more; what is under way stays.")
 
 
-def _verdict(top_up: TopUp, told: str) -> Viewable:
+def _verdict(top_up: TopUp, terms: str) -> Viewable:
     if not top_up.is_on:
         at = f" on {moment(top_up.off_at)} UTC" if top_up.off_at is not None else ""
         return verdict(
-            "bad", f"Off{at}, after {top_up.failures} failures.", f"Set it again. {told}"
+            "bad", f"Off{at}, after {top_up.failures} failures.", f"Set it again. {terms}"
         )
     under_way = f" `{top_up.under_way}` is under way." if top_up.under_way is not None else ""
-    return verdict("good", "On.", told + under_way)
+    return verdict("good", "On.", terms + under_way)
