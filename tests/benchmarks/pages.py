@@ -49,14 +49,8 @@ COLUMNS = ("frame", "complete", "workbench", "server", "browser")
 BOUNDS = (1.0, 2.5)
 _ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 _WAIT_MS, _START_S = 120_000, 180.0
-#: Looks through shadows too for what stands in place of what is to come, of any version.
-_IS_COMPLETE = """() => {
-  const waits = (node) =>
-    (node.matches?.(".skeleton, .MuiSkeleton-root") ?? false) ||
-    (node.shadowRoot !== null && node.shadowRoot !== undefined && waits(node.shadowRoot)) ||
-    [...node.children].some(waits);
-  return !waits(document.body);
-}"""
+#: What stands in for what is to come, of any version.
+_WAITING = ".skeleton:visible, .MuiSkeleton-root:visible"
 #: The root of this checkout.
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -185,12 +179,14 @@ def _cpu(service: Service) -> np.ndarray:
 
 def _open(page: Any, address: str) -> tuple[float, float]:
     """Go to a page; return the seconds until its frame stands, and until all is there."""
+    from playwright.sync_api import expect
+
     began = time.perf_counter()
     page.goto(address, wait_until="commit")
     page.locator("header").first.wait_for()
     frame = time.perf_counter() - began
     page.locator("[data-keys=ready]").wait_for(state="attached")
-    page.wait_for_function(_IS_COMPLETE)
+    expect(page.locator(_WAITING)).to_have_count(0, timeout=_WAIT_MS)
     return frame, time.perf_counter() - began
 
 

@@ -83,7 +83,7 @@ class Camera:
     def __call__(self, name: str) -> None:
         self.count += 1
         if PICTURES:
-            expect(self.page.locator(".skeleton")).to_have_count(0)
+            expect(self.page.locator(".skeleton:visible")).to_have_count(0)
             self.page.wait_for_timeout(700)
             from PIL import Image
 
@@ -223,6 +223,7 @@ def correct_by_keys(walk, dataset) -> None:
     for number in range(1, N_WRONG + 1):
         walk.sees(f"Row {number} of {N_WRONG}")
         page.keyboard.press(key)
+    walk.sees("You went through To review")
     walk.picture("corrected")
     walk.press("Seal…")
     dialog = page.get_by_role("dialog")
@@ -239,6 +240,7 @@ def continue_and_ask(walk) -> None:
     page = walk.page
     walk.press("Continue triage…")
     dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("button", name="Continue", exact=True)).to_be_visible()
     walk.picture("continue")
     walk.press("Continue", dialog)
     until_served(walk.client, "triage@2")

@@ -269,7 +269,7 @@ def test_what_comes_back_is_taken_from_the_browser_that_began(identity, server, 
         led = httpx.get(begun.json()["authorize_url"]).headers["location"]
         for stranger in (other.get(led), browser.get(f"{workbench.url}/oidc?state=&code=a")):
             assert stranger.status_code == 403
-            assert "was not begun in this browser" in stranger.text
+            assert "was started in another browser" in stranger.text
         page = browser.get(led)
         assert page.status_code == 200
         assert 'url=./?page=home"' in page.text

@@ -263,7 +263,7 @@ class TestFrontier:
 
     def test_without_evaluations_it_waits_for_the_first_and_rewards_have_none(self, server, scored):
         page = opened(server, FrontierPage, dataset=scored["fresh"])
-        assert "Once a model was evaluated" in texts(page.frontier.__panel__())
+        assert "Evaluated models appear here" in texts(page.frontier.__panel__())
         assert not page.frontier._controls.visible
         page = opened(server, FrontierPage, dataset=scored["rewards_dataset"])
         assert (page.frontier, "no labels" in texts(page.__panel__())) == (None, True)

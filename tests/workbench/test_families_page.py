@@ -77,7 +77,7 @@ def test_the_list_tells_what_each_serves_and_waits_for():
     page = open_page(make_client())
     said = texts(page._box)
     assert "on, serves router@2, latest router@3" in said
-    assert "It moves to router@3 by itself, and waits: as many models answer as may" in said
+    assert "It moves to router@3 by itself, and waits: the limit of models that answer" in said
     assert "(live_limit)" in said
 
 
@@ -192,7 +192,7 @@ def test_a_family_without_models_says_that_the_first_has_yet_to_join():
         family="router",
     )
     said = texts(page._box)
-    assert "No model has joined yet" in said
+    assert "No models yet." in said
     assert "It has not been judged yet." in said
 
 
@@ -221,7 +221,7 @@ def test_what_cannot_be_done_says_why_beside_its_button():
     said = texts(page._box)
     assert "no row of its dataset was added or corrected since it was trained" in said
     assert "it is on: switch it off first" in said
-    assert "it is the latest model already" in said
+    assert "it is the latest model" in said
     assert buttons(page._box)["Continue…"].disabled
 
 

@@ -55,7 +55,7 @@ def test_datasets_models_and_rows_are_found_and_bounded(session):
     assert find(finding, "hash") == [("model", "hashing")]
     assert find(finding, "parcel")[0] == ("row", '{"n":1,"said":"a parcel"}')
     assert find(finding, "nowhere at all") == []
-    assert "Nothing has these words" in finding.finder.answer["said"]
+    assert "No matches" in finding.finder.answer["said"]
 
 
 def test_nothing_is_asked_of_the_server_before_something_is_typed():

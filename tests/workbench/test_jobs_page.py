@@ -112,7 +112,7 @@ def test_cancelling_asks_first():
     page = open_page(client)
     buttons(page._box)["Cancel…"].clicks += 1
     assert not client.jobs.of("cancel")
-    assert "its fee is given back" in texts(page.dialog.dialog)
+    assert "the fee is refunded" in texts(page.dialog.dialog)
     run(page.dialog.confirm())
     assert client.jobs.of("cancel") == [(("ftj_4",), {})]
 
@@ -138,7 +138,7 @@ def test_a_map_comes_with_its_progress_is_cancelled_and_opened():
     assert "180 of 450 iterations" in page._rows["map_1"].said
     page._kind.value = "map"
     buttons(page._box)["Cancel…"].clicks += 1
-    assert "kept for a day" in texts(page.dialog.dialog)
+    assert "stored for a day" in texts(page.dialog.dialog)
     run(page.dialog.confirm())
     assert client.maps.of("cancel") == [(("map_1",), {})]
     buttons(page._box)["map of tickets, version 2"].clicks += 1

@@ -188,7 +188,7 @@ def test_a_review_that_began_once_its_page_was_left_is_not_opened(monkeypatch):
     session = page.session
     assert (page.desk, session.dataset, session.query, session.draft) == (None, "ds_2", "words", "")
     (text,) = said
-    assert "among the open drafts" in text
+    assert "in the list of drafts" in text
 
 
 def test_two_clicks_begin_one_review():

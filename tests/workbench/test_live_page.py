@@ -81,7 +81,7 @@ def test_every_figure_has_its_n_and_interval(client: Client) -> None:
     assert "3.7% to 71.0%, n = 7" in said
     assert "50.0%" in said
     assert "1.3% to 98.7%, n = 2" in said
-    assert "no random sample" in said
+    assert "not a random sample" in said
     assert "since it started" in said
 
 

@@ -156,7 +156,7 @@ def test_a_named_decision_says_what_it_asks_and_which_step_is_next(server):
     page.__panel__().select(MarkTable)[0].press(0)
     assert page.session.named == "desk"
     shown = unescape(texts(page.__panel__()))
-    assert "Nobody asked it in the last day." in shown
+    assert "No requests in the last day." in shown
     assert "Which team?" in shown
     assert "client.decision('desk').decide(" in shown
     server.client.decision("desk").decide("Charged twice")

@@ -45,7 +45,7 @@ def answers(client: FakeClient) -> list[Any]:
 def test_a_row_of_two_is_answered_whole_and_without_a_label() -> None:
     desk, client = make_desk([blank(i, decisions=(TEAM, URGENT)) for i in range(4)])
     desk.open_queue("assigned")
-    assert "Two label this row apart" in texts(desk)
+    assert "Two reviewers label this row" in texts(desk)
     assert "✓ label" not in texts(desk)
     press(desk, "choose 2")
     assert (desk.rows.place, answers(client)) == (0, [])
@@ -73,7 +73,7 @@ def test_what_another_has_to_answer_takes_no_edit_here() -> None:
     blind = msgspec.structs.replace(row.blind, is_yours=False)
     desk, client = make_desk([msgspec.structs.replace(row, blind=blind), make_row(1)])
     press(desk, "choose 2", "accept", "exclude")
-    assert "takes no edit until both have answered" in texts(desk)
+    assert "cannot be edited until both have answered" in texts(desk)
     assert (answers(client), edits_sent(client), desk.rows.place) == ([], [], 0)
 
 
@@ -151,7 +151,7 @@ def test_reviewers_are_shown_with_their_agreement_and_rows_are_assigned() -> Non
     shown = texts(desk)
     for part in (
         "0.700 (0.600 to 0.800, n = 8)",
-        "7 undecided rows are nobody's",
+        "7 undecided rows have no reviewer",
         "Decide 1 disputed",
     ):
         assert part in shown

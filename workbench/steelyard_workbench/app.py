@@ -405,8 +405,8 @@ class App:
 
         button.on_click(go)
         text = (
-            "**You have no part in the account of this address.** Ask an owner of it to invite you, "
-            "or go to an account of yours."
+            "**You are not a member of the account in this address.** Ask one of its owners "
+            "to invite you, or go to your own account."
         )
         self._show_alone(empty(text, button))
 

@@ -156,7 +156,7 @@ def draft_needs(drafts: OpenDrafts) -> list[Need]:
         needs.append(Need("unsure", f"Draft {draft.name}:", text, action, "review", chosen))
     if drafts.has_more:
         every = {"dataset": "", "version": 0, "draft": "", **_AFRESH}
-        text = f"The {len(drafts.newest)} newest are told here."
+        text = f"The {len(drafts.newest)} newest are listed here."
         needs.append(Need("off", "More drafts are open.", text, "See all", "review", every))
     return needs
 

@@ -77,11 +77,11 @@ def show_beginning(session: Session, found: Beginning, scope: Scope) -> Viewable
 
 def _review(session: Session, sample: Dataset | None, problem: Any, scope: Scope) -> Viewable:
     if sample is None:
-        return refused_button(_REVIEW, ["no sample is loaded: `steelyard up` loads two"])
+        return refused_button(_REVIEW, ["this server has no samples; `steelyard up` loads two"])
 
     async def open_draft() -> None:
         draft = await asyncio.to_thread(draft_of, session.client, sample.id, sample.version)
-        if not scope.say_if_ended("The review has begun. It is on the Review page."):
+        if not scope.say_if_ended("The review is started. It is on the Review page."):
             session.open("review", dataset=sample.id, version=draft.dataset_version, draft=draft.id)
 
     review = Write(open_draft, "Not started:", problem, refused=_REVIEW, scope=scope)

@@ -142,7 +142,7 @@ class Finding:
                 lambda: find_rows(client, text, dataset),
             )
         self._found = (n, matches)
-        self._tell(n, matches, "" if matches else "Nothing has these words. Fewer find more.")
+        self._tell(n, matches, "" if matches else "No matches. Try fewer words.")
 
     def _tell_failure(self, error: Exception) -> None:
         self._tell(self._found[0], [], f"Not searched: {error}")

@@ -111,12 +111,12 @@ class IdentityHandler(RequestHandler):
         is_theirs = hmac.compare_digest(known.encode(), state.encode()) and bool(state)
         visit = self._visits.take(state) if is_theirs else None
         if visit is None:
-            self._tell("This sign-in was not begun in this browser, or too long ago.")
+            self._tell("This sign-in was started in another browser, or too long ago.")
             return
         self.clear_cookie(self._cookie)
         if not code or len(code) > _LONGEST_CODE:
             said = self._argument("error_description") or self._argument("error")
-            self._tell(f"The identity provider let nobody in. {said[:_LONGEST_TOLD]}")
+            self._tell(f"The identity provider refused the sign-in. {said[:_LONGEST_TOLD]}")
             return
         try:
             with self._visitors.stranger(self.request) as client:

@@ -67,8 +67,8 @@ def empty(text: str, *actions: Viewable, is_good: bool = False) -> Viewable:
         margin=(5, 10),
         sx=ALERT_TEXT if is_good else ALERT_TEXT | _WITHOUT_ICON,
         sizing_mode="stretch_width",
-    ) if not actions else pmui.Column(
-        empty(text, is_good=is_good), pmui.Row(*actions), sizing_mode="stretch_width"
+    ) if not actions else pn.Column(
+        empty(text, is_good=is_good), pn.FlexBox(*actions), sizing_mode="stretch_width"
     )  # fmt: skip
 
 
@@ -114,7 +114,7 @@ def failed(
     )
     if refused and problem.is_forbidden:
         shown.append(refused_button(refused, [problem.message]))
-    return pmui.Column(*shown, sizing_mode="stretch_width")
+    return pn.Column(*shown, sizing_mode="stretch_width")
 
 
 def verdict(status: Status, word: str, text: str = "") -> Viewable:
@@ -139,7 +139,7 @@ def verdict(status: Status, word: str, text: str = "") -> Viewable:
 
 def refused_button(label: str, reasons: Sequence[str]) -> Viewable:
     """Show an action that cannot be done now, and why under it."""
-    return pmui.Column(
+    return pn.Column(
         pmui.Button(label=label, disabled=True, variant="outlined"),
         pmui.Typography("; ".join(reasons), variant="body2", margin=(0, 10)),
         styles={"max-width": "360px"},

@@ -219,7 +219,7 @@ def free_port(address: str, port: int) -> int:
     try:
         bind(address, port).close()
     except click.ClickException:
-        click.echo(f"Port {port} of {address} is in use; another one is taken.", err=True)
+        click.echo(f"Port {port} of {address} is in use; a free one is used instead.", err=True)
         return 0
     return port
 

@@ -22,7 +22,7 @@ from steelyard_workbench.states import empty
 #: The choice of the rule that holds for every model without its own.
 _EVERY = "every model without a rule of its own"
 _NOT_WATCHED = (
-    "**Nothing is watched yet.** A model is watched from its first stored answer on: store answers "
+    "**Nothing is watched yet.** Watching starts with the first stored answer of a model: store answers "
     "with `store: true`, or with the switch *Keep this answer* of the Playground."
 )
 
@@ -107,7 +107,9 @@ class Rules(Section):
         await asyncio.to_thread(self.client.alarms.set_rule, model, **rule)
         await self.rules.refresh(quietly=True)
         name = "every model without a rule of its own" if model is None else model
-        self.tell(f"The rule of {name} is saved. Its alarms clear, and it is watched anew.")
+        self.tell(
+            f"The rule of {name} is saved. Its alarms are cleared, and watching starts again."
+        )
 
 
 def show_rules(rules: Sequence[AlarmRule]) -> Viewable:

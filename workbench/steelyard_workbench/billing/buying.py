@@ -90,7 +90,7 @@ class Purchases(Section):
 
     def _show(self, purchases: Sequence[Purchase]) -> Viewable:
         if not purchases:
-            return empty("Nothing was bought yet. Credit is there when its payment came.")
+            return empty("No purchases yet. Credit is added when a payment arrives.")
         return mark_table(
             ("purchase", "amount", "state", "by", "begun, UTC", "paid, UTC"),
             [

@@ -28,7 +28,7 @@ class Referrals(Section):
 
     def _show(self, referral: Referral) -> Viewable:
         if is_free(referral.referral_usd):
-            return empty("Referrals are off on this server: nobody gets credit by them.")
+            return empty("Referrals are off on this server.")
         text = (
             f"Who redeems your code before a first purchase gets {usd(referral.referral_usd)} with "
             f"it, and so do you. Redeemed {referral.redeemed:,} times, which gave you "

@@ -66,7 +66,7 @@ class TopUps(Section):
         if card is not None:
             by = f"with the {card.brand} card that ends with {card.last4}"
         if top_up is None:
-            return empty("Nothing is bought by itself.")
+            return empty("Automatic top-up is off.")
         terms = (
             f"Buys {usd(top_up.amount_usd)} when less than {usd(top_up.threshold_usd)} is available, "
             f"at most {usd(top_up.monthly_cap_usd)} a month{f', {by}' if by else ''}."
@@ -80,12 +80,12 @@ class TopUps(Section):
             return
         await self.session.confirm(self.client.billing.set_top_up, threshold, amount, cap)
         await self.billing.refresh(quietly=True)
-        self.tell("The account tops up by itself.")
+        self.tell("Automatic top-up is on.")
 
     async def _end(self) -> None:
         await self.session.confirm(self.client.billing.end_top_up)
         await self.billing.refresh(quietly=True)
-        self.tell("Nothing is bought by itself any more; what is under way stays.")
+        self.tell("Automatic purchases are off. A purchase that has started goes on.")
 
 
 def _verdict(top_up: TopUp, terms: str) -> Viewable:

@@ -15,7 +15,7 @@ _SEVERITY: dict[str, Status] = {"warning": "unsure", "info": "running"}
 def show_warnings(found: LintAnswer) -> list[Viewable]:
     """Show what the linter says, each with what to do."""
     if not found.warnings:
-        return [verdict("good", "No warnings.", "The linter found nothing to better.")]
+        return [verdict("good", "No warnings.", "The linter found no problems.")]
     return [
         verdict(
             _SEVERITY[warning.severity],

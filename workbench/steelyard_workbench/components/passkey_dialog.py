@@ -54,8 +54,7 @@ class PasskeyDialog(Unseen):
         answer = await self._ask({"how": ""}, _ANSWER_S)
         if not answer.get("is_able"):
             raise DialogRefusedError(
-                "This browser has no passkeys for this page: it is to come over https, or from "
-                "http://localhost."
+                "Passkeys need https or http://localhost. Open this page at such an address."
             )
         origin = str(answer["origin"])
         where = urlsplit(origin)
@@ -90,7 +89,7 @@ class PasskeyDialog(Unseen):
             return await asyncio.wait_for(self._answer, wait_s)
         except TimeoutError as error:
             raise DialogRefusedError(
-                "The browser's dialog was open for too long; begin anew."
+                "The browser's dialog was open for too long. Start again."
             ) from error
 
     def _on_answer(self, answer: dict[str, Any]) -> None:
@@ -101,8 +100,8 @@ class PasskeyDialog(Unseen):
 
 
 _CLOSED = (
-    "No passkey was chosen: the browser's dialog was closed, or it knows none for this page. Begin "
-    "anew, or sign in with a code."
+    "No passkey was chosen: the browser's dialog was closed, or has none for this page. Start again, or sign "
+    "in with a code."
 )
 _WHY = {
     "NotAllowedError": _CLOSED,
@@ -112,6 +111,6 @@ _WHY = {
         "The browser keeps no passkeys for this address; open the workbench by its name, over https "
         "or as http://localhost."
     ),
-    "NotSupportedError": "This device makes no passkeys that the server reads; use another.",
+    "NotSupportedError": "The server cannot read the passkeys of this device. Use another device.",
 }
-_NOT_KNOWN = "The browser's dialog of passkeys failed; begin anew, or sign in with a code."
+_NOT_KNOWN = "The browser's passkey dialog failed. Start again, or sign in with a code."

@@ -51,8 +51,7 @@ _NEW, _NEXT = "A new dataset", "The next version of this one"
 _LABELLED = {"sft": "targets", "reward": "rewards"}
 _ABOUT = (
     "Rows as JSON Lines (context, decisions and targets or rewards), or a table: CSV, TSV, Excel, "
-    "Parquet or JSON Lines with a column of texts and columns of labels, or an exported dataset. A "
-    "file is looked at whole before any of it is stored."
+    "Parquet or JSON Lines with a column of texts and columns of labels, or an exported dataset. You see every problem before anything is stored."
 )
 _ABOUT_CSV = (
     " CSV adds rows to this dataset: the first line is context and ids of its decisions, the cells "
@@ -211,7 +210,7 @@ class ImportPanel(Viewer):
         self._show_check(self.check, remarks)
 
     def _show_no_look(self, error: Exception) -> None:
-        problem = problem_of(error, "Could not look at the file.")
+        problem = problem_of(error, "Could not read the file.")
         self.found[:] = [failed(problem, self._again)]
 
     async def _send(self) -> None:

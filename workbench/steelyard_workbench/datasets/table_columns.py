@@ -114,7 +114,7 @@ class TableColumns(Viewer):
         self._asked = pn.Column(sizing_mode="stretch_width")
         self.shown = pn.Column(sizing_mode="stretch_width")
         self._warned = pn.Column(sizing_mode="stretch_width")
-        self._lint = Task(self._look, "Could not look at the wording.", self._warned, scope=scope)
+        self._lint = Task(self._look, "Could not check the wording.", self._warned, scope=scope)
         self.convert = Task(
             self._convert, "Could not make rows of the table.", self.shown, scope=scope
         )
@@ -154,7 +154,9 @@ class TableColumns(Viewer):
         try:
             columns = self.columns
         except ValueError as error:
-            self.shown[:] = [empty(f"**The outcomes cannot be so.** {escape_markdown(str(error))}")]
+            self.shown[:] = [
+                empty(f"**These outcomes are not valid.** {escape_markdown(str(error))}")
+            ]
             self._on_converted(Converted())
             return
         asked: list[Viewable] = []

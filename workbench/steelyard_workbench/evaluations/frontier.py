@@ -116,7 +116,7 @@ class FrontierPanel(Viewer):
             )
         self._controls.visible = bool(frontier.data)
         if not frontier.data:
-            return empty("Once a model was evaluated it stands here, with its price and latency.")
+            return empty("Evaluated models appear here, with their price and latency.")
         self._figure = pn.Column(sizing_mode="stretch_width")
         self._draw(frontier)
         return self._figure

@@ -123,7 +123,7 @@ class EvaluationList(Viewer):
         if not listed.evaluations:
             return empty(
                 "This dataset has no evaluations yet. Choose a model above and press *Evaluate*: "
-                "it is scored on the rows that were put aside for evaluation."
+                "it is scored on the held-out rows."
             )
         self._lines = {
             evaluation.id: EvaluationLine(

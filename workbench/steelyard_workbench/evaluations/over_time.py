@@ -114,7 +114,7 @@ class OverTime(Viewer):
         shown_runs = [run for run in drawn if run.series in shown]
         text = _SAID
         if len(newest_first) > len(shown):
-            text += f" {len(newest_first) - len(shown):,} more models were run last before these."
+            text += f" {len(newest_first) - len(shown):,} more models, whose last runs are older, are not listed."
         data = mark_table(
             ("model", _TITLES[name], "version", "when"),
             [

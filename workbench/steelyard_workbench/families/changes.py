@@ -98,7 +98,7 @@ class FamilyChanges(Viewer):
             Before it was fetched.
         """
         if self.loaded.data is None:
-            raise LookupError(f"{self._name} was not fetched yet.")
+            raise LookupError(f"{self._name} is still loading.")
         return self.loaded.data.family
 
     def close_dialog(self) -> None:

@@ -23,7 +23,7 @@ from steelyard_workbench.families.verdicts import verdict_of
 from steelyard_workbench.theme import Status
 
 ACTIVE = frozenset({"queued", "running", "cancelling"})
-_OFF = {"owner": "switched off", "idle": "switched off because nobody used it", None: "off"}
+_OFF = {"owner": "switched off", "idle": "switched off because it was not used", None: "off"}
 #: View of a family that asks at once whether to continue it.
 CONTINUE = "continue"
 #: Why a family cannot be continued, by the state that the server sends.
@@ -51,8 +51,8 @@ _CONTINUE = {
 }
 _WAITS = {
     "engines": "it is loading",
-    "place": "as many models answer as may; switch another off",
-    "warm_place": "as many models are kept warm as may; stop another's keep warm",
+    "place": "the limit of models that answer at once is reached; switch another off",
+    "warm_place": "the limit of models kept warm is reached; stop another's keep warm",
     "warm_capacity": "there is no room to keep another model of its size loaded",
 }
 _OUTCOMES: dict[str | None, tuple[Status, str]] = {

@@ -103,7 +103,7 @@ class OneFamily(Serving, LineMoves):
         self._clear_rows()
         self._rows_job = seen.job.id
         if seen.job.rows_deleted:
-            self._rows_place[:] = [empty("Its rows went with its dataset, which was deleted.")]
+            self._rows_place[:] = [empty("Its dataset was deleted, and the rows with it.")]
             return
         earlier = _job_before(self.family, seen.job.id)
         self._rows_place[:] = [loading(4, "The held-out rows")]
@@ -251,14 +251,14 @@ class OneFamily(Serving, LineMoves):
     def _line(self, family: Family, seen: Seen) -> list[Viewable]:
         choices = choices_of(family)
         if not choices:
-            return [empty("No fine-tune of it was ever started.")]
+            return [empty("It has no fine-tunes yet.")]
         shown: list[Viewable] = [figures.show(draw_line(family, self.choose))]
         if family.models:
             shown.append(table(LINE_COLUMNS, line_rows(family), label="Models of the line"))
             shown.append(heading("What happened"))
             shown.append(table(COLUMNS, timeline_rows(family), label="What happened"))
         else:
-            shown.append(empty("No model has joined yet: the first does once its gate passes it."))
+            shown.append(empty("No models yet. The first joins when it passes its gate."))
         chosen = next(
             (choice for choice in choices if seen.job and choice.job.id == seen.job.id), choices[0]
         )
@@ -353,7 +353,7 @@ class OneFamily(Serving, LineMoves):
         back = self._button(
             f"Roll back to {model.ref}…",
             lambda: self.ask_roll_back(model.ref),
-            ["it is the latest model already"] if is_latest else [],
+            ["it is the latest model"] if is_latest else [],
             is_harmful=True,
         )
         delete = self._button(

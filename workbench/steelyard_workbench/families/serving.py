@@ -114,7 +114,9 @@ class Serving(FamilyChanges):
         self._ask(
             Confirmation(
                 f"{doing}?",
-                pmui.Markdown(f"{escape_markdown(error.message)} Choose what gives its place up."),
+                pmui.Markdown(
+                    f"{escape_markdown(error.message)} Choose which model to switch off."
+                ),
                 choice,
                 action="Switch these off and go on",
                 act=go_on,

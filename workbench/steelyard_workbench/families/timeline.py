@@ -65,7 +65,7 @@ def _events(family: Family) -> Iterator[Event]:
         yield Event(family.moved.at, f"moved from {came} to {to}", _ITSELF)
     if family.off_at is not None and not family.switched_on:
         is_idle = family.off_reason == "idle"
-        who = "the server: nobody used it" if is_idle else _OWNER
+        who = "the server, because it was not used" if is_idle else _OWNER
         yield Event(family.off_at, "switched off", who)
     if family.keep_warm_stopped_at is not None:
         yield Event(family.keep_warm_stopped_at, "not kept warm any more", "the server")

@@ -181,7 +181,9 @@ class LabelingForm(Viewer):
         except PriceChangedError as error:
             self._agreed = str((error.details or [{}])[0].get("price_usd"))
             sentence = f"Labeling {source.rows:,} rows costs {self._agreed} USD."
-            self.said[:] = [verdict("unsure", sentence, "Press again to hold that and start.")]
+            self.said[:] = [
+                verdict("unsure", sentence, "Press again to reserve that amount and start.")
+            ]
             return
         self._agreed = "0"
         self._open_job(job)

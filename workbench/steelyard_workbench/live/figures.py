@@ -28,7 +28,7 @@ _CARD_PX = 165
 _CARD_HEIGHT_PX = 130
 
 _NOT_RANDOM = (
-    "Feedback is no random sample of the traffic: it comes where somebody looked. These figures "
+    "Feedback is not a random sample of the traffic: it comes where somebody looked. These figures "
     "hold for the {n:,} decisions that have it ({share}), and may not for the rest."
 )
 

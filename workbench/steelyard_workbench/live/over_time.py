@@ -373,7 +373,7 @@ def _notes(fetched: Fetched) -> str:
         n = sum(point.answers for point in series.data)
         sentences.append(f"Figures are of {read:,} of the {n:,} answers, evenly chosen.")
     if not any(point.accuracy for point in series.data):
-        sentences.append("Nobody has told what came true: there is no accuracy and no calibration.")
+        sentences.append("No feedback yet, so there is no accuracy and no calibration.")
     elif promise is not None:
         sentences.append(
             f"Dashed lines and green bands are what the evaluation {promise.evaluation_id} measured."

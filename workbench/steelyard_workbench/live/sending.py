@@ -68,19 +68,13 @@ class SendForm(Viewer):
         """Show which decisions would be sent."""
         ids, view = self._selected(), self._view()
         if ids:
-            self.what.object = (
-                f"Those of the {len(ids):,} selected that have feedback: what came true becomes "
-                "their label."
-            )
+            self.what.object = f"Those of the {len(ids):,} selected that have feedback: the feedback becomes their label."
         else:
             chosen = [f"of the {view.window}"]
             chosen += [f"by {escape_markdown(view.model)}"] if view.model else []
             chosen += [f"of requests for {escape_markdown(view.named)}"] if view.named else []
             chosen += [f"of {escape_markdown(view.decision)}"] if view.decision else []
-            self.what.object = (
-                f"Every decision with feedback {', '.join(chosen)}: what came true becomes its "
-                "label. Select rows to send only these."
-            )
+            self.what.object = f"Every decision with feedback {', '.join(chosen)}: the feedback becomes its label. Select rows to send only these."
         self._settle()
 
     async def _do(self) -> None:

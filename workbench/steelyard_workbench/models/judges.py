@@ -27,7 +27,7 @@ _ABOUT = (
     "server, and decides what the shipped model is not sure of."
 )
 _NOT_INSTALLED = (
-    "**Judges cannot run here yet.** Whoever runs the server installs the part that runs them: "
+    "**Judges cannot run here yet.** The operator of the server installs what runs them: "
     "`pip install 'steelyard[judge]'`."
 )
 _NOT_MEASURED = "not measured by us"

@@ -110,7 +110,7 @@ def _candidate_step(looked: Looked) -> Step | None:
 def _traffic_step(looked: Looked) -> Step:
     seen = looked.summary.accuracy
     if not looked.summary.answers:
-        return Step("Nobody asked it in the last day.", "Ask it in the playground", "playground")
+        return Step("No requests in the last day.", "Ask it in the playground", "playground")
     if looked.decision.dataset_id is None:
         return Step(
             "It has no dataset: send answers to a review, and name the dataset of their rows.",

@@ -31,9 +31,7 @@ class AccountPage(PersonalPage):
 
     slug = "account"
     title = "Account"
-    summary = (
-        "Who has a part in this account, which programs call for it, and where you are signed in."
-    )
+    summary = "Members of this account, its API keys, and where you are signed in."
     watched = ("view",)
 
     def build_for(self, who: CurrentSession) -> list[Viewable]:

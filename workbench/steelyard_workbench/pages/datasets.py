@@ -246,7 +246,7 @@ class DatasetsPage(Page):
     def _show_foot(self, dataset: Dataset) -> Viewable:
         self.importing = self._import_panel(dataset)
         return pn.Column(
-            section("What prompt tuning could tune", show_readiness(dataset)),
+            section("What prompt tuning can tune", show_readiness(dataset)),
             section("Export", ExportBar(self.client, dataset.id, dataset.name, dataset.version)),
             section("Import rows", self.importing),
             sizing_mode="stretch_width",

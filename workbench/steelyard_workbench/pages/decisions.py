@@ -28,8 +28,8 @@ from steelyard_workbench.theme import Status
 
 _EXAMPLE = "My card was charged twice for order 118."
 _NONE = (
-    "**No named decisions yet.** Questions, policies and a model under a name, which applications ask: "
-    "a better wording is then a new version here, and no release there."
+    "**No named decisions yet.** A named decision has questions, policies and a model. Applications ask it by "
+    "name, so a better wording is a new version here and needs no release there."
 )
 _VERDICTS: dict[str, Status] = {"passed": "good", "refused": "bad", "inconclusive": "unsure"}
 _DAY_S = 86_400

@@ -46,7 +46,7 @@ class EvaluationsPage(Page):
 
     slug = "evaluations"
     title = "Evaluations"
-    summary = "How well models answer the rows that were put aside, and where they go wrong."
+    summary = "How well models answer the held-out rows, and where they go wrong."
     watched = ("dataset", "evaluation")
     look_ms = 2000
 

@@ -60,7 +60,7 @@ _WELCOME = (
 )
 
 
-_NO_ACCOUNT = "You have no part in an account yet. An owner of one can add you as a member."
+_NO_ACCOUNT = "You are not a member of an account yet. An owner can add you."
 
 
 class HomePage(Page):

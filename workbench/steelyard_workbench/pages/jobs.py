@@ -59,9 +59,9 @@ _KINDS = {
 }
 #: What is lost by cancelling.
 _LOST: dict[Kind, str] = {
-    "fine-tune": "What it trained is lost, its family stays as it is, and its fee is given back.",
-    "evaluation": "What it scored is lost; it can be tried again.",
-    "map": "What it has is kept for a day: asked for again until then, it goes on from there.",
+    "fine-tune": "The training is lost, the family stays as it is, and the fee is refunded.",
+    "evaluation": "Its scores are lost. It can be started again.",
+    "map": "Its progress is stored for a day. Started again within it, the job continues from there.",
 }
 
 

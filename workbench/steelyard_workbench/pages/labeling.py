@@ -35,7 +35,7 @@ class LabelingPage(OnePartPage):
 
     slug = "labeling"
     title = "Labeling"
-    summary = "Rows that other models labelled: accept those that are right, and make a dataset."
+    summary = "Rows labelled by models: accept the right ones and make a dataset."
     watched = ("labeling",)
     look_ms = 2000
 

@@ -148,7 +148,7 @@ class MapPage(OnePartPage):
             )
             cancel.disabled = found.status == "cancelling"
             return [verdict("running", "The map is computed.", said), bar, cancel]
-        said = "What was done of it is kept for a day." if found.error is None else found.error
+        said = "Its progress is stored for a day." if found.error is None else found.error
         again = self.button(
             "Go on", lambda: self._create_again(found), place, variant="contained", refused="Go on"
         )

@@ -28,8 +28,8 @@ _KINDS = {
     "route": "route",
 }
 _CONNECT = (
-    "Models of other servers are connected with `steelyard model add`, routes are fitted with "
-    "`steelyard route fit`; both are asked like any other model."
+    "Connect a model of another server with `steelyard model add`; fit a route with "
+    "`steelyard route fit`. Requests name both like any other model."
 )
 
 
@@ -61,7 +61,7 @@ class ModelsPage(Page):
     slug = "models"
     title = "All models"
     look_ms = 1500
-    summary = "Every name that a request may have as its model, and whether it answers now."
+    summary = "Every model that a request can name, and whether it answers now."
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)

@@ -11,7 +11,7 @@ from steelyard_workbench.people.personal import PersonalPage
 from steelyard_workbench.people.server_state import ConnectedModels, Limits, Notices, Transfers
 
 _NOT = (
-    "**This is for operators of the server.** One is made with `steelyard account operator ADDRESS`, "
+    "**This page is for operators of the server.** One is made with `steelyard account operator ADDRESS`, "
     "or by the setting `operators`."
 )
 

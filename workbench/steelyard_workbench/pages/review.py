@@ -24,7 +24,7 @@ class ReviewPage(Page):
 
     slug = "review"
     title = "Review"
-    summary = "A draft keeps what you decide beside a version; sealing makes data of it."
+    summary = "A draft holds your decisions on a version. Sealing makes a new version of it."
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)

@@ -23,6 +23,7 @@ from steelyard_workbench.states import empty, verdict
 
 #: Keys of the account that are listed.
 _MOST_KEYS = 200
+_DAY_S = 86_400
 _PARTS = ("steelyard", "panel", "panel-material-ui", "bokeh", "polars", "onnxruntime")
 
 
@@ -34,11 +35,14 @@ class Environment:
     ----------
     parts : dict of str to str
         What the server says of its parts; empty where the caller may not know.
+    retention_days : float or None
+        Days that the server stores a decision; ``None`` while none is stored.
     """
 
     health: Health
     discovery: Discovery
     parts: dict[str, str]
+    retention_days: float | None
 
 
 class SettingsPage(Page):
@@ -84,7 +88,12 @@ class SettingsPage(Page):
             parts = dict(self.client.ready().parts)
         except SteelyardError as error:  # an operator's to know, or a part that is not ready
             parts = {"ready": error.message}
-        return Environment(self.client.health(), self.client.capabilities(), parts)
+        newest = self.client.decision_log(limit=1).data
+        days = None
+        if newest:
+            stored = self.client.stored_decision(newest[0].id)
+            days = (stored.expires_at - stored.created_at) / _DAY_S
+        return Environment(self.client.health(), self.client.capabilities(), parts, days)
 
 
 def show_account(account: AccountSummary) -> Viewable:
@@ -158,6 +167,9 @@ def show_environment(found: Environment) -> Viewable:
         f"Price of {model}": f"{price} USD a million input tokens"
         for model, price in prices.items()
     }
+    if found.retention_days is not None:
+        days = f"{found.retention_days:g} day{'' if found.retention_days == 1 else 's'}"
+        values["Decisions are stored for"] = f"{days} (STEELYARD_RETENTION_DAYS of the server)"
     values |= {f"Part {name}": state for name, state in found.parts.items()}
     values |= {name: _version(name) for name in _PARTS}
     return pmui.Column(*shown, facts(values), sizing_mode="stretch_width")

@@ -25,7 +25,7 @@ class UsagePage(PersonalPage):
 
     slug = "usage"
     title = "Usage and billing"
-    summary = "What this account has, what it spent, and on what."
+    summary = "The balance of this account, and its spending."
     watched = ("view",)
     look_ms = 5000
     roles = frozenset({"owner", "developer", "billing"})

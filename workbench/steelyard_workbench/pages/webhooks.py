@@ -13,7 +13,7 @@ class WebhooksPage(Page):
 
     slug = "webhooks"
     title = "Webhooks"
-    summary = "Events, signed and sent to programs of yours as they happen."
+    summary = "Sends signed events to your programs as they happen."
 
     def build(self) -> list[Viewable]:
         """Return the list, the webhook that is open, and the form of a new one."""

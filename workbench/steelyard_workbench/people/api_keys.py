@@ -37,7 +37,7 @@ _NONE = (
     "**No keys.** A program calls with one: make it below, and put its secret where the program "
     "reads it, as `STEELYARD_API_KEY`."
 )
-_ONCE = "Copy the secret now: it is kept nowhere, and is not shown again."
+_ONCE = "Copy the secret now. It is not stored, and is not shown again."
 
 
 class ApiKeys(Section):
@@ -121,7 +121,9 @@ class ApiKeys(Section):
         if key.revoked_at is not None:
             self.open(*shown, close)
         elif self.session.role != "owner" and not is_own:
-            self.open(*shown, empty("A developer changes its own keys; ask an owner."), close)
+            self.open(
+                *shown, empty("A developer changes only their own keys. Ask an owner."), close
+            )
         else:
             self.open(*shown, *self._changes(key, close))
 
@@ -149,7 +151,7 @@ class ApiKeys(Section):
         self.confirmation = Confirmation(
             f"Revoke {key.name}?",
             pmui.Typography(
-                "Programs that call with it are refused at once, and it cannot be brought back.",
+                "Programs that use it are refused at once, and it cannot be restored.",
                 variant="body1",
             ),
             action="Revoke",

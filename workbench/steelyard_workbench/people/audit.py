@@ -27,7 +27,7 @@ class Audit(Section):
             lambda cursor: self.client.send(console_calls.audit_page(limit=_PAGE, cursor=cursor)),
             ("when, UTC", "who", "what", "of", "from"),
             _cells,
-            nothing="Nothing was done yet. Sign-ins, keys, members and money are listed here.",
+            nothing="No entries yet. Sign-ins and changes of keys, members and money are listed here.",
             scope=self.scope,
         )
         self.part(self.entries.part)

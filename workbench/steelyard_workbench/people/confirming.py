@@ -132,7 +132,7 @@ class Confirming(Viewer):
             is_confirmed = await self._ask()
         if not is_confirmed:
             raise ConfirmSignInError(
-                "No code was given, so nothing was changed. Do it again, and give the code."
+                "No code was entered, so nothing was changed. Try again, and enter the code."
             )
         return await asyncio.to_thread(call, *args, **kwargs)
 

@@ -75,7 +75,7 @@ class Members(Section):
             for member in members
         ]
         if not members:
-            return empty("Nobody has a part in this account yet.")
+            return empty("This account has no members yet.")
         if self.session.role != "owner":
             return table(_COLUMNS, rows, label="Members")
         return mark_table(
@@ -105,8 +105,8 @@ class Members(Section):
         self.confirmation = Confirmation(
             f"Remove {member.email}?",
             pmui.Typography(
-                "What it made stays. Keys that it made go on too: revoke them under Keys where that "
-                "is not wanted.",
+                "What they made stays. Their keys go on working: revoke them under Keys if they "
+                "should not.",
                 variant="body1",
             ),
             action="Remove",
@@ -135,7 +135,7 @@ class Members(Section):
     async def _remove(self, member: Member) -> None:
         await self.session.confirm(self.client.members.remove, member.id)
         await self._again(member)
-        self.tell(f"{member.email} has no part in the account any more.")
+        self.tell(f"{member.email} is no longer a member of the account.")
 
     async def _again(self, member: Member) -> None:
         self.close()

@@ -26,7 +26,7 @@ _HOW = (
     "mail. Adding and removing one needs a code given within the last 15 minutes."
 )
 _OFF = (
-    "This server reads no passkeys. Whoever runs it installs them with `pip install "
+    "This server has no passkeys. Its operator installs them with `pip install "
     "'steelyard[passkeys]'`."
 )
 #: Characters of a name on a button.
@@ -118,10 +118,7 @@ class Passkeys(Viewer):
             await self.listed.refresh(quietly=True)
             return True
 
-        text = (
-            f"**{escape_markdown(passkey.name)}** signs you in no more. The device keeps it until "
-            "you remove it there."
-        )
+        text = f"**{escape_markdown(passkey.name)}** no longer signs you in. The device keeps it until you remove it there."
         self._asking[:] = [
             Confirmation(
                 "Remove the passkey?",

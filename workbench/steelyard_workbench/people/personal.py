@@ -26,14 +26,14 @@ from steelyard_workbench.states import empty, verdict
 from steelyard_workbench.tasks import Scope, Write
 
 _OFF = (
-    "**Accounts are off**, so there is nobody to show here, and nothing costs anything. To let people "
+    "**Accounts are off**: this server has no members, and nothing costs anything. To let people "
     "sign in, start the server with `steelyard up --accounts on` (or `STEELYARD_ACCOUNTS=on`)."
 )
 _KEY = (
     "**This workbench calls with an API key**, which reads its account and changes nothing. Start it "
     "without `STEELYARD_API_KEY`, so that people sign in here."
 )
-_AGAIN = "**Nobody is signed in.** Load this page again to sign in."
+_AGAIN = "**You are not signed in.** Load this page again to sign in."
 
 
 class Section(Viewer):
@@ -185,7 +185,7 @@ def why_not(role: Role | None, roles: frozenset[Role]) -> str:
     needed = " or ".join(sorted(roles))
     if role is None:
         return (
-            "**You have no part in an account.** Ask an owner of one to invite you, as "
+            "**You are not a member of an account.** Ask an owner to invite you, as "
             f"{needed}, or whoever runs the server: `steelyard account invite`."
         )
     return (

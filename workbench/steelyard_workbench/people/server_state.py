@@ -19,10 +19,13 @@ from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.people.personal import Section, typed
 from steelyard_workbench.states import empty
 
-_TRANSFER = "A bank transfer came: the id of the purchase that it names, such as `pur_01k6…`."
+_TRANSFER = (
+    "When a bank transfer arrives, enter the id of the purchase it names, such as `pur_01k6…`."
+)
 _NOTICES = (
-    "What a payment provider said that does not agree with a purchase; no credit came of it. Look "
-    "into it there, add credit above where it is due, and put the notice away."
+    "Messages of a payment provider that do not match a purchase. No credit was "
+    "added. Check with the provider, add credit above where it is due, and dismiss "
+    "the notice."
 )
 _NO_MODELS = "No connected models. `steelyard model add NAME` connects a model that answers on another server."
 
@@ -102,7 +105,7 @@ class Notices(Section):
         await self.session.confirm(self.client.operator.clear_notice, notice_id)
         self.close()
         await self.notices.refresh(quietly=True)
-        self.tell("The notice is put away.")
+        self.tell("The notice is dismissed.")
 
 
 class ConnectedModels(Section):
@@ -156,7 +159,7 @@ def show_models(models: Sequence[ConnectedModel]) -> Viewable:
 def show_limits(limits: Mapping[str, int]) -> Viewable:
     """Show the bounds that hold for every account."""
     if not limits:
-        return empty("The limits are told to members of an account.")
+        return empty("Only members of an account see the limits.")
     return table(
         ("limit", "value"),
         [

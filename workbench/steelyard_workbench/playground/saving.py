@@ -205,7 +205,7 @@ class SaveRow(Viewer):
             self._wait({**waiting, name: rows})
             told = (
                 f"{len(rows)} of the {least} rows that a dataset needs. Ask another question and "
-                f"save it under the same name: both are kept then. Until then this tab has it."
+                f"save it under the same name: both are then stored. Until then this browser tab has it."
             )
             self._said[:] = [verdict("running", f"It waits for {name}.", told)]
             return

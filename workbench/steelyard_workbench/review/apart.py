@@ -9,9 +9,11 @@ from msgspec import UNSET, structs
 from steelyard.review.wire import BlindRow, BlindStatus, DraftRow, RowAnswer
 
 _OPEN = ("untouched", "skipped")
-_YOURS = "Two label this row apart: no label is shown, and neither sees the other's."
-_OTHERS = "Two reviewers label this row apart; it takes no edit until both have answered."
-_DISPUTED = "Those who labelled this row disagree: choose what holds."
+_YOURS = "Two reviewers label this row independently: neither sees the other's label."
+_OTHERS = (
+    "Two reviewers label this row independently. It cannot be edited until both have answered."
+)
+_DISPUTED = "The reviewers of this row disagree. Choose the right label."
 
 
 def is_apart(row: DraftRow) -> bool:

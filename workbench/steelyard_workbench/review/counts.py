@@ -21,7 +21,7 @@ TITLES: dict[Queue, str] = {
 }
 #: What each queue is, for its empty state.
 MEANINGS: dict[Queue, str] = {
-    "to_review": "rows that nobody has decided on",
+    "to_review": "rows without a decision",
     "suspect": "rows whose label models of the other rows contradict",
     "audit": "a random sample, which estimates the labels without bias",
     "changed": "rows that were relabelled or excluded",

@@ -307,7 +307,7 @@ class Desk(Viewer):
         if row is None or self.steps.forbidden:
             return
         if is_apart(row):
-            self.tell("Notes are seen by both: this row takes them once both have answered.")
+            self.tell("Both reviewers see notes, so this row takes them once both have answered.")
         else:
             self.notes.ask(row)
 
@@ -475,4 +475,4 @@ def _sealed_text(draft: Draft) -> str:
         return ""
     is_new = sealed.sealed_as == "dataset"
     what = f"a new dataset, {sealed.dataset_id}" if is_new else f"version {sealed.version}"
-    return f"This draft is sealed: it became {what}. It takes no more edits."
+    return f"This draft is sealed: it became {what}. It cannot be edited any more."

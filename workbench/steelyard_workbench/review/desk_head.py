@@ -66,7 +66,7 @@ class DeskHead(Viewer):
         self._box = pn.FlexBox(
             pmui.Typography(title, variant="body1"),
             name, self._toggle, outcomes, self._seal, leave,
-            align_items="center",
+            align_items="center", margin=(8, 0, 0, 0),
         )  # fmt: skip
 
     def __panel__(self) -> Viewable:

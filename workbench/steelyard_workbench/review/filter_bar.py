@@ -46,7 +46,15 @@ class FilterBar(Viewer):
         super().__init__()
         self._chips = pn.FlexBox(sizing_mode="stretch_width")
         self._box = pn.Column(
-            pn.FlexBox(self._words, self._outcome, self._side, self._at_least, self._at_most),
+            # The names of fields stand above their edge.
+            pn.FlexBox(
+                self._words,
+                self._outcome,
+                self._side,
+                self._at_least,
+                self._at_most,
+                margin=(8, 0, 0, 0),
+            ),
             self._chips,
             sizing_mode="stretch_width",
         )

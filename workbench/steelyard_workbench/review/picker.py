@@ -26,7 +26,7 @@ from steelyard_workbench.tasks import OneAtATime, Scope, Write
 
 #: Datasets that are offered, and drafts that are listed with their counts at a time.
 MOST_DATASETS, MOST_DRAFTS = 500, 20
-_STARTED = "The review has begun. It is among the open drafts of the Review page."
+_STARTED = "The review is started. It is in the list of drafts on the Review page."
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class Picker(Viewer):
             go = pmui.Button(label="Import a dataset", variant="contained")
             go.on_click(lambda _: self._session.open("datasets"))
             return empty(
-                "A review goes through the rows of a dataset and sets their labels right. "
+                "In a review you go through the rows of a dataset and correct their labels. "
                 "**There are no datasets yet.**",
                 go,
             )

@@ -79,8 +79,8 @@ class Reviewers(Viewer):
             label="At most rows", value=None, start=1, width=150, size="small"
         )
         self._assign = pmui.Button(label="Assign", variant="contained", size="small")
-        self._from = pmui.Select(label="What is not done of", options=[])
-        self._to = pmui.TextInput(label="Goes to (empty: nobody)", size="small")
+        self._from = pmui.Select(label="Unfinished rows of", options=[])
+        self._to = pmui.TextInput(label="Goes to (empty: no reviewer)", size="small")
         self._move = pmui.Button(label="Hand over", variant="outlined", size="small")
         self._said = pmui.Typography("", variant="body2")
         self._problem = pn.Column(sizing_mode="stretch_width")
@@ -117,11 +117,11 @@ class Reviewers(Viewer):
                 )
             )
         else:
-            parts.append(
-                empty("No rows are assigned: whoever reviews takes what is in **To review**.")
-            )
+            parts.append(empty("No rows are assigned. Reviewers take the rows in **To review**."))
         parts.append(
-            pmui.Typography(f"{found.unassigned:,} undecided rows are nobody's.", variant="body2")
+            pmui.Typography(
+                f"{found.unassigned:,} undecided rows have no reviewer.", variant="body2"
+            )
         )
         if agreement.blind:
             parts += self._show_agreement(agreement)
@@ -169,8 +169,8 @@ class Reviewers(Viewer):
         return [
             heading("Assign rows"),
             pmui.Typography(
-                "The undecided rows of the queue and filter that are looked at, split evenly and at "
-                "random; those that somebody has are left out.",
+                "Splits the undecided rows of the present queue and filter evenly and at random. "
+                "Assigned rows are left out.",
                 variant="body2",
             ),
             self.typed if found.candidates is None else self.members,

@@ -37,8 +37,8 @@ _STATES = {
 #: Outcomes without rows whose names are shown.
 _MOST_NAMES = 8
 _UNSETTLED = (
-    "What is on its way, or was edited by somebody else too, would not be in it. Seal once all is "
-    "sent and settled."
+    "Edits that are being sent, or that conflict with somebody else's, would be "
+    "missing. Seal once all are sent and settled."
 )
 
 
@@ -173,7 +173,9 @@ class SealDialog(Viewer):
         problem = problem_of(error, "Not sealed:")
         self._said[:] = [failed(problem)]
         if self._sealed_as == "version":
-            self._said.append(pmui.Typography("A new dataset may do instead.", variant="body2"))
+            self._said.append(
+                pmui.Typography("You can seal it as a new dataset instead.", variant="body2")
+            )
         return problem
 
     @param.depends("seal.is_running", watch=True)

@@ -139,7 +139,7 @@ class Steps:
             # What was answered stays until another answer takes its place.
             self.reader.rows.go_to(entry.before[0].row)
             self._shown.show_first()
-            self._shown.tell(f"{entry.label}: choose again to answer anew.")
+            self._shown.tell(f"{entry.label}: choose again to answer differently.")
             return
         self._send_again("undo", entry, () if entry is None else entry.before)
         if entry is not None:
@@ -242,7 +242,7 @@ class Steps:
         self._notices.show_conflicts(self._conflicts)
         self._shown.waiting()
         self._shown.tell(
-            f"Edited by somebody else meanwhile: {entry.label}. Choose what is to hold."
+            f"Somebody else edited this row: {entry.label}. Choose which edit to keep."
         )
 
     def _forget(self, entry: Unsent) -> None:

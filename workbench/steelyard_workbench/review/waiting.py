@@ -40,7 +40,7 @@ class Conflict(Viewer):
             verdict(
                 "unsure",
                 "Edited by somebody else meanwhile.",
-                "Nothing of what you sent was applied; choose what is to hold.",
+                "Your edit was not applied. Choose which edit to keep.",
             ),
             table(
                 ("row", "as it is now", "what you sent"),

@@ -106,7 +106,11 @@ class StartForm(Viewer):
             price = str((error.details or [{}])[0].get("price_usd"))
             self._agreed = price
             self.said[:] = [
-                verdict("unsure", f"It costs {price} USD.", "Press again to hold that and start.")
+                verdict(
+                    "unsure",
+                    f"It costs {price} USD.",
+                    "Press again to reserve that amount and start.",
+                )
             ]
             return
         self._agreed = "0"

@@ -24,7 +24,7 @@ def reworded_dataset(client: Client, job: PromptTuningJob) -> Dataset:
         When the job improved nothing, or the dataset has too many rows.
     """
     if job.result is None or job.result.tuned is None:
-        raise ValueError("The job improved nothing, so there are no words to use.")
+        raise ValueError("The job found no better wording, so there is none to use.")
     source = client.datasets.get(job.dataset_id)
     if source.rows > MAX_ROWS:
         raise ValueError(

@@ -155,7 +155,7 @@ class Webhooks(Section):
         self.confirmation = Confirmation(
             "Remove the webhook?",
             pmui.Typography(
-                "It is sent nothing more, and the list of its deliveries goes with it.",
+                "It gets no more events, and the list of its deliveries is deleted.",
                 variant="body1",
             ),
             action="Remove it",
