@@ -88,6 +88,21 @@ def test_a_table_becomes_a_dataset_without_its_bad_rows(run, tmp_path):
     assert "There is no column 'tema'; the file has message, team, ref." in refused.stderr
 
 
+def test_rows_that_a_server_refuses_are_left_out_with_their_lines(run, tmp_path):
+    path, bad = tmp_path / "shares.jsonl", tmp_path / "bad.csv"
+    rows = [{"text": f"Message {n}", "team": {"a": n / 10, "b": 1 - n / 10}} for n in range(10)]
+    rows[3] = {"text": "", "team": {"a": 1}}
+    rows[6]["team"] = {"a": 0.9, "b": 0.9}
+    path.write_bytes(to_ndjson(rows))
+    done = run("import", path, "--label", "team", "--bad-rows", bad, "--json")
+    assert json.loads(done.stdout)["rows"] == 8
+    assert "1 are left out, which the server refuses:\n  line 7: team: " in done.stderr
+    assert [line.split(",")[0] for line in bad.read_text().splitlines()] == ["line", "4", "7"]
+    # A file of nothing else is refused.
+    path.write_bytes(to_ndjson(rows[6:7]))
+    assert "sum" in run("import", path, "--label", "team", status=2).stderr
+
+
 def test_every_problem_is_listed_with_its_line(run, tmp_path):
     rows = make_rows(30)
     rows[4]["targets"] = {"route": "nobody"}
@@ -100,6 +115,10 @@ def test_every_problem_is_listed_with_its_line(run, tmp_path):
     assert {"5", "10"} <= lines.keys()
     assert "context is missing" in lines["10"]
     assert result.stdout == ""
+    left_out = tmp_path / "left-out.csv"
+    made = run("create", path, "--name", "bad", "--bad-rows", left_out, "--json")
+    assert json.loads(made.stdout)["rows"] == 28
+    assert [line.split(",")[0] for line in left_out.read_text().splitlines()] == ["line", "5", "10"]
 
 
 def test_rows_are_added_from_lines_and_from_a_table(run, dataset, tmp_path):

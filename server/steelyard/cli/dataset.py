@@ -94,10 +94,19 @@ def create(
             f"{file.name} has a table, whose columns have to be chosen: use "
             f"steelyard dataset import {file} --name {name}."
         )
-    rows = ReadAs(None, encoding, False, bad_rows).rows(file)
-    with connected(server) as client, _progress(file) as progress:
+    read_as = ReadAs(None, encoding, False, bad_rows)
+    rows = read_as.rows(file)
+    with (
+        connected(server) as client,
+        _progress(file) as progress,
+        read_as.leaving_out(rows) as on_refused,
+    ):
         made = client.datasets.create(
-            name, rows, evaluation_fraction=evaluation_fraction, progress=progress
+            name,
+            rows,
+            evaluation_fraction=evaluation_fraction,
+            progress=progress,
+            on_refused=on_refused,
         )
     server.show(made, show_dataset)
 
@@ -130,7 +139,7 @@ def add(
 
         table = read_as.read(file)
         show_read(table, (), table.refused)
-        read_as.keep(table, table.refused)
+        read_as.keep(table.columns, table.refused)
         call = dataset_calls.add_rows(
             dataset,
             {"examples": table_csv(table)},
@@ -141,9 +150,17 @@ def add(
             made = client.send(call)
     else:
         rows = read_as.rows(file)
-        with connected(server) as client, _progress(file) as progress:
+        with (
+            connected(server) as client,
+            _progress(file) as progress,
+            read_as.leaving_out(rows) as on_refused,
+        ):
             made = client.datasets.add_rows(
-                dataset, rows, evaluation_fraction=evaluation_fraction, progress=progress
+                dataset,
+                rows,
+                evaluation_fraction=evaluation_fraction,
+                progress=progress,
+                on_refused=on_refused,
             )
     server.show(made, show_dataset)
 

@@ -16,6 +16,8 @@ from steelyard.cli.table_files import ReadAs, has_rows, is_table, read_options
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
+    from steelyard.client import Client
+    from steelyard.datasets.wire import Dataset
     from steelyard.evaluations.wire import Evaluation, EvaluationComparison, EvaluationDetail
 
 _BAR_WIDTH = 24
@@ -95,10 +97,10 @@ def start(
     DATASET may be a file, as dataset import or dataset create takes it: all of its rows become the
     evaluation side of a dataset that has its name.
     """
-    rows = None if _is_id(dataset) else _rows_of(Path(dataset), read_as, context, labels)
+    file = None if _is_id(dataset) else Path(dataset)
     with server.connected() as client:
-        if rows is not None:
-            dataset = client.datasets.create(Path(dataset).stem, evaluation=rows).id
+        if file is not None:
+            dataset = _store_file(client, file, read_as, context, labels).id
         if not models:
             choices = client.models.choices()
             models = tuple(choice.name for choice in choices if choice.kind == "base")[:1]
@@ -122,16 +124,23 @@ def _is_id(dataset: str) -> bool:
     return dataset.startswith("ds_") or not Path(dataset).exists()
 
 
-def _rows_of(file: Path, read_as: ReadAs, context: Sequence[str], labels: Sequence[str]) -> bytes:
+def _store_file(
+    client: Client, file: Path, read_as: ReadAs, context: Sequence[str], labels: Sequence[str]
+) -> Dataset:
+    """Make a dataset of a file whose rows are all for evaluation."""
     if file.is_file() and has_rows(file):
-        source = read_as.rows(file)
-        return source.read_bytes() if isinstance(source, Path) else b"".join(source)
-    parts = rows_of(file, read_as, None, context, labels).parts
-    sides = parts.values() if isinstance(parts, dict) else [parts]
-    rows = b"".join(line for lines in sides for line in lines)
-    if not rows:
+        lines = read_as.rows(file)
+        with read_as.leaving_out(lines) as on_refused:
+            return client.datasets.create(file.stem, evaluation=lines, on_refused=on_refused)
+    rows = rows_of(file, read_as, None, context, labels).on_one_side()
+    parts: object = rows.parts
+    if isinstance(parts, dict):
+        parts = b"".join(line for lines in parts.values() for line in lines)
+    if not parts:
         raise click.UsageError("No row can be used; nothing was stored.")
-    return rows
+    stored = client.datasets.create(file.stem, evaluation=parts, on_refused=rows.refusals)
+    rows.show_sent(client, stored)
+    return stored
 
 
 @command.command("list", epilog=_EPILOG)

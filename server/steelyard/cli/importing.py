@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,14 @@ from steelyard.cli.table_files import ReadAs, has_rows, read_options, show_read
 if TYPE_CHECKING:
     from steelyard.client import Client
     from steelyard.client.packed_lines import PackedLines
-    from steelyard.client.tables import Converted, Exported, Label, Mapping, Table
+    from steelyard.client.tables import (
+        Converted,
+        Exported,
+        Label,
+        Mapping,
+        ServerRefusals,
+        Table,
+    )
     from steelyard.datasets.wire import Dataset
 
 _EPILOG = """\b
@@ -94,7 +101,7 @@ def command(
     are left out and told.
     """
     parts: Path | PackedLines | dict[str, PackedLines]
-    made: Converted | Exported | None = None
+    rows: TableRows | None = None
     if shape in (None, "onehot") and file.is_file() and has_rows(file):
         parts = read_as.rows(file)
         if parts == file:
@@ -107,18 +114,23 @@ def command(
             "--from out to read it as a table."
         )
     else:
-        made = rows_of(file, read_as, shape, context, labels, metadata, split, names)
-        parts = made.parts
+        rows = rows_of(file, read_as, shape, context, labels, metadata, split, names)
+        parts = rows.parts
     if not parts:
         click.echo("No row can be used; nothing was stored.", err=True)
         raise SystemExit(REFUSED)
     if dry_run:
         return
     with connected(server) as client:
-        stored = client.datasets.create(
-            name or file.stem, parts, evaluation_fraction=evaluation_fraction
-        )
-        show_answers(client, stored, made)
+        with read_as.leaving_out(parts if rows is None else None) as on_refused:
+            stored = client.datasets.create(
+                name or file.stem,
+                parts,
+                evaluation_fraction=evaluation_fraction,
+                on_refused=on_refused if rows is None else rows.refusals,
+            )
+        if rows is not None:
+            rows.show_sent(client, stored)
     server.show(stored, show_dataset)
 
 
@@ -131,35 +143,61 @@ def rows_of(
     metadata: Sequence[str] = (),
     split: str | None = None,
     names: Path | None = None,
-) -> Converted | Exported:
+) -> TableRows:
     """Return the rows of a file, and show how it was read."""
-    from steelyard.client.tables import convert, is_exported, read_exported
+    from steelyard.client.tables import ServerRefusals, convert, is_exported, read_exported
 
     table = read_as.read(file, shape)
-    made: Converted | Exported
     try:
         if is_exported(table) and not (context or labels or metadata):
-            made = read_exported(table)
-            show_exported(table, made)
+            exported = read_exported(table)
+            show_exported(table, exported)
+            rows = TableRows(exported, table.columns, read_as)
         else:
             mapping = choose_columns(table, context, labels, metadata, split)
             if names is not None:
                 mapping = _named(table, mapping, names, read_as.encoding)
             made = convert(table, mapping)
             show_columns(table, mapping, made)
+            refusals = ServerRefusals(table, mapping, made)
+            rows = TableRows(made, table.columns, read_as, refusals)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    read_as.keep(table, made.refused)
-    return made
+    read_as.keep(table.columns, rows.made.refused)
+    return rows
 
 
-def show_answers(client: Client, stored: Dataset, made: Converted | Exported | None) -> None:
-    """Record who said what of imported rows, and write where to the error stream."""
-    from steelyard.client.tables import Converted, record_answers
+@dataclass(frozen=True, slots=True)
+class TableRows:
+    """The rows of a file, what collects those that a server refuses, and where these are written."""
 
-    recorded = record_answers(client, stored, made) if isinstance(made, Converted) else None
-    if recorded is not None:
-        click.echo(recorded.summary, err=True)
+    made: Converted | Exported
+    columns: tuple[str, ...]
+    read_as: ReadAs
+    refusals: ServerRefusals | None = None
+
+    @property
+    def parts(self) -> PackedLines | dict[str, PackedLines]:
+        """The rows as ``datasets.create`` takes them."""
+        return self.made.parts
+
+    def on_one_side(self) -> TableRows:
+        """Return the same rows, whatever side of a dataset the file says."""
+        if self.refusals is not None:
+            refusals = self.refusals.of_one_side()
+            return replace(self, made=refusals.made, refusals=refusals)
+        return self
+
+    def show_sent(self, client: Client, stored: Dataset) -> None:
+        """Tell which rows the server refused, and record who said what of the others."""
+        from steelyard.client.tables import Converted, record_answers
+
+        if self.refusals is not None:
+            self.read_as.keep_of_server(self.columns, self.refusals.rows)
+        if isinstance(self.made, Converted):
+            recorded = record_answers(client, stored, self.made)
+            if recorded is not None:
+                click.echo(recorded.summary, err=True)
 
 
 def _named(table: Table, mapping: Mapping, names: Path, encoding: str | None) -> Mapping:

@@ -125,7 +125,7 @@ def _rows_of_table(
     made = convert(table, Mapping(chosen, (), tuple(metadata)))
     told = [f"  context  {', '.join(chosen)}", f"{len(made.lines):,} rows can be used."]
     show_read(table, told, made.refused)
-    read_as.keep(table, made.refused)
+    read_as.keep(table.columns, made.refused)
     if not made.lines:
         raise click.UsageError("No row can be used; nothing was stored.")
     return made.data

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,6 +54,7 @@ class ReadAs:
     encoding: str | None
     long_cells: bool
     bad_rows: Path | None
+    left_out: list[Refused] = field(default_factory=list)
 
     def read(self, file: Path, shape: str | None = None) -> Table:
         """Return a file as a table; what cannot be read is a mistake in the call."""
@@ -103,15 +105,35 @@ class ReadAs:
         show_read(
             table, [f"{n_rows:,} rows have their decisions and are taken as they are."], refused
         )
-        self.keep(table, refused)
+        self.keep(table.columns, refused)
         return made
 
-    def keep(self, table: Table, refused: Sequence[Refused]) -> None:
-        """Write the rows that were left out where the user wants them."""
+    @contextmanager
+    def leaving_out(self, rows: object) -> Iterator[RefusedLines | None]:
+        """Collect the rows of JSON Lines that a server refuses inside, where these may be left out."""
+        from steelyard.client.packed_lines import PackedLines
+
+        if self.bad_rows is None or not isinstance(rows, PackedLines):
+            yield None
+            return
+        refusals = RefusedLines()
+        yield refusals
+        self.keep_of_server(("row",), refusals.rows(rows))
+
+    def keep(self, columns: Sequence[str], refused: Sequence[Refused]) -> None:
+        """Write the rows that were left out, with those of before, where the user wants them."""
         from steelyard.client.tables import refused_csv
 
+        self.left_out.extend(refused)
         if self.bad_rows is not None:
-            self.bad_rows.write_bytes(refused_csv(table.columns, refused))
+            self.bad_rows.write_bytes(refused_csv(columns, self.left_out))
+
+    def keep_of_server(self, columns: Sequence[str], refused: Sequence[Refused]) -> None:
+        """Tell which rows the server refused, and write them as ``keep`` does."""
+        if refused:
+            for line in _list_refused(", which the server refuses", refused):
+                click.echo(printable(line), err=True)
+            self.keep(columns, refused)
 
 
 def read_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -152,10 +174,37 @@ def show_read(table: Table, details: Sequence[str], refused: Sequence[Refused]) 
     lines = [f"Read as {table.told}" + (f": {n_rows:,} rows." if table.rows else ".")]
     lines += [f"  note     {note}" for note in table.notes]
     lines += details
-    if refused:
-        lines.append(f"{len(refused):,} are left out:")
-        lines += [f"  {row.place}: {row.reason}" for row in refused[:_MOST_LISTED]]
-    if len(refused) > _MOST_LISTED:
-        lines.append(f"  … and {len(refused) - _MOST_LISTED:,} more (--bad-rows FILE).")
+    lines += _list_refused("", refused)
     for line in lines:
         click.echo(printable(line), err=True)
+
+
+class RefusedLines:
+    """Collects the rows of JSON Lines that a server refuses: ``on_refused`` of ``datasets.create``."""
+
+    def __init__(self) -> None:
+        self._reasons: dict[int, list[str]] = {}
+
+    def __call__(self, _: str, line: int, problem: Mapping[str, Any]) -> None:
+        """Note a problem of a row."""
+        _, _, reason = str(problem.get("message", "")).partition(": ")
+        self._reasons.setdefault(line, []).append(reason)
+
+    def rows(self, lines: Sequence[bytes]) -> list[Refused]:
+        """Return the rows that were refused, of the lines that were sent."""
+        from steelyard.imports.tables import Refused
+
+        return [
+            Refused(line + 1, " ".join(reasons), (lines[line].decode().rstrip("\n"),))
+            for line, reasons in sorted(self._reasons.items())
+        ]
+
+
+def _list_refused(because: str, refused: Sequence[Refused]) -> list[str]:
+    if not refused:
+        return []
+    lines = [f"{len(refused):,} are left out{because}:"]
+    lines += [f"  {row.place}: {row.reason}" for row in refused[:_MOST_LISTED]]
+    if len(refused) > _MOST_LISTED:
+        lines.append(f"  … and {len(refused) - _MOST_LISTED:,} more (--bad-rows FILE).")
+    return lines

@@ -35,6 +35,9 @@ Rows = str | os.PathLike[str] | bytes | PackedLines | Iterable[Mapping[str, Any]
 #: Called with the bytes that were moved so far.
 Progress = Callable[[int], None]
 
+#: Called with the part of a row that a server refuses, its line there from 0, and what is wrong with it.
+OnRefused = Callable[[str, int, Mapping[str, Any]], None]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameColumns:

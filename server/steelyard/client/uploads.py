@@ -6,6 +6,8 @@ It does no input or output, for the client that blocks and the one that does not
 from __future__ import annotations
 
 import hashlib
+import io
+import itertools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
@@ -15,6 +17,7 @@ from steelyard.client.calls import Call
 from steelyard.client.row_sources import (
     PIECE_BYTES,
     FrameColumns,
+    OnRefused,
     Piece,
     Progress,
     Rows,
@@ -24,12 +27,16 @@ from steelyard.client.row_sources import (
 from steelyard.datasets.wire import Dataset
 from steelyard.errors import NoNewRowsError, SteelyardError
 
+#: Times that a piece is sent again without rows that were refused: a refusal lists a hundred problems.
+_MOST_ROUNDS = 50
+
 
 class RowUpload:
     """The calls that make a dataset ``name`` of rows, or add them to the dataset ``dataset_id``.
 
     ``progress`` is called with the bytes sent so far. Under ``idempotency_key``, every call has a
-    key of its own that is made of it, so that the same rows sent again are added once. As a context
+    key of its own that is made of it, so that the same rows sent again are added once. With
+    ``on_refused``, rows that the server refuses are left out, and it is called with each. As a context
     manager, it notes on whatever ends the sending which dataset has the rows sent before.
     """
 
@@ -44,6 +51,7 @@ class RowUpload:
         piece_bytes: int = PIECE_BYTES,
         progress: Progress | None = None,
         idempotency_key: str | None = None,
+        on_refused: OnRefused | None = None,
     ) -> None:
         self._parts = parts
         self._columns = columns
@@ -53,6 +61,8 @@ class RowUpload:
         self._piece_bytes = piece_bytes
         self._progress = progress
         self._idempotency_key = idempotency_key
+        self._on_refused = on_refused
+        self._is_again = False
         #: What the last call made.
         self.made: Dataset | None = None
         self._nothing_new: NoNewRowsError | None = None
@@ -75,18 +85,14 @@ class RowUpload:
         n_sent = 0
         for number, load in enumerate(self._loads()):
             self._load = load
-            data = {part: piece.data for part, piece in load.items()}
-            key = self._key(number)
-            dataset_id = self._dataset_id if self.made is None else self.made.id
-            if dataset_id is None:
-                yield dataset_calls.create_dataset(
-                    self._name, data, evaluation_fraction=self._fraction, idempotency_key=key
-                )
-            else:
-                yield dataset_calls.add_rows(
-                    dataset_id, data, evaluation_fraction=self._fraction, idempotency_key=key
-                )
-            n_sent += sum(map(len, data.values()))
+            for attempt in itertools.count():
+                self._is_again = False
+                yield self._call(self._key(number, attempt))
+                if not self._is_again or not self._load:
+                    break
+                if attempt == _MOST_ROUNDS:
+                    self._on_refused = None
+            n_sent += sum(len(piece.data) for piece in load.values())
             if self._progress is not None:
                 self._progress(n_sent)
 
@@ -99,6 +105,9 @@ class RowUpload:
             # The dataset has these already; the other pieces may still have new ones.
             self._nothing_new = error
         except SteelyardError as error:
+            if self._leave_out(error):
+                self._is_again = True
+                return
             shift_refusal(error, {part: piece.start for part, piece in self._load.items()})
             raise
 
@@ -110,11 +119,49 @@ class RowUpload:
             )
         return self.made
 
-    def _key(self, number: int) -> str | None:
-        if self._idempotency_key is None or number == 0:
+    def _call(self, key: str | None) -> Call[Dataset]:
+        data = {part: piece.data for part, piece in self._load.items()}
+        dataset_id = self._dataset_id if self.made is None else self.made.id
+        if dataset_id is None:
+            return dataset_calls.create_dataset(
+                self._name, data, evaluation_fraction=self._fraction, idempotency_key=key
+            )
+        return dataset_calls.add_rows(
+            dataset_id, data, evaluation_fraction=self._fraction, idempotency_key=key
+        )
+
+    def _leave_out(self, error: SteelyardError) -> bool:
+        """Blank the lines that a refusal names, if it may be; tell whether rows are left to send."""
+        problems = [
+            (detail, path)
+            for detail in error.details or ()
+            if len(path := detail.get("path", ())) > 2
+            and path[1] in self._load
+            and isinstance(path[2], int)
+        ]
+        if self._on_refused is None or not problems:
+            return False
+        lines = {part: io.BytesIO(piece.data).readlines() for part, piece in self._load.items()}
+        for _, path in problems:
+            lines[path[1]][path[2]] = b"\n"
+        left = {
+            part: Piece(b"".join(lines[part]), piece.start)
+            for part, piece in self._load.items()
+            if any(line.strip() for line in lines[part])
+        }
+        if not left and self.made is None:
+            return False
+        for detail, path in problems:
+            self._on_refused(path[1], path[2] + self._load[path[1]].start, detail)
+        self._load = left
+        return True
+
+    def _key(self, number: int, attempt: int = 0) -> str | None:
+        if self._idempotency_key is None or not (number or attempt):
             return self._idempotency_key
         # As long as any key may be, whatever the caller's is.
-        return hashlib.sha256(f"{number}:{self._idempotency_key}".encode()).hexdigest()
+        place = f"{number}.{attempt}" if attempt else str(number)
+        return hashlib.sha256(f"{place}:{self._idempotency_key}".encode()).hexdigest()
 
     def _loads(self) -> Iterator[dict[str, Piece]]:
         """Yield what goes out in each call: a piece, or one of each side where both fit in one."""

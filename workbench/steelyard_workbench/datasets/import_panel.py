@@ -21,6 +21,8 @@ from steelyard.client.tables import (
     Converted,
     Exported,
     Recorded,
+    ServerRefusals,
+    Table,
     are_rows,
     begins_as_exported,
     is_exported,
@@ -89,6 +91,8 @@ class ImportPanel(Viewer):
         self._rows: bytes | PackedLines | dict[str, PackedLines] = b""
         self._converted: Converted | None = None
         self._recorded: Recorded | None = None
+        self._table: Table | None = None
+        self._refusals: ServerRefusals | None = None
         self._is_csv = False
         self.columns: TableColumns | None = None
         self._reading = Task(self._read, on_failure=self._show_unread, scope=scope)
@@ -147,7 +151,7 @@ class ImportPanel(Viewer):
         self._reading.drop()
         self._filename, self._data, self.check = filename, data, None
         self._rows, self.columns, self._is_csv = data, None, False
-        self._converted = self._recorded = None
+        self._converted = self._recorded = self._refusals = None
         self._form.visible = False
         self.said[:] = []
         if not data.strip():
@@ -168,6 +172,7 @@ class ImportPanel(Viewer):
         if is_exported(table):
             self._show_exported(await asyncio.to_thread(read_exported, table))
             return
+        self._table = table
         read = await asyncio.to_thread(read_columns, table, known)
         self.columns = TableColumns(self._client, read, self._on_converted, self._reading.scope)
         self.found[:] = [self.columns]
@@ -194,7 +199,9 @@ class ImportPanel(Viewer):
         self.button.disabled = not n_rows or self.send.is_running
 
     def _on_converted(self, made: Converted) -> None:
-        self._rows, self._converted = made.parts, made
+        self._rows, self._converted, self._refusals = made.parts, made, None
+        if made.lines and self._table is not None and self.columns is not None:
+            self._refusals = ServerRefusals(self._table, self.columns.columns, made)
         self.button.disabled = not made.lines or self.send.is_running
 
     def _show_unread(self, error: Exception) -> None:
@@ -248,6 +255,10 @@ class ImportPanel(Viewer):
             told += f", version {made.version}"
         if n_left > 0:
             told += f". {n_left:,} duplicate{' was' if n_left == 1 else 's were'} left out"
+        if self._refusals is not None and (refused := self._refusals.rows):
+            reasons = " ".join(f"{row.place.capitalize()}: {row.reason}" for row in refused[:5])
+            told += f". {len(refused):,} that the server refused are left out. {reasons}"
+            told = told.removesuffix(".")
         return f"{told}." if self._recorded is None else f"{told}. {self._recorded.summary}"
 
     def _show_failure(self, error: Exception) -> Problem:
@@ -274,11 +285,16 @@ class ImportPanel(Viewer):
                 self._rows,
                 evaluation_fraction=fraction,
                 progress=self._sent,
+                on_refused=self._refusals,
             )
         if self._is_csv:
             return add_table(self._client, self._dataset.id, self._data, fraction)
         return self._client.datasets.add_rows(
-            self._dataset.id, self._rows, evaluation_fraction=fraction, progress=self._sent
+            self._dataset.id,
+            self._rows,
+            evaluation_fraction=fraction,
+            progress=self._sent,
+            on_refused=self._refusals,
         )
 
     def _sent(self, n_bytes: int) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from steelyard.client import dataset_calls as calls
 from steelyard.client.asynchronous.resource import AsyncResource
 from steelyard.client.calls import async_method as _method
-from steelyard.client.row_sources import FrameColumns, Progress, Rows, pieces_of
+from steelyard.client.row_sources import FrameColumns, OnRefused, Progress, Rows, pieces_of
 from steelyard.client.saving import format_of
 from steelyard.client.uploads import RowUpload, parts_of
 from steelyard.client.walking import DatasetWalk
@@ -55,6 +55,7 @@ class AsyncDatasets(AsyncResource):
         targets: str | None = None,
         rewards: str | None = None,
         progress: Progress | None = None,
+        on_refused: OnRefused | None = None,
         idempotency_key: str | None = None,
     ) -> Dataset:
         """Make a dataset of files, lists of rows, or Polars or pandas frames of any size.
@@ -80,6 +81,9 @@ class AsyncDatasets(AsyncResource):
             the lists of ``to_polars``); instead of ``labels``.
         progress : callable, optional
             Called with the bytes sent so far.
+        on_refused : callable, optional
+            Called with the part, the line from 0 and the problem of each row that the server refuses:
+            such rows are left out and the others stored. Without it one of them refuses all.
 
         Returns
         -------
@@ -110,6 +114,7 @@ class AsyncDatasets(AsyncResource):
             name=name,
             progress=progress,
             idempotency_key=idempotency_key,
+            on_refused=on_refused,
         )
         return await self._upload(upload)
 
@@ -127,6 +132,7 @@ class AsyncDatasets(AsyncResource):
         targets: str | None = None,
         rewards: str | None = None,
         progress: Progress | None = None,
+        on_refused: OnRefused | None = None,
         idempotency_key: str | None = None,
     ) -> Dataset:
         """Add rows to a dataset as its next version; everything else is as for ``create``.
@@ -143,6 +149,7 @@ class AsyncDatasets(AsyncResource):
             dataset_id=dataset_id,
             progress=progress,
             idempotency_key=idempotency_key,
+            on_refused=on_refused,
         )
         return await self._upload(upload)
 

@@ -23,6 +23,7 @@ from steelyard.client.tables.outcomes import (
     propose_same,
 )
 from steelyard.client.tables.recording import Recorded, record_answers
+from steelyard.client.tables.refusals import ServerRefusals
 from steelyard.imports.reading import ENDINGS, are_rows, read_table
 from steelyard.imports.shapes import SHAPES
 from steelyard.imports.tables import Refused, Table, refused_csv
@@ -37,6 +38,7 @@ __all__ = [
     "OutcomeEdit",
     "Recorded",
     "Refused",
+    "ServerRefusals",
     "Table",
     "are_rows",
     "begins_as_exported",

@@ -83,6 +83,8 @@ class Converted:
         The side of each row, where the file says it.
     notes : list of str
         What a user should know of the sides.
+    places : array
+        Number in the table's rows of each line.
     replies : dict
         Places in ``lines`` to what people answered of the row, as ``drafts.import_answers`` takes it,
         where the file says who they are or what they wrote.
@@ -95,6 +97,7 @@ class Converted:
     sides: list[Side] | None = None
     notes: list[str] = field(default_factory=list)
     replies: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
+    places: array[int] = field(default_factory=lambda: array("q"))
 
     @property
     def data(self) -> bytes:
@@ -207,6 +210,7 @@ def convert(table: Table, mapping: Mapping) -> Converted:
         if table.replies and (answers := _answers_of(table.replies[number], mapping)):
             made.replies[len(made.lines)] = answers
         hashes.append(hash(sent))
+        made.places.append(number)
         made.lines.append(sent)
         if side is not None:
             row_sides.append(side)
@@ -232,6 +236,7 @@ def convert(table: Table, mapping: Mapping) -> Converted:
         None if sides is None else row_sides,
         made.notes,
         made.replies,
+        made.places,
     )
 
 
