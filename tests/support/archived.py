@@ -18,7 +18,12 @@ from steelyard.decision_log.archive.files import ArchiveFiles
 from steelyard.decision_log.archive.run import ArchiveRuns
 from steelyard.decision_log.archive.service import Archiving
 from steelyard.decision_log.service import DecisionLog
-from steelyard.decision_log.store import StoredDecision, Wanted, insert_decision, put_feedback
+from steelyard.decision_log.store import (
+    AnswerCriteria,
+    StoredDecision,
+    insert_decision,
+    put_feedback,
+)
 from steelyard.decision_log.tables import decisions
 from steelyard.decision_log.wire import (
     DecisionLogQuery,
@@ -165,14 +170,14 @@ async def _ask(state: State, files: ArchiveFiles | None, me: Caller) -> dict[str
         told[f"series {model}"] = msgspec.to_builtins(series)
 
     def read(connection: Connection) -> None:
-        wanted = Wanted(account_id=me.account_id, newest_first=False)
+        wanted = AnswerCriteria(account_id=me.account_id, newest_first=False)
         oldest = answers.page(connection, wanted, 50)
         told["oldest"] = oldest
         told["next oldest"] = answers.page(
             connection, dataclasses.replace(wanted, after=oldest[-1].place), 50
         )
         told["counts"] = [
-            answers.count(connection, Wanted(account_id=me.account_id, ids=ids))
+            answers.count(connection, AnswerCriteria(account_id=me.account_id, ids=ids))
             for ids in (None, [], ids_of(me.account_id)[3:60:4], ["dec_none"])
         ]
 

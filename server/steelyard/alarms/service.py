@@ -29,7 +29,7 @@ from steelyard.alarms.wire import (
     WatchedModel,
 )
 from steelyard.caller import Caller
-from steelyard.decision_log.store import Wanted, feedback_of_answers, newest_answers
+from steelyard.decision_log.store import AnswerCriteria, feedback_of_answers, newest_answers
 from steelyard.decision_log.traffic import share
 from steelyard.errors import InvalidRequestError, NotFoundError, Violation
 from steelyard.operations.idempotency import KeyedWrites
@@ -67,11 +67,11 @@ class Alarms:
         self._now = now
 
     async def rules(self, caller: Caller) -> AlarmRules:
-        """Return an account's rules, and what is watched by them."""
+        """Return an account's rules, and the models that they watch."""
         return await self._state.read(lambda connection: _rules(connection, caller.account_id))
 
     async def put_rule(self, write: Write, request: PutAlarmRule) -> AlarmRules:
-        """Put a rule in place of a model's, or of every other model's, and clear their alarms."""
+        """Replace the rule of a model or the general rule, and clear the alarms of its models."""
         account_id, now = write.caller.account_id, self._now()
         model = request.model or ""
         _check_reference(request)
@@ -135,7 +135,7 @@ class Alarms:
         return await self._state.read(read)
 
     async def acknowledge(self, write: Write, alarm_id: str) -> Alarm:
-        """Note that somebody knows of an alarm; it clears by itself, whether or not."""
+        """Acknowledge an alarm; it still clears by itself."""
         caller, now = write.caller, self._now()
 
         def work(connection: Connection) -> Alarm:
@@ -190,7 +190,7 @@ def _now(connection: Connection, row: Row[Any], alarm: Alarm) -> Measure | None:
 
 def _selection(connection: Connection, account_id: str, alarm: Alarm) -> FeedbackSelection:
     behind = alarm.evidence.decisions
-    criteria = Wanted(
+    criteria = AnswerCriteria(
         account_id=account_id, since=behind.since, until=behind.until, model=behind.model
     )
     answers = newest_answers(connection, criteria, _LOOKED)

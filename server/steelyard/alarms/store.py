@@ -54,7 +54,7 @@ def all_rules(connection: Connection, account_ids: Iterable[str]) -> Sequence[Ro
 
 
 def put_rule(connection: Connection, account_id: str, model: str, body: bytes, at: float) -> None:
-    """Keep a rule in place of the one before."""
+    """Store a rule in place of the one before."""
     where = (alarm_rules.c.account_id == account_id, alarm_rules.c.model == model)
     connection.execute(delete(alarm_rules).where(*where))
     connection.execute(
@@ -69,12 +69,12 @@ def count_rules(connection: Connection, account_id: str) -> int:
 
 
 def find_look(connection: Connection, name: str) -> Row[Any]:
-    """Return how far was looked."""
+    """Return how far the last look came."""
     return connection.execute(select(alarm_looks).where(alarm_looks.c.name == name)).one()
 
 
 def move_look(connection: Connection, before: Row[Any], at: float, last_id: str = "") -> bool:
-    """Write how far was looked, and return whether nobody else did meanwhile."""
+    """Store how far a look came; return whether no other process did so first."""
     table = alarm_looks.c
     moved = connection.execute(
         update(alarm_looks)
@@ -87,7 +87,7 @@ def move_look(connection: Connection, before: Row[Any], at: float, last_id: str 
 def next_answers(
     connection: Connection, after: tuple[float, str], until: float, limit: int
 ) -> Sequence[Row[Any]]:
-    """Return stored answers of every account, the oldest first, without what was asked."""
+    """Return stored answers of every account without their requests, the oldest first."""
     at, last_id = after
     table = decisions.c
     return connection.execute(
@@ -103,7 +103,7 @@ def next_answers(
 
 
 def requests_of(connection: Connection, ids: Sequence[str]) -> dict[str, bytes]:
-    """Return what was asked, by the id of the answer."""
+    """Return the requests of answers, by answer id."""
     rows = connection.execute(
         select(decisions.c.id, decisions.c.request).where(decisions.c.id.in_(ids))
     )
@@ -130,7 +130,7 @@ def next_feedback(
 
 
 def note_feedback(connection: Connection, feedback_rows: Sequence[Row[Any]]) -> None:
-    """Write that feedback was counted; of decisions that are still stored."""
+    """Store that feedback on decisions that are still stored was counted."""
     ids = {row.decision_id for row in feedback_rows}
     stored = set(connection.scalars(select(decisions.c.id).where(decisions.c.id.in_(ids))))
     values = [
@@ -170,7 +170,7 @@ def window_answers(
     until: float,
     limit: int,
 ) -> Sequence[Row[Any]]:
-    """Return the newest stored answers of a model in a window, without what was asked."""
+    """Return the newest stored answers of a model in a window, without their requests."""
     table = decisions.c
     return connection.execute(
         select(*_SHORT)
@@ -212,7 +212,7 @@ def find_reference(
 def find_watches(
     connection: Connection, keys: Iterable[tuple[str, str, str]]
 ) -> dict[tuple[str, str, str], bytes]:
-    """Return what is kept of some models, by account, model and version."""
+    """Return the stored state of some models, by account, model and version."""
     distinct_keys = set(keys)
     table = alarm_watches.c
     rows = connection.execute(
@@ -226,7 +226,7 @@ def find_watches(
 
 
 def watches_of_account(connection: Connection, account_id: str, limit: int) -> Sequence[Row[Any]]:
-    """Return what is kept of an account's models, those that answered last first."""
+    """Return the stored state of an account's models, those that answered last first."""
     table = alarm_watches.c
     return connection.execute(
         select(alarm_watches)
@@ -256,7 +256,7 @@ def newest_version(connection: Connection, account_id: str, model: str) -> str |
 def put_watch(
     connection: Connection, key: Sequence[str], body: bytes, *, counted: int, at: float
 ) -> None:
-    """Keep what is known of a model, which answered last at a time."""
+    """Store the state of a model, and when it answered last."""
     account_id, model, version = key
     table = alarm_watches.c
     where = (table.account_id == account_id, table.model == model, table.version == version)
@@ -336,7 +336,7 @@ def count_by_state(connection: Connection) -> dict[str, int]:
 
 
 def sweep(connection: Connection, now: float) -> Sequence[Row[Any]]:
-    """Remove what is kept of models that answer no more, and old alarms.
+    """Remove the state of models that no longer answer, and old alarms.
 
     Return the alarms of models of which nothing is kept, which are to be cleared.
     """

@@ -37,14 +37,14 @@ _SHARES = frozenset({ABSTAINED, RIGHT, SLOW, FAILED, ESCALATED})
 
 
 def in_units(figure: str, value: float) -> float:
-    """Return a value of a figure as it is told: a loss in nats, a gap from -1 to 1."""
+    """Return a value in the units of its figure: a loss in nats, a gap from -1 to 1."""
     if figure == LOSS:
         return value * MOST_LOSS
     return 2 * value - 1 if figure == GAP else value
 
 
 def measure_of(estimate: Estimate) -> Measure:
-    """Return an estimate as it is told."""
+    """Return an estimate in the units of its figure."""
     value, low, high = (
         in_units(estimate.figure, number)
         for number in (estimate.value, estimate.low, estimate.high)
@@ -53,7 +53,7 @@ def measure_of(estimate: Estimate) -> Measure:
 
 
 def evidence_of(happening: Happening) -> AlarmEvidence:
-    """Return why an alarm is raised."""
+    """Return the evidence of an alarm."""
     _, model, version = happening.key
     move = happening.move
     if isinstance(move, ContextMove):
@@ -102,7 +102,7 @@ def evidence_of(happening: Happening) -> AlarmEvidence:
 
 
 def message_of(happening: Happening) -> str:
-    """Return the sentence that tells of an alarm."""
+    """Return an alarm in a sentence."""
     _, model, version = happening.key
     who = version or model
     evidence = evidence_of(happening)

@@ -62,7 +62,7 @@ Key = tuple[str, str, str]
 
 
 class Watched(Struct):
-    """What is kept of a model."""
+    """The stored state of a watched model."""
 
     rule_at: float
     begun_at: float
@@ -102,7 +102,7 @@ class Happening:
 
 
 def rule_at(rule: AlarmRule) -> float:
-    """Return since when a rule holds."""
+    """Return the time a rule was last changed."""
     return rule.updated_at or 0.0
 
 
@@ -116,7 +116,7 @@ def is_to_grow(watched: Watched, rule: AlarmRule) -> bool:
 
 
 def adopt(watched: Watched, sample: Sample, rule: AlarmRule, of: AlarmReference) -> None:
-    """Watch what a sample has values of, and nothing has yet."""
+    """Watch the figures of a sample that are not watched yet."""
     names = sorted(sample.answers, key=lambda name: (-len(sample.answers[name]), name))
     for decision in names[:MOST_DECISIONS]:
         always = (
@@ -233,13 +233,13 @@ def count_contexts(
 def operation_values(
     results: Mapping[str, Result], total_ms: float | None, slow_ms: float | None
 ) -> dict[str, float]:
-    """Return what an answer says of how it was made."""
+    """Return whether an answer was slow and whether it escalated, as values."""
     is_slow = total_ms is not None and slow_ms is not None and total_ms > slow_ms
     return {SLOW: float(is_slow), ESCALATED: float(is_escalated(results))}
 
 
 def slow_ms_of(times: Sequence[float]) -> float | None:
-    """Return what counts as slow: the upper end of the interval of the 95th percentile."""
+    """Return the time that counts as slow: the upper end of the interval of the 95th percentile."""
     n = len(times)
     if n < tracking.MIN_REFERENCE:
         return None

@@ -412,7 +412,7 @@ class _Opened:
         return own or self._rules.get((account_id, "")) or DEFAULT_RULE
 
     def get(self, key: Key, at: float) -> Watched | None:
-        """Return what is kept of a model, begun anew where its rule changed; ``None`` where it is off."""
+        """Return a model's state, a new one when its rule changed; ``None`` when its rule is off."""
         watched = self.watched_models.get(key)
         if watched is not None:
             return watched

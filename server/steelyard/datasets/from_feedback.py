@@ -35,7 +35,7 @@ from steelyard.datasets.uploads import Upload
 from steelyard.datasets.versions import Manifest
 from steelyard.datasets.wire import AddRows, CreateDataset, Dataset
 from steelyard.decision_log.answers import StoredAnswers
-from steelyard.decision_log.store import ObservedDecision, Wanted, page_observed
+from steelyard.decision_log.store import AnswerCriteria, ObservedDecision, page_observed
 from steelyard.decisions.validation import read_request
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
@@ -175,8 +175,8 @@ class FeedbackRows:
             stored_ids=frozenset(str(one[STORED_ID]) for one in metadata if STORED_ID in one),
         )
 
-    def _wanted(self, caller: Caller, request: RowsFromFeedback) -> Wanted:
-        return Wanted(
+    def _wanted(self, caller: Caller, request: RowsFromFeedback) -> AnswerCriteria:
+        return AnswerCriteria(
             account_id=caller.account_id,
             since=max(request.since or 0.0, self._now() - self._retention_s),
             until=request.until,
@@ -187,7 +187,7 @@ class FeedbackRows:
             newest_first=False,
         )
 
-    def _observed(self, wanted: Wanted) -> Iterator[ObservedDecision]:
+    def _observed(self, wanted: AnswerCriteria) -> Iterator[ObservedDecision]:
         while True:
             page = self._state.read_now(partial(page_observed, criteria=wanted, limit=_PAGE))
             yield from page

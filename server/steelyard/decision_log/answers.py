@@ -21,11 +21,11 @@ from steelyard.decision_log import store as rows
 from steelyard.decision_log.archive.files import SCHEMA, ArchiveFiles
 from steelyard.decision_log.archive.store import files_with, ids_between
 from steelyard.decision_log.store import (
+    AnswerCriteria,
     ObservedDecision,
     ShortAnswer,
     ShortRow,
     StoredDecision,
-    Wanted,
 )
 from steelyard.storage.pages import unknown_cursor
 from steelyard.wire.decoding import decode
@@ -44,7 +44,7 @@ class StoredAnswers:
     def find(
         self, connection: Connection, account_id: str, decision_id: str, not_before: float
     ) -> StoredDecision:
-        """Return a kept answer, or refuse an id that is not that of one."""
+        """Return a stored answer; raise ``NotFoundError`` when none has the id."""
         stored = rows.look_for(connection, account_id, decision_id, not_before)
         stored = stored or self.find_archived(connection, account_id, decision_id, not_before)
         if stored is None:
@@ -54,8 +54,8 @@ class StoredAnswers:
     def find_archived(
         self, connection: Connection, account_id: str, decision_id: str, not_before: float
     ) -> StoredDecision | None:
-        """Return an answer that is in no place but a file."""
-        criteria = Wanted(account_id=account_id, since=not_before, ids=(decision_id,))
+        """Return an answer that only a file has."""
+        criteria = AnswerCriteria(account_id=account_id, since=not_before, ids=(decision_id,))
         row = next(self._rows(connection, criteria, SCHEMA.names), None)
         return None if row is None else _stored(row, account_id)
 
@@ -65,7 +65,7 @@ class StoredAnswers:
         """Return time and id of the answer that a cursor names."""
         at = rows.time_of(connection, account_id, decision_id)
         if at is None:
-            criteria = Wanted(account_id=account_id, ids=(decision_id,))
+            criteria = AnswerCriteria(account_id=account_id, ids=(decision_id,))
             row = next(self._rows(connection, criteria, ("id", "created_at")), None)
             if row is None:
                 raise unknown_cursor()
@@ -75,13 +75,13 @@ class StoredAnswers:
     def newest(
         self,
         connection: Connection,
-        criteria: Wanted,
+        criteria: AnswerCriteria,
         limit: int,
         *,
         observed_of: str | None = None,
         is_observed: bool = False,
     ) -> Sequence[ShortRow]:
-        """Return wanted answers without what was asked, the newest first."""
+        """Return matching answers without their requests, the newest first."""
         stored = rows.newest_answers(
             connection, criteria, limit, observed_of=observed_of, is_observed=is_observed
         )
@@ -94,8 +94,10 @@ class StoredAnswers:
         both.sort(key=lambda row: (row.created_at, row.id), reverse=True)
         return both[:limit]
 
-    def page(self, connection: Connection, criteria: Wanted, limit: int) -> list[ObservedDecision]:
-        """Return a page of the kept answers in the order that is wanted, with what was observed."""
+    def page(
+        self, connection: Connection, criteria: AnswerCriteria, limit: int
+    ) -> list[ObservedDecision]:
+        """Return a page of matching answers in the order of the criteria, with their outcomes."""
         stored = rows.page_answers(connection, criteria, limit)
         if len(stored) == limit:
             criteria = _as_far_as(criteria, stored[-1].decision.created_at)
@@ -107,21 +109,21 @@ class StoredAnswers:
         both.sort(key=lambda answer: answer.place, reverse=criteria.newest_first)
         return both[:limit]
 
-    def between(self, connection: Connection, criteria: Wanted) -> Iterator[ShortRow]:
-        """Yield every wanted answer, in no order, as ``newest`` returns them."""
+    def between(self, connection: Connection, criteria: AnswerCriteria) -> Iterator[ShortRow]:
+        """Yield every matching answer, in no order, as ``newest`` returns them."""
         yield from rows.answers_between(connection, criteria)
         for row in self._rows(connection, criteria, _SHORT):
             yield _short(row)
 
-    def count(self, connection: Connection, criteria: Wanted) -> int:
-        """Count the kept answers of an account."""
+    def count(self, connection: Connection, criteria: AnswerCriteria) -> int:
+        """Count the matching answers."""
         n = rows.count_decisions(connection, criteria)
         if criteria.ids is not None and not criteria.ids:
             return n
         return n + sum(len(table) for table in self._tables(connection, criteria, ()))
 
     def count_between(
-        self, connection: Connection, criteria: Wanted, *, first: float, width: float
+        self, connection: Connection, criteria: AnswerCriteria, *, first: float, width: float
     ) -> dict[int, int]:
         """Return how many stored answers there are in each stretch after ``first`` that has some."""
         counts = Counter(rows.count_between(connection, criteria, first=first, width=width))
@@ -132,14 +134,14 @@ class StoredAnswers:
         return dict(counts)
 
     def _rows(
-        self, connection: Connection, criteria: Wanted, columns: Sequence[str]
+        self, connection: Connection, criteria: AnswerCriteria, columns: Sequence[str]
     ) -> Iterator[dict[str, Any]]:
-        """Yield the wanted answers that are in files alone, in the order that is wanted."""
+        """Yield the matching answers that only files have, in the order of the criteria."""
         for table in self._tables(connection, criteria, columns):
             yield from _in_parts(table, newest_first=criteria.newest_first)
 
     def _tables(
-        self, connection: Connection, criteria: Wanted, columns: Sequence[str]
+        self, connection: Connection, criteria: AnswerCriteria, columns: Sequence[str]
     ) -> Iterator[pa.Table]:
         if self._files is None:
             return
@@ -158,8 +160,8 @@ class StoredAnswers:
                     yield table
 
 
-def _as_far_as(criteria: Wanted, at: float) -> Wanted:
-    """Return what is wanted up to a time, that time included: a page of the state ends there."""
+def _as_far_as(criteria: AnswerCriteria, at: float) -> AnswerCriteria:
+    """Return the criteria cut at a time, inclusive, where a page of the database ends."""
     if criteria.newest_first:
         return replace(criteria, since=at)
     return replace(criteria, until=math.nextafter(at, math.inf))

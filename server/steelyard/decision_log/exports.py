@@ -42,7 +42,7 @@ def outcome_names(
 
 def export_table(
     pages: Pages,
-    is_wanted: Callable[[str, LoggedResult], bool],
+    is_exported: Callable[[str, LoggedResult], bool],
     names: tuple[str, ...] | None,
 ) -> ExportTable:
     """Return the wanted decisions of stored answers, in their order, as a table to export."""
@@ -71,7 +71,7 @@ def export_table(
 
     def batches() -> Iterator[pa.RecordBatch]:
         for page in pages():
-            rows = [row for observed in page for row in _rows(observed, is_wanted)]
+            rows = [row for observed in page for row in _rows(observed, is_exported)]
             if rows:
                 yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
@@ -85,7 +85,7 @@ def export_table(
 
 
 def _rows(
-    observed_decision: ObservedDecision, is_wanted: Callable[[str, LoggedResult], bool]
+    observed_decision: ObservedDecision, is_exported: Callable[[str, LoggedResult], bool]
 ) -> Iterator[dict[str, Any]]:
     stored = observed_decision.decision
     request = msgspec.json.decode(stored.request)
@@ -112,7 +112,7 @@ def _rows(
             abstained=did_abstain(result.action, result.top),
             feedback=outcome,
         )
-        if not is_wanted(name, logged):
+        if not is_exported(name, logged):
             continue
         yield {
             **of_answer,

@@ -100,7 +100,7 @@ def _source(caller: Caller, request: FeedbackRequest) -> FeedbackSource | None:
 def _observe(
     outcomes: Mapping[str, str | Mapping[str, float]], names: Mapping[str, Sequence[str]]
 ) -> dict[str, str | dict[str, float]]:
-    """Hold a report against what was asked; returns it with probabilities that sum to 1."""
+    """Check a report against its decisions; return it with probabilities that sum to 1."""
     violations = Violations()
     observed: dict[str, str | dict[str, float]] = {}
     for decision_id, outcome in outcomes.items():

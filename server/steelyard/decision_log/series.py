@@ -22,8 +22,8 @@ from sqlalchemy import Connection
 from steelyard.calibration.metrics import decision_brier_scores
 from steelyard.decision_log.answers import StoredAnswers
 from steelyard.decision_log.store import (
+    AnswerCriteria,
     ShortRow,
-    Wanted,
     costs_between,
     feedback_of_answers,
 )
@@ -129,9 +129,9 @@ class Series:
                 self._points[min(place, len(self._points) - 1)].cost_nano += nano
         return self._to_wire()
 
-    def _of_window(self, since: float = -math.inf, until: float = math.inf) -> Wanted:
+    def _of_window(self, since: float = -math.inf, until: float = math.inf) -> AnswerCriteria:
         """Return which answers are read: those of the window, or of a part of it."""
-        return Wanted(
+        return AnswerCriteria(
             account_id=self._account_id,
             since=max(since, self._since),
             until=min(until, self._until),

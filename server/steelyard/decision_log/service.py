@@ -19,10 +19,10 @@ from steelyard.decision_log.answers import StoredAnswers
 from steelyard.decision_log.exports import export_table, outcome_names
 from steelyard.decision_log.series import Series
 from steelyard.decision_log.store import (
+    AnswerCriteria,
     ObservedDecision,
     ShortRow,
     StoredDecision,
-    Wanted,
     feedback_between,
     feedback_of_answers,
     sources_of_feedback,
@@ -104,16 +104,16 @@ class DecisionLog:
         )
 
     async def export(self, caller: Caller, query: ExportDecisionsQuery) -> Iterator[bytes]:
-        """Return stored decisions in a format, in pieces that are made as they are asked for.
+        """Return stored decisions in a format, in pieces that are made as they are read.
 
-        They are those of now: an answer that is stored while they are written is left out.
+        Answers stored after the export began are left out.
         """
         _check_ranges(query)
         since = max(query.since or 0.0, self._oldest())
         until = self._now() if query.until is None else query.until
 
         def pages() -> Iterator[list[ObservedDecision]]:
-            criteria = Wanted(
+            criteria = AnswerCriteria(
                 account_id=caller.account_id,
                 since=since,
                 until=until,
@@ -133,7 +133,7 @@ class DecisionLog:
                 criteria = replace(criteria, after=page[-1].place)
 
         def is_exported(name: str, result: LoggedResult) -> bool:
-            return query.decision in {None, name} and _is_result_wanted(result, query)
+            return query.decision in {None, name} and _matches_result(result, query)
 
         # Labels of a folder are named before its rows, so all are looked at for them once.
         names = (
@@ -223,12 +223,12 @@ def _page(
 ) -> DecisionLogPage:
     sought = (query.abstained, query.wrong, query.p_from, query.p_to)
     # The database itself finds those that have feedback.
-    is_found = query.has_feedback or (query.has_feedback is None and query.decision is None)
-    looks_into = not is_found or any(condition is not None for condition in sought)
+    is_selected = query.has_feedback or (query.has_feedback is None and query.decision is None)
+    looks_into = not is_selected or any(condition is not None for condition in sought)
     size = _AT_A_TIME if looks_into else query.limit + 1
     logged_decisions: list[LoggedDecision] = []
     n_looked = 0
-    criteria = Wanted(
+    criteria = AnswerCriteria(
         account_id=caller.account_id,
         since=since,
         until=query.until,
@@ -251,7 +251,7 @@ def _page(
         observed = feedback_of_answers(connection, [row.id for row in rows], by=query.by)
         for row in rows:
             logged = _to_wire(row, observed.get(row.id, {}))
-            if looks_into and not _is_wanted(logged, query):
+            if looks_into and not _matches(logged, query):
                 continue
             if len(logged_decisions) == query.limit:
                 return DecisionLogPage(
@@ -292,14 +292,14 @@ def _to_wire(row: ShortRow, observed: dict[str, Any]) -> LoggedDecision:
     )
 
 
-def _is_wanted(logged: LoggedDecision, query: DecisionLogQuery) -> bool:
+def _matches(logged: LoggedDecision, query: DecisionLogQuery) -> bool:
     if query.decision is not None:
         result = logged.decisions.get(query.decision)
-        return result is not None and _is_result_wanted(result, query)
-    return any(_is_result_wanted(result, query) for result in logged.decisions.values())
+        return result is not None and _matches_result(result, query)
+    return any(_matches_result(result, query) for result in logged.decisions.values())
 
 
-def _is_result_wanted(result: LoggedResult, query: DecisionLogFilter) -> bool:
+def _matches_result(result: LoggedResult, query: DecisionLogFilter) -> bool:
     if query.has_feedback not in {None, result.feedback is not None}:
         return False
     if query.abstained not in {None, result.abstained}:
@@ -320,7 +320,7 @@ def _add_up(
     traffic: Traffic,
     answers: StoredAnswers,
 ) -> None:
-    criteria = Wanted(
+    criteria = AnswerCriteria(
         account_id=account_id,
         since=traffic.since,
         until=traffic.until,

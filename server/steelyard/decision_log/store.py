@@ -56,8 +56,8 @@ _INSERT_DECISION = Statement(insert(decisions), decisions.c.keys())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """Which answers of an account; ``after`` is time and id of the one before those wanted.
+class AnswerCriteria:
+    """Which answers of an account; ``after`` is time and id of the answer before the page.
 
     ``by`` is the origin of the feedback that is read with them; without it, all that counts.
     """
@@ -155,7 +155,7 @@ def insert_decision(connection: Connection, decision: StoredDecision) -> None:
 def find_decision(
     connection: Connection, account_id: str, decision_id: str, not_before: float
 ) -> StoredDecision:
-    """Return an answer that is kept in the state, or refuse an id that is not that of one."""
+    """Return an answer that the database has; raise ``NotFoundError`` when it has none."""
     stored = look_for(connection, account_id, decision_id, not_before)
     if stored is None:
         raise not_stored(decision_id)
@@ -165,7 +165,7 @@ def find_decision(
 def look_for(
     connection: Connection, account_id: str, decision_id: str, not_before: float
 ) -> StoredDecision | None:
-    """Return an answer that is kept in the state; ``None`` where there is none."""
+    """Return an answer that the database has, or ``None``."""
     row = connection.execute(
         select(decisions).where(
             decisions.c.id == decision_id,
@@ -177,7 +177,7 @@ def look_for(
 
 
 def not_stored(decision_id: str) -> NotFoundError:
-    """Return what is told of an id that is not that of a stored decision."""
+    """Return the error for an id without a stored decision."""
     return NotFoundError(
         f"No stored decision has the id {show(decision_id)}: it was not stored, its time is "
         "over, or it is not this account's."
@@ -185,7 +185,7 @@ def not_stored(decision_id: str) -> NotFoundError:
 
 
 def time_of(connection: Connection, account_id: str, decision_id: str) -> float | None:
-    """Return when an answer was given that is kept in the state."""
+    """Return when an answer that the database has was given."""
     of_account = (decisions.c.id == decision_id, decisions.c.account_id == account_id)
     return connection.scalar(select(decisions.c.created_at).where(*of_account))
 
@@ -240,24 +240,26 @@ def put_feedback(
     return list(outcomes)
 
 
-def count_decisions(connection: Connection, criteria: Wanted) -> int:
-    """Count the kept answers of an account."""
+def count_decisions(connection: Connection, criteria: AnswerCriteria) -> int:
+    """Count the matching answers."""
     return connection.execute(
         select(func.count()).select_from(decisions).where(*in_window(criteria))
     ).scalar_one()
 
 
-def page_observed(connection: Connection, criteria: Wanted, limit: int) -> list[ObservedDecision]:
-    """Return a page of the kept answers that have feedback."""
+def page_observed(
+    connection: Connection, criteria: AnswerCriteria, limit: int
+) -> list[ObservedDecision]:
+    """Return a page of the matching answers that have feedback."""
     of_answer = feedback.c.decision_id == decisions.c.id
     observed = select(feedback.c.name).where(of_answer, counts_as_observed(criteria.by))
     return page_answers(connection, criteria, limit, observed.exists())
 
 
 def page_answers(
-    connection: Connection, criteria: Wanted, limit: int, *further: ColumnElement[bool]
+    connection: Connection, criteria: AnswerCriteria, limit: int, *further: ColumnElement[bool]
 ) -> list[ObservedDecision]:
-    """Return a page of the kept answers in the order that is wanted, with what was observed of them."""
+    """Return a page of matching answers in the order of the criteria, with their outcomes."""
     rows = connection.execute(
         select(decisions)
         .where(*in_window(criteria), *_beyond(criteria), *further)
@@ -274,13 +276,13 @@ def page_answers(
 
 
 def delete_decisions_before(connection: Connection, before: float, *, limit: int) -> int:
-    """Remove kept answers older than a time, with their feedback."""
+    """Remove answers older than a time, with their feedback."""
     old = select(decisions.c.id).where(decisions.c.created_at < before).limit(limit)
     return connection.execute(delete(decisions).where(decisions.c.id.in_(old))).rowcount
 
 
-def in_window(criteria: Wanted) -> list[ColumnElement[bool]]:
-    """Return the conditions of wanted answers, wherever a page of them begins."""
+def in_window(criteria: AnswerCriteria) -> list[ColumnElement[bool]]:
+    """Return the conditions of matching answers, wherever a page of them begins."""
     of = decisions.c
     where = [of.account_id == criteria.account_id, of.created_at >= criteria.since]
     if criteria.until is not None:
@@ -301,7 +303,7 @@ def _is_of(column: ColumnElement[Any], named: str) -> ColumnElement[bool]:
     return or_(column == named, column.startswith(f"{named}@", autoescape=True))
 
 
-def _beyond(criteria: Wanted) -> list[ColumnElement[bool]]:
+def _beyond(criteria: AnswerCriteria) -> list[ColumnElement[bool]]:
     """Return the conditions of the answers after one, which may be gone; an index finds the first."""
     if criteria.after is None:
         return []
@@ -312,20 +314,20 @@ def _beyond(criteria: Wanted) -> list[ColumnElement[bool]]:
     return [at >= last_at, or_(at > last_at, and_(at == last_at, id_ > last_id))]
 
 
-def _order(criteria: Wanted) -> list[ColumnElement[Any]]:
+def _order(criteria: AnswerCriteria) -> list[ColumnElement[Any]]:
     order: list[ColumnElement[Any]] = [decisions.c.created_at, decisions.c.id]
     return [condition.desc() for condition in order] if criteria.newest_first else order
 
 
 def newest_answers(
     connection: Connection,
-    criteria: Wanted,
+    criteria: AnswerCriteria,
     limit: int,
     *,
     observed_of: str | None = None,
     is_observed: bool = False,
 ) -> Sequence[ShortRow]:
-    """Return wanted answers of the state without what was asked, the newest first."""
+    """Return matching answers without their requests, the newest first."""
     where = in_window(criteria) + _beyond(criteria)
     if is_observed:
         of_answer = feedback.c.decision_id == decisions.c.id
@@ -338,14 +340,14 @@ def newest_answers(
     ).all()
 
 
-def answers_between(connection: Connection, criteria: Wanted) -> Iterator[ShortRow]:
-    """Yield every wanted answer of the state, in no order, as ``newest_answers`` returns them."""
+def answers_between(connection: Connection, criteria: AnswerCriteria) -> Iterator[ShortRow]:
+    """Yield every matching answer, in no order, as ``newest_answers`` returns them."""
     streaming = connection.execution_options(yield_per=_AT_A_TIME)
     yield from streaming.execute(select(*_SHORT).where(*in_window(criteria)))
 
 
 def count_between(
-    connection: Connection, criteria: Wanted, *, first: float, width: float
+    connection: Connection, criteria: AnswerCriteria, *, first: float, width: float
 ) -> dict[int, int]:
     """Return how many stored answers there are in each stretch after ``first`` that has some."""
     place = _stretch(connection, decisions.c.created_at, first, width)
@@ -398,8 +400,8 @@ def _stretch(
     return cast(passed if is_cut else func.floor(passed), BigInteger).label("place")
 
 
-def feedback_between(connection: Connection, criteria: Wanted) -> dict[str, dict[str, Any]]:
-    """Return what was observed of wanted answers, by answer and decision id."""
+def feedback_between(connection: Connection, criteria: AnswerCriteria) -> dict[str, dict[str, Any]]:
+    """Return the outcomes observed of matching answers, by answer and decision id."""
     rows = connection.execute(
         select(feedback.c.decision_id, feedback.c.name, feedback.c.outcome)
         .join(decisions, decisions.c.id == feedback.c.decision_id)
@@ -411,7 +413,7 @@ def feedback_between(connection: Connection, criteria: Wanted) -> dict[str, dict
 def feedback_of_answers(
     connection: Connection, ids: Sequence[str], *, by: str | None = None
 ) -> dict[str, dict[str, Any]]:
-    """Return what was observed of some answers, by answer and then by decision id, in its order."""
+    """Return the outcomes observed of some answers, by answer and then in order of decision id."""
     if not ids:
         return {}
     rows = connection.execute(

@@ -12,7 +12,7 @@ import msgspec
 from steelyard.datasets.rows import hash_context
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.version_service import DatasetAt
-from steelyard.decision_log.store import ObservedDecision, Wanted, page_answers
+from steelyard.decision_log.store import AnswerCriteria, ObservedDecision, page_answers
 from steelyard.storage import State
 
 #: Stored decisions that are read at a time.
@@ -55,7 +55,7 @@ def cases_of_stored(
     cases: list[Case] = []
     after = None
     while len(cases) < most:
-        query = Wanted(account_id=account_id, named=name, until=until, after=after)
+        query = AnswerCriteria(account_id=account_id, named=name, until=until, after=after)
         limit = min(_PAGE, most - len(cases))
         page = state.read_now(lambda connection: page_answers(connection, query, limit))  # noqa: B023
         cases += map(_case, page)

@@ -22,7 +22,7 @@ from steelyard.datasets.row_service import DatasetRows
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.wire import Dataset, DatasetsQuery
 from steelyard.decision_log.answers import StoredAnswers
-from steelyard.decision_log.store import ObservedDecision, Wanted
+from steelyard.decision_log.store import AnswerCriteria, ObservedDecision
 from steelyard.errors import GoneError, NotFoundError
 from steelyard.models.service import FamilyModels
 from steelyard.operations.idempotency import SECONDS_A_DAY
@@ -146,7 +146,7 @@ class AccountExports:
             yield f"{folder}/v{n}.jsonl", rows
 
     def _answers(self, caller: Caller) -> Iterator[bytes]:
-        criteria = Wanted(
+        criteria = AnswerCriteria(
             account_id=caller.account_id,
             since=time.time() - self._retention_s,
             newest_first=False,

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from steelyard.decision_log.store import Wanted
+from steelyard.decision_log.store import AnswerCriteria
 from steelyard.storage.frame_store import FrameStore
 
 #: Rows, and bytes of what they hold, of a group and of a file, whichever is reached first.
@@ -77,17 +77,19 @@ class ArchiveFiles:
         self._footer = lru_cache(_FOOTERS)(self._read_footer)
 
     def write(self) -> FileWriter:
-        """Return what writes one file."""
+        """Return a writer of one file."""
         return FileWriter(self.store)
 
     def check(self, sha256: str) -> None:
-        """Raise ``DataDamagedError`` where a file is not what was written."""
+        """Raise ``DataDamagedError`` when a file is not as it was written."""
         self.store.check(f"{sha256}{_SUFFIX}")
 
-    def read(self, sha256: str, criteria: Wanted, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield the wanted rows of a file, a table for each group that has some.
+    def read(
+        self, sha256: str, criteria: AnswerCriteria, columns: Sequence[str]
+    ) -> Iterator[pa.Table]:
+        """Yield the matching rows of a file, a table for each group that has some.
 
-        Groups come in the order that is wanted, and rows within one the oldest first.
+        Groups come in the order of the criteria, and rows within a group the oldest first.
         """
         name = f"{sha256}{_SUFFIX}"
         footer, groups = self._footer(name)
@@ -183,8 +185,8 @@ class FileWriter:
         )
 
 
-def _may_have(group: _Group, criteria: Wanted) -> bool:
-    """Return whether a group may have rows that are wanted."""
+def _may_have(group: _Group, criteria: AnswerCriteria) -> bool:
+    """Return whether a group may have matching rows."""
     if group.last_at < criteria.since:
         return False
     if criteria.until is not None and group.first_at >= criteria.until:
@@ -198,8 +200,8 @@ def _may_have(group: _Group, criteria: Wanted) -> bool:
     )
 
 
-def _filter_columns(criteria: Wanted) -> list[str]:
-    """Return the columns that say whether a row is wanted, and where it is in the log."""
+def _filter_columns(criteria: AnswerCriteria) -> list[str]:
+    """Return the columns that the criteria and the order of the log need."""
     names = ["id", "created_at"]
     if criteria.model is not None:
         names += ["model", "version"]
@@ -219,7 +221,7 @@ def _with_newer_columns(table: pa.Table, needed: Sequence[str]) -> pa.Table:
     return table
 
 
-def _mask(table: pa.Table, criteria: Wanted) -> Any:
+def _mask(table: pa.Table, criteria: AnswerCriteria) -> Any:
     at, ids = table["created_at"], table["id"]
     conditions = [pc.greater_equal(at, criteria.since)]
     if criteria.until is not None:

@@ -22,7 +22,7 @@ from steelyard.decision_log.archive.files import (
     ArchiveFiles,
     WrittenFile,
 )
-from steelyard.decision_log.store import Wanted
+from steelyard.decision_log.store import AnswerCriteria
 from steelyard.decision_log.tables import decision_archivings
 from steelyard.jobs.store import PendingJob
 from steelyard.jobs.work import LostRunError, Run, TableWork
@@ -114,7 +114,7 @@ class ArchiveRun(Run):
         """Remove the rows of a file, once it is known to be what was written."""
         work = self._work
         work.files.check(sha256)
-        everything = Wanted(account_id=self.job.account_id, newest_first=False)
+        everything = AnswerCriteria(account_id=self.job.account_id, newest_first=False)
         for table in work.files.read(sha256, everything, ("id",)):
             ids = table["id"].to_pylist()
             for start in range(0, len(ids), _AT_ONCE):

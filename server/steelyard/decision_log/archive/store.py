@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 
 from steelyard.decision_log.archive.files import WrittenFile
-from steelyard.decision_log.store import Wanted
+from steelyard.decision_log.store import AnswerCriteria
 from steelyard.decision_log.tables import decision_archivings, decision_files, decisions
 from steelyard.ids import new_id
 from steelyard.jobs import store as jobs
@@ -34,8 +34,8 @@ _AT_A_TIME = 50
 _COLUMNS = decisions.c
 
 
-def files_with(connection: Connection, criteria: Wanted) -> Sequence[Row[Any]]:
-    """Return the files that may have wanted answers, in the order that is wanted."""
+def files_with(connection: Connection, criteria: AnswerCriteria) -> Sequence[Row[Any]]:
+    """Return the files that may have matching answers, in the order of the criteria."""
     table = decision_files.c
     where = [table.account_id == criteria.account_id, table.last_at >= criteria.since]
     if criteria.until is not None:
@@ -148,7 +148,7 @@ def next_uncleared(connection: Connection, account_id: str, day: int) -> str | N
 def remove_rows(
     connection: Connection, ids: Sequence[str], kept_by: Sequence[ColumnElement[str]]
 ) -> None:
-    """Remove answers that a file has, but what something refers to by now."""
+    """Remove answers that a file has, except those that something refers to by now."""
     connection.execute(delete(decisions).where(_COLUMNS.id.in_(ids), *_unreferred(kept_by)))
 
 
