@@ -133,7 +133,7 @@ def alarm_needs(alarms: Iterable[Alarm]) -> list[Need]:
 def draft_needs(drafts: OpenDrafts) -> list[Need]:
     """Return the drafts that have rows left to review, or are ready to be sealed.
 
-    What whoever looks was assigned comes first.
+    Drafts with rows assigned to the user come first.
     """
     needs: list[Need] = []
     for draft in drafts.newest:

@@ -155,7 +155,7 @@ class Finding:
 
 
 async def _gather(*searches: Callable[[], list[Found]]) -> list[Found]:
-    """Return what several searches found; what one cannot find leaves the others as they are."""
+    """Return the results of several searches; a search that fails is left out."""
     answers = await asyncio.gather(
         *(asyncio.to_thread(search) for search in searches), return_exceptions=True
     )

@@ -90,7 +90,7 @@ class Visitors:
         self._has_accounts: bool | None = None
 
     def client(self) -> Client:
-        """Return what asks for the browser whose page is being made."""
+        """Return the client for the browser whose page is being made."""
         if self._has_key or not self._asks_who():
             return self._shared
         request = getattr(pn.state.curdoc.session_context, "request", None)
@@ -196,11 +196,11 @@ def _agent_of(request: HTTPServerRequest | None) -> str | None:
 
 
 def _hops_of(request: HTTPServerRequest | None) -> str | None:
-    """Return whom a request came through, as a proxy passes it on: what it says, and its peer."""
+    """Return the addresses that a request came through: those that it names, and its peer."""
     if request is None:
         return None
     addresses = ",".join([*request.headers.get_list("X-Forwarded-For"), str(request.remote_ip)])
     nearest = [hop.strip() for hop in addresses.split(",")[-_MAX_HOPS:]][::-1]
-    # What is no text ends it: nobody vouches for what stands before.
+    # An unreadable address ends the list: those before it are not to be trusted.
     hops = list(takewhile(lambda hop: hop.isascii() and hop.isprintable(), nearest))
     return ", ".join(hops[::-1]) or None

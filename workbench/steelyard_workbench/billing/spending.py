@@ -256,7 +256,7 @@ def _name_of(line: UsageLine) -> str:
 
 
 def _unlike(names: Sequence[str]) -> list[str]:
-    """Return names of which no two are alike."""
+    """Return names with a number behind each repeated one."""
     seen: dict[str, int] = {}
     distinct = []
     for name in names:

@@ -163,7 +163,7 @@ def bin_name(row: ReliabilityRow) -> str:
 def coverage_chart(
     points: Sequence[CoveragePoint], *, at: float | None = None, open_: Open | None = None
 ) -> Any:
-    """Draw how much is answered, and how well, by the threshold under which it is abstained."""
+    """Draw the share answered and its quality, by the threshold for abstaining."""
     name = coverage_measure(points)
     measures = [(i, _measure(getattr(point, name))) for i, point in enumerate(points)]
     known = [(i, measure) for i, measure in measures if measure is not None]
@@ -204,7 +204,7 @@ def coverage_chart(
 
 
 def coverage_measure(points: Sequence[CoveragePoint]) -> str:
-    """Return the name of the measure that says how well what is answered is answered."""
+    """Return the name of the measure of the answered decisions."""
     return next(
         (
             name

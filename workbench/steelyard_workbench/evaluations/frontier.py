@@ -79,7 +79,7 @@ class FrontierPanel(Viewer):
         )
 
     def _fetch(self) -> Frontier | str:
-        """Return the frontier, or what is wrong with the costs."""
+        """Return the frontier, or the mistake in the costs."""
         ask = self._client.evaluations.frontier
         if not self._decisions:
             frontier = ask(self._dataset_id)

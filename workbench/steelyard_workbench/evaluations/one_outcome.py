@@ -53,7 +53,7 @@ class OneOutcome(Viewer):
         by_costs = pmui.Button(label="Find by costs", variant="outlined", size="small")
         keep = pmui.Button(label="Keep the threshold", variant="outlined", size="small")
         self._span = Span(location=0.5, dimension="height", line_color=GREY, line_width=2)
-        self._found: OutcomeThreshold | None = None
+        self._answer: OutcomeThreshold | None = None
         self.chart = pn.Column(sizing_mode="stretch_width")
         self.figures = pn.Column(sizing_mode="stretch_width")
         self.result = pn.Column(sizing_mode="stretch_width")
@@ -83,29 +83,29 @@ class OneOutcome(Viewer):
     async def _refresh(self) -> None:
         if not self.outcome.value:
             return
-        found = await self._ask(**self._costs())
+        answer = await self._ask(**self._costs())
         named = await asyncio.to_thread(self._named_decisions)
-        self._found = found
+        self._answer = answer
         self.named.options = named
         self.named.value = named[0] if named else None
         self._keeping.visible = bool(named)
         self.result[:] = []
-        self._draw(found)
+        self._draw(answer)
 
     async def _find(self, *, by_costs: bool) -> None:
         if by_costs:
-            found = await self._ask(**self._costs())
+            answer = await self._ask(**self._costs())
         else:
-            found = await self._ask(precision=float(self.precision.value or 0.95))
-        self.result[:] = [self._verdict(found, by_costs=by_costs)]
-        if found.threshold is not None:
-            self._found = found
-            self.threshold.value = found.threshold
+            answer = await self._ask(precision=float(self.precision.value or 0.95))
+        self.result[:] = [self._verdict(answer, by_costs=by_costs)]
+        if answer.threshold is not None:
+            self._answer = answer
+            self.threshold.value = answer.threshold
             self._show_point()
 
     async def _keep(self) -> None:
-        found, threshold = self._found, float(self.threshold.value)
-        is_found = found is not None and found.threshold == threshold
+        answer, threshold = self._answer, float(self.threshold.value)
+        is_of_answer = answer is not None and answer.threshold == threshold
         version = await asyncio.to_thread(
             keep_threshold,
             self._client,
@@ -114,7 +114,7 @@ class OneOutcome(Viewer):
             self.outcome.value,
             threshold,
             evaluation_id=self._evaluation_id,
-            certified=found.certified if found is not None and is_found else None,
+            certified=answer.certified if answer is not None and is_of_answer else None,
         )
         self.result[:] = [
             verdict(
@@ -143,27 +143,27 @@ class OneOutcome(Viewer):
             "abstain_cost": float(self.abstaining.value or 0),
         }
 
-    def _verdict(self, found: OutcomeThreshold, *, by_costs: bool) -> Viewable:
+    def _verdict(self, answer: OutcomeThreshold, *, by_costs: bool) -> Viewable:
         if by_costs:
-            return verdict("good", f"Cheapest from {found.threshold:.4f} on.", "On these rows.")
-        if found.certified is not None:
+            return verdict("good", f"Cheapest from {answer.threshold:.4f} on.", "On these rows.")
+        if answer.certified is not None:
             return verdict(
                 "good",
-                f"Certified from {found.threshold:.4f} on:",
-                f"{found.certified.precision:g} of what is sent there is right, with a confidence "
-                f"of {found.certified.confidence:g}.",
+                f"Certified from {answer.threshold:.4f} on:",
+                f"{answer.certified.precision:g} of what is sent there is right, with a confidence "
+                f"of {answer.certified.confidence:g}.",
             )
         more = (
-            f"Answered alike, {found.missing_rows:,} more evaluation rows would."
-            if found.missing_rows is not None
+            f"Answered alike, {answer.missing_rows:,} more evaluation rows would."
+            if answer.missing_rows is not None
             else "While that is so, no number of rows would; require less, or train a better model."
         )
-        return verdict("bad", f"{found.contexts:,} rows cannot certify that.", more)
+        return verdict("bad", f"{answer.contexts:,} rows cannot certify that.", more)
 
-    def _draw(self, found: OutcomeThreshold) -> None:
-        points = found.points
+    def _draw(self, answer: OutcomeThreshold) -> None:
+        points = answer.points
         made = figures.plot(
-            f"Sent to {found.outcome}, by threshold",
+            f"Sent to {answer.outcome}, by threshold",
             "act on it from a probability of",
             "precision, recall, with 95 % intervals",
             height=320,
@@ -198,7 +198,7 @@ class OneOutcome(Viewer):
             at = points[place].threshold
             self._on_choose(
                 RecordFilter(
-                    decision=self._decision, top=found.outcome, p_from=at, order="least_sure"
+                    decision=self._decision, top=answer.outcome, p_from=at, order="least_sure"
                 )
             )
 
@@ -215,16 +215,16 @@ class OneOutcome(Viewer):
     @param.depends("threshold.value", watch=True)
     def _show_point(self) -> None:
         """Show what the threshold does; the curve is here already, so that it can be dragged."""
-        if self._found is None:
+        if self._answer is None:
             return
         at = float(self.threshold.value)
         span = self._span
         figures.change(span, lambda: span.update(location=at))
-        points = [*self._found.points]
-        if self._found.at_threshold is not None:
-            points.insert(0, self._found.at_threshold)
+        points = [*self._answer.points]
+        if self._answer.at_threshold is not None:
+            points.insert(0, self._answer.at_threshold)
         point = min(points, key=lambda each: abs(each.threshold - at))
-        self.figures[:] = [facts(_point_facts(point, self._found.n))]
+        self.figures[:] = [facts(_point_facts(point, self._answer.n))]
 
     @param.depends("outcome.value", watch=True)
     def _on_outcome(self) -> None:

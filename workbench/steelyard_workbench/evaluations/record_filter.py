@@ -44,7 +44,7 @@ class RecordFilter:
         return self == RecordFilter(order=self.order)
 
     def client_filters(self) -> RecordFilters:
-        """Return it as the client takes it."""
+        """Return the filter as arguments of the client."""
         return {
             "decision": self.decision or None,
             "wrong": self.wrong,

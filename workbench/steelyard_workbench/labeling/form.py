@@ -189,7 +189,7 @@ class LabelingForm(Viewer):
         self._open_job(job)
 
     def _decisions(self) -> list[dict[str, Any]] | None:
-        """Return what a file's rows are asked; ``None`` where rows carry their decisions."""
+        """Return the decisions for a file's rows; ``None`` when rows carry their own."""
         if not self.teachers.value:
             raise ValueError("Choose at least one teacher.")
         if self.source.value == _FILE and not self._data:

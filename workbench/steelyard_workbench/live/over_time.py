@@ -130,7 +130,7 @@ class OverTime(Viewer):
 
 
 def fetch_promise(client: Client, view: View) -> Promise | None:
-    """Return what the evaluation says that the answering model is held against; ``None`` of several."""
+    """Return the measures of the evaluation that the model is watched by; ``None`` of several models."""
     try:
         watched = client.alarms.rules().watched
         compared = [
@@ -162,7 +162,7 @@ def fetch_promise(client: Client, view: View) -> Promise | None:
 
 
 def show_charts(fetched: Fetched, open_: Open) -> list[Viewable]:
-    """Show a chart for each figure of which there is something."""
+    """Show a chart for each figure that has points."""
     series, promise = fetched.series, fetched.promise
     accuracy = None if promise is None else promise.accuracy
     brier = None if promise is None else promise.brier
@@ -200,7 +200,7 @@ def _chart(
     is_told: bool = False,
     band: Measure | None = None,
 ) -> Any | None:
-    """Draw lines over time; nothing where none has a point."""
+    """Draw lines over time; return ``None`` when no line has a point."""
     drawn_lines = [line for line in lines if any(line.value(point) for point in series.data)]
     if not drawn_lines:
         return None

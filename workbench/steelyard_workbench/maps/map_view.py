@@ -50,7 +50,7 @@ class Mapped:
 
 
 def fetch_mapped(client: Client, dataset_map: DatasetMap) -> Mapped:
-    """Return what is shown of a map that has succeeded; it blocks."""
+    """Return the parts to show of a map that has succeeded; it blocks."""
     facets = client.datasets.facets(dataset_map.dataset_id, version=dataset_map.dataset_version)
     listed = client.evaluations.list(dataset_map.dataset_id, status="succeeded")
     return Mapped(
