@@ -78,7 +78,7 @@ def read_context(context: str) -> ReadContext:
 
 
 def context_warnings(read: ReadContext, counter: TokenCounter) -> list[AnswerWarning]:
-    """Return what a caller should know of the answers on such a context.
+    """Return the warnings about answers on such a context.
 
     ``counter`` is the model's own tokenizer, which has counted the text before.
     """

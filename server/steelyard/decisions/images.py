@@ -28,7 +28,7 @@ def check_ids(images: Sequence[dict[str, Any]], violations: Violations) -> None:
 
 
 def check_images(images: Sequence[dict[str, Any]], context: Any, violations: Violations) -> None:
-    """Note ids that repeat, data that is no image's, and images or anchors without the other."""
+    """Note repeated ids, data that is not an image, and images or anchors without the other."""
     path = (*BODY, "images")
     if not isinstance(context, str):
         violations.add(

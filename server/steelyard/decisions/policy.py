@@ -155,7 +155,7 @@ def read_policy(
 ) -> Policy | None:
     """Read a decision's policy in either spelling.
 
-    ``None`` when the decision has none, or when ``found`` says what is wrong with it.
+    ``None`` when the decision has no policy, or an invalid one: ``violations`` then says why.
     """
     policy = fields.get("policy")
     seed = [name for name in SEED_FIELDS if fields.get(name) is not None]

@@ -249,7 +249,7 @@ def read_outcomes(
     An entry that is not text is named by its JSON text. There are 2 to 255 outcomes, with names that
     are distinct, not blank and not ``abstain``, which is an action's name.
 
-    ``None`` when they could not be read; then ``found`` says why.
+    ``None`` when they could not be read; then ``violations`` says why.
     """
     if kind == "ordinal":
         return _read_ordinal(outcomes, rubric, path, violations)

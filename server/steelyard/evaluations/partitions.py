@@ -70,9 +70,9 @@ def split(connection: Connection, evaluation_id: str, n_rows: int, size: int) ->
 
 
 def pending(connection: Connection) -> list[PendingJob]:
-    """Return what is to be run: evaluations that are whole, and of others what a worker may take.
+    """Return the runs to start: whole evaluations, and of divided ones the partitions to work on.
 
-    Those are the partitions that are held and the first that is not, or the evaluation itself when
+    Those are the partitions that runs have and the first free one, or the evaluation itself when
     all of them are scored.
     """
     pending_jobs: list[PendingJob] = []
@@ -92,7 +92,7 @@ def pending(connection: Connection) -> list[PendingJob]:
 
 
 def _open_partitions(connection: Connection) -> dict[str, list[Row[Any]]]:
-    """Return by evaluation the partitions that are held, and the first that is not."""
+    """Return the partitions that runs have and the first free one, by evaluation."""
     unfinished = select(evaluations.c.id).where(evaluations.c.status.in_(UNFINISHED))
     first_free = (
         select(_partition.evaluation_id, func.min(_partition.number).label("number"))
@@ -136,7 +136,7 @@ def claim(connection: Connection, job: PendingJob, at: float) -> None:
 
 
 def find_share(connection: Connection, job: PendingJob) -> Share | None:
-    """Return what a run is to score; ``None`` where it was taken from it, or ended."""
+    """Return the rows for a run to score; ``None`` when another run has them or the job has ended."""
     if job.partition is None:
         row = jobs.find_running(connection, evaluations, job)
         if row is None:
@@ -159,12 +159,12 @@ def find_share(connection: Connection, job: PendingJob) -> Share | None:
 
 
 def is_held(job: PendingJob) -> ColumnElement[bool]:
-    """Return what is true of an evaluation while a run has its partition."""
+    """Return the condition that a run still has its partition."""
     return exists().where(_is_mine(job))
 
 
 def note_progress(connection: Connection, job: PendingJob) -> None:
-    """Note that a partition got further, so that it may be begun anew as often as at first."""
+    """Reset the attempts of a partition that made progress."""
     connection.execute(update(evaluation_partitions).where(_is_of(job)).values(attempt=1))
 
 
@@ -196,7 +196,7 @@ def finished(connection: Connection, evaluation_id: str) -> list[str]:
 
 
 def let_go(connection: Connection, job: PendingJob) -> bool:
-    """Release a partition that is to stop; returns whether none of the evaluation's is held."""
+    """Release a partition that stops; return whether no run has another of the evaluation."""
     connection.execute(
         update(evaluation_partitions).where(_is_mine(job)).values(runner=None, attempt=1)
     )
@@ -204,7 +204,7 @@ def let_go(connection: Connection, job: PendingJob) -> bool:
 
 
 def free(connection: Connection, evaluation_id: str) -> None:
-    """Release every partition, to be claimed anew at a retry."""
+    """Release every partition, so that a retry can claim them."""
     connection.execute(
         update(evaluation_partitions)
         .where(_partition.evaluation_id == evaluation_id)

@@ -66,7 +66,7 @@ class EvaluationService(JobQueue[Evaluation, EvaluationPage]):
         self._partition_rows = partition_rows
 
     async def create(self, write: Write, request: CreateEvaluation) -> EvaluationSubmission:
-        """Ask for models to be scored on a dataset's evaluation rows."""
+        """Queue evaluations of models on a dataset's evaluation rows."""
         await self._writes.replay_known(write)
         caller = write.caller
         models = await self._find_models(caller, request.models)
@@ -95,7 +95,7 @@ class EvaluationService(JobQueue[Evaluation, EvaluationPage]):
                 for model in models
             }
             missing = [model for model in models if scored[model.id] is None]
-            # Nor one of a model that a rollback discarded since its name was resolved.
+            # A rollback may have discarded a model since its name was resolved.
             self._models.require_ready(
                 connection, caller.account_id, [model.id for model in missing]
             )
@@ -152,7 +152,7 @@ class EvaluationService(JobQueue[Evaluation, EvaluationPage]):
         self.jobs.move(connection, row.id, status, at=self._now(), only_if=UNFINISHED)
 
     async def retry(self, write: Write, evaluation_id: str) -> Evaluation:
-        """Take up an evaluation that failed or was cancelled, from the predictions it has."""
+        """Resume an evaluation that failed or was cancelled; its stored predictions stay."""
         caller = write.caller
         evaluation = await self.find(caller, evaluation_id)
         current_key = await self._models.key_of(caller.account_id, evaluation.model_id)
@@ -171,7 +171,7 @@ class EvaluationService(JobQueue[Evaluation, EvaluationPage]):
                     f"The model {row.model_label} that the evaluation began with is no longer "
                     "here; start a new evaluation."
                 )
-            # Nor one that a rollback discarded since it was looked up.
+            # A rollback may have discarded the model since it was looked up.
             self._models.require_ready(connection, caller.account_id, [row.model_id])
             self.check_room(connection, caller.account_id)
             self.jobs.move(

@@ -38,7 +38,7 @@ def write_rows(store: FrameStore, rows: Sequence[str]) -> str:
 
 
 def write_answers(store: FrameStore, answers: Iterable[Answer], n_teachers: int = 1) -> str:
-    """Store what teachers said; return the hash of the file. It is durable on return."""
+    """Store teachers' answers; return the hash of the file. It is durable on return."""
     rows, teachers, judgments = [], [], []
     for row, teacher, judgment in answers:
         rows.append(row)
@@ -62,7 +62,7 @@ def read_rows(
 def read_answers(
     store: FrameStore, sha256: str, offset: int = 0, limit: int | None = None
 ) -> Iterator[Answer]:
-    """Yield what teachers said, in the order in which it was stored."""
+    """Yield teachers' answers, in the order in which they were stored."""
     table = _read(store, sha256, offset, limit)
     for row, teacher, judgment in zip(
         *(table[name].to_pylist() for name in _ANSWERS.names), strict=True
@@ -71,7 +71,7 @@ def read_answers(
 
 
 def answered_pairs(store: FrameStore, hashes: Iterable[str]) -> set[tuple[int, int]]:
-    """Return the rows and teachers of which files hold what was said."""
+    """Return the pairs of row and teacher whose answers are in the files."""
     pairs: set[tuple[int, int]] = set()
     for sha256 in hashes:
         table = _read(store, sha256, 0, None)

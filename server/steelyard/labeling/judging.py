@@ -43,9 +43,9 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
 
 def verdict_of(judgments: Sequence[Judgment], weighting: Weighting) -> Verdict:
-    """Return what judgments make of a row.
+    """Return the verdict of the judgments of a row.
 
-    Weighted by probabilities, teachers without a calibration vote.
+    Weighted by probabilities, a teacher without a calibration counts as a vote for its label.
     """
     answered = [judgment for judgment in judgments if judgment.probabilities]
     if not answered:

@@ -348,7 +348,7 @@ class LabelingRun(Run):
             raise LostRunError
 
     def _finish(self, row: Row[Any]) -> None:
-        """Sum up what was said, keep it in order, and charge for it."""
+        """Summarize the answers, store them in order, and charge for them."""
         work, teachers = self._work, teachers_of(row)
         answers = [
             answer for part in self._parts() for answer in files.read_answers(work.store, part)

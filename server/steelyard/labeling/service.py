@@ -144,7 +144,7 @@ class LabelingJobs(JobQueue[LabelingJob, LabelingJobPage]):
         )
 
     async def results(self, caller: Caller, job_id: str, query: ResultsQuery) -> LabelingResults:
-        """Return a page of rows with what teachers said of them."""
+        """Return a page of rows with the teachers' answers."""
 
         def find(connection: Connection) -> tuple[Row[Any], Row[Any]]:
             job = self.jobs.require(connection, caller, job_id)
@@ -206,7 +206,7 @@ def teachers_of(job: Row[Any]) -> list[JobTeacher]:
 def read_results(
     store: FrameStore, job: Row[Any], source: Row[Any], offset: int = 0, limit: int | None = None
 ) -> list[LabelingResult]:
-    """Return rows with what teachers said of them; it blocks."""
+    """Return rows with the teachers' answers; it blocks."""
     teachers = teachers_of(job)
     n = len(teachers)
     shared = None if job.decisions is None else msgspec.json.decode(job.decisions)

@@ -67,7 +67,7 @@ class _Agreements:
 
 
 def summarize(rows: Iterable[Judged], teachers: Sequence[str], weighting: Weighting) -> Summary:
-    """Return what the answers of one row or more say together."""
+    """Summarize the answers of one row or more."""
     n_rows = n_valid = n_agreed = n_errors = 0
     decision_votes: dict[str, DecisionVotes] = {}
     answered = [0] * len(teachers)

@@ -171,7 +171,7 @@ class IdentityProvider:
         return dict(claims)
 
     async def _about(self, *, is_new: bool = False) -> tuple[dict[str, Any], Any]:
-        """Return what the provider says of itself, and its keys."""
+        """Return the provider's metadata and its keys."""
         from joserfc.errors import JoseError  # noqa: PLC0415
         from joserfc.jwk import KeySet  # noqa: PLC0415
 
@@ -197,7 +197,7 @@ class IdentityProvider:
         return about, key_set
 
     def _check(self, about: dict[str, Any]) -> None:
-        """Refuse a provider that is another one, or that would be asked in the clear."""
+        """Refuse a provider with another issuer or an unencrypted address."""
         if about["issuer"] != self.issuer:
             raise ValueError("The provider names another issuer.")
         for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):

@@ -99,7 +99,7 @@ class Operator:
         return await asyncio.to_thread(self._purchases.confirm, purchase_id)
 
     async def notices(self) -> ParkedNoticeList:
-        """Return what providers said that disagrees with what is known."""
+        """Return the payment notices that disagree with a purchase."""
         notices = await asyncio.to_thread(self._purchases.parked)
         return ParkedNoticeList(
             data=[ParkedNotice(**msgspec.structs.asdict(notice)) for notice in notices]

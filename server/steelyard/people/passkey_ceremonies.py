@@ -29,7 +29,7 @@ _LONGEST_KEY = 2048
 
 @dataclass(frozen=True, slots=True)
 class ClientData:
-    """What a browser signed that it was asked, and by which page."""
+    """The challenge and the origin in what a browser signed."""
 
     challenge: str
     origin: str
@@ -40,7 +40,7 @@ _NO_CLIENT_DATA = ClientData("", "")
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """What is kept of a new passkey."""
+    """The stored fields of a new passkey."""
 
     credential_id: str
     public_key: str
@@ -53,7 +53,7 @@ def is_installed() -> bool:
 
 
 def read_client_data(client_data: str) -> ClientData:
-    """Return what a browser says it was asked; of what is none, a challenge that nobody began."""
+    """Return the challenge and origin of client data; both empty when it cannot be read."""
     try:
         fields = json.loads(_read(client_data))
         challenge, origin = fields["challenge"], fields["origin"]
@@ -65,14 +65,14 @@ def read_client_data(client_data: str) -> ClientData:
 
 
 def handle_of(user_id: str) -> str:
-    """Return what authenticators call a user."""
+    """Return the handle that authenticators store for a user."""
     return _write(user_id.encode())
 
 
 def to_make(
     challenge: str, *, host: str, user_id: str, email: str, known: Iterable[str]
 ) -> dict[str, Any]:
-    """Return what a browser is asked to make: a key that names its user, and asks who holds it."""
+    """Return the options for making a passkey that names and verifies its user."""
     from webauthn import generate_registration_options  # noqa: PLC0415
     from webauthn.helpers import structs  # noqa: PLC0415
 
@@ -111,7 +111,7 @@ def to_give(challenge: str, *, host: str) -> dict[str, Any]:
 
 
 def read_made(made: MadePasskey, client_data: ClientData, host: str) -> NewKey | None:
-    """Return what is kept of a passkey that was made for a host; ``None`` of what is none."""
+    """Return the stored fields of a passkey made for a host; ``None`` when it is not valid."""
     from webauthn import verify_registration_response  # noqa: PLC0415
 
     response = {
@@ -137,9 +137,9 @@ def read_made(made: MadePasskey, client_data: ClientData, host: str) -> NewKey |
 def read_count(
     given: GivenPasskey, client_data: ClientData, host: str, public_key: str | None
 ) -> int | None:
-    """Return how often a passkey says it signed, where it signed this; ``None`` else.
+    """Return the sign count of a valid signature; ``None`` when it is not valid.
 
-    Without a public key there is nothing to return, after as much work.
+    Without a public key the answer is ``None`` too, after as much work.
     """
     from webauthn import verify_authentication_response  # noqa: PLC0415
 

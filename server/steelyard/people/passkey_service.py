@@ -77,7 +77,7 @@ class Passkeys:
         return ceremonies.is_installed()
 
     async def start(self, request: StartPasskey, address: str) -> PasskeyChallenge:
-        """Return what a browser is asked to sign in with; alike for everybody."""
+        """Return the options for signing in with a passkey, the same for everybody."""
         self._check_installed()
         challenge, host = _new_challenge(), self._host_of(request.origin)
         expires_at = await self._state.write(
@@ -96,7 +96,7 @@ class Passkeys:
     async def verify(
         self, request: VerifyPasskey, address: str, *, agent: str, replaced: str | None
     ) -> SignedInUser:
-        """Begin a session for whoever holds a passkey; it replaces the browser's session before."""
+        """Begin a session for the holder of a passkey, in place of the browser's earlier session."""
         self._check_installed()
         given = request.credential
         client_data = ceremonies.read_client_data(given.response.client_data)
@@ -131,7 +131,7 @@ class Passkeys:
         )
 
     async def start_adding(self, caller: Caller, request: StartPasskey) -> PasskeyChallenge:
-        """Return what a browser is asked to make for whoever is signed in."""
+        """Return the options for making a passkey of the signed-in user."""
         self._check_installed()
         user, challenge = session_of(caller), _new_challenge()
         host = self._host_of(request.origin)

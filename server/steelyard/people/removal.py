@@ -90,7 +90,7 @@ def _delete_some(connection: Connection, table: Table, where: ColumnElement[bool
 
 
 def _owned(account_id: str) -> list[tuple[Table, ColumnElement[bool]]]:
-    """Return what is an account's in each table, those that others refer to being last."""
+    """Return the condition of an account's rows by table, referenced tables last."""
     owned: list[tuple[Table, ColumnElement[bool]]] = []
     of_purchases = select(purchases.c.id).where(purchases.c.account_id == account_id)
     owned.append((provider_events, provider_events.c.purchase_id.in_(of_purchases)))

@@ -30,7 +30,7 @@ MAX_LINES = 1_000
 
 @dataclass(slots=True)
 class _Sum:
-    """What one name used."""
+    """The usage of one name."""
 
     name: str | None
     calls: int = 0
@@ -132,7 +132,7 @@ def _families(connection: Connection, account_id: str) -> set[str]:
 
 
 def _by_family(items: Iterable[_Sum], names: set[str]) -> list[_Sum]:
-    """Add up the models of each family, and whatever is of none."""
+    """Add up the models of each family, and all other models together."""
     sums: dict[str | None, _Sum] = {}
     for model_sum in items:
         family = (model_sum.name or "").partition("@")[0]

@@ -278,7 +278,7 @@ def _test(tuning: _Tuning, search: Search) -> TuningResult:
 def _label_issues(tuning: _Tuning, wording: Wording) -> list[LabelIssue]:
     """Return the training rows whose label contradicts a wording.
 
-    A model that tells no more than the shares of the labels doubts none.
+    A model that predicts no better than the shares of the labels finds no issue.
     """
     checked = tuning.training.sample(CHECKED_ROWS)
     probabilities = tuning.scorer.probabilities([wording], checked.contexts)[0]

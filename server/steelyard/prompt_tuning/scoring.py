@@ -71,7 +71,7 @@ class WordingScorer:
         *,
         most: int,
     ) -> None:
-        """Take answers until at most so many requests wait."""
+        """Collect answers until at most ``most`` requests wait."""
         while len(waiting) > most:
             if self._stopping.is_set():
                 raise LostRunError

@@ -107,7 +107,7 @@ class PromptTunings(JobQueue[PromptTuningJob, PromptTuningPage]):
         self._default_model = default.name
 
     async def create(self, write: Write, request: CreatePromptTuning) -> PromptTuningJob:
-        """Ask for a decision's wording to be tuned; the price is held, in one transaction."""
+        """Queue the tuning of a decision's wording and reserve its price, in one transaction."""
         await self._writes.replay_known(write)
         caller = write.caller
         at = await self._datasets.dataset_at(caller, request.dataset_id)
@@ -207,7 +207,7 @@ class PromptTunings(JobQueue[PromptTuningJob, PromptTuningPage]):
 
     @staticmethod
     def reader_of(connection: Connection, dataset_id: str) -> str | None:
-        """Return what still reads a dataset, as ``DatasetService.register_reader`` asks."""
+        """Return the jobs that still read a dataset, for ``DatasetService.register_reader``."""
         return "a prompt-tuning job" if rows.JOBS.has_unfinished(connection, dataset_id) else None
 
     @staticmethod

@@ -34,7 +34,7 @@ _EMPTY = word_set(
 
 
 class TellingWords:
-    """What the rows of each outcome say more often than the others'."""
+    """The words that the rows of each outcome use more often than the others'."""
 
     def __init__(self, contexts: Sequence[str], labels: Sequence[int], n_outcomes: int) -> None:
         self._contexts = contexts
@@ -55,7 +55,7 @@ class TellingWords:
         self._z = np.array([self._weigh(row, total - row) for row in self._counts])
 
     def of(self, outcome: int, n: int, against: int | None = None) -> tuple[str, ...]:
-        """Return the words that tell an outcome's rows most, from all others or from one's."""
+        """Return the words most typical of an outcome's rows, against all others or one other's."""
         z = self._z[outcome]
         if against is not None:
             z = self._weigh(self._counts[outcome], self._counts[against])
@@ -70,7 +70,7 @@ class TellingWords:
         return tuple(words)
 
     def examples(self, outcome: int, n: int) -> tuple[str, ...]:
-        """Return the short rows of an outcome that say most of what tells it."""
+        """Return the short rows that are most typical of an outcome."""
         z = np.clip(self._z[outcome], -3.0, 3.0)
 
         def weigh(row: int) -> float:

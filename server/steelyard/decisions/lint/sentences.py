@@ -122,7 +122,7 @@ class QuestionText:
 
 
 def read_question(question: Any) -> QuestionText:
-    """Read a question; of one that is no text, the texts in it.
+    """Read a question; when it is not text, read the texts in it.
 
     >>> text = "Returns are not free. Is it a return? Do not guess."
     >>> [sentence.text for sentence in read_question(text).questions]

@@ -447,9 +447,9 @@ def _describe_slice(gate_slice: GateSlice) -> str:
 
 
 def _is_better_reward(groups: dict[str, GateGroup], sentences: dict[str, str]) -> bool:
-    """Whether it surely earns more than its predecessor, and broke no decision.
+    """Return whether a candidate surely earns more than its predecessor and breaks no decision.
 
-    Its aim is the reward, which the text baseline earns too; better for nothing lost, it may serve.
+    Such a candidate may serve even when the text baseline earns as much.
     """
     return (
         not sentences.keys() & {NEW_WORSE, NO_GAIN, INCONCLUSIVE}
