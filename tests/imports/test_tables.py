@@ -263,3 +263,30 @@ def test_a_column_that_is_named_label_is_one_in_a_file_of_few_rows():
     assert [label.column for label in guess_mapping(table).labels] == ["label"]
     table = read_table(b"text,other\na b,refund\nc d,parcel\ne f,invoice\ng h,refund\n", "t.csv")
     assert guess_mapping(table).labels == ()
+
+
+@pytest.mark.parametrize(
+    ("cells", "missing", "outcomes"),
+    [
+        (["billing", "shipping", "NA", "None", "n/a", "-1"], {"NA", "None", "n/a", "-1"}, 2),
+        # Whoever writes names alike means an outcome, as a column of levels does.
+        (["billing", "shipping", "none"], set(), 3),
+        (["Billing", "Shipping", "None"], set(), 3),
+        (["EU", "US", "NA"], set(), 3),
+        (["-1", "0", "1"], set(), 3),
+    ],
+)
+def test_values_for_no_label_are_none_among_names_alone(cells, missing, outcomes):
+    table = read_table(
+        "\n".join(["text,team", *(f"row {n},{c}" for n, c in enumerate(cells))]).encode()
+    )
+    label = label_of(table, "team")
+    assert (label.no_label, len(label.outcomes)) == (missing, outcomes)
+    made = convert(table, Mapping(("text",), (label,)))
+    assert [row.cells[1] for row in made.refused] == [cell for cell in cells if cell in missing]
+    assert bool(label.note) == (cells[-1] != "1")
+    assert label_of(table, "team", None, [""]).outcomes == tuple(sorted(cells, key=by_level(cells)))
+
+
+def by_level(cells):
+    return int if cells[-1] == "1" else str

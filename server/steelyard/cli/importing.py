@@ -67,6 +67,13 @@ Examples:
     help="File with the names of labels that are numbers: one a line from 0, or JSON.",
 )
 @click.option(
+    "--no-label",
+    multiple=True,
+    metavar="VALUE",
+    help="Value of a label's column that means no label; '' for empty cells alone. [default: -1, NA, "
+    "None and n/a among names]",
+)
+@click.option(
     "--metadata", multiple=True, help="Column that is kept beside each row; may be repeated."
 )
 @click.option(
@@ -85,6 +92,7 @@ def command(
     context: tuple[str, ...],
     labels: tuple[str, ...],
     names: Path | None,
+    no_label: tuple[str, ...],
     metadata: tuple[str, ...],
     split: str | None,
     read_as: ReadAs,
@@ -114,7 +122,7 @@ def command(
             "--from out to read it as a table."
         )
     else:
-        rows = rows_of(file, read_as, shape, context, labels, metadata, split, names)
+        rows = rows_of(file, read_as, shape, context, labels, metadata, split, names, no_label)
         parts = rows.parts
     if not parts:
         click.echo("No row can be used; nothing was stored.", err=True)
@@ -143,6 +151,7 @@ def rows_of(
     metadata: Sequence[str] = (),
     split: str | None = None,
     names: Path | None = None,
+    no_label: Sequence[str] = (),
 ) -> TableRows:
     """Return the rows of a file, and show how it was read."""
     from steelyard.client.tables import ServerRefusals, convert, is_exported, read_exported
@@ -154,7 +163,7 @@ def rows_of(
             show_exported(table, exported)
             rows = TableRows(exported, table.columns, read_as)
         else:
-            mapping = choose_columns(table, context, labels, metadata, split)
+            mapping = choose_columns(table, context, labels, metadata, split, no_label)
             if names is not None:
                 mapping = _named(table, mapping, names, read_as.encoding)
             made = convert(table, mapping)
@@ -217,6 +226,7 @@ def choose_columns(
     labels: Sequence[str],
     metadata: Sequence[str],
     split: str | None = None,
+    no_label: Sequence[str] = (),
 ) -> Mapping:
     """Return what the columns mean: as given, and as they seem where nothing is.
 
@@ -235,9 +245,14 @@ def choose_columns(
 
     guessed = None if context and asked and table.hints is None else guess_mapping(table)
     chosen = tuple(context) or (guessed.context if guessed else ())
-    found = tuple(label_of(table, name, question or None) for name, question in asked)
+    missing = no_label or None
+    found = tuple(label_of(table, name, question or None, missing) for name, question in asked)
     if not found and guessed is not None:
-        found = tuple(label for label in guessed.labels if label.column not in chosen)
+        found = tuple(
+            label if missing is None else label_of(table, label.column, None, missing)
+            for label in guessed.labels
+            if label.column not in chosen
+        )
     if not found:
         if len(table.columns) == 1:
             raise ValueError(
@@ -260,6 +275,8 @@ def show_columns(table: Table, mapping: Mapping, made: Converted) -> None:
             f"  label    {label.column}: {label.question} ({_kind(label)}; "
             f"{len(label.outcomes)} outcomes: {outcomes})"
         )
+        if label.note:
+            told.append(f"  note     {label.note}")
     if mapping.split is not None:
         told.append(f"  split    {mapping.split}")
     told += [f"  sides    {note}" for note in made.notes]

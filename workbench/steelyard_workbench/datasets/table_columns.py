@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import panel as pn
@@ -139,7 +139,7 @@ class TableColumns(Viewer):
         for name in self.labels.value:
             label, question = self._read.labels[name], self.questions[name].value.strip()
             if label.definition is None and question:
-                label = Label(name, label.id, question, label.kind, label.outcomes)
+                label = replace(label, question=question)
             if name in self.outcomes:
                 label = edit_outcomes(label, self.outcomes[name].edits)
             chosen.append(label)
@@ -189,6 +189,8 @@ class TableColumns(Viewer):
             told += f"; {made.n_duplicates:,} of them are there already, and are left out"
         parts = [verdict("good" if made.lines else "bad", f"{told}.")]
         parts += _show_notes("The sides of the file:", made.notes)
+        notes = [label.note for label in self.columns.labels if label.note]
+        parts += _show_notes("No label:", notes)
         if made.refused:
             reasons = "\n".join(
                 f"- {one.place}: {escape_markdown(one.reason)}"

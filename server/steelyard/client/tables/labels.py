@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -17,6 +18,9 @@ Kind = Literal["single", "binary", "ordinal", "several"]
 _YES = frozenset({"yes", "y", "true", "t", "1"})
 _NO = frozenset({"no", "n", "false", "f", "0"})
 _LEVELS = range(3, 12)
+#: What programs write for no label, and what people call an outcome that is none.
+_NO_LABEL = frozenset({"-1", "-1.0", "NA", "N/A", "n/a", "None"})
+_LIKE_NONE = frozenset({"none", "na", "n/a"})
 #: Whole numbers as a program wrote them that had blanks among them.
 _WHOLE = re.compile(r"-?\d{1,3}\.0")
 
@@ -42,6 +46,8 @@ class Label:
         Values of the column to the outcomes that they mean, where those are named otherwise.
     descriptions : dict
         Outcomes to what they mean.
+    no_label : frozenset of str
+        Values of the column that say that a row has no label.
     """
 
     column: str
@@ -52,6 +58,29 @@ class Label:
     definition: dict[str, Any] | None = None
     renamed: dict[str, str] = field(default_factory=dict)
     descriptions: dict[str, str] = field(default_factory=dict)
+    no_label: frozenset[str] = frozenset()
+
+    @property
+    def note(self) -> str:
+        """What a user should know of its values: those that are no label, or look like none."""
+        if self.no_label:
+            return (
+                f"{self.column}: {', '.join(sorted(self.no_label))} is taken for no label. It is an "
+                "outcome with --no-label '', or where you name others so."
+            )
+        alike = sorted(name for name in self.outcomes if name.lower() in _LIKE_NONE)
+        if not alike or self.definition is not None:
+            return ""
+        return (
+            f"{self.column}: {', '.join(alike)} is an outcome. If it means that nobody labelled the "
+            f"row, leave it out with --no-label {alike[0]}."
+        )
+
+    def names_in(self, cell: Any) -> list[str]:
+        """Return the names of outcomes in a cell; none where it has no label."""
+        if isinstance(cell, dict):
+            return list(cell)
+        return [name for name in label_names(cell) if name not in self.no_label]
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -80,7 +109,7 @@ class Label:
         if isinstance(cell, dict):
             shares = self._merge(cell) if self.renamed else cell
             return {self.id: shares} if shares.keys() <= set(self.outcomes) else None
-        names = label_names(cell)
+        names = self.names_in(cell)
         if self.kind == "several":
             names = [self.renamed.get(name, name) for name in names]
             if not set(names) <= set(self.outcomes):
@@ -107,8 +136,18 @@ class Label:
         return next((name for name in (text, whole) if name in self.outcomes), None)
 
 
-def label_of(table: Table, column: str, question: str | None = None) -> Label:
+def label_of(
+    table: Table,
+    column: str,
+    question: str | None = None,
+    no_label: Collection[str] | None = None,
+) -> Label:
     """Return a column as the label of a decision whose outcomes are the column's values.
+
+    Parameters
+    ----------
+    no_label : collection of str, optional
+        Values that say that a row has no label; found when left out.
 
     Raises
     ------
@@ -121,6 +160,8 @@ def label_of(table: Table, column: str, question: str | None = None) -> Label:
         names = list(cell) if isinstance(cell, dict) else label_names(cell)
         is_several = is_several or (len(names) > 1 and not isinstance(cell, dict))
         values.update(names)
+    missing = frozenset(_find_no_label(values) if no_label is None else values & set(no_label))
+    values -= missing
     if all(map(_WHOLE.fullmatch, values)):
         values = {value.removesuffix(".0") for value in values}
     most = MAX_DECISIONS if is_several else MAX_OUTCOMES
@@ -131,7 +172,8 @@ def label_of(table: Table, column: str, question: str | None = None) -> Label:
         )
     if is_several:
         asked = question or f'Does the {_words(column)} "{{}}" fit?'
-        return Label(column, id_of(column), asked, "several", tuple(sorted(values)))
+        outcomes = tuple(sorted(values))
+        return Label(column, id_of(column), asked, "several", outcomes, no_label=missing)
     lowered = {value.lower() for value in values}
     kind: Kind = "single"
     outcomes = tuple(sorted(values))
@@ -139,7 +181,29 @@ def label_of(table: Table, column: str, question: str | None = None) -> Label:
         kind, outcomes = "binary", ("yes", "no")
     elif len(values) in _LEVELS and all(re.fullmatch(r"-?\d{1,3}", value) for value in values):
         kind, outcomes = "ordinal", tuple(sorted(values, key=int))
-    return Label(column, id_of(column), question or question_of(column, kind), kind, outcomes)
+    question = question or question_of(column, kind)
+    return Label(column, id_of(column), question, kind, outcomes, no_label=missing)
+
+
+def _find_no_label(values: set[str]) -> set[str]:
+    """Return values that programs write for no label, where the others are names.
+
+    ``None`` and ``NA`` are outcomes where the others are written alike, and ``none`` always is.
+
+    >>> sorted(_find_no_label({"billing", "none", "None", "NA", "-1"}))
+    ['-1', 'NA', 'None']
+    >>> _find_no_label({"Billing", "None"}), _find_no_label({"-1", "0", "1"})
+    (set(), set())
+    """
+    names = {value for value in values if value not in _NO_LABEL}
+    if not any(any(map(str.isalpha, name)) for name in names):
+        return set()
+    missing = {value for value in values - names if not value.isalpha()}
+    if "None" in values and not any(name[:1].isupper() for name in names):
+        missing.add("None")
+    if "NA" in values and not any(name.isupper() for name in names):
+        missing.add("NA")
+    return missing
 
 
 def known_label(decision: dict[str, Any]) -> Label:

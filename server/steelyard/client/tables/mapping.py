@@ -370,7 +370,7 @@ def _targets(
     targets: dict[str, Any] = {}
     for label in mapping.labels:
         cell = cells[at[label.column]]
-        if not (cell if isinstance(cell, dict) else label_names(cell)):
+        if not label.names_in(cell):
             continue
         outcomes = label.targets(cell)
         if outcomes is None:
