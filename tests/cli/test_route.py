@@ -189,3 +189,19 @@ def test_rows_that_a_model_does_not_answer_are_told(fit, far):
     failed = fit("--max-share", "0.5")
     assert failed.exit_code == 2
     assert "status 400" in failed.stderr
+
+
+@pytest.mark.slow
+def test_a_model_is_asked_under_pressure(served, run):
+    server, dataset, home = served
+    words = ("model", "stress", "hashing", dataset, "--rows", "3", "--url", server.url)
+    refused = run(*words, "--home", str(home), stdin="n\n")
+    assert refused.exit_code != 0
+    assert "39 requests of 3 rows" in refused.output
+    assert "cost about 0.0" in refused.output
+    done = run(*words, "--home", str(home), "--yes", "--json")
+    assert done.exit_code == 0, done.output
+    shares = {line["pressure"]: line["flipped"] for line in json.loads(done.stdout)["lines"]}
+    assert shares["repeated call"]["value"] == 0
+    listed = httpx.get(f"{server.url}/v1/models/hashing").json()
+    assert listed["stress"]["contexts"] == 3

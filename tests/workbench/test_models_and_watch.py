@@ -11,6 +11,9 @@ from msgspec.structs import replace
 
 import steelyard
 from steelyard.models.judge_wire import Judge, JudgeCalibration, JudgeList, JudgeTask
+from steelyard.models.stress_reports import keep_stress
+from steelyard.models.stress_wire import StressLine, StressReport
+from steelyard.wire.measures import Measure
 from support.shown_parts import named, texts
 
 pytest.importorskip("panel", reason="needs the workbench extra")
@@ -47,8 +50,26 @@ def test_a_model_is_shown_with_where_to_go_on(server):
     assert ["qwen3-0.6b", "not here"] in [[row[0], row[-1]] for row in judges.rows]
     models.press(0)
     assert "65,536 tokens" in texts(page.opened)
+    assert (models.rows[0][4], "not tested" in texts(page.opened)) == ("—", True)
     press(page.opened, "Ask it")
     assert (page.session.page, page.session.model) == ("playground", "hashing")
+
+
+def test_how_often_answers_flip_under_pressure_is_shown(server):
+    line = StressLine(
+        pressure="typos", description="", flipped=Measure(value=0.25, low=0.1, high=0.5, n=40),
+        beyond_noise=None,
+    )  # fmt: skip
+    noise = replace(line, pressure="harmless wording", flipped=replace(line.flipped, value=0.05))
+    report = StressReport(
+        model="hashing", dataset_version=1, contexts=20, tested_at=1.0, lines=[noise, line]
+    )
+    keep_stress(server.home, server.client.models.get("hashing").evaluation_key, report)
+    page = opened(server, "models")
+    [models, _] = page.__panel__().select(MarkTable)
+    assert models.rows[0][4] == "25% (typos); noise 5%"
+    models.press(0)
+    assert "0.250 (0.100 to 0.500, n = 40)" in texts(page.opened)
 
 
 def test_a_rule_is_saved_and_no_alarm_is_good_news(server):

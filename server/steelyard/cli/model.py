@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from steelyard.cli import connected_models, judges
+from steelyard.cli import connected_models, judges, model_stress
 from steelyard.cli.local_state import show_json
 from steelyard.cli.options import setting_option
 
@@ -14,15 +14,16 @@ Examples:
   steelyard model show --json
   steelyard model add qwen --wire chat --url http://127.0.0.1:11434/v1 --model qwen2.5:7b
   steelyard model list
+  steelyard model stress steelyard-base-2 ds_01k…
 """
 
 
 @click.group("model", epilog=_EPILOG)
 def command() -> None:
-    """Show the model that ships, and connect models of other servers."""
+    """Show the model that ships, connect models of other servers, and test models."""
 
 
-for _command in (*connected_models.COMMANDS, *judges.COMMANDS):
+for _command in (*connected_models.COMMANDS, *judges.COMMANDS, model_stress.command):
     command.add_command(_command)
 
 

@@ -15,9 +15,11 @@ from steelyard.models.judge_routes import JUDGE_ROUTES
 from steelyard.models.judge_setup import JudgeSetup
 from steelyard.models.routes import ROUTES
 from steelyard.models.service import FamilyModels
+from steelyard.models.stress_reports import StressReports
 from steelyard.room import Room
 from steelyard.serving.registry import ModelRegistry
 from steelyard.serving.service import DecisionService
+from steelyard.settings import home_of
 
 
 def _open_base(house: House) -> tuple[object, ...]:
@@ -38,7 +40,7 @@ def _open(house: House) -> tuple[object, ...]:
         EvaluatedFamilies(registry, lineages, tuned, calls=calls)
     )
     judges = JudgeSetup(house.settings, registry, house.get(DatasetService), house.get(DatasetRows))
-    return models, judges
+    return models, judges, StressReports(home_of(house.settings))
 
 
 ROOM = Room(

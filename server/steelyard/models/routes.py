@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 
 from msgspec import structs
@@ -12,6 +13,7 @@ from steelyard.http.routing import REVIEWERS, Access, Call, Route
 from steelyard.ledger.max_price import priced
 from steelyard.models.base_models import describe_base, list_bases, readiness_of_base
 from steelyard.models.service import FamilyModels
+from steelyard.models.stress_reports import StressReports
 from steelyard.models.wire import (
     GONE,
     DeleteModelQuery,
@@ -32,16 +34,22 @@ async def get_models(call: Call) -> ModelList:
         for model in tuned
         if model.status not in GONE
     ]
-    return structs.replace(listed, data=[*listed.data, *tuned], models=[*listed.models, *named])
+    data = [*listed.data, *tuned]
+    data = await asyncio.to_thread(call.service(StressReports).add_to, data)
+    return structs.replace(listed, data=data, models=[*listed.models, *named])
 
 
 async def get_model(call: Call) -> Model:
     """Return one model."""
     name = call.path["model"]
     hosted = call.service(ModelRegistry).find(name)
-    if hosted is not None:
-        return describe_base(hosted, call.services.settings.max_decisions)
-    return await call.service(FamilyModels).describe_model(call.caller, name)
+    model = (
+        await call.service(FamilyModels).describe_model(call.caller, name)
+        if hosted is None
+        else describe_base(hosted, call.services.settings.max_decisions)
+    )
+    [model] = await asyncio.to_thread(call.service(StressReports).add_to, [model])
+    return model
 
 
 async def get_model_ready(call: Call) -> ModelReadiness:

@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from steelyard.families.fine_tune_wire import JobMetrics
 from steelyard.families.wire import LoadState, OffReason, Window
+from steelyard.models.stress_wire import StressReport
 
 ModelStatus = Literal["ready", "unavailable", "deleted", "discarded"]
 #: The statuses of a model that is gone for good.
@@ -76,6 +77,10 @@ class Model(Struct, frozen=True, kw_only=True):
     engine: Annotated[str, Meta(description="Engine and precision.")]
     release_date: Annotated[str, Meta(description="`YYYY-MM-DD`.")]
     base: str | UnsetType = UNSET
+    stress: Annotated[
+        StressReport | UnsetType,
+        Meta(description="How often its answers flip under pressure, where that was tested."),
+    ] = UNSET
     job_id: Annotated[str | UnsetType, Meta(description="The fine-tune that made it.")] = UNSET
     model_name: Annotated[str | UnsetType, Meta(description="Its family.")] = UNSET
     version: Annotated[int | UnsetType, Meta(description="Its number in the family.")] = UNSET

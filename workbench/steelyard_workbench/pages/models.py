@@ -8,13 +8,16 @@ from decimal import Decimal
 
 import panel as pn
 import panel_material_ui as pmui
+from msgspec import UNSET
 from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.client.model_choices import ModelChoice, list_choices
+from steelyard.models.pressures import REWORDED
 from steelyard.models.wire import Model
 from steelyard_workbench.components.facts import facts, heading
 from steelyard_workbench.components.mark_table import mark_table
+from steelyard_workbench.components.numbers import measure_text
 from steelyard_workbench.components.side_by_side import side_by_side
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.models.judges import Judges
@@ -94,13 +97,14 @@ class ModelsPage(Page):
 
     def _show(self, found: Sequence[ListedModel]) -> Viewable:
         return mark_table(
-            ("model", "kind", "now", "USD a million tokens", "runs on"),
+            ("model", "kind", "now", "USD a million tokens", "flips under pressure", "runs on"),
             [
                 (
                     listed.choice.name,
                     _KINDS[listed.choice.kind],
                     listed.choice.reason or listed.choice.note or "answers",
                     _price_of(listed.model),
+                    _flips_of(listed.model),
                     "" if listed.model is None else listed.model.engine,
                 )
                 for listed in found
@@ -123,6 +127,7 @@ class ModelsPage(Page):
                 "Price": f"{_price_of(model)} USD a million input tokens",
                 "Longest request": f"{model.max_input_tokens:,} tokens",
             }
+            values |= _stress_facts(model)
         ask = pmui.Button(
             label="Ask it", variant="contained", size="small", disabled=choice.reason is not None
         )
@@ -136,6 +141,26 @@ class ModelsPage(Page):
         close.on_click(lambda _: self.opened.param.update(visible=False))
         self.opened[:] = [heading(choice.name), facts(values), pn.Row(*actions, close)]
         self.opened.visible = True
+
+
+def _flips_of(model: Model | None) -> str:
+    """Return the share of answers that flip where they do most, beside that of harmless wording."""
+    if model is None or model.stress is UNSET:
+        return "—"
+    shares = {line.pressure: line.flipped for line in model.stress.lines}
+    noise = shares.pop(REWORDED, None)
+    known = {name: share.value for name, share in shares.items() if share is not None}
+    if not known:
+        return "—"
+    worst = max(known, key=lambda name: known[name])
+    beside = "" if noise is None else f"; noise {noise.value:.0%}"
+    return f"{known[worst]:.0%} ({worst}){beside}"
+
+
+def _stress_facts(model: Model) -> dict[str, str]:
+    if model.stress is UNSET:
+        return {"Under pressure": "not tested; steelyard model stress does"}
+    return {f"Flipped: {line.pressure}": measure_text(line.flipped) for line in model.stress.lines}
 
 
 def _price_of(model: Model | None) -> str:
