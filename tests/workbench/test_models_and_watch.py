@@ -57,9 +57,11 @@ def test_a_model_is_shown_with_where_to_go_on(server):
 
 def test_how_often_answers_flip_under_pressure_is_shown(server):
     line = StressLine(
-        pressure="typos", description="", flipped=Measure(value=0.25, low=0.1, high=0.5, n=40),
+        pressure="typos",
+        description="",
+        flipped=Measure(value=0.25, low=0.1, high=0.5, n=40),
         beyond_noise=None,
-    )  # fmt: skip
+    )
     noise = replace(line, pressure="harmless wording", flipped=replace(line.flipped, value=0.05))
     report = StressReport(
         model="hashing", dataset_version=1, contexts=20, tested_at=1.0, lines=[noise, line]

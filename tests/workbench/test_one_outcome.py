@@ -77,12 +77,12 @@ def test_a_threshold_is_dragged_found_and_kept():
     part.precision.value = 0.8
     asyncio.run(part.find(by_costs=False))
     assert "Certified from" in texts(part.result)
-    found = client.outcome_threshold("", "payment", "fraud", precision=0.8).threshold
-    assert part.threshold.value == part._span.location == found
+    threshold = client.outcome_threshold("", "payment", "fraud", precision=0.8).threshold
+    assert part.threshold.value == part._span.location == threshold
     asyncio.run(part.keep())
     assert "Kept in payments@4" in texts(part.result)
     [([question], given)] = client.added
-    assert question["policy"] == {**POLICY, "outcome_thresholds": {"fraud": found}}
+    assert question["policy"] == {**POLICY, "outcome_thresholds": {"fraud": threshold}}
     assert "precision 0.8 certified" in given["note"]
     part.threshold.value = 0.6
     asyncio.run(part.keep())

@@ -72,7 +72,7 @@ def command(
     if (precision is not None) == has_costs:
         raise click.UsageError("Give --precision, or --wrong-cost and --abstain-cost.")
     with server.connected() as client:
-        found = client.evaluations.outcome_threshold(
+        result = client.evaluations.outcome_threshold(
             evaluation,
             decision or _only_decision(client, evaluation),
             outcome,
@@ -81,12 +81,12 @@ def command(
             wrong_cost=wrong_cost,
             abstain_cost=abstain_cost,
         )
-        uncertified = None if precision is None else _uncertified(found, precision, confidence)
+        uncertified = None if precision is None else _uncertified(result, precision, confidence)
         if uncertified is None or anyway:
-            version = None if keep is None else _keep(client, keep, evaluation, found)
+            version = None if keep is None else _keep(client, keep, evaluation, result)
         else:
             version = None
-    server.show(found, lambda answer: _show(answer, has_curve=curve))
+    server.show(result, lambda answer: _show(answer, has_curve=curve))
     if uncertified is not None:
         if not anyway:
             raise click.ClickException(f"{uncertified} Nothing is kept.")
@@ -97,70 +97,70 @@ def command(
 
 
 def _only_decision(client: Client, evaluation: str) -> str:
-    names = [one.decision_id for one in client.evaluations.detail(evaluation).decisions]
+    names = [each.decision_id for each in client.evaluations.detail(evaluation).decisions]
     if len(names) > 1:
         raise click.UsageError(f"Say which decision with --decision: {', '.join(names)}.")
     return names[0]
 
 
-def _uncertified(found: OutcomeThreshold, precision: float, confidence: float) -> str | None:
+def _uncertified(result: OutcomeThreshold, precision: float, confidence: float) -> str | None:
     """Return why a precision is not certified; ``None`` where it is."""
-    if found.certified is not None:
+    if result.certified is not None:
         return None
     more = (
-        f"Answered alike, {found.missing_rows:,} more evaluation rows would certify it."
-        if found.missing_rows is not None
+        f"Answered alike, {result.missing_rows:,} more evaluation rows would certify it."
+        if result.missing_rows is not None
         else "While that is so, no number of rows would; require less, or train a better model."
     )
     return (
-        f"{found.contexts:,} evaluation rows cannot certify that {precision:g} of what is sent to "
-        f"{found.outcome} is right, with a confidence of {confidence:g}. {more}"
+        f"{result.contexts:,} evaluation rows cannot certify that {precision:g} of what is sent to "
+        f"{result.outcome} is right, with a confidence of {confidence:g}. {more}"
     )
 
 
-def _keep(client: Client, name: str, evaluation: str, found: OutcomeThreshold) -> NamedVersion:
+def _keep(client: Client, name: str, evaluation: str, result: OutcomeThreshold) -> NamedVersion:
     """Add a version whose policy has the threshold to a named decision."""
     from steelyard.client.thresholds import keep_threshold
 
-    if found.threshold is None:
-        raise click.ClickException(f"No threshold of {found.outcome} does that; nothing is kept.")
+    if result.threshold is None:
+        raise click.ClickException(f"No threshold of {result.outcome} does that; nothing is kept.")
     try:
         return keep_threshold(
             client,
             name,
-            found.decision_id,
-            found.outcome,
-            found.threshold,
+            result.decision_id,
+            result.outcome,
+            result.threshold,
             evaluation_id=evaluation,
-            certified=found.certified,
+            certified=result.certified,
         )
     except ValueError as error:
         raise click.ClickException(f"{error} Nothing is kept.") from None
 
 
-def _show(found: OutcomeThreshold, *, has_curve: bool) -> None:
-    point = found.at_threshold
+def _show(result: OutcomeThreshold, *, has_curve: bool) -> None:
+    point = result.at_threshold
     if point is None:
-        click.echo(f"No threshold sends decisions to {found.outcome} that are right so often.")
+        click.echo(f"No threshold sends decisions to {result.outcome} that are right so often.")
     else:
         click.echo(
-            f"From a probability of {point.threshold:.4f} on, {point.sent:,} of {found.n:,} decisions "
-            f"are sent to {found.outcome}."
+            f"From a probability of {point.threshold:.4f} on, {point.sent:,} of {result.n:,} decisions "
+            f"are sent to {result.outcome}."
         )
         for name, text in zip(("Precision", "Recall", "Cost"), _figures(point), strict=True):
             if text:
                 click.echo(f"{name:9} {text}")
-    if found.certified is not None:
+    if result.certified is not None:
         click.echo(
-            f"Certified: {found.certified.precision:g} of what is sent there is right, with a "
-            f"confidence of {found.certified.confidence:g}."
+            f"Certified: {result.certified.precision:g} of what is sent there is right, with a "
+            f"confidence of {result.certified.confidence:g}."
         )
     if has_curve:
         show_table(
             ("FROM", "SENT", "PRECISION", "RECALL", "COST"),
             [
                 (f"{point.threshold:.2f}", point.sent, *_figures(point))
-                for before, point in pairwise(found.points)
+                for before, point in pairwise(result.points)
                 if point.sent != before.sent
             ],
         )

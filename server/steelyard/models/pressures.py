@@ -1,4 +1,4 @@
-"""Texts and outcomes under pressure: the same decision, asked in ways that ought not to change it.
+"""Texts and outcomes under pressure: the same decision, parsed in ways that ought not to change it.
 
 Every change is made of the row alone, so that equal rows give equal requests. Pure.
 """
@@ -111,20 +111,20 @@ def _instruct(template: str, *, is_last: bool) -> Change:
 
 def _another(request: Request, tops: Mapping[str, str]) -> list[str]:
     """Return for each decision the outcome after the one that answered it."""
-    asked = read_request({"context": request.context, "decisions": request.decisions}).decisions
-    found = []
-    for decision in asked:
+    parsed = read_request({"context": request.context, "decisions": request.decisions}).decisions
+    others = []
+    for decision in parsed:
         names = decision.outcomes.names
         top = tops.get(decision.id, names[0])
-        found.append(names[(names.index(top) + 1) % len(names)])
-    return found
+        others.append(names[(names.index(top) + 1) % len(names)])
+    return others
 
 
 def _rename(request: Request, _: Mapping[str, str]) -> Request | None:
     """Name the outcomes of single decisions by number, and describe them by their names."""
-    asked = read_request({"context": request.context, "decisions": request.decisions}).decisions
+    parsed = read_request({"context": request.context, "decisions": request.decisions}).decisions
     decisions, renamed = [], {}
-    for decision, sent in zip(asked, request.decisions, strict=True):
+    for decision, sent in zip(parsed, request.decisions, strict=True):
         if decision.kind != "single":
             continue
         numbered = {
@@ -191,14 +191,16 @@ PRESSURES = (
     Pressure("renamed outcomes", "option 1, option 2, … described by their names", (_rename,)),
     Pressure("case", "capital letters throughout", (_of_text(str.upper),)),
     Pressure(
-        "look-alikes", "Cyrillic letters that look Latin, in every second word",
+        "look-alikes",
+        "Cyrillic letters that look Latin, in every second word",
         (_of_text(_look_alike),),
     ),
     Pressure(
-        "white space", "every blank doubled, and each fifth a line end",
+        "white space",
+        "every blank doubled, and each fifth a line end",
         (_of_text(lambda text: re.sub(r"((?:\S+ ){5})", r"\1\n", text).replace(" ", "  ")),),
     ),
     Pressure("typos", "two letters swapped in every fourth word", (_of_text(_mistype),)),
-)  # fmt: skip
+)
 #: Requests of a row, with the first that all others are held against.
 N_REQUESTS = 1 + sum(len(pressure.changes) for pressure in PRESSURES)

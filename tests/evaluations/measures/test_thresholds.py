@@ -38,36 +38,36 @@ def find(records, **trial):
 
 def test_a_precision_is_certified_as_a_bound_is():
     records = records_of(1000)
-    found = find(records, precision=0.95)
+    result = find(records, precision=0.95)
     measures = measure_records(records)
     same = certify_threshold(
         measures.p_top, measures.values["accuracy"], records.context_codes, error=0.05
     )
-    assert (found.threshold, found.missing_rows) == (same.threshold, 0)
-    assert (found.certified.precision, found.certified.confidence) == (0.95, 0.95)
-    point = found.at_threshold
+    assert (result.threshold, result.missing_rows) == (same.threshold, 0)
+    assert (result.certified.precision, result.certified.confidence) == (0.95, 0.95)
+    point = result.at_threshold
     assert point.precision.value >= 0.95
-    is_sent = measures.p_top >= found.threshold
+    is_sent = measures.p_top >= result.threshold
     assert point.sent == is_sent.sum()
     assert point.recall.n == sum(label[0] for label in records.labels.reshape(-1, 2))
-    assert [each.threshold for each in found.points] == [index / 100 for index in range(101)]
+    assert [each.threshold for each in result.points] == [index / 100 for index in range(101)]
 
 
 def test_too_few_rows_certify_nothing_and_say_how_many_would():
-    found = find(records_of(40), precision=0.95)
-    assert found.certified is None
-    assert found.missing_rows > 0
-    assert found.at_threshold.precision.value >= 0.95
+    result = find(records_of(40), precision=0.95)
+    assert result.certified is None
+    assert result.missing_rows > 0
+    assert result.at_threshold.precision.value >= 0.95
     nothing = find(records_of(40), precision=0.95, outcome="fine")
     assert (nothing.threshold, nothing.missing_rows) == (None, None)
 
 
 def test_the_cheapest_threshold_is_that_of_all():
     records = records_of(300)
-    found = find(records, wrong_cost=4.0, abstain_cost=1.0)
-    costs = [point.cost.value for point in found.points]
-    assert found.at_threshold.cost.value <= min(costs) + 1e-9
-    assert 0.75 < found.threshold < 0.85
+    result = find(records, wrong_cost=4.0, abstain_cost=1.0)
+    costs = [point.cost.value for point in result.points]
+    assert result.at_threshold.cost.value <= min(costs) + 1e-9
+    assert 0.75 < result.threshold < 0.85
     assert find(records, wrong_cost=0.0, abstain_cost=1.0).threshold == pytest.approx(
         measure_records(records).p_top.min()
     )
@@ -85,15 +85,15 @@ def test_the_cheapest_threshold_is_that_of_all():
 def test_trials_that_do_not_fit(trial, path):
     with pytest.raises(InvalidRequestError) as caught:
         find(records_of(5), **trial)
-    assert [one.path[-1] for one in caught.value.violations] == [path]
+    assert [each.path[-1] for each in caught.value.violations] == [path]
 
 
 def test_most_thresholds_that_are_certified_keep_to_their_precision():
     missed = 0
     for seed in range(30):
-        found = find(records_of(150, seed=seed), precision=0.9)
-        if found.certified is not None:
-            t = found.threshold
+        result = find(records_of(150, seed=seed), precision=0.9)
+        if result.certified is not None:
+            t = result.threshold
             low = max(0.0, 0.8 - t)
             true = (0.5 * low + 0.995 * (1 - max(t, 0.8))) / (1 - t)
             missed += true < 0.9
