@@ -12,7 +12,7 @@ import pytest
 from steelyard.alarms import contexts, distances
 from steelyard.alarms.budget import alpha
 from steelyard.alarms.distances import BANK, HELD_OUT, Bank, Distances
-from steelyard.alarms.sequences import two_sample_p
+from steelyard.calibration.sequences import two_sample_p
 from steelyard.cli.samples import sample_file
 from steelyard.errors import EngineUnavailableError
 from support.drifting import about, embed_words

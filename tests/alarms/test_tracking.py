@@ -6,9 +6,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from steelyard.alarms import contexts, sequences
+from steelyard.alarms import contexts
 from steelyard.alarms.budget import WATCHES, alpha, threshold
 from steelyard.alarms.tracking import OTHER, Stream, add, evidence, figures_of
+from steelyard.calibration import sequences
 
 SHARES = (0.55, 0.3, 0.1, 0.05)
 

@@ -2,7 +2,7 @@
 
 Each run draws a reference and 10,000 decisions with the shares given, or decisions of which one
 outcome's share is higher by 10 points, from the start of the run on or from its middle on. The
-evidence is that of ``steelyard.alarms.sequences``, for every run at a time; the alarm's bound is what
+evidence is that of ``steelyard.calibration.sequences``, for every run at a time; the alarm's bound is what
 the watch of shares gets of 1 % in a model that makes one decision.
 
 Beside what is found stands the most that any test can find in the same runs: by the lemma of Neyman and
@@ -24,8 +24,9 @@ import time
 import numpy as np
 from scipy.stats import binom
 
-from steelyard.alarms import sequences, tracking
+from steelyard.alarms import tracking
 from steelyard.alarms.budget import FALSE_ALARMS, threshold
+from steelyard.calibration import sequences
 
 #: Shares of the outcomes of a decision, from even to one that is rare.
 PROFILES = {

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from steelyard.alarms.budget import alpha
 from steelyard.alarms.distances import Bank
-from steelyard.alarms.sequences import RUN, two_sample_p
+from steelyard.calibration.sequences import RUN, two_sample_p
 
 #: Contexts that are tested together, and the most that a reference has.
 SAMPLE, MOST_REFERENCE = 200, 1_000

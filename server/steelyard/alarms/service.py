@@ -11,7 +11,6 @@ from sqlalchemy import Connection, Row
 
 from steelyard.alarms import store as rows
 from steelyard.alarms.budget import WATCHES
-from steelyard.alarms.sequences import BUCKET
 from steelyard.alarms.telling import OF_FEEDBACK, measure_of
 from steelyard.alarms.tracking import CLEAR_AFTER, estimate
 from steelyard.alarms.watched import DEFAULT_RULE, Watched
@@ -28,6 +27,7 @@ from steelyard.alarms.wire import (
     PutAlarmRule,
     WatchedModel,
 )
+from steelyard.calibration.sequences import BUCKET
 from steelyard.caller import Caller
 from steelyard.decision_log.store import AnswerCriteria, feedback_of_answers, newest_answers
 from steelyard.decision_log.traffic import share

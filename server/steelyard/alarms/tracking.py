@@ -15,9 +15,9 @@ from typing import Literal
 import numpy as np
 from msgspec import Struct, field
 
-from steelyard.alarms import sequences
 from steelyard.alarms.budget import Watch, threshold
-from steelyard.alarms.sequences import BUCKET, KEPT, N_BETS, RUN, WINDOW, FloatArray
+from steelyard.calibration import sequences
+from steelyard.calibration.sequences import BUCKET, KEPT, N_BETS, RUN, WINDOW, FloatArray
 
 #: Values of one decision or answer, by figure; a share's that are 0 may be left out.
 Values = Mapping[str, float]

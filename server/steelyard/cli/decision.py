@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import difflib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from steelyard.cli.comparison_shown import show_comparison
 from steelyard.cli.connecting import Server, server_options
+from steelyard.cli.decision_new import FOLDER, folder_option, write_text
+from steelyard.cli.decision_new import command as new
 from steelyard.cli.failures import FAILED
 from steelyard.cli.local_state import show_table, show_time
-from steelyard.cli.templates_shown import show_templates
+from steelyard.cli.shares_shown import describe_share, show_shares
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -22,16 +24,6 @@ if TYPE_CHECKING:
     from steelyard.named.comparison_wire import NamedComparison
     from steelyard.named.files import DecisionFile
     from steelyard.named.wire import NamedDecision, NamedVersion
-
-#: Where files are looked for when none is named.
-_FOLDER = "decisions"
-_FOLDER_OPTION = click.option(
-    "--folder",
-    default=_FOLDER,
-    show_default=True,
-    type=click.Path(path_type=Path),
-    help="Where the files of decisions are.",
-)
 
 _EPILOG = """\b
 Examples:
@@ -43,6 +35,7 @@ Examples:
   steelyard decision diff support_triage.toml --at staging
   steelyard decision compare support_triage staging
   steelyard decision move support_triage production 2 --reason "right more often"
+  steelyard decision share support_triage staging --share 0.1
   steelyard decision rollback support_triage
 """
 
@@ -56,71 +49,14 @@ def command() -> None:
     """
 
 
+command.add_command(new)
+
 _files = click.argument(
     "files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 _at_option = click.option(
     "--at", default="production", show_default=True, help="An alias, or the number of a version."
 )
-
-
-@command.command("new", epilog=_EPILOG)
-@click.argument("name", required=False)
-@click.option(
-    "--from",
-    "template",
-    is_flag=False,
-    flag_value="",
-    help="Start from this template, with its rows as examples; without a name, list them all.",
-)
-@click.option("--question", help="What is asked about a context.")
-@click.option("--kind", type=click.Choice(("single", "binary")), help="[default: single]")
-@click.option(
-    "--outcome", "outcomes", multiple=True, help="NAME or NAME=DESCRIPTION; repeated for more."
-)
-@click.option("--model", help="The model that is asked. [default: the server's]")
-@_FOLDER_OPTION
-def new(
-    *,
-    name: str | None,
-    template: str | None,
-    question: str | None,
-    kind: str | None,
-    outcomes: tuple[str, ...],
-    model: str | None,
-    folder: Path,
-) -> None:
-    """Write FOLDER/NAME.toml with one decision, or one like a template; push it when it is right.
-
-    A template's name is NAME where none is given.
-    """
-    from steelyard.named.files import read_file, to_toml
-    from steelyard.named.templates import find_template, list_templates
-
-    if template == "":
-        show_templates(list_templates())
-        return
-    if template is not None:
-        if question or kind or outcomes:
-            raise click.UsageError("A template has its question; change it in the file.")
-        chosen = find_template(template)
-        name = name or chosen.name
-        _write_new(folder, name, chosen.to_toml(name, model))
-        return
-    if name is None or question is None:
-        raise click.UsageError("Give NAME and --question, or --from TEMPLATE.")
-    decision: dict[str, Any] = {"id": name[:128], "question": question}
-    if kind is not None:
-        decision["kind"] = kind
-    if outcomes:
-        pairs = (outcome.partition("=") for outcome in outcomes)
-        decision["outcomes"] = {key.strip(): text.strip() for key, _, text in pairs}
-    fields: dict[str, Any] = {"name": name, "decisions": [decision]}
-    if model is not None:
-        fields["model"] = model
-    text = to_toml(fields)
-    read_file(text)
-    _write_new(folder, name, text)
 
 
 @command.command("list", epilog=_EPILOG)
@@ -190,7 +126,7 @@ def push(*, files: tuple[Path, ...], alias: str | None, note: str | None, server
 @command.command("pull", epilog=_EPILOG)
 @click.argument("decisions", nargs=-1)
 @_at_option
-@_FOLDER_OPTION
+@folder_option
 @server_options
 def pull(*, decisions: tuple[str, ...], at: str, folder: Path, server: Server) -> None:
     """Write DECISIONS, or all, to files of FOLDER; the examples of a file there stay."""
@@ -202,7 +138,7 @@ def pull(*, decisions: tuple[str, ...], at: str, folder: Path, server: Server) -
             of_name, version = _at(client, name, at)
             path = folder / f"{name}.toml"
             before = _read(path) if path.exists() else None
-            _write(path, write_file(of_name, version, before))
+            write_text(path, write_file(of_name, version, before))
 
 
 @command.command("diff", epilog=_EPILOG)
@@ -356,6 +292,30 @@ def move(
     server.show(moved, lambda decision: _show_decisions([decision]))
 
 
+@command.command("share", epilog=_EPILOG)
+@click.argument("name")
+@click.argument("to")
+@click.option(
+    "--share",
+    type=click.FloatRange(0, 0.9),
+    required=True,
+    help="Of the requests for --of; 0 ends it.",
+)
+@click.option("--of", "alias", default="production", show_default=True, help="The alias.")
+@click.option("--reason", help="Why, for people.")
+@server_options
+def share(
+    *, name: str, to: str, share: float, alias: str, reason: str | None, server: Server
+) -> None:
+    """Send a share of NAME's requests to the alias TO, the same ones in every process.
+
+    Where feedback shows that it is right less often, the server ends it.
+    """
+    with server.connected() as client:
+        changed = client.named_decisions.share(name, to, share, alias=alias, reason=reason)
+    server.show(changed, lambda decision: show_shares(decision.shares))
+
+
 @command.command("rollback", epilog=_EPILOG)
 @click.argument("name")
 @click.argument("alias", default="production")
@@ -380,10 +340,10 @@ def archive(*, name: str, undo: bool, server: Server) -> None:
 
 
 def _paths(files: Sequence[Path]) -> Sequence[Path]:
-    paths = list(files) or sorted(Path(_FOLDER).glob("*.toml"))
+    paths = list(files) or sorted(Path(FOLDER).glob("*.toml"))
     if not paths:
         raise click.UsageError(
-            f"There is no .toml file in {_FOLDER}/; name one, or make it with new."
+            f"There is no .toml file in {FOLDER}/; name one, or make it with new."
         )
     return paths
 
@@ -396,19 +356,6 @@ def _read(path: Path) -> DecisionFile:
     except UnicodeDecodeError:
         raise click.ClickException(f"{path} is not UTF-8; save it so.") from None
     return read_file(text)
-
-
-def _write_new(folder: Path, name: str, text: str) -> None:
-    path = folder / f"{name}.toml"
-    if path.exists():
-        raise click.ClickException(f"{path} exists already; change it, or take another name.")
-    _write(path, text)
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    click.echo(f"Wrote {path}.")
 
 
 def _at(client: Client, name: str, at: str) -> tuple[NamedDecision, NamedVersion]:
@@ -478,6 +425,8 @@ def _show_version(decision: NamedDecision, version: NamedVersion) -> None:
     from steelyard.named.files import write_file
 
     click.echo(f"# {version.name}@{version.version}, aliases: {_aliases(decision)}")
+    for each in decision.shares:
+        click.echo(printable(f"# {describe_share(each)}"))
     click.echo(_printable_lines(write_file(decision, version)))
 
 

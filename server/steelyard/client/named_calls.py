@@ -189,6 +189,32 @@ def roll_back(
     return write(path, NamedDecision, {"reason": reason}, key=idempotency_key)
 
 
+def share(
+    name: str,
+    to: str,
+    share: float,
+    *,
+    alias: str = "production",
+    reason: str | None = None,
+    idempotency_key: str | None = None,
+) -> Call[NamedDecision]:
+    """Send another alias a share of an alias's requests: ``PUT …/aliases/{alias}/share``.
+
+    Parameters
+    ----------
+    to : str
+        The alias that answers the share.
+    share : float
+        Of the requests that name ``alias``, at most 0.9; 0 ends it.
+    reason : str, optional
+        Why, for people.
+    """
+    body = encode_body({"to": to, "share": share, "reason": reason})
+    key = new_or_checked_key(idempotency_key)
+    path = _path(name, "aliases", alias, "share")
+    return Call("PUT", path, NamedDecision, body, idempotency_key=key)
+
+
 def history_page(
     name: str, *, limit: int | None = None, cursor: str | None = None
 ) -> Call[AliasMovePage]:

@@ -21,10 +21,10 @@ from sqlalchemy import Connection
 
 from steelyard.calibration.metrics import decision_brier_scores
 from steelyard.decision_log.answers import StoredAnswers
+from steelyard.decision_log.costs import costs_between
 from steelyard.decision_log.store import (
     AnswerCriteria,
     ShortRow,
-    costs_between,
     feedback_of_answers,
 )
 from steelyard.decision_log.traffic import did_abstain, is_right, quantile, share

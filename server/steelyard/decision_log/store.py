@@ -31,8 +31,6 @@ from steelyard.decisions.kinds import Decision
 from steelyard.decisions.validation import ValidRequest
 from steelyard.decisions.wire import DecideResponse
 from steelyard.errors import NotFoundError
-from steelyard.ledger.tables import ledger_entries
-from steelyard.operations.tables import operations
 from steelyard.storage.statements import Statement
 from steelyard.wire.decoding import decode
 from steelyard.wire.violations import show
@@ -247,6 +245,14 @@ def count_decisions(connection: Connection, criteria: AnswerCriteria) -> int:
     ).scalar_one()
 
 
+def count_observed(connection: Connection, criteria: AnswerCriteria) -> int:
+    """Count what was observed of matching answers."""
+    joined = feedback.join(decisions, feedback.c.decision_id == decisions.c.id)
+    where = (*in_window(criteria), counts_as_observed(criteria.by))
+    counted = select(func.count()).select_from(joined).where(*where)
+    return connection.execute(counted).scalar_one()
+
+
 def page_observed(
     connection: Connection, criteria: AnswerCriteria, limit: int
 ) -> list[ObservedDecision]:
@@ -294,11 +300,11 @@ def in_window(criteria: AnswerCriteria) -> list[ColumnElement[bool]]:
     if criteria.key is not None:
         where.append(of.key_id == criteria.key)
     if criteria.named is not None:
-        where.append(_is_of(of.named, criteria.named))
+        where.append(is_of_named(of.named, criteria.named))
     return where
 
 
-def _is_of(column: ColumnElement[Any], named: str) -> ColumnElement[bool]:
+def is_of_named(column: ColumnElement[Any], named: str) -> ColumnElement[bool]:
     """Return whether a column has a named decision, or that version of it."""
     return or_(column == named, column.startswith(f"{named}@", autoescape=True))
 
@@ -350,50 +356,17 @@ def count_between(
     connection: Connection, criteria: AnswerCriteria, *, first: float, width: float
 ) -> dict[int, int]:
     """Return how many stored answers there are in each stretch after ``first`` that has some."""
-    place = _stretch(connection, decisions.c.created_at, first, width)
+    place = stretch_of(connection, decisions.c.created_at, first, width)
     rows = connection.execute(
         select(place, func.count()).where(*in_window(criteria)).group_by(place)
     )
     return {int(at): n for at, n in rows}
 
 
-def costs_between(
-    connection: Connection,
-    account_id: str,
-    *,
-    since: float,
-    until: float,
-    model: str | None = None,
-    named: str | None = None,
-    first: float,
-    width: float,
-) -> dict[int, int]:
-    """Return nano-dollars that decisions cost, stored or not, in each stretch after ``first``."""
-    entry = ledger_entries.c
-    place = _stretch(connection, entry.created_at, first, width)
-    where = [
-        entry.account_id == account_id,
-        entry.book == "revenue",
-        entry.created_at >= since,
-        entry.created_at < until,
-        operations.c.route.in_(DECIDING),
-    ]
-    if model is not None:
-        where.append(operations.c.model == model)
-    if named is not None:
-        where.append(_is_of(operations.c.named, named))
-    rows = connection.execute(
-        select(place, func.sum(entry.amount_nano))
-        .join(operations, operations.c.id == entry.operation_id)
-        .where(*where)
-        .group_by(place)
-    )
-    return {int(at): int(nano) for at, nano in rows}  # a sum of PostgreSQL's is a decimal
-
-
-def _stretch(
+def stretch_of(
     connection: Connection, at: ColumnElement[float], first: float, width: float
 ) -> ColumnElement[int]:
+    """Return in which stretch after ``first`` a time is."""
     passed = (at - first) / width
     # SQLite may have no floor(), and cuts off where PostgreSQL rounds.
     is_cut = connection.dialect.name == "sqlite"

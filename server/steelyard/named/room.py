@@ -13,6 +13,7 @@ from steelyard.named.compare_service import NamedComparisons
 from steelyard.named.routes import ROUTES
 from steelyard.named.served import ServedDecisions
 from steelyard.named.service import NamedDecisions
+from steelyard.named.shares import LOOK_S, Shares, ShareWatch
 from steelyard.room import JobKind, Room
 from steelyard.serving.registry import ModelRegistry
 from steelyard.serving.service import DecisionService
@@ -24,7 +25,14 @@ def _open(house: House) -> tuple[object, ...]:
     datasets, models = house.get(DatasetService), house.get(EvaluatedModels)
     comparisons = NamedComparisons(house, datasets, models, house.get(ModelRegistry).default)
     datasets.register_reader(comparisons.reader_of)
-    return served, NamedDecisions(house.state, house.writes, served), comparisons
+    named = NamedDecisions(house.state, house.writes, served)
+    house.tick(
+        ShareWatch(house.state).tick,
+        name="steelyard-shares",
+        failure="Could not look at shares of traffic",
+        interval_s=LOOK_S,
+    )
+    return served, named, comparisons, Shares(named)
 
 
 def _open_runs(house: House) -> Work:
@@ -42,8 +50,10 @@ ROOM = Room(
         tables.named_versions,
         tables.named_aliases,
         tables.named_moves,
+        tables.named_shares,
         tables.named_comparisons,
     ),
+    events=("decision.share_ended",),
     errors=errors_of(errors),
     routes=ROUTES,
     open=_open,

@@ -17,6 +17,7 @@ from steelyard.named.comparison_wire import (
 )
 from steelyard.named.content import read_content
 from steelyard.named.service import NamedDecisions
+from steelyard.named.shares import Shares
 from steelyard.named.wire import (
     AddNamedVersion,
     AliasMovePage,
@@ -31,6 +32,7 @@ from steelyard.named.wire import (
     NamedVersion,
     NamedVersionPage,
     RollBackAlias,
+    ShareAlias,
 )
 from steelyard.serving.routes import UNCALLABLE
 
@@ -175,6 +177,17 @@ ROUTES = (
         may_be_empty=True,
         response=NamedDecision,
         errors=(*_ERRORS, errors.NothingToRollBackError),
+    ),
+    _route(
+        method="PUT",
+        path=f"{_OF_NAME}/aliases/{{alias}}/share",
+        use=lambda call: call.service(Shares).share(
+            call.write, call.path["named_decision"], call.path["alias"], call.body
+        ),
+        summary="Let another alias answer a share of its requests; feedback that is worse ends it.",
+        request=ShareAlias,
+        response=NamedDecision,
+        errors=(*_ERRORS, errors.InvalidReferenceError),
     ),
     _route(
         method="GET",

@@ -10,9 +10,9 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row
 
 from steelyard.decisions.named import NamedRequest, Reference
 from steelyard.decisions.validation import ValidRequest
@@ -20,6 +20,7 @@ from steelyard.decisions.wire import NamedUse
 from steelyard.errors import NamedDecisionArchivedError, NotFoundError
 from steelyard.named import store as rows
 from steelyard.named.content import ask, read_stored
+from steelyard.named.splitting import is_in_share
 from steelyard.storage import State
 
 #: Seconds for which what a reference names is taken as read: a move is in effect everywhere after them.
@@ -33,12 +34,23 @@ _Place = tuple[str, str, str | int]
 
 
 @dataclass(frozen=True, slots=True)
+class _Split:
+    """A share of the requests that another alias answers, and what that asks."""
+
+    share_id: str
+    share: float
+    use: NamedUse
+    questions: ValidRequest
+
+
+@dataclass(frozen=True, slots=True)
 class _Served:
     """What a reference named when it was read."""
 
     read_at: float
     use: NamedUse
     questions: ValidRequest
+    split: _Split | None = None
 
 
 class ServedDecisions:
@@ -59,6 +71,9 @@ class ServedDecisions:
         if served is None or now - served.read_at > FRESH_S:
             served = await self._read(account_id, reference, now)
             _put(self._served, place, served, _MAX_REFERENCES)
+        split = served.split
+        if split is not None and is_in_share(request.context, split.share_id, split.share):
+            return ask(split.questions, request, split.use)
         return ask(served.questions, request, served.use)
 
     def forget(self, account_id: str, name: str) -> None:
@@ -67,7 +82,9 @@ class ServedDecisions:
             self._served.pop(place, None)
 
     async def _read(self, account_id: str, reference: Reference, now: float) -> _Served:
-        def read(connection: Connection) -> tuple[str, int, ValidRequest]:
+        alias = reference.at if isinstance(reference.at, str) else None
+
+        def read(connection: Connection) -> tuple[str, int, ValidRequest, Row[Any] | None]:
             row = rows.find_served(connection, account_id, reference.name, reference.at)
             if row is None:
                 raise unknown_decision(reference.name)
@@ -78,16 +95,24 @@ class ServedDecisions:
                 )
             if row.id is None:
                 raise unknown_version(reference.name, reference.at)
-            questions = self._versions.get(row.id)
-            if questions is None:
-                questions = read_stored(rows.content_of(connection, row.id))
-            return row.id, row.number, questions
+            shared = None if alias is None else rows.find_share(connection, row.named_id, alias)
+            return row.id, row.number, self._questions(connection, row.id), shared
 
-        version_id, number, questions = await self._state.read(read)
+        version_id, number, questions, shared = await self._state.read(read)
         _put(self._versions, version_id, questions, _MAX_VERSIONS)
-        alias = reference.at if isinstance(reference.at, str) else None
         use = NamedUse(name=reference.name, version=number, alias=alias)
-        return _Served(now, use, questions)
+        if shared is None:
+            return _Served(now, use, questions)
+        others = await self._state.read(
+            lambda connection: self._questions(connection, shared.version_id)
+        )
+        _put(self._versions, shared.version_id, others, _MAX_VERSIONS)
+        to = NamedUse(name=reference.name, version=shared.to_number, alias=shared.to_alias)
+        return _Served(now, use, questions, _Split(shared.id, shared.share, to, others))
+
+    def _questions(self, connection: Connection, version_id: str) -> ValidRequest:
+        known = self._versions.get(version_id)
+        return known or read_stored(rows.content_of(connection, version_id))
 
 
 def unknown_decision(name: str) -> NotFoundError:

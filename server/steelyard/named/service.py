@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
@@ -25,17 +25,16 @@ from steelyard.errors import (
 from steelyard.ids import new_id
 from steelyard.named import store as rows
 from steelyard.named.content import encode, fields_of
+from steelyard.named.serializers import all_to_wire, move_to_wire, to_wire, version_to_wire
 from steelyard.named.served import ServedDecisions, unknown_decision, unknown_version
 from steelyard.named.wire import (
     AddNamedVersion,
-    AliasMove,
     AliasMovePage,
     AliasName,
     ArchiveNamedDecision,
     ChangeNamedDecision,
     CreateNamedDecision,
     MoveAlias,
-    NamedAlias,
     NamedDecision,
     NamedDecisionPage,
     NamedDecisionsQuery,
@@ -102,9 +101,9 @@ class NamedDecisions:
             rows.insert_decision(connection, values)
             self._insert_version(connection, named_id, 1, request, write.caller, now)
             self._move(connection, named_id, PRODUCTION, (None, 1), write.caller, request.note, now)
-            return _decision(connection, _find(connection, account_id, request.name))
+            return to_wire(connection, find_decision(connection, account_id, request.name))
 
-        return await self._change(write, request.name, work)
+        return await self.apply(write, request.name, work)
 
     async def page(self, caller: Caller, query: NamedDecisionsQuery) -> NamedDecisionPage:
         """Return a page of the account's named decisions."""
@@ -118,7 +117,7 @@ class NamedDecisions:
                 cursor=query.cursor,
             )
             return NamedDecisionPage(
-                data=_decisions(connection, page.rows),
+                data=all_to_wire(connection, page.rows),
                 has_more=page.next_cursor is not None,
                 next_cursor=page.next_cursor,
             )
@@ -128,7 +127,9 @@ class NamedDecisions:
     async def get(self, caller: Caller, name: str) -> NamedDecision:
         """Return a named decision."""
         return await self._state.read(
-            lambda connection: _decision(connection, _find(connection, caller.account_id, name))
+            lambda connection: to_wire(
+                connection, find_decision(connection, caller.account_id, name)
+            )
         )
 
     async def change(self, write: Write, name: str, request: ChangeNamedDecision) -> NamedDecision:
@@ -141,15 +142,15 @@ class NamedDecisions:
 
         def work(connection: Connection) -> NamedDecision:
             account_id = write.caller.account_id
-            row = _find(connection, account_id, name)
+            row = find_decision(connection, account_id, name)
             changes = dict(given)
             if "dataset_id" in given:
                 dataset_id = _find_dataset(connection, account_id, request.dataset_id)
                 changes["dataset_id"] = dataset_id
             rows.change_decision(connection, row.id, changes)
-            return _decision(connection, _find(connection, write.caller.account_id, name))
+            return to_wire(connection, find_decision(connection, write.caller.account_id, name))
 
-        return await self._change(write, name, work)
+        return await self.apply(write, name, work)
 
     async def archive(
         self, write: Write, name: str, request: ArchiveNamedDecision
@@ -158,13 +159,13 @@ class NamedDecisions:
         account_id, now = write.caller.account_id, self._now()
 
         def work(connection: Connection) -> NamedDecision:
-            row = _find(connection, account_id, name)
+            row = find_decision(connection, account_id, name)
             if request.archived != (row.archived_at is not None):
                 at = now if request.archived else None
                 rows.change_decision(connection, row.id, {"archived_at": at})
-            return _decision(connection, _find(connection, account_id, name))
+            return to_wire(connection, find_decision(connection, account_id, name))
 
-        return await self._change(write, name, work)
+        return await self.apply(write, name, work)
 
     async def add_version(self, write: Write, name: str, request: AddNamedVersion) -> NamedVersion:
         """Add a version; where one has the same content, return that one."""
@@ -172,31 +173,31 @@ class NamedDecisions:
 
         def work(connection: Connection) -> NamedVersion:
             rows.lock_account(connection, account_id)
-            row = _find(connection, account_id, name)
+            row = find_decision(connection, account_id, name)
             same = rows.find_equal(connection, row.id, encode(fields_of(request))[1])
             if same is not None:
-                return _version(name, same)
+                return version_to_wire(name, same)
             number = rows.latest_numbers(connection, [row.id])[row.id] + 1
             if number > MAX_VERSIONS:
                 raise NamedDecisionLimitError(
                     f"{name!r} has {MAX_VERSIONS} versions, and may have no more; make another."
                 )
             self._insert_version(connection, row.id, number, request, write.caller, now)
-            return _version(name, _find_version(connection, row, number))
+            return version_to_wire(name, _find_version(connection, row, number))
 
-        return await self._change(write, name, work)
+        return await self.apply(write, name, work)
 
     async def version(self, caller: Caller, name: str, at: str) -> NamedVersion:
         """Return a version by its number, or that to which an alias points."""
 
         def read(connection: Connection) -> NamedVersion:
-            row = _find(connection, caller.account_id, name)
+            row = find_decision(connection, caller.account_id, name)
             if at.isascii() and at.isdigit() and len(at) <= 9:
-                return _version(name, _find_version(connection, row, int(at)))
+                return version_to_wire(name, _find_version(connection, row, int(at)))
             number = rows.alias_number(connection, row.id, at)
             if number is None:
                 raise unknown_version(name, at[:64])
-            return _version(name, _find_version(connection, row, number))
+            return version_to_wire(name, _find_version(connection, row, number))
 
         return await self._state.read(read)
 
@@ -204,10 +205,10 @@ class NamedDecisions:
         """Return a page of versions."""
 
         def read(connection: Connection) -> NamedVersionPage:
-            row = _find(connection, caller.account_id, name)
+            row = find_decision(connection, caller.account_id, name)
             page = rows.page_of_versions(connection, row.id, limit=query.limit, cursor=query.cursor)
             return NamedVersionPage(
-                data=[_version(name, version) for version in page.rows],
+                data=[version_to_wire(name, version) for version in page.rows],
                 has_more=page.next_cursor is not None,
                 next_cursor=page.next_cursor,
             )
@@ -218,10 +219,10 @@ class NamedDecisions:
         """Return a page of the moves of its aliases."""
 
         def read(connection: Connection) -> AliasMovePage:
-            row = _find(connection, caller.account_id, name)
+            row = find_decision(connection, caller.account_id, name)
             page = rows.page_of_moves(connection, row.id, limit=query.limit, cursor=query.cursor)
             return AliasMovePage(
-                data=[_to_move(move) for move in page.rows],
+                data=[move_to_wire(move) for move in page.rows],
                 has_more=page.next_cursor is not None,
                 next_cursor=page.next_cursor,
             )
@@ -235,7 +236,7 @@ class NamedDecisions:
 
         def work(connection: Connection) -> NamedDecision:
             rows.lock_account(connection, account_id)
-            row = _find(connection, account_id, name)
+            row = find_decision(connection, account_id, name)
             _find_version(connection, row, request.version)
             before = rows.alias_number(connection, row.id, alias)
             if request.expected not in {None, before}:
@@ -260,9 +261,9 @@ class NamedDecisions:
                     now,
                     **grounds,
                 )
-            return _decision(connection, row)
+            return to_wire(connection, row)
 
-        return await self._change(write, name, work)
+        return await self.apply(write, name, work)
 
     async def roll_back(
         self, write: Write, name: str, alias: str, request: RollBackAlias
@@ -272,7 +273,7 @@ class NamedDecisions:
 
         def work(connection: Connection) -> NamedDecision:
             rows.lock_account(connection, account_id)
-            row = _find(connection, account_id, name)
+            row = find_decision(connection, account_id, name)
             last = rows.last_move(connection, row.id, alias)
             if last is None:
                 raise unknown_version(name, alias[:64])
@@ -289,9 +290,9 @@ class NamedDecisions:
                 request.reason or "rolled back",
                 now,
             )
-            return _decision(connection, row)
+            return to_wire(connection, row)
 
-        return await self._change(write, name, work)
+        return await self.apply(write, name, work)
 
     def _check_move(
         self,
@@ -315,9 +316,10 @@ class NamedDecisions:
             "overruled": None if is_passed else request.overrule,
         }
 
-    async def _change(
+    async def apply(
         self, write: Write, name: str, work: Callable[[Connection], _Answer]
     ) -> _Answer:
+        """Change a named decision once for a key, and look it up anew here."""
         try:
             return await self._writes.once(write, work)
         finally:
@@ -340,7 +342,7 @@ class NamedDecisions:
             "sha256": sha256,
             "content": content,
             "note": request.note or None,
-            "made_by": _who(caller),
+            "made_by": who(caller),
             "created_at": now,
         }
         rows.insert_version(connection, values)
@@ -365,12 +367,14 @@ class NamedDecisions:
             "alias": alias,
             "from_number": numbers[0],
             "to_number": numbers[1],
-            "moved_by": _who(caller),
+            "moved_by": who(caller),
             "reason": reason or None,
             "created_at": at,
             **grounds,
         }
         rows.move_alias(connection, move)
+        by = who(caller)
+        rows.end_shares(connection, named_id, alias, at=now, by=by, reason="moved")
 
 
 def _not_passed(
@@ -399,13 +403,15 @@ def check_alias(alias: str) -> None:
         ) from None
 
 
-def _who(caller: Caller) -> str:
+def who(caller: Caller) -> str:
+    """Return who asks: an address of mail, a key's id, or the account."""
     if caller.session is not None:
         return caller.session.email
     return caller.key_id or caller.account_id
 
 
-def _find(connection: Connection, account_id: str, name: str) -> Row[Any]:
+def find_decision(connection: Connection, account_id: str, name: str) -> Row[Any]:
+    """Return an account's named decision, or refuse a name that none has."""
     row = rows.find_decision(connection, account_id, name)
     if row is None:
         raise unknown_decision(name[:64])
@@ -435,62 +441,3 @@ def _find_version(connection: Connection, decision: Row[Any], number: int) -> Ro
     if row is None:
         raise unknown_version(decision.name, number)
     return row
-
-
-def _decision(connection: Connection, row: Row[Any]) -> NamedDecision:
-    return _decisions(connection, [row])[0]
-
-
-def _decisions(connection: Connection, entries: Collection[Row[Any]]) -> list[NamedDecision]:
-    ids = [row.id for row in entries]
-    latest = rows.latest_numbers(connection, ids)
-    aliases: dict[str, list[NamedAlias]] = {}
-    for row in rows.aliases_of(connection, ids):
-        alias = NamedAlias(alias=row.alias, version=row.number, moved_at=row.moved_at)
-        aliases.setdefault(row.named_id, []).append(alias)
-    return [
-        NamedDecision(
-            id=row.id,
-            name=row.name,
-            description=row.description,
-            owner=row.owner,
-            dataset_id=row.dataset_id,
-            aliases=aliases.get(row.id, []),
-            latest=latest[row.id],
-            created_at=row.created_at,
-            archived_at=row.archived_at,
-        )
-        for row in entries
-    ]
-
-
-def _version(name: str, row: Row[Any]) -> NamedVersion:
-    content = msgspec.json.decode(row.content)
-    return NamedVersion(
-        id=row.id,
-        name=name,
-        version=row.number,
-        sha256=row.sha256,
-        decisions=content["decisions"],
-        model=content.get("model"),
-        fallback=content.get("fallback"),
-        temperature=content.get("temperature"),
-        note=row.note,
-        made_by=row.made_by,
-        created_at=row.created_at,
-    )
-
-
-def _to_move(row: Row[Any]) -> AliasMove:
-    return AliasMove(
-        id=row.id,
-        alias=row.alias,
-        from_version=row.from_number,
-        to_version=row.to_number,
-        moved_by=row.moved_by,
-        reason=row.reason,
-        created_at=row.created_at,
-        comparison_id=row.comparison_id,
-        verdict=row.verdict,
-        overruled=row.overruled,
-    )

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from sqlalchemy import Column, Connection, Row, and_, delete, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    and_,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from steelyard.job_frame.store import JobStore
 from steelyard.named.tables import (
@@ -13,6 +24,7 @@ from steelyard.named.tables import (
     named_comparisons,
     named_decisions,
     named_moves,
+    named_shares,
     named_versions,
 )
 from steelyard.storage.pages import RowPage, newest_first
@@ -192,7 +204,12 @@ def find_served(
 ) -> Row[Any] | None:
     """Return what a reference names, in one read: its version, null without such a version."""
     decision, version, alias = named_decisions, named_versions, named_aliases
-    columns: tuple[Column[Any], ...] = (decision.c.archived_at, version.c.id, version.c.number)
+    columns: tuple[ColumnElement[Any], ...] = (
+        decision.c.id.label("named_id"),
+        decision.c.archived_at,
+        version.c.id,
+        version.c.number,
+    )
     if isinstance(at, int):
         joined = decision.outerjoin(
             version, and_(version.c.named_id == decision.c.id, version.c.number == at)
@@ -206,6 +223,68 @@ def find_served(
         )
     of_name = (decision.c.account_id == account_id, decision.c.name == name)
     return connection.execute(select(*columns).select_from(joined).where(*of_name)).first()
+
+
+def insert_share(connection: Connection, values: Mapping[str, Any]) -> None:
+    """Begin a share."""
+    connection.execute(insert(named_shares), dict(values))
+
+
+def shares_of(connection: Connection, named_ids: Collection[str]) -> list[Row[Any]]:
+    """Return the shares of some named decisions, the newest first."""
+    table = named_shares.c
+    found = select(named_shares).where(table.named_id.in_(named_ids))
+    return list(connection.execute(found.order_by(table.created_at.desc(), table.id)).all())
+
+
+def find_share(connection: Connection, named_id: str, alias: str) -> Row[Any] | None:
+    """Return the share of an alias that goes on, with the id of the version that answers it."""
+    share, version = named_shares, named_versions
+    joined = share.join(
+        version,
+        and_(version.c.named_id == share.c.named_id, version.c.number == share.c.to_number),
+    )
+    where = (share.c.named_id == named_id, share.c.alias == alias, share.c.ended_at.is_(None))
+    return connection.execute(
+        select(share, version.c.id.label("version_id")).select_from(joined).where(*where)
+    ).first()
+
+
+def running_shares(connection: Connection) -> list[Row[Any]]:
+    """Return the shares of every account that go on, with the names of their decisions."""
+    of = named_decisions.c
+    joined = named_shares.join(named_decisions, of.id == named_shares.c.named_id)
+    return list(
+        connection.execute(
+            select(named_shares, of.account_id, of.name)
+            .select_from(joined)
+            .where(named_shares.c.ended_at.is_(None))
+            .order_by(named_shares.c.created_at)
+        ).all()
+    )
+
+
+def change_share(connection: Connection, share_id: str, values: Mapping[str, Any]) -> bool:
+    """Change a share that goes on; whether it does."""
+    is_running = (named_shares.c.id == share_id, named_shares.c.ended_at.is_(None))
+    changed = connection.execute(update(named_shares).where(*is_running).values(dict(values)))
+    return changed.rowcount > 0
+
+
+def end_shares(
+    connection: Connection, named_id: str, alias: str, *, at: float, by: str, reason: str
+) -> None:
+    """End what goes on of shares from or to an alias."""
+    table = named_shares.c
+    connection.execute(
+        update(named_shares)
+        .where(
+            table.named_id == named_id,
+            or_(table.alias == alias, table.to_alias == alias),
+            table.ended_at.is_(None),
+        )
+        .values(ended_at=at, ended_by=by, ended_reason=reason)
+    )
 
 
 def content_of(connection: Connection, version_id: str) -> bytes:

@@ -84,6 +84,28 @@ named_moves = Table(
     Index(None, "named_id", "created_at"),
 )
 
+#: Shares of an alias's requests that another alias answers; of each alias one at a time has no end.
+#: ``figures`` is JSON: how often the two were right on feedback.
+named_shares = Table(
+    "named_shares",
+    metadata,
+    Column("id", Text, primary_key=True),
+    _of_decision(),
+    Column("alias", Text, nullable=False),
+    Column("to_alias", Text, nullable=False),
+    Column("from_number", Integer, nullable=False),
+    Column("to_number", Integer, nullable=False),
+    Column("share", Double, nullable=False),
+    Column("started_by", Text, nullable=False),
+    Column("reason", Text),
+    Column("created_at", Double, nullable=False),
+    Column("ended_at", Double),
+    Column("ended_by", Text),
+    Column("ended_reason", Text),
+    Column("figures", LargeBinary),
+    Index(None, "named_id", "created_at"),
+)
+
 #: Comparisons of two versions. ``progress`` is what was answered, ``result`` what it came to: JSON, as
 #: is ``error``. A model's id is the base model's name or the adapter.
 named_comparisons = Table(

@@ -14,6 +14,7 @@ from steelyard.decisions.wire import (
     Name,
 )
 from steelyard.wire.limits import MAX_DECISIONS
+from steelyard.wire.measures import Measure
 from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
 
 _Pattern = f"^{NAME_PATTERN}$"
@@ -113,6 +114,57 @@ class NamedAlias(Struct, frozen=True, kw_only=True):
     moved_at: float
 
 
+class ShareAlias(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which share of an alias's requests another alias answers."""
+
+    to: AliasName
+    share: Annotated[
+        float, Meta(ge=0, le=0.9, description="Of the requests that name the alias; 0 ends it.")
+    ]
+    reason: Reason = None
+
+
+ShareEnd = Literal["worse", "ended", "changed", "moved"]
+
+
+class ShareFigures(Struct, frozen=True, kw_only=True):
+    """How often the top outcomes of answers came true, of those with feedback.
+
+    ``before`` is of the alias's own version, ``after`` of the other's.
+    """
+
+    before: Measure | None = None
+    after: Measure | None = None
+    worse: Annotated[
+        float,
+        Meta(description="Evidence that the other is right less often; 20 ends the share."),
+    ] = 0.0
+
+
+class NamedShare(Struct, frozen=True, kw_only=True):
+    """A share of an alias's requests that another alias answers, or answered."""
+
+    id: str
+    alias: str
+    to: str
+    from_version: int
+    to_version: int
+    share: float
+    started_by: str
+    reason: str | None
+    created_at: float
+    ended_at: Annotated[float | None, Meta(description="Null while it goes on.")]
+    ended_by: str | None
+    ended_reason: Annotated[
+        ShareEnd | None,
+        Meta(
+            description="`worse` where feedback showed it, and the server ended it; `moved` with "
+            "either alias."
+        ),
+    ]
+    figures: ShareFigures
+
+
 class NamedDecision(Struct, frozen=True, kw_only=True):
     """A named decision, and where its aliases point."""
 
@@ -122,6 +174,9 @@ class NamedDecision(Struct, frozen=True, kw_only=True):
     owner: str | None
     dataset_id: str | None
     aliases: Annotated[list[NamedAlias], Meta(description="By name.")]
+    shares: Annotated[
+        list[NamedShare], Meta(description="Shares of traffic, the newest ones first; at most 5.")
+    ]
     latest: Annotated[int, Meta(description="The number of the newest version.")]
     created_at: float
     archived_at: float | None

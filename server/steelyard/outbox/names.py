@@ -14,6 +14,7 @@ Event = Literal[
     "family.rolled_back",
     "evaluation.succeeded",
     "labeling.review_ready",
+    "decision.share_ended",
     "alarm.raised",
     "alarm.cleared",
     "balance.low",

@@ -102,6 +102,7 @@ class DecisionsPage(OnePartPage):
                 as_python_named(url, decision.name, _EXAMPLE, with_key=with_key),
                 f"{decision.name} in Python",
             ),
+            *_shares(looked),
             *_comparisons(looked),
             heading("Moves"),
             _moves(looked),
@@ -214,6 +215,32 @@ def _questions(looked: Looked) -> Viewable:
             )
         )
     return table(("decision", "question", "outcomes", "policy"), rows, label="What it asks")
+
+
+def _shares(looked: Looked) -> list[Viewable]:
+    shares = looked.decision.shares
+    if not shares:
+        return []
+    rows = [
+        (
+            f"{each.share:.0%} of {each.alias} ({each.from_version})",
+            f"{each.to} ({each.to_version})",
+            measure_text(each.figures.before),
+            measure_text(each.figures.after),
+            "goes on" if each.ended_at is None else f"{each.ended_reason}, {ago(each.ended_at)}",
+            each.started_by,
+            each.reason or "",
+            ago(each.created_at),
+        )
+        for each in shares
+    ]
+    columns = ("share", "answered by", "right before", "right after", "ended", "by", "why", "since")
+    shown: list[Viewable] = [heading("Shares of its traffic")]
+    newest = shares[0]
+    if newest.ended_reason == "worse":
+        text = f"{newest.to} was right less often on feedback; it answers its share no longer."
+        shown.append(verdict("bad", "Stopped.", escape_markdown(text)))
+    return [*shown, table(columns, rows, label="Shares of its traffic")]
 
 
 def _comparisons(looked: Looked) -> list[Viewable]:

@@ -34,6 +34,7 @@ class AsyncNamedDecisions(AsyncJobResource[NamedComparison]):
     version = _method(calls.version)
     move = _method(calls.move)
     roll_back = _method(calls.roll_back)
+    share = _method(calls.share)
 
     def list(
         self, *, archived: bool | None = None, page_size: int = 200

@@ -36,6 +36,7 @@ class NamedDecisions(JobResource[NamedComparison]):
     version = _method(calls.version)
     move = _method(calls.move)
     roll_back = _method(calls.roll_back)
+    share = _method(calls.share)
 
     def list(
         self, *, archived: bool | None = None, page_size: int = 200

@@ -83,6 +83,33 @@ def share_evidence(
     return result
 
 
+def lower_evidence(
+    hits: ArrayLike, n: ArrayLike, reference_hits: ArrayLike, reference_n: ArrayLike
+) -> FloatArray:
+    """Return the log of the evidence that a share is lower than a reference's, by however much.
+
+    Half of the capital is on what ``share_evidence`` bets on; that loses where the share is lower by
+    far more, so the other half is spread over all lower shares.
+
+    >>> bool(share_evidence(0, 30, 30, 30, side=-1) < 0 < lower_evidence(0, 30, 30, 30))
+    True
+    """
+    from scipy.special import betainc, betaln  # noqa: PLC0415
+
+    h, m, of_hits, of_n = np.broadcast_arrays(
+        *(np.asarray(each, dtype=np.float64) for each in (hits, n, reference_hits, reference_n))
+    )
+    yes, no = of_hits + 0.5, of_n - of_hits + 0.5
+    share = yes / (yes + no)
+    with np.errstate(divide="ignore"):
+        part = np.log(betainc(h + 0.5, m - h + 0.5, share)) - np.log(betainc(0.5, 0.5, share))
+    spread = betaln(h + 0.5, m - h + 0.5) - betaln(0.5, 0.5) + part
+    predicted = betaln(yes + h, no + m - h) - betaln(yes, no)
+    shifted = share_evidence(h, m, of_hits, of_n, side=-1)
+    result: FloatArray = np.logaddexp(spread - predicted, shifted) - math.log(2)
+    return result
+
+
 def mean_bets(values: ArrayLike, low: float, high: float) -> FloatArray:
     """Return the logs of what each bet wins on values from 0 to 1, of shape (..., N_BETS).
 

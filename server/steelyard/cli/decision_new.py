@@ -1,0 +1,100 @@
+"""``steelyard decision new``: a file of a named decision, of a question or of a template."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from steelyard.cli.templates_shown import show_templates
+
+#: Where files are looked for when none is named.
+FOLDER = "decisions"
+folder_option = click.option(
+    "--folder",
+    default=FOLDER,
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Where the files of decisions are.",
+)
+
+_EPILOG = """\b
+Examples:
+  steelyard decision new --from moderation
+  steelyard decision new support_triage --question "Which team should own this?" \\
+      --outcome "billing=charges, refunds" --outcome "shipping=where a parcel is"
+"""
+
+
+@click.command("new", epilog=_EPILOG)
+@click.argument("name", required=False)
+@click.option(
+    "--from",
+    "template",
+    is_flag=False,
+    flag_value="",
+    help="Start from this template, with its rows as examples; without a name, list them all.",
+)
+@click.option("--question", help="What is asked about a context.")
+@click.option("--kind", type=click.Choice(("single", "binary")), help="[default: single]")
+@click.option(
+    "--outcome", "outcomes", multiple=True, help="NAME or NAME=DESCRIPTION; repeated for more."
+)
+@click.option("--model", help="The model that is asked. [default: the server's]")
+@folder_option
+def command(
+    *,
+    name: str | None,
+    template: str | None,
+    question: str | None,
+    kind: str | None,
+    outcomes: tuple[str, ...],
+    model: str | None,
+    folder: Path,
+) -> None:
+    """Write FOLDER/NAME.toml with one decision, or one like a template; push it when it is right.
+
+    A template's name is NAME where none is given.
+    """
+    from steelyard.named.files import read_file, to_toml
+    from steelyard.named.templates import find_template, list_templates
+
+    if template == "":
+        show_templates(list_templates())
+        return
+    if template is not None:
+        if question or kind or outcomes:
+            raise click.UsageError("A template has its question; change it in the file.")
+        chosen = find_template(template)
+        name = name or chosen.name
+        _write_new(folder, name, chosen.to_toml(name, model))
+        return
+    if name is None or question is None:
+        raise click.UsageError("Give NAME and --question, or --from TEMPLATE.")
+    decision: dict[str, Any] = {"id": name[:128], "question": question}
+    if kind is not None:
+        decision["kind"] = kind
+    if outcomes:
+        pairs = (outcome.partition("=") for outcome in outcomes)
+        decision["outcomes"] = {key.strip(): text.strip() for key, _, text in pairs}
+    fields: dict[str, Any] = {"name": name, "decisions": [decision]}
+    if model is not None:
+        fields["model"] = model
+    text = to_toml(fields)
+    read_file(text)
+    _write_new(folder, name, text)
+
+
+def _write_new(folder: Path, name: str, text: str) -> None:
+    path = folder / f"{name}.toml"
+    if path.exists():
+        raise click.ClickException(f"{path} exists already; change it, or take another name.")
+    write_text(path, text)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file and its folder, and say so."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    click.echo(f"Wrote {path}.")

@@ -1,0 +1,41 @@
+"""Shares of a named decision's traffic, as a terminal shows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from steelyard.cli.local_state import show_time
+from steelyard.cli.terminal import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from steelyard.named.wire import NamedShare
+    from steelyard.wire.measures import Measure
+
+
+def show_shares(shares: Sequence[NamedShare]) -> None:
+    """Print each share on a line."""
+    for share in shares:
+        click.echo(printable(describe_share(share)))
+
+
+def describe_share(share: NamedShare) -> str:
+    """Return a share in words, with how often both sides were right."""
+    ended = "goes on"
+    if share.ended_at is not None:
+        ended = f"ended {show_time(share.ended_at)} by {share.ended_by}: {share.ended_reason}"
+    return (
+        f"{share.share:.0%} of {share.alias} ({share.from_version}) to {share.to} "
+        f"({share.to_version}) since {show_time(share.created_at)}, {ended}; right on feedback: "
+        f"{_measure(share.figures.before)} and {_measure(share.figures.after)}"
+    )
+
+
+def _measure(measure: Measure | None) -> str:
+    if measure is None:
+        return "none yet"
+    ends = "" if measure.low is None else f" [{measure.low:.1%}, {measure.high:.1%}]"
+    return f"{measure.value:.1%}{ends} of {measure.n}"

@@ -1,0 +1,112 @@
+"""Named decisions, their versions, moves and shares as the wire has them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Row
+
+from steelyard.named import store as rows
+from steelyard.named.wire import (
+    AliasMove,
+    NamedAlias,
+    NamedDecision,
+    NamedShare,
+    NamedVersion,
+    ShareFigures,
+)
+from steelyard.wire.decoding import decoder_of
+
+#: Shares that a named decision lists.
+_MOST_SHARES = 5
+
+_decode_figures = decoder_of(ShareFigures).decode
+
+
+def to_wire(connection: Connection, row: Row[Any]) -> NamedDecision:
+    """Return a named decision as the wire has it."""
+    return all_to_wire(connection, [row])[0]
+
+
+def all_to_wire(connection: Connection, entries: Collection[Row[Any]]) -> list[NamedDecision]:
+    """Return named decisions as the wire has them."""
+    ids = [row.id for row in entries]
+    latest = rows.latest_numbers(connection, ids)
+    aliases: dict[str, list[NamedAlias]] = {}
+    for row in rows.aliases_of(connection, ids):
+        alias = NamedAlias(alias=row.alias, version=row.number, moved_at=row.moved_at)
+        aliases.setdefault(row.named_id, []).append(alias)
+    shares: dict[str, list[NamedShare]] = {}
+    for row in rows.shares_of(connection, ids):
+        of_decision = shares.setdefault(row.named_id, [])
+        if len(of_decision) < _MOST_SHARES:
+            of_decision.append(_share(row))
+    return [
+        NamedDecision(
+            id=row.id,
+            name=row.name,
+            description=row.description,
+            owner=row.owner,
+            dataset_id=row.dataset_id,
+            aliases=aliases.get(row.id, []),
+            shares=shares.get(row.id, []),
+            latest=latest[row.id],
+            created_at=row.created_at,
+            archived_at=row.archived_at,
+        )
+        for row in entries
+    ]
+
+
+def version_to_wire(name: str, row: Row[Any]) -> NamedVersion:
+    """Return a version of a named decision as the wire has it."""
+    content = msgspec.json.decode(row.content)
+    return NamedVersion(
+        id=row.id,
+        name=name,
+        version=row.number,
+        sha256=row.sha256,
+        decisions=content["decisions"],
+        model=content.get("model"),
+        fallback=content.get("fallback"),
+        temperature=content.get("temperature"),
+        note=row.note,
+        made_by=row.made_by,
+        created_at=row.created_at,
+    )
+
+
+def _share(row: Row[Any]) -> NamedShare:
+    return NamedShare(
+        id=row.id,
+        alias=row.alias,
+        to=row.to_alias,
+        from_version=row.from_number,
+        to_version=row.to_number,
+        share=row.share,
+        started_by=row.started_by,
+        reason=row.reason,
+        created_at=row.created_at,
+        ended_at=row.ended_at,
+        ended_by=row.ended_by,
+        ended_reason=row.ended_reason,
+        figures=ShareFigures() if row.figures is None else _decode_figures(row.figures),
+    )
+
+
+def move_to_wire(row: Row[Any]) -> AliasMove:
+    """Return a move as the wire has it."""
+    return AliasMove(
+        id=row.id,
+        alias=row.alias,
+        from_version=row.from_number,
+        to_version=row.to_number,
+        moved_by=row.moved_by,
+        reason=row.reason,
+        created_at=row.created_at,
+        comparison_id=row.comparison_id,
+        verdict=row.verdict,
+        overruled=row.overruled,
+    )
