@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 
 import click
 
@@ -164,10 +166,34 @@ def _first_line(found: object) -> str:
     return inspect.cleandoc(found.__doc__ or "").split("\n\n")[0].replace("``", "`")
 
 
+def loop_table() -> str:
+    """Return what the gates of the loop measured, as the test that goes it wrote them down."""
+    path = Path(__file__).resolve().parents[1] / "pictures" / "loop" / "figures.json"
+    measured = json.loads(path.read_text(encoding="utf-8"))
+    return table(
+        ("model and rows of its gate", "decisions", "right before", "right after"),
+        (
+            (
+                f"`{name}`",
+                str(gate["decisions"]),
+                share(gate["right_before"]),
+                share(gate["right_after"]),
+            )
+            for name, gate in measured["gates"].items()
+        ),
+    )
+
+
+def share(value: float) -> str:
+    """Return a share with three digits after the point, or as whole."""
+    return f"{value:.3f}".rstrip("0").rstrip(".")
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "client": client_methods,
     "commands": commands_list,
     "errors": errors_table,
     "lint": lint_table,
+    "loop": loop_table,
     "settings": settings_table,
 }

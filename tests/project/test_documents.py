@@ -29,6 +29,8 @@ from support.documents import DOCS, PAGES, ROOT_PAGES, blocks, check_command, fi
 from support.repository import ROOT
 
 TOOLS = DOCS / "tools"
+#: Bytes of the pictures of the loop.
+_MOST_PICTURES = 1_500_000
 
 
 def tool(name: str):
@@ -136,6 +138,18 @@ def test_every_lint_rule_is_in_its_table(text_of):
             for rule in RULES
         ],
     )
+
+
+def test_the_loop_shows_and_tells_what_its_test_saw():
+    folder = DOCS / "pictures" / "loop"
+    text = " ".join((DOCS / "start" / "the-loop.md").read_text(encoding="utf-8").split())
+    measured = json.loads((folder / "figures.json").read_text(encoding="utf-8"))
+    assert f"here {measured['rows']} mails" in text
+    assert f"{measured['corrected']} of the mails are under the wrong team" in text
+    assert len(tool("tables").loop_table().splitlines()) == 2 + len(measured["gates"])
+    pictures = {path.name for path in folder.glob("*.webp")}
+    assert set(re.findall(r"pictures/loop/([\w-]+\.webp)", text)) <= pictures
+    assert sum(path.stat().st_size for path in folder.iterdir()) < _MOST_PICTURES
 
 
 def test_every_command_and_option_is_in_its_list(text_of):

@@ -518,7 +518,7 @@ def test_days_without_any_cost_say_so_and_roles_without_money_are_told(look, sta
 def test_credit_is_bought_and_its_receipt_handed_over(look, server):
     page = usage_page(look(BEA))
     bought = page.purchases
-    assert "Nothing was bought yet" in texts(page.__panel__())
+    assert "No purchases yet" in texts(page.__panel__())
     bought.amount.value = "1"
     press(page, "Buy credit")
     assert "give 5 to 10000" in texts(bought.said)
