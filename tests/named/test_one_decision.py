@@ -129,6 +129,35 @@ def test_every_place_agrees_on_what_a_decision_did(server, client, key, tmp_path
     check_bill(client, answer.charge.amount_usd, [move.id for move in moves])
 
 
+def test_a_decision_grows_with_leave_from_feedback_to_a_proposed_version(server, client, key):
+    environment = {"STEELYARD_API_KEY": key, "STEELYARD_URL": client.url}
+
+    def grow(*options):
+        command = ["decision", "grow", "grown", *options]
+        result = CliRunner().invoke(main, command, env=environment)
+        return result.exit_code, " ".join(result.output.split())
+
+    rows = learnable_rows(batch=1, n_rows=180)
+    client.named_decisions.create("grown", rows[0]["decisions"])
+    assert "has no dataset" in grow()[1]
+    client.datasets.create("grown rows", examples=rows[:30])
+    client.named_decisions.change("grown", dataset_id="grown rows")
+    for row in rows[30:]:
+        client.feedback(client.decision("grown").decide(row["context"]).id, row["targets"])
+    code, shown = grow("--policy", "rows")
+    assert (code, "150 added, 180 in version 2" in shown) == (0, True), shown
+    code, shown = grow("--at-least", "1000")
+    assert (code, "no new feedback" in shown, "waits" in shown) == (0, True, True), shown
+    with open_worker(server.services.settings):
+        code, shown = grow("--at-least", "100")
+    assert (code, "proposed points to version 2" in shown) == (0, True), shown
+    assert "grown@2 against 1: passed" in shown
+    aliases = {alias.alias: alias.version for alias in client.named_decisions.get("grown").aliases}
+    assert aliases == {"production": 1, "proposed": 2}
+    assert client.named_decisions.version("grown", "proposed").model == "grown"
+    assert "waits: 0 of 100 new training rows" in grow("--at-least", "100")[1]
+
+
 def check_bill(client, cost_of_second, moves):
     """What each version cost is what its answers say, in the bill, over time and on its page."""
     lines = {line.name: line for line in client.account.usage(by="decision").data}

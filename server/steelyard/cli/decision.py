@@ -10,6 +10,7 @@ import click
 
 from steelyard.cli.comparison_shown import show_comparison
 from steelyard.cli.connecting import Server, server_options
+from steelyard.cli.decision_grow import command as grow
 from steelyard.cli.decision_new import FOLDER, folder_option, write_text
 from steelyard.cli.decision_new import command as new
 from steelyard.cli.failures import FAILED
@@ -50,6 +51,7 @@ def command() -> None:
 
 
 command.add_command(new)
+command.add_command(grow)
 
 _files = click.argument(
     "files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path)
