@@ -12,10 +12,12 @@ import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
-from steelyard.decisions.wire import SentenceEffect
+from msgspec import UNSET
+
+from steelyard.decisions.wire import Novelty, SentenceEffect
 from steelyard.errors import InvalidRequestError
 from steelyard_workbench.pages import playground
-from steelyard_workbench.pages.playground import PlaygroundPage
+from steelyard_workbench.pages.playground import PlaygroundPage, show_answer
 from steelyard_workbench.playground.why import marked_context
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty
@@ -87,6 +89,23 @@ def test_why_is_asked_where_it_is_switched_on(page: PlaygroundPage, monkeypatch)
         page.why.value = is_on
         asyncio.run(page.ask())
     assert asked == [None, True]
+
+
+def test_a_context_unlike_the_training_rows_is_said_to_be() -> None:
+    answer = SimpleNamespace(
+        warnings=UNSET,
+        explanation=UNSET,
+        decisions={},
+        model="m",
+        timing_ms={},
+        fallback=None,
+        usage=SimpleNamespace(input_tokens=3),
+        charge=SimpleNamespace(amount_usd="0"),
+    )
+    for unlike, words in ((True, "Unlike any training row"), (False, "Like the training rows")):
+        answer.novelty = Novelty(share=0.015, unlike=unlike)
+        assert words in (shown := texts(show_answer(answer)))
+        assert "1.5% of the training rows lie further out" in shown
 
 
 def overtake(page: PlaygroundPage, do: str, meanwhile: Callable[[], None]) -> None:

@@ -17,6 +17,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client.answers import DecideAnswer, expected_of, labels_of
 from steelyard.client.model_choices import ModelChoice
 from steelyard.datasets.wire import Example
+from steelyard.decisions.wire import Novelty
 from steelyard.errors import InvalidRequestError, NotFoundError
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.any_length import ANY_LENGTH
@@ -41,7 +42,7 @@ from steelyard_workbench.playground.why import marked_context
 from steelyard_workbench.problems import not_loaded, problem_of
 from steelyard_workbench.review.questions import as_text, labels_text, questions_of
 from steelyard_workbench.snippets import as_curl, as_json, as_python
-from steelyard_workbench.states import empty, failed, loading
+from steelyard_workbench.states import empty, failed, loading, verdict
 from steelyard_workbench.tasks import Task
 
 _KINDS = {"one of several": "single", "yes or no": "binary", "levels in order": "ordinal"}
@@ -384,6 +385,8 @@ def show_answer(answer: DecideAnswer, *, has_charts: bool = True, context: Any =
             )
             for one in answer.warnings
         ]
+    if answer.novelty is not UNSET:
+        parts.append(_show_novelty(answer.novelty))
     for name, result in answer.decisions.items():
         title = f"{name}: {result.top} {result.p_top:.3f}, action {result.action}"
         if not has_charts:
@@ -408,3 +411,11 @@ def show_answer(answer: DecideAnswer, *, has_charts: bool = True, context: Any =
         facts.append(f"instead of {answer.fallback.from_} ({answer.fallback.reason})")
     parts.append(pmui.Typography(", ".join(facts), variant="body2"))
     return pmui.Column(*parts, sizing_mode="stretch_width")
+
+
+def _show_novelty(novelty: Novelty) -> Viewable:
+    """Show how unlike the training rows of its family a context is."""
+    share = f"{novelty.share:.1%} of the training rows lie further out."
+    if novelty.unlike:
+        return verdict("bad", "Unlike any training row: every decision abstains.", share)
+    return verdict("good", "Like the training rows.", share)
