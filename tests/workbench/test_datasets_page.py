@@ -198,13 +198,14 @@ def test_rows_and_tables_become_the_next_version_of_an_open_dataset(client):
     schedule(page.importing.send)
     assert client.datasets.get(made.id).version == 2
     asyncio.run(page.importing.take("more.csv", b"context,team\nthird,shipping\n,shipping\n"))
-    assert "1 row has an empty context." in texts_of(page.importing.found)
+    assert "Its context is empty" in texts_of(page.importing.found)
+    assert page.importing.is_next_version
     schedule(page.importing.send)
     assert client.datasets.get(made.id).version == 3
     asyncio.run(page.importing.take("wrong.csv", b"context,team\nfourth,nobody\n"))
     panel = page.importing
-    schedule(panel.send)
-    assert "invalid_csv" in texts_of(panel.said)
+    assert "is no outcome of team" in texts_of(panel.found)
+    assert panel.button.disabled
     assert client.datasets.get(made.id).version == 3
     client.datasets.delete(made.id)
 

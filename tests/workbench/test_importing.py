@@ -18,17 +18,16 @@ from steelyard_workbench.datasets.importing import (
 
 
 @pytest.mark.parametrize(
-    ("data", "is_table", "told"),
+    ("data", "told"),
     [
-        (b'{"context": "a"}\n{"context": "b"}\n', False, ""),
-        (b'{"context": "a"}\n' * 3, False, "2 lines are there already, and are left out."),
-        (b'{"context": " "}\n\n', False, "1 row has an empty context."),
-        (b'context,team\n,a\n"",b\nfine,a\n', True, "2 rows have an empty context."),
+        (b'{"context": "a"}\n{"context": "b"}\n', ""),
+        (b'{"context": "a"}\n' * 3, "2 lines are there already, and are left out."),
+        (b'{"context": " "}\n\n', "1 row has an empty context."),
     ],
-    ids=["nothing", "twice", "an empty context", "empty cells"],
+    ids=["nothing", "twice", "an empty context"],
 )
-def test_what_may_be_meant_otherwise_is_mentioned(data, is_table, told):
-    assert remarks_on(data, is_table=is_table) == told
+def test_what_may_be_meant_otherwise_is_mentioned(data, told):
+    assert remarks_on(data) == told
 
 
 def test_a_long_file_is_looked_at_in_pieces_and_its_lines_are_those_of_the_file(monkeypatch):

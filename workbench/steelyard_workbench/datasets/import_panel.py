@@ -24,7 +24,6 @@ from steelyard.client.tables import (
     ServerRefusals,
     Table,
     are_rows,
-    begins_as_exported,
     is_exported,
     read_exported,
     read_table,
@@ -33,11 +32,8 @@ from steelyard.client.tables import (
 from steelyard.datasets.wire import DEFAULT_FRACTION, MAX_FRACTION, MIN_FRACTION, Dataset
 from steelyard_workbench.components.file_chooser import FileChooser
 from steelyard_workbench.datasets.importing import (
-    MOST_CSV_BYTES,
     FileCheck,
-    add_table,
     check_file,
-    is_csv,
     name_of,
     problem_text,
     remarks_on,
@@ -56,8 +52,8 @@ _ABOUT = (
     "Parquet or JSON Lines with a column of texts and columns of labels, or an exported dataset. You see every problem before anything is stored."
 )
 _ABOUT_CSV = (
-    " CSV adds rows to this dataset: the first line is context and ids of its decisions, the cells "
-    "are the right outcomes."
+    " A table adds rows to this dataset where columns are named by the ids of its decisions: their "
+    "cells are the right outcomes."
 )
 
 
@@ -93,7 +89,6 @@ class ImportPanel(Viewer):
         self._recorded: Recorded | None = None
         self._table: Table | None = None
         self._refusals: ServerRefusals | None = None
-        self._is_csv = False
         self.columns: TableColumns | None = None
         self._reading = Task(self._read, on_failure=self._show_unread, scope=scope)
         self.send = Write(self._send, on_failure=self._show_failure, scope=scope)
@@ -150,24 +145,19 @@ class ImportPanel(Viewer):
         self._looking.drop()
         self._reading.drop()
         self._filename, self._data, self.check = filename, data, None
-        self._rows, self.columns, self._is_csv = data, None, False
+        self._rows, self.columns = data, None
         self._converted = self._recorded = self._refusals = None
         self._form.visible = False
         self.said[:] = []
         if not data.strip():
             self._show_empty()
             return
-        if is_csv(filename) and self._dataset is not None and not begins_as_exported(data):
-            self._take_table()
-            return
         self.found[:] = [loading(2, "Looking at the file")]
         await (self._looking() if are_rows(data) else self._reading())
 
     async def _read(self) -> None:
         """Read the file as a table, whose columns are asked for."""
-        known = []
-        if self._dataset is not None and self._dataset.prompt_tuning is not UNSET:
-            known = [dict(one.decision) for one in self._dataset.prompt_tuning.decisions]
+        known = await asyncio.to_thread(self._known_decisions)
         table = await asyncio.to_thread(read_table, self._data, self._filename)
         if is_exported(table):
             self._show_exported(await asyncio.to_thread(read_exported, table))
@@ -182,6 +172,15 @@ class ImportPanel(Viewer):
             self.kept_as.value = _NEXT if is_known else _NEW
         self._open_form()
         await self.columns.convert()
+
+    def _known_decisions(self) -> list[dict[str, Any]]:
+        """Return the decisions of the open dataset, by whose ids columns are named."""
+        if self._dataset is None:
+            return []
+        if self._dataset.prompt_tuning is not UNSET and self._dataset.prompt_tuning.decisions:
+            return [dict(row.decision) for row in self._dataset.prompt_tuning.decisions]
+        page = self._client.datasets.rows(self._dataset.id, limit=1)
+        return [dict(decision) for row in page.data for decision in row.decisions]
 
     def _show_exported(self, found: Exported) -> None:
         """Show that the rows are as they were, with their sides, so that nothing is asked of them."""
@@ -213,7 +212,7 @@ class ImportPanel(Viewer):
 
     async def _look(self) -> None:
         self.check = await asyncio.to_thread(check_file, self._client, self._data)
-        remarks = await asyncio.to_thread(remarks_on, self._data, is_table=False)
+        remarks = await asyncio.to_thread(remarks_on, self._data)
         self._show_check(self.check, remarks)
 
     def _show_no_look(self, error: Exception) -> None:
@@ -287,8 +286,6 @@ class ImportPanel(Viewer):
                 progress=self._sent,
                 on_refused=self._refusals,
             )
-        if self._is_csv:
-            return add_table(self._client, self._dataset.id, self._data, fraction)
         return self._client.datasets.add_rows(
             self._dataset.id,
             self._rows,
@@ -310,27 +307,6 @@ class ImportPanel(Viewer):
         self._form.visible = False
         self.said[:] = []
         self.found[:] = [empty("**The file is empty.** Nothing was stored; choose another.")]
-
-    def _take_table(self) -> None:
-        if len(self._data) > MOST_CSV_BYTES:
-            self.found[:] = [
-                empty(
-                    "**The file is larger than 15 MiB**, the most that is taken at once as CSV. "
-                    "Cut it in two. Nothing was stored."
-                )
-            ]
-            return
-        self.found[:] = [
-            verdict(
-                "running",
-                "A table:",
-                "its lines are checked when it is added; with one mistake none of it is stored.",
-            )
-        ]
-        self._remark(remarks_on(self._data, is_table=True))
-        self._is_csv = True
-        self.kept_as.param.update(options=[_NEXT], value=_NEXT)
-        self._open_form()
 
     def _show_check(self, check: FileCheck, remarks: str) -> None:
         if not check.is_good:

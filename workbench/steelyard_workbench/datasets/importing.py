@@ -6,17 +6,13 @@ import re
 from dataclasses import dataclass
 
 from steelyard.client import Client
-from steelyard.client.dataset_calls import CSV, add_rows, check_rows
+from steelyard.client.dataset_calls import check_rows
 from steelyard.client.row_sources import pieces_of, shift_lines
-from steelyard.datasets.wire import Dataset
 from steelyard_workbench.escaping import escape_markdown
 
 #: Problems that are listed; the rest is counted.
 SHOWN_PROBLEMS = 100
-#: What the server takes in one call, less the room it needs.
-MOST_CSV_BYTES = 15 * 1024 * 1024
 _EMPTY_CONTEXT = re.compile(rb'"context"\s*:\s*"\s*"')
-_EMPTY_CELL = re.compile(rb'\s*("\s*")?\s*,')
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +35,6 @@ class FileCheck:
     def is_good(self) -> bool:
         """Whether all of it can be imported."""
         return self.n_problems == 0 and self.good > 0
-
-
-def is_csv(filename: str) -> bool:
-    """Whether a file is a table, by its name."""
-    return filename.lower().endswith(".csv")
 
 
 def check_file(client: Client, data: bytes) -> FileCheck:
@@ -76,18 +67,6 @@ def check_file(client: Client, data: bytes) -> FileCheck:
     return FileCheck(lines, good, n_problems, tuple(told[:SHOWN_PROBLEMS]), method)
 
 
-def add_table(client: Client, dataset_id: str, data: bytes, fraction: float) -> Dataset:
-    """Add the rows of a table to a dataset: all of them, or none when one has something wrong.
-
-    Parameters
-    ----------
-    fraction : float
-        Share of the new contexts put aside for evaluation, 0.1 to 1.
-    """
-    call = add_rows(dataset_id, {"examples": data}, evaluation_fraction=fraction, content_type=CSV)
-    return client.send(call)
-
-
 def name_of(filename: str) -> str:
     """Return the name that a dataset of a file would have.
 
@@ -99,7 +78,7 @@ def name_of(filename: str) -> str:
     return filename.rpartition(".")[0] or filename
 
 
-def remarks_on(data: bytes, *, is_table: bool) -> str:
+def remarks_on(data: bytes) -> str:
     """Return in words what of a file may be meant otherwise: lines that are twice, empty contexts."""
     lines = [line for line in data.splitlines() if line.strip()]
     told = []
@@ -109,8 +88,7 @@ def remarks_on(data: bytes, *, is_table: bool) -> str:
             if n_twice == 1
             else f"{n_twice:,} lines are there already, and are left out."
         )
-    is_empty = _EMPTY_CELL.match if is_table else _EMPTY_CONTEXT.search
-    if n_empty := sum(is_empty(line) is not None for line in lines):
+    if n_empty := sum(_EMPTY_CONTEXT.search(line) is not None for line in lines):
         told.append(
             "1 row has an empty context."
             if n_empty == 1

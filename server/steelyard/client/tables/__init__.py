@@ -3,7 +3,6 @@
 from steelyard.client.tables.cells import table_csv
 from steelyard.client.tables.exported import (
     Exported,
-    begins_as_exported,
     is_exported,
     read_exported,
 )
@@ -41,7 +40,6 @@ __all__ = [
     "ServerRefusals",
     "Table",
     "are_rows",
-    "begins_as_exported",
     "convert",
     "count_values",
     "edit_outcomes",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,12 +33,6 @@ def is_exported(table: Table) -> bool:
     """Return whether a table is an export of a dataset."""
     named = set(table.columns)
     return named >= _COLUMNS and not named.isdisjoint(_SUPERVISIONS)
-
-
-def begins_as_exported(data: bytes) -> bool:
-    """Return whether a file begins as the CSV of an export of a dataset does."""
-    names = data.removeprefix(codecs.BOM_UTF8).split(b"\n", 1)[0].strip().split(b",")
-    return {name.decode(errors="replace") for name in names} >= _COLUMNS
 
 
 def read_exported(table: Table) -> Exported:
