@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -37,7 +38,7 @@ def read_objects(source: Source, encoding: Encoding) -> tuple[list[Numbered], li
             value = _loads(text.read())
         except ValueError as error:
             if is_object:
-                return *_json_lines(source, encoding), f"JSON Lines, {encoding.name}"
+                return *_apart(json_lines(source, encoding)), f"JSON Lines, {encoding.name}"
             return [], [Refused(getattr(error, "lineno", 1), f"It is no JSON: {error}.", ())], ""
     lists = [value] if isinstance(value, list) else [
         part for part in value.values() if isinstance(part, list)
@@ -131,19 +132,14 @@ def _whole_lines(source: Source, encoding: Encoding) -> tuple[list[Numbered], li
     second = next(lines, None)
     if second is None:
         return None  # one object may have the rows in an array
+    return _apart(chain((first, second), lines))
+
+
+def _apart(lines: Iterable[Numbered | Refused]) -> tuple[list[Numbered], list[Refused]]:
+    """Return the rows and what is none."""
     rows: list[Numbered] = []
     refused: list[Refused] = []
-    for row in (first, second):
-        (refused if isinstance(row, Refused) else rows).append(row)  # type: ignore[arg-type]
     for row in lines:
-        (refused if isinstance(row, Refused) else rows).append(row)  # type: ignore[arg-type]
-    return rows, refused
-
-
-def _json_lines(source: Source, encoding: Encoding) -> tuple[list[Numbered], list[Refused]]:
-    rows: list[Numbered] = []
-    refused: list[Refused] = []
-    for row in json_lines(source, encoding):
         (refused if isinstance(row, Refused) else rows).append(row)  # type: ignore[arg-type]
     return rows, refused
 
