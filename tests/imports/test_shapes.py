@@ -71,37 +71,77 @@ def test_an_export_of_each_program(path):
 
 
 FLAT = [
-    {"id": "1", "text": "one text", "q.responses": ["a", "b"], "q.responses.users": ["x", "y"],
-     "q.responses.status": ["submitted", "discarded"]},
-    {"id": "2", "text": "two text", "q.responses": ["b"], "q.responses.users": ["x"],
-     "q.responses.status": ["submitted"]},
-]  # fmt: skip
+    {
+        "id": "1",
+        "text": "one text",
+        "q.responses": ["a", "b"],
+        "q.responses.users": ["x", "y"],
+        "q.responses.status": ["submitted", "discarded"],
+    },
+    {
+        "id": "2",
+        "text": "two text",
+        "q.responses": ["b"],
+        "q.responses.users": ["x"],
+        "q.responses.status": ["submitted"],
+    },
+]
 FEEDBACK = [
-    {"fields": {"text": f"{name} text"}, "responses": [
-        {"user_id": "x", "values": {"q": {"value": answer}}, "status": "submitted"},
-        {"user_id": "y", "values": {"q": {"value": "c"}}, "status": "discarded"},
-    ]}
+    {
+        "fields": {"text": f"{name} text"},
+        "responses": [
+            {"user_id": "x", "values": {"q": {"value": answer}}, "status": "submitted"},
+            {"user_id": "y", "values": {"q": {"value": "c"}}, "status": "discarded"},
+        ],
+    }
     for name, answer in (("one", "a"), ("two", "b"))
-]  # fmt: skip
+]
 BEFORE = [
     {"text": f"{name} text", "annotation": answer, "annotation_agent": "x", "prediction": None}
     for name, answer in (("one", "a"), ("two", "b"))
 ]
 LABEL_STUDIO = [
-    {"id": n, "data": {"text": f"{name} text"}, "predictions": [], "annotations": [
-        {"completed_by": {"id": 1, "email": "x"}, "was_cancelled": False, "result": [
-            {"from_name": "q", "to_name": "text", "type": "choices", "value": {"choices": [answer]}},
-            {"from_name": "why", "to_name": "text", "type": "textarea", "value": {"text": ["so"]}},
-        ]},
-        {"completed_by": 2, "was_cancelled": True, "result": []},
-    ]}
+    {
+        "id": n,
+        "data": {"text": f"{name} text"},
+        "predictions": [],
+        "annotations": [
+            {
+                "completed_by": {"id": 1, "email": "x"},
+                "was_cancelled": False,
+                "result": [
+                    {
+                        "from_name": "q",
+                        "to_name": "text",
+                        "type": "choices",
+                        "value": {"choices": [answer]},
+                    },
+                    {
+                        "from_name": "why",
+                        "to_name": "text",
+                        "type": "textarea",
+                        "value": {"text": ["so"]},
+                    },
+                ],
+            },
+            {"completed_by": 2, "was_cancelled": True, "result": []},
+        ],
+    }
     for n, (name, answer) in enumerate((("one", "a"), ("two", "b")))
-]  # fmt: skip
+]
 MIN = [
-    {"text": f"{name} text", "id": n, "q": answer, "annotator": "x", "annotation_id": n,
-     "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z", "lead_time": 2.5}
+    {
+        "text": f"{name} text",
+        "id": n,
+        "q": answer,
+        "annotator": "x",
+        "annotation_id": n,
+        "created_at": "2026-01-01T00:00:00Z",
+        "updated_at": "2026-01-01T00:00:00Z",
+        "lead_time": 2.5,
+    }
     for n, (name, answer) in enumerate((("one", "a"), ("two", "b")))
-]  # fmt: skip
+]
 LANGFUSE = [
     {"id": "i1", "input": "one text", "expectedOutput": "a", "metadata": None, "status": "ACTIVE"},
     {"id": "i2", "input": "two text", "expectedOutput": "b", "metadata": None, "status": "ACTIVE"},
@@ -185,13 +225,21 @@ def test_doccano_has_a_file_for_each_who_labels_alone(tmp_path):
 
 def test_prodigy_accepts_rejects_and_ignores():
     def task(n, label, answer, by):
-        return {"text": f"message {n}", "label": label, "answer": answer, "_input_hash": n,
-                "_annotator_id": by, "_view_id": "classification"}  # fmt: skip
+        return {
+            "text": f"message {n}",
+            "label": label,
+            "answer": answer,
+            "_input_hash": n,
+            "_annotator_id": by,
+            "_view_id": "classification",
+        }
 
     rows = [
-        task(1, "URGENT", "accept", "x"), task(1, "URGENT", "reject", "y"),
-        task(2, "URGENT", "reject", "x"), task(3, "URGENT", "ignore", "x"),
-    ]  # fmt: skip
+        task(1, "URGENT", "accept", "x"),
+        task(1, "URGENT", "reject", "y"),
+        task(2, "URGENT", "reject", "x"),
+        task(3, "URGENT", "ignore", "x"),
+    ]
     _, made, found = converted(rows)
     assert [row["targets"] for row in found] == [
         {"URGENT": {"no": 0.5, "yes": 0.5}},
