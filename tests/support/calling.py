@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -19,8 +20,11 @@ from steelyard.datasets.wire import AddRows, CreateDataset
 from steelyard.http.pipeline import open_call
 from steelyard.http.routing import Call
 from steelyard.operations.write import Replay, Write
+from steelyard.settings import read_settings
 
 LOCAL = Caller(LOCAL_ACCOUNT, None, "full", "127.0.0.1")
+#: What a route may ask besides: the settings as they are where nobody sets any.
+_SERVICES = SimpleNamespace(settings=read_settings(environ={}))
 _ROUTES = {f"{route.method} {route.path}": route for route in ROUTES}
 
 
@@ -52,7 +56,7 @@ async def send(
     payload = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
     call = Call(
         write=Write(caller, row.keyed_as, key),
-        services=services,
+        services=_SERVICES,
         service=services.get,
         path=path,
         query=query,
