@@ -167,21 +167,13 @@ class Settings:
         minimum=1,
     )
     fine_tune_queue_per_account: int = _setting(
-        4,
-        "Fine-tunes of one account that may wait; more are refused with 429.",
-        minimum=1,
+        4, "Fine-tunes of one account that may wait; more are refused with 429.", minimum=1
     )
     fine_tune_price: int = _setting(
-        0,
-        "Price of a trained token of a fine-tune, in nano-dollars.",
-        minimum=0,
-        maximum=1_000_000_000,
+        0, "Price of a trained token of a fine-tune, in nano-dollars.", minimum=0, maximum=10**9
     )
     fine_tune_minimum: int = _setting(
-        0,
-        "Least price of a fine-tune, in nano-dollars.",
-        minimum=0,
-        maximum=1_000_000_000_000,
+        0, "Least price of a fine-tune, in nano-dollars.", minimum=0, maximum=10**12
     )
     max_decisions: int = _setting(
         64,

@@ -74,6 +74,7 @@ MANY = {
 }
 NDJSON = "application/x-ndjson"
 #: Bodies with which a route would answer on a thing of one's own; an empty object elsewhere.
+ANSWER = {"row": 0, "outcomes": {"d": "yes"}, "reviewer": "ann"}
 BODIES: dict[str, tuple[str, object]] = {
     "PATCH /v1/datasets/{dataset}": ("application/json", {"name": "Taken"}),
     "POST /v1/datasets/{dataset}/versions": ("application/json", {"examples": ROWS[:1]}),
@@ -100,12 +101,9 @@ BODIES: dict[str, tuple[str, object]] = {
     "POST /v1/drafts/{draft}/assignments/move": ("application/json", {"from": "ann"}),
     "POST /v1/drafts/{draft}/answers": (
         "application/json",
-        {"row": 0, "outcomes": {"d": "yes"}, "reviewer": "ann"},
+        ANSWER,
     ),
-    "POST /v1/drafts/{draft}/answers/import": (
-        "application/json",
-        {"answers": [{"row": 0, "outcomes": {"d": "yes"}, "reviewer": "ann"}]},
-    ),
+    "POST /v1/drafts/{draft}/answers/import": ("application/json", {"answers": [ANSWER]}),
     "POST /v1/drafts/{draft}/outcomes": ("application/json", {"decision": "d", "outcomes": {}}),
     "POST /v1/families/{family}/bound": ("application/json", {"error": 0.1}),
     "POST /v1/families/{family}/novelty": ("application/json", {"false_alarms": 0.05}),

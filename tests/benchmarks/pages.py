@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -147,7 +148,8 @@ def _wait_for(process: subprocess.Popen[bytes], log: Path) -> Service:
         workbench = re.search(r"Workbench on (\S+)", text)
         if server and workbench and f"Loaded the sample dataset {SAMPLES[-1]}" in text:
             return Service(server[1], workbench[1], process.pid)
-        time.sleep(0.2)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.2)
     raise SystemExit(f"steelyard up did not start:\n{log.read_text()[-2000:]}")
 
 

@@ -10,10 +10,11 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import msgspec
 import numpy as np
@@ -193,14 +194,12 @@ def recorded_passes(scorer: Any) -> Iterator[list[Pass]]:
     """Keep what the graph's passes are given meanwhile; nothing where there is no graph."""
     passes: list[Pass] = []
     halves = (scorer, getattr(scorer, "_lower", None))
-    engines = [(half, half._engine) for half in halves if hasattr(half, "_engine")]
-    for half, engine in engines:
-        half._engine = _Recorder(engine, passes)
-    try:
+    with ExitStack() as patches:
+        for half in halves:
+            if hasattr(half, "_engine"):
+                recorder = _Recorder(half._engine, passes)
+                patches.enter_context(patch.object(half, "_engine", recorder))
         yield passes
-    finally:
-        for half, engine in engines:
-            half._engine = engine
 
 
 def cpu_ms(call: Callable[[], object]) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from steelyard.accounts.service import AccountService
 from steelyard.alarms.watching import Watcher
 from steelyard.app.application import create_app
 from steelyard.app.services import ApiServices
+from steelyard.client import Client, ClientOptions
 from steelyard.http.browsers import CONSOLE_HEADER, COOKIE
 from steelyard.ids import new_id
 from steelyard.people import limits
@@ -190,3 +192,15 @@ def begin_session(
 def cookie_of(token: str) -> dict[str, str]:
     """Return the headers of a browser that shows the console's pages, signed in."""
     return {CONSOLE_HEADER: "1", "Cookie": f"{COOKIE}={token}"}
+
+
+def account_with_rows(url: str, state: State, n_rows: int) -> tuple[str, str]:
+    """Make an account with a dataset of so many rows; return their ids, the second empty for none."""
+    id_ = AccountService(state, accounts_enabled=True).create_account(f"of {n_rows}").id
+    email = f"{new_id('user')}@example.org"
+    token = begin_session(state, email, at=time.time(), account_id=id_)
+    refund = {"id": "refund", "kind": "binary", "question": "Is money asked back?"}
+    row = {"decisions": [refund], "targets": {"refund": {"yes": 1.0}}}
+    rows = [{**row, "context": f"Order {number} is late."} for number in range(n_rows)]
+    with Client(ClientOptions(url, session=token, timeout_s=300.0)) as client:
+        return id_, client.datasets.create("rows", rows).id if rows else ""

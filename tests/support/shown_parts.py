@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from steelyard.errors import RoleForbiddenError
+
 
 def texts(shown: Any) -> str:
     """Everything that a part of a page says."""
@@ -55,3 +57,19 @@ def press_in(shown: Any, label: str) -> None:
     """Press the button of a part of a page with a label."""
     [button] = [one for one in named(shown, label) if hasattr(one, "clicks")]
     button.clicks += 1
+
+
+def refusals(session: Any) -> list[tuple[str, str, str]]:
+    """Return a list that the calls come to which the server refuses whoever looks for their role."""
+    refused: list[tuple[str, str, str]] = []
+    send = session.client.send
+
+    def record(call: Any) -> Any:
+        try:
+            return send(call)
+        except RoleForbiddenError as error:
+            refused.append((session.page, call.path, str(error)))
+            raise
+
+    session.client.send = record
+    return refused

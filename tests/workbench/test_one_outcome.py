@@ -70,7 +70,7 @@ def test_a_threshold_is_dragged_found_and_kept():
     assert (table.columns[0], len(table.rows)) == ("threshold", 101)
     part.threshold.value = 0.7
     assert "36 of 60 decisions, from 0.70 on" in texts(part.figures)
-    assert part._span.location == 0.7
+    assert part.span.location == 0.7
     part.precision.value = 0.99
     asyncio.run(part.find(by_costs=False))
     assert "60 rows cannot certify that" in texts(part.result)
@@ -78,7 +78,7 @@ def test_a_threshold_is_dragged_found_and_kept():
     asyncio.run(part.find(by_costs=False))
     assert "Certified from" in texts(part.result)
     threshold = client.outcome_threshold("", "payment", "fraud", precision=0.8).threshold
-    assert part.threshold.value == part._span.location == threshold
+    assert part.threshold.value == part.span.location == threshold
     asyncio.run(part.keep())
     assert "Kept in payments@4" in texts(part.result)
     [([question], given)] = client.added

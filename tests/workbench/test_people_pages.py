@@ -22,16 +22,25 @@ from steelyard.errors import (
     AccountsOffError,
     NotSignedInError,
     PayloadTooLargeError,
-    RoleForbiddenError,
 )
 from steelyard.ledger.money import NANO
 from steelyard.people import mail_service
 from steelyard.people.roles import ROLES as PEOPLE_ROLES
 from steelyard.storage import open_state
-from support.console import begin_session, code_of
+from support.console import account_with_rows, begin_session, code_of
 from support.held_calls import HeldCall, Instead, until_done
 from support.hosting import until
-from support.shown_parts import buttons, lines, named, opened, press, press_in, texts, texts_of
+from support.shown_parts import (
+    buttons,
+    lines,
+    named,
+    opened,
+    press,
+    press_in,
+    refusals,
+    texts,
+    texts_of,
+)
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
@@ -139,48 +148,11 @@ def test_the_menu_has_the_pages_of_a_role(look):
     assert (menus[BEA], menus[RITA]) == (["Watch", "Settings"], ["Data", "Settings"])
 
 
-def refusals(session):
-    """The calls that the server refuses from now on for the role of whoever looks."""
-    refused, send = [], session.client.send
-
-    def record(call):
-        try:
-            return send(call)
-        except RoleForbiddenError as error:
-            refused.append((session.page, call.path, str(error)))
-            raise
-
-    session.client.send = record
-    return refused
-
-
-@pytest.fixture(scope="module")
-def accounts(state):
-    """An account and the id of its dataset, empty for none, by how many rows there are."""
-    return {}
-
-
-def account_with(accounts, server, state, n_rows):
-    """Make an account with a dataset of so many rows, once."""
-    if n_rows not in accounts:
-        id_ = AccountService(state, accounts_enabled=True).create_account(f"of {n_rows}").id
-        token = begin_session(
-            state, f"made{n_rows}@example.org", at=time.time(), account_id=id_, role="owner"
-        )
-        row = {"decisions": [REFUND], "targets": {"refund": {"yes": 1.0}}}
-        rows = [{**row, "context": f"Order {number} is late."} for number in range(n_rows)]
-        with Client(ClientOptions(server.url, session=token, timeout_s=300.0)) as client:
-            accounts[n_rows] = (id_, client.datasets.create("rows", rows).id if rows else "")
-    return accounts[n_rows]
-
-
 @pytest.mark.parametrize("n_rows", [0, 2, pytest.param(100_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("role", [*PEOPLE_ROLES, OPERATOR])
-def test_every_page_opens_for_every_role_and_asks_for_what_it_may_read(
-    server, state, accounts, role, n_rows
-):
+def test_every_page_opens_for_every_role_and_asks_for_what_it_may_read(server, state, role, n_rows):
     """Every page of the workbench, those that are in no menu of the role too."""
-    account_id, dataset = account_with(accounts, server, state, n_rows)
+    account_id, dataset = account_with_rows(server.url, state, n_rows)
     email = f"{role}{n_rows}@example.org"
     if role == OPERATOR:  # who is a member of another account
         email, role, dataset = SAM, ROLES[SAM], ""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ from steelyard.cli.transfers import bytes_bar
 if TYPE_CHECKING:
     import datetime as dt
 
+    from steelyard.client import Client
     from steelyard.client.dataset_calls import FoundRowsAnswer
     from steelyard.client.row_sources import Progress
     from steelyard.datasets.wire import Dataset, DatasetVersions
@@ -96,19 +97,19 @@ def create(
         )
     read_as = ReadAs(None, encoding, False, bad_rows)
     rows = read_as.rows(file)
-    with (
-        connected(server) as client,
-        _progress(file) as progress,
-        read_as.leaving_out(rows) as on_refused,
-    ):
-        made = client.datasets.create(
-            name,
-            rows,
-            evaluation_fraction=evaluation_fraction,
-            progress=progress,
-            on_refused=on_refused,
-        )
+    with _sending(server, file, read_as, rows) as (client, hooks):
+        made = client.datasets.create(name, rows, evaluation_fraction=evaluation_fraction, **hooks)
     server.show(made, show_dataset)
+
+
+@contextmanager
+def _sending(
+    server: Server, file: Path, read_as: ReadAs, rows: object
+) -> Iterator[tuple[Client, dict[str, Any]]]:
+    """Yield a client, and what it calls while rows are sent: progress, and for rows left out."""
+    leaving_out = read_as.leaving_out(rows)
+    with connected(server) as client, _progress(file) as progress, leaving_out as on_refused:
+        yield client, {"progress": progress, "on_refused": on_refused}
 
 
 command.add_command(import_command)
@@ -150,17 +151,9 @@ def add(
             made = client.send(call)
     else:
         rows = read_as.rows(file)
-        with (
-            connected(server) as client,
-            _progress(file) as progress,
-            read_as.leaving_out(rows) as on_refused,
-        ):
+        with _sending(server, file, read_as, rows) as (client, hooks):
             made = client.datasets.add_rows(
-                dataset,
-                rows,
-                evaluation_fraction=evaluation_fraction,
-                progress=progress,
-                on_refused=on_refused,
+                dataset, rows, evaluation_fraction=evaluation_fraction, **hooks
             )
     server.show(made, show_dataset)
 

@@ -198,7 +198,7 @@ class TableRows:
         return self
 
     def show_sent(self, client: Client, stored: Dataset) -> None:
-        """Tell which rows the server refused, and record who said what of the others."""
+        """Print which rows the server refused, and record who said what of the others."""
         from steelyard.client.tables import Converted, record_answers
 
         if self.refusals is not None:

@@ -129,7 +129,7 @@ class ReadAs:
             self.bad_rows.write_bytes(refused_csv(columns, self.left_out))
 
     def keep_of_server(self, columns: Sequence[str], refused: Sequence[Refused]) -> None:
-        """Tell which rows the server refused, and write them as ``keep`` does."""
+        """Print which rows the server refused, and write them as ``keep`` does."""
         if refused:
             for line in _list_refused(", which the server refuses", refused):
                 click.echo(printable(line), err=True)

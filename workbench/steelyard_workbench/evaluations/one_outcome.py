@@ -52,7 +52,7 @@ class OneOutcome(Viewer):
         by_precision = pmui.Button(label="Find by precision", variant="outlined", size="small")
         by_costs = pmui.Button(label="Find by costs", variant="outlined", size="small")
         keep = pmui.Button(label="Keep the threshold", variant="outlined", size="small")
-        self._span = Span(location=0.5, dimension="height", line_color=GREY, line_width=2)
+        self.span = Span(location=0.5, dimension="height", line_color=GREY, line_width=2)
         self._answer: OutcomeThreshold | None = None
         self.chart = pn.Column(sizing_mode="stretch_width")
         self.figures = pn.Column(sizing_mode="stretch_width")
@@ -179,10 +179,10 @@ class OneOutcome(Viewer):
             made.scatter("x", "value", source=source, size=5, color=color)
         made.legend.location = "bottom_left"
         made.hover.tooltips = [("threshold", "@x{0.00}"), ("", "@value{0.000} (@interval)")]
-        self._span = Span(
+        self.span = Span(
             location=self.threshold.value, dimension="height", line_color=GREY, line_width=2
         )
-        made.add_layout(self._span)
+        made.add_layout(self.span)
         rows = [
             (
                 f"{point.threshold:.2f}",
@@ -218,7 +218,7 @@ class OneOutcome(Viewer):
         if self._answer is None:
             return
         at = float(self.threshold.value)
-        span = self._span
+        span = self.span
         figures.change(span, lambda: span.update(location=at))
         points = [*self._answer.points]
         if self._answer.at_threshold is not None:
