@@ -22,7 +22,7 @@ from steelyard_workbench.pages.review import ReviewPage
 from steelyard_workbench.session import Session
 from support.drafts_in_memory import FakeClient, make_row
 from support.held_calls import HeldCall, until_done
-from support.shown_parts import named, texts_of
+from support.shown_parts import buttons, named, texts, texts_of
 from support.told_families import make_client, told_job
 
 
@@ -249,3 +249,18 @@ def test_the_frame_takes_no_part_in_what_the_process_is_busy_with():
     changes.clear()
     gc.collect()
     assert kept() is None
+
+
+def test_a_page_that_cannot_be_drawn_says_so_and_is_tried_again(monkeypatch):
+    def fail(*_):
+        raise RuntimeError("no chart")
+
+    app = App(make_client())
+    frame = app.view()
+    with monkeypatch.context() as patch:
+        patch.setattr("steelyard_workbench.app.make_page", fail)
+        app.session.page = "jobs"
+    assert app.page is None
+    assert "Could not load this page." in texts(frame)
+    buttons(frame)["Try again"].clicks += 1
+    assert app.page is not None

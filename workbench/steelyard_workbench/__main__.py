@@ -14,7 +14,7 @@ import os
 import sys
 import threading
 
-_STDIN = 0
+_STDIN, _STDERR = 0, 2
 
 
 def main() -> int:
@@ -22,14 +22,14 @@ def main() -> int:
     from steelyard_workbench.serving import open_server, warm_up
 
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
-    held = b""
-    while b"\n" not in held:
+    received = b""
+    while b"\n" not in received:
         chunk = os.read(_STDIN, 65536)
         if not chunk:
             return 2
-        held += chunk
-    told = json.loads(held.partition(b"\n")[0])
-    server = open_server(told.pop("server"), **told)
+        received += chunk
+    settings = json.loads(received.partition(b"\n")[0])
+    server = open_server(settings.pop("server"), **settings)
 
     def watch() -> None:
         while os.read(_STDIN, 65536):
@@ -41,6 +41,9 @@ def main() -> int:
     url = f"http://{server.address}:{server.port}"
     sys.stdout.write(f"{url}\n")
     sys.stdout.flush()
+    # Panel prints exceptions. Whoever started this process reads one line, and a full pipe would
+    # stop every page.
+    os.dup2(_STDERR, sys.stdout.fileno())
     threading.Thread(target=warm_up, args=(url,), name="workbench-warming", daemon=True).start()
     server.io_loop.start()
     server.stop()

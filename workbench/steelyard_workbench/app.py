@@ -56,7 +56,7 @@ from steelyard_workbench.page import Page
 from steelyard_workbench.people.accounts import Accounts
 from steelyard_workbench.people.sign_in import SignIn
 from steelyard_workbench.poller import Poller
-from steelyard_workbench.problems import problem_of
+from steelyard_workbench.problems import not_loaded, problem_of
 from steelyard_workbench.saved_views import SavedViews
 from steelyard_workbench.scheduling import until_shown
 from steelyard_workbench.sending import send_what_comes_meanwhile
@@ -498,12 +498,18 @@ class App:
         self._open(slug)
 
     def _open(self, slug: str) -> None:
-        if slug not in self._pages:
-            self._pages[slug] = make_page(slug, self.session)
-        self.page = self._pages[slug]
-        self._place[:] = [self.page]
-        self._heading.describe(self.page.summary)
-        self.page.open()
+        try:
+            if slug not in self._pages:
+                self._pages[slug] = make_page(slug, self.session)
+            self.page = self._pages[slug]
+            self._place[:] = [self.page]
+            self._heading.describe(self.page.summary)
+            self.page.open()
+        except Exception as error:  # noqa: BLE001  a blank page says nothing
+            self.page = None
+            self._pages.pop(slug, None)
+            problem = problem_of(error, not_loaded("This page"))
+            self._place[:] = [failed(problem, lambda _: self._go(slug))]
 
 
 def _items(sections: Sequence[Section]) -> list[dict[str, str]]:
