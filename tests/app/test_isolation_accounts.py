@@ -74,55 +74,49 @@ MANY = {
 }
 NDJSON = "application/x-ndjson"
 #: Bodies with which a route would answer on a thing of one's own; an empty object elsewhere.
+JSON = "application/json"
 ANSWER = {"row": 0, "outcomes": {"d": "yes"}, "reviewer": "ann"}
 BODIES: dict[str, tuple[str, object]] = {
-    "PATCH /v1/datasets/{dataset}": ("application/json", {"name": "Taken"}),
-    "POST /v1/datasets/{dataset}/versions": ("application/json", {"examples": ROWS[:1]}),
+    "PATCH /v1/datasets/{dataset}": (JSON, {"name": "Taken"}),
+    "POST /v1/datasets/{dataset}/versions": (JSON, {"examples": ROWS[:1]}),
     "POST /v1/datasets/{dataset}/versions/upload": (NDJSON, ROWS[0]),
-    "POST /v1/datasets/{dataset}/rows/similar": ("application/json", {"context": "parcel"}),
-    "POST /v1/evaluations/{evaluation}/policy": ("application/json", {"decision_id": "d"}),
+    "POST /v1/datasets/{dataset}/rows/similar": (JSON, {"context": "parcel"}),
+    "POST /v1/evaluations/{evaluation}/policy": (JSON, {"decision_id": "d"}),
     "POST /v1/evaluations/{evaluation}/costs": (
-        "application/json",
+        JSON,
         {"decision_id": "d", "false_positive": 1, "false_negative": 2},
     ),
-    "POST /v1/families/{family}/switch": ("application/json", {"on": True}),
-    "POST /v1/families/{family}/keep-warm": ("application/json", {"enabled": True}),
-    "POST /v1/families/{family}/rollback": (
-        "application/json",
-        {"to": "quillfeather@1", "discard": []},
-    ),
-    "POST /v1/models/{model}/switch": ("application/json", {"on": True}),
-    "POST /v1/drafts/{draft}/edits": (
-        "application/json",
-        {"edits": [{"row": 0, "action": "accept"}]},
-    ),
-    "POST /v1/drafts/{draft}/bulk": ("application/json", {"action": "accept", "expected": 10}),
-    "POST /v1/drafts/{draft}/assignments": ("application/json", {"reviewers": ["ann"]}),
-    "POST /v1/drafts/{draft}/assignments/move": ("application/json", {"from": "ann"}),
-    "POST /v1/drafts/{draft}/answers": (
-        "application/json",
-        ANSWER,
-    ),
-    "POST /v1/drafts/{draft}/answers/import": ("application/json", {"answers": [ANSWER]}),
-    "POST /v1/drafts/{draft}/outcomes": ("application/json", {"decision": "d", "outcomes": {}}),
-    "POST /v1/families/{family}/bound": ("application/json", {"error": 0.1}),
-    "POST /v1/families/{family}/novelty": ("application/json", {"false_alarms": 0.05}),
-    "POST /v1/drafts/{draft}/seal": ("application/json", {"as": "dataset"}),
-    "POST /v1/labeling/jobs/{labeling_job}/finalize": ("application/json", {"row_indices": [0]}),
-    "POST /v1/models/{model}/keep-warm": ("application/json", {"enabled": True}),
-    "POST /v1/families/{family}/shadow": ("application/json", {"model": MODEL}),
-    "PATCH /v1/prompt-tuning/jobs/{prompt_tuning_job}": (
-        "application/json",
-        {"label_issues_dismissed": True},
-    ),
+    "POST /v1/families/{family}/switch": (JSON, {"on": True}),
+    "POST /v1/families/{family}/keep-warm": (JSON, {"enabled": True}),
+    "POST /v1/families/{family}/rollback": (JSON, {"to": "quillfeather@1", "discard": []}),
+    "POST /v1/models/{model}/switch": (JSON, {"on": True}),
+    "POST /v1/drafts/{draft}/edits": (JSON, {"edits": [{"row": 0, "action": "accept"}]}),
+    "POST /v1/drafts/{draft}/bulk": (JSON, {"action": "accept", "expected": 10}),
+    "POST /v1/drafts/{draft}/assignments": (JSON, {"reviewers": ["ann"]}),
+    "POST /v1/drafts/{draft}/assignments/move": (JSON, {"from": "ann"}),
+    "POST /v1/drafts/{draft}/answers": (JSON, ANSWER),
+    "POST /v1/drafts/{draft}/answers/import": (JSON, {"answers": [ANSWER]}),
+    "POST /v1/drafts/{draft}/outcomes": (JSON, {"decision": "d", "outcomes": {}}),
+    "POST /v1/families/{family}/bound": (JSON, {"error": 0.1}),
+    "POST /v1/families/{family}/novelty": (JSON, {"false_alarms": 0.05}),
+    "POST /v1/drafts/{draft}/seal": (JSON, {"as": "dataset"}),
+    "POST /v1/labeling/jobs/{labeling_job}/finalize": (JSON, {"row_indices": [0]}),
+    "POST /v1/models/{model}/keep-warm": (JSON, {"enabled": True}),
+    "POST /v1/families/{family}/shadow": (JSON, {"model": MODEL}),
+    "PATCH /v1/prompt-tuning/jobs/{prompt_tuning_job}": (JSON, {"label_issues_dismissed": True}),
 }
 BODIES["POST /v1/named-decisions/{named_decision}/versions"] = (
-    "application/json",
+    JSON,
     {"decisions": DECIDE["decisions"]},
 )
-BODIES["PUT /v1/named-decisions/{named_decision}/aliases/{alias}"] = (
-    "application/json",
-    {"version": 1},
+BODIES["PUT /v1/named-decisions/{named_decision}/aliases/{alias}"] = (JSON, {"version": 1})
+BODIES["PUT /v1/named-decisions/{named_decision}/aliases/{alias}/share"] = (
+    JSON,
+    {"to": "staging", "share": 0.1},
+)
+BODIES["POST /v1/evaluations/{evaluation}/threshold"] = (
+    JSON,
+    {"decision_id": "d", "outcome": "yes", "precision": 0.9},
 )
 QUERIES = {"GET /v1/maps/{map}/values": {"decision": "d"}}
 #: Calls that name a thing elsewhere than in their path: how its id begins, and the call.
@@ -388,7 +382,7 @@ def refusal(response: httpx.Response, thing: str) -> tuple[int, Any]:
 def body_of(route: Route) -> dict[str, Any]:
     if not route.is_write:
         return {"params": QUERIES.get(f"{route.method} {route.path}", {})}
-    media_type, body = BODIES.get(f"{route.method} {route.path}", ("application/json", {}))
+    media_type, body = BODIES.get(f"{route.method} {route.path}", (JSON, {}))
     return {"content": json.dumps(body), "headers": {"Content-Type": media_type}}
 
 

@@ -268,7 +268,7 @@ def test_a_column_that_is_named_label_is_one_in_a_file_of_few_rows():
 @pytest.mark.parametrize(
     ("cells", "missing", "outcomes"),
     [
-        (["billing", "shipping", "NA", "None", "n/a", "-1"], {"NA", "None", "n/a", "-1"}, 2),
+        (["billing", "shipping", "NA", "None", "n/a", "-1"], {"NA", "None", "-1"}, 3),
         # Whoever writes names alike means an outcome, as a column of levels does.
         (["billing", "shipping", "none"], set(), 3),
         (["Billing", "Shipping", "None"], set(), 3),

@@ -87,7 +87,6 @@ def names_of(path: Path) -> Iterator[str]:
             yield node.name
 
 
-@pytest.mark.slow
 def test_fewer_names_than_before_do_not_say_what_a_thing_is():
     names = (name for path in python_files(PACKAGE, ROOT / "workbench") for name in names_of(path))
     counts = Counter(word for name in names for word in set(name.strip("_").lower().split("_")))

@@ -196,7 +196,7 @@ def cookie_of(token: str) -> dict[str, str]:
 
 def account_with_rows(url: str, state: State, n_rows: int) -> tuple[str, str]:
     """Make an account with a dataset of so many rows; return their ids, the second empty for none."""
-    id_ = AccountService(state, accounts_enabled=True).create_account(f"of {n_rows}").id
+    id_ = AccountService(state, accounts_enabled=True).create_account(new_id("acct")).id
     email = f"{new_id('user')}@example.org"
     token = begin_session(state, email, at=time.time(), account_id=id_)
     refund = {"id": "refund", "kind": "binary", "question": "Is money asked back?"}

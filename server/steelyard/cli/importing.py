@@ -70,8 +70,8 @@ Examples:
     "--no-label",
     multiple=True,
     metavar="VALUE",
-    help="Value of a label's column that means no label; '' for empty cells alone. [default: -1, NA, "
-    "None and n/a among names]",
+    help="Value of a label's column that means no label; '' for empty cells alone. [default: -1, NA "
+    "and None among names]",
 )
 @click.option(
     "--metadata", multiple=True, help="Column that is kept beside each row; may be repeated."

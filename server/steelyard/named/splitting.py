@@ -24,7 +24,7 @@ def is_in_share(context: Any, share_id: str, share: float) -> bool:
     """Whether a context is of a share: always the same one, in every process.
 
     >>> sum(is_in_share(f"ticket {number}", "nds_1", 0.1) for number in range(1_000))
-    100
+    106
     """
     digest = blake2b(_encode(context), digest_size=8, key=share_id.encode()[:64]).digest()
     return int.from_bytes(digest, "big") < share * _ALL

@@ -19,7 +19,7 @@ _YES = frozenset({"yes", "y", "true", "t", "1"})
 _NO = frozenset({"no", "n", "false", "f", "0"})
 _LEVELS = range(3, 12)
 #: What programs write for no label, and what people call an outcome that is none.
-_NO_LABEL = frozenset({"-1", "-1.0", "NA", "N/A", "n/a", "None"})
+_NO_LABEL = frozenset({"-1", "-1.0", "NA", "None"})
 _LIKE_NONE = frozenset({"none", "na", "n/a"})
 #: Whole numbers as a program wrote them that had blanks among them.
 _WHOLE = re.compile(r"-?\d{1,3}\.0")
@@ -188,7 +188,8 @@ def label_of(
 def _find_no_label(values: set[str]) -> set[str]:
     """Return values that programs write for no label, where the others are names.
 
-    ``None`` and ``NA`` are outcomes where the others are written alike, and ``none`` always is.
+    ``None`` and ``NA`` are outcomes where the others are written alike; ``none`` and ``n/a``, which
+    people write too, always are.
 
     >>> sorted(_find_no_label({"billing", "none", "None", "NA", "-1"}))
     ['-1', 'NA', 'None']
