@@ -35,7 +35,7 @@ def test_a_failed_gate_says_why_and_the_line_is_rolled_back(quiet_page):
 
     page.get_by_role("combobox", name="Look at").click()
     page.get_by_text("router@2, ready", exact=True).last.click()
-    expect(page.get_by_text("it is the latest model")).to_be_visible()
+    expect(page.get_by_text("it is the latest model").first).to_be_visible()
     expect(page.get_by_role("button", name="Roll back to router@2…")).to_be_disabled()
 
     page.get_by_role("combobox", name="Look at").click()

@@ -154,7 +154,7 @@ def test_a_failed_gate_says_why_no_model_came_of_it_and_the_line_is_rolled_back(
 
     look_at = page.get_by_role("combobox", name="Look at")
     keyboard.choose(look_at, page.get_by_role("menuitem", name="router@2, ready"))
-    expect(page.get_by_text("it is the latest model")).to_be_visible()
+    expect(page.get_by_text("it is the latest model").first).to_be_visible()
     expect(page.get_by_role("button", name="Roll back to router@2…")).to_be_disabled()
 
     keyboard.choose(look_at, page.get_by_role("menuitem", name="router@1, ready"))
