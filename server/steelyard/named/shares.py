@@ -163,7 +163,7 @@ def _version_of(row: Row[Any], observed: ObservedDecision) -> int | None:
 def _is_right(observed: ObservedDecision) -> bool:
     """Whether every outcome that was reported is the top one of the answer."""
     results = msgspec.json.decode(observed.decision.results)
-    return all(is_right(results[name]["top"], told) for name, told in observed.outcomes.items())
+    return all(is_right(results[name]["top"], seen) for name, seen in observed.outcomes.items())
 
 
 def _number(connection: Connection, row: Row[Any], alias: str) -> int:

@@ -206,7 +206,7 @@ class BlindAnswers:
         votes: dict[str, DecisionVotes] = {}
         for row, task in asked.items():
             for decision in read(task):
-                given = [one.answer.outcomes.get(decision.id) for one in labelled[row]]
+                given = [each.answer.outcomes.get(decision.id) for each in labelled[row]]
                 votes.setdefault(decision.id, DecisionVotes()).add(
                     decision.outcomes.names,
                     [outcome for outcome in given if outcome is not None],

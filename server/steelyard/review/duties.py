@@ -202,11 +202,11 @@ class Duties:
             raise ValueError(f"Entry {duty.number} answers nothing.")
         row, code = int(self.rows[at]), self._code_of(duty.reviewer)
         self._has_answered[:, at] |= self._who[:, at] == code
-        others = [one for one in self._given.get(row, ()) if one.reviewer != duty.reviewer]
+        others = [each for each in self._given.get(row, ()) if each.reviewer != duty.reviewer]
         given = [*others, Given(reviewer=duty.reviewer, at=duty.at, answer=duty.answer)]
         order = self.reviewers_of(row)
-        self._given[row] = sorted(given, key=lambda one: order.index(one.reviewer))
-        self._differs[at] = len(given) >= _TWO and not agree(one.answer for one in given)
+        self._given[row] = sorted(given, key=lambda each: order.index(each.reviewer))
+        self._differs[at] = len(given) >= _TWO and not agree(each.answer for each in given)
 
     def _at(self, row: int) -> int:
         return int(np.searchsorted(self.rows, row))
