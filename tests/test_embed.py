@@ -34,6 +34,8 @@ def plain_environment(monkeypatch):
     for name in [name for name in os.environ if name.startswith("STEELYARD_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("STEELYARD_ENGINE", "hashing")
+    # What an earlier test of this process decided with is not this test's engine.
+    monkeypatch.setattr("steelyard.app.deployment._default", _Default())
 
 
 def run_program(program: str) -> str:
@@ -77,8 +79,6 @@ def test_the_answer_is_that_of_deciding_in_process():
 
 
 def test_a_further_base_model_answers_in_process(monkeypatch):
-    monkeypatch.setattr("steelyard.app.deployment._default", _Default())
-    monkeypatch.setenv("STEELYARD_ENGINE", "hashing")
     monkeypatch.setenv("STEELYARD_BASE_MODELS", "double=hashing")
     for name in ("double", "hashing"):
         assert steelyard.decide("Paid twice.", DECISIONS, model=name)["model"] == name
