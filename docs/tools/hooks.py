@@ -23,7 +23,6 @@ ROOT_FILES = {
 _ASSETS = ROOT / "server" / "steelyard" / "assets"
 CARDS = {
     "models/base-model.md": _ASSETS / "steelyard-base-2" / "MODEL_CARD.md",
-    "models/base-model-1.md": _ASSETS / "steelyard-base-1" / "MODEL_CARD.md",
 }
 _TABLE = re.compile(r"^<!-- table: ([a-z-]+) -->$", re.MULTILINE)
 

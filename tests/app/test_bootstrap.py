@@ -71,7 +71,11 @@ def test_a_second_model_may_not_take_the_shipped_ones_name(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("engine", ["auto", "hashing"])
 def test_an_earlier_model_that_ships_is_had_by_its_name_and_made_when_asked(
-    tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    engine: str,
+    earlier_model: str,
+    random_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made: list[Any] = []
     make = assets.Engine
@@ -80,9 +84,9 @@ def test_an_earlier_model_that_ships_is_had_by_its_name_and_made_when_asked(
         if engine == "hashing":
             assert services.models.names == ("hashing",)
             return
-        assert services.models.names == ("steelyard-base-2", "steelyard-base-1")
-        earlier = services.models.get("steelyard-base-1")
-        assert earlier.engine == services.models.default.engine
+        assert services.models.names == ("steelyard-base-2", earlier_model)
+        earlier = services.models.get(earlier_model)
+        assert earlier.engine == assets.read_manifest(random_folder)["engine"]
         n_made = len(made)
         prepared = earlier.decide.prepare(make_request_dict())
         for _ in range(2):
@@ -90,7 +94,8 @@ def test_an_earlier_model_that_ships_is_had_by_its_name_and_made_when_asked(
             assert len(made) == n_made + 1
 
 
-@pytest.mark.parametrize("named", ["steelyard-base-1", "steelyard-base-2"])
+@pytest.mark.parametrize("named", ["steelyard-base-0", "steelyard-base-2"])
+@pytest.mark.usefixtures("earlier_model")
 def test_models_that_ship_share_a_price_and_stand_in_for_no_other(
     tmp_path: Path, named: str
 ) -> None:

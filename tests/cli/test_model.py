@@ -64,7 +64,7 @@ class TestConnected:
             ["a", "--wire", "chat"],
             ["a", "--wire", "hub"],
             ["a", "--wire", "chat", "--url", "http://host", "--key-env", "NOT_SET_ANYWHERE"],
-            ["steelyard-base-1", "--wire", "chat", "--url", "http://host"],
+            ["steelyard-base-2", "--wire", "chat", "--url", "http://host"],
         ],
     )
     def test_what_cannot_be_asked_is_not_added(self, ask, words):

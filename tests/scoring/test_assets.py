@@ -29,8 +29,6 @@ from support.random_model import NAME, make_words
 
 FILES = [TOKENIZER, *WEIGHTS, *GRAPHS.values()]
 MAX_BYTES = 30_000_000
-FIRST = BASE.parent / "steelyard-base-1"
-SHIPPED = [FIRST, BASE]
 REQUEST = RenderedRequest(
     make_words(20), (RenderedDecision("single", "Which?", ("card", "river", "week")),)
 )
@@ -172,7 +170,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("shipped", SHIPPED, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("shipped", [BASE], ids=["base-2"])
 class TestShipped:
     def test_every_file_is_there_as_the_manifest_says(self, shipped):
         files = read_manifest(shipped)["files"]
@@ -203,20 +201,16 @@ class TestShipped:
         assert any("validation" in json.loads(line) for line in lines)
 
 
-def test_the_second_model_hears_what_the_first_does_not():
+def test_what_a_text_states_is_truer_than_its_opposite():
     stated = {
         "The ticket was closed on Monday.": ("closed", "open"),
         "The request was denied.": ("denied", "approved"),
         "The battery is empty.": ("empty", "full"),
         "Their website is offline since noon.": ("offline", "online"),
     }
-    doubts = {}
-    for folder in SHIPPED:
-        ask = load_base_model(folder=folder).scorer.score
-        doubts[folder] = 0.0
-        for context, said in stated.items():
-            asked = [RenderedDecision("binary", f"Is it {one}?", ("yes", "no")) for one in said]
-            [answers] = ask([RenderedRequest(context, tuple(asked))])
-            true, false = (float(one.logits[0] - one.logits[1]) for one in answers)
-            doubts[folder] += true - false
-    assert doubts[BASE] > doubts[FIRST] + 4.0
+    ask = load_base_model().scorer.score
+    for context, words in stated.items():
+        questions = [RenderedDecision("binary", f"Is it {word}?", ("yes", "no")) for word in words]
+        [answers] = ask([RenderedRequest(context, tuple(questions))])
+        true, false = (float(answer.logits[0] - answer.logits[1]) for answer in answers)
+        assert true > false, context

@@ -124,10 +124,9 @@ def unforced_scores() -> Callable[[BaseModel, str], list[ScoredDecision]]:
 
 
 @pytest.mark.parametrize("name", ["short", "window", "question", "outcome", "sentences", "empty"])
-@pytest.mark.parametrize("source", ["shipped", pytest.param("earlier", marks=pytest.mark.slow)])
-def test_logits_are_those_of_the_reference(load, references, source, name):
-    model = load(source, "onnxruntime-float32")
-    assert_as_reference(model, references(source), REQUESTS[name])
+def test_logits_are_those_of_the_reference(load, references, name):
+    model = load("shipped", "onnxruntime-float32")
+    assert_as_reference(model, references("shipped"), REQUESTS[name])
 
 
 # The reference takes half a minute for each long one; weights that mean something are the harder

@@ -30,8 +30,6 @@ from steelyard.scoring.tuned import (
 )
 from steelyard.serving.decide import DecideService
 
-#: What fine-tunes of steelyard-base-1 name: with other weights they would not answer any more.
-EARLIER = "5169a5511ca69d2c3201c028051e97abe814fe419a0acb8a605f597b1892d904"
 PLAIN = RenderedDecision("binary", "Is it urgent?", ("yes", "no"))
 READING = RenderedDecision("single", "Which team?", ("billing", "sales", "support"))
 EMBEDDING = RenderedDecision("binary", "Is it angry?", ("yes", "no"))
@@ -268,9 +266,8 @@ def test_a_scorer_is_known_by_its_files_and_not_by_its_engine(load):
 
 
 def test_a_model_of_an_earlier_reading_keeps_it(load, tmp_path):
-    base = load("earlier", "onnxruntime-int8")
-    assert origin_of(base.scorer).sha256 == EARLIER
-    earlier = base.scorer.at_reading(1)
+    base = load("shipped", "onnxruntime-int8")
+    earlier = base.scorer.at_reading(4)
     Heads([]).save(tmp_path)
     files = {
         name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
@@ -289,7 +286,7 @@ def test_a_model_of_an_earlier_reading_keeps_it(load, tmp_path):
         if expected is base.scorer:
             np.testing.assert_array_equal(found.logits, wanted.logits)
             continue
-        then = base.manifest["earlier"]["1"]["temperatures"]["int8"]
+        then = base.manifest["earlier"]["4"]["temperatures"]["int8"]
         logs = TemperatureTable.from_dict(then).log_probabilities(wanted.logits, "single")
         assert found.is_calibrated
         np.testing.assert_allclose(found.logits, logs, atol=1e-6)

@@ -10,7 +10,6 @@ import pytest
 from steelyard.errors import EngineUnavailableError, NotFoundError
 from steelyard.families.lineage.lineage import Lineage, Switch, TunedFamily
 from steelyard.families.store import StoredLineage
-from steelyard.scoring.assets import earlier_models
 from steelyard.settings import Settings, read_settings
 from steelyard.storage.artifacts import ArtifactStore
 from steelyard.triton import sources
@@ -96,14 +95,15 @@ def test_a_lora_fine_tune_is_found_by_adapter_or_number(settings, base, tmp_path
         assert found.adapter is not None
 
 
-def test_one_of_an_earlier_base_model_is_found_and_that_model_is_not(settings, tmp_path, in_use):
+def test_one_of_an_earlier_base_model_is_found_and_that_model_is_not(
+    settings, tmp_path, in_use, earlier_model, random_folder
+):
     """The earlier model's own passes run in the service."""
-    name, folder = next(iter(earlier_models().items()))
-    earlier = base_source(folder, name=name, engine="onnxruntime-int8")
-    model = in_use(write_lora_artifact(tmp_path / "artifact", earlier), of=name)
+    earlier = base_source(random_folder, name=earlier_model, engine="onnxruntime-int8")
+    model = in_use(write_lora_artifact(tmp_path / "artifact", earlier), of=earlier_model)
     found = find_sources(settings, engine="onnxruntime-int8").sources
     assert [source.name for source in found] == ["steelyard-base-2", "small", model.adapter]
-    assert found[-1].files.reading == earlier.files.reading < found[0].files.reading
+    assert found[-1].files.folder == random_folder
     [asked_for] = find_sources(settings, names=[model.ref], engine="onnxruntime-int8").sources
     assert asked_for.sha256 == model.artifact_sha256
 
