@@ -274,9 +274,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             owner.tunings.append(queued.json()["id"])
             report = {"decision_id": owner.decisions[0], "outcomes": {"d": "yes"}}
             assert owner.post("/v1/feedback", report).status_code == 200
-            kept = kept_by(owner)
+            kept = referring_columns(owner)
             yield World(server, owner, other)
-            assert kept_by(owner) == kept  # whatever the other account tried
+            assert referring_columns(owner) == kept  # whatever the other account tried
 
 
 def name_decisions(owner: Account, other: Account) -> tuple[Account, Account]:
@@ -293,7 +293,7 @@ def name_decisions(owner: Account, other: Account) -> tuple[Account, Account]:
     return owner, other
 
 
-def kept_by(account: Account) -> list[object]:
+def referring_columns(account: Account) -> list[object]:
     """Return what no test here changes."""
     listed = account.http.get("/v1/datasets").json()["data"]
     rows = [account.http.get(f"/v1/datasets/{one}/rows").json() for one in account.datasets]

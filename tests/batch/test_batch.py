@@ -427,7 +427,7 @@ def test_a_run_without_answers_says_why_and_is_given_up_after_a_week(tmp_path, h
         with pytest.raises(RuntimeError, match="steelyard worker"):
             decide_file(*files, asked, workers=queue)
         assert {job.runner for job in queue.state.read_now(bulk_rows.pending)} == {None}
-        later = time.time() + bulk_rows.KEPT_S + 60
+        later = time.time() + bulk_rows.STORED_S + 60
         bulk_rows.sweep(queue.state, queue.store, lambda: later)
     assert runs_and_files(home) == (0, set())
 

@@ -66,7 +66,7 @@ def evidence(sums, reference, n_reference):
     windows = sequences.window_evidence(sequences.WINDOW, reference, n_reference)
     found, by_bets = np.empty((2, runs, n_buckets))
     for last in range(1, n_buckets + 1):
-        first = max(0, last - sequences.KEPT)
+        first = max(0, last - sequences.MAX_BUCKETS)
         hits = sums[:, [last]] - np.concatenate([sums[:, :1], sums[:, first:last]], axis=1)
         sizes = sequences.BUCKET * np.array([last, *(last - np.arange(first, last))])
         of = sequences.share_evidence(

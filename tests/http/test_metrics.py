@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from steelyard.errors import InsufficientCreditError
 from steelyard.operations.write import Replay
-from steelyard.scoring.lower import CONTEXT_STATES, KEPT
+from steelyard.scoring.lower import CONTEXT_STATES, QUESTION_STATES
 from support.stand_ins import ANSWER, REQUEST, stand_in_server
 
 RESULTS = ("hit", "miss")
@@ -51,7 +51,9 @@ def test_requests_decisions_and_tokens_are_counted(client):
     assert found["steelyard_queue_waiting", "stand-in"] == 0
 
 
-@pytest.mark.parametrize(("name", "store"), [("question", KEPT), ("context", CONTEXT_STATES)])
+@pytest.mark.parametrize(
+    ("name", "store"), [("question", QUESTION_STATES), ("context", CONTEXT_STATES)]
+)
 def test_what_is_kept_is_counted(client, name, store):
     before = figures(client)
     model, states = -1, np.ones((2, 384), np.float32)

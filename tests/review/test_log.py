@@ -118,8 +118,8 @@ def test_what_is_undone_is_held_by_who_edited_before():
         entry(5, "undo", 2, "bob", target=2),
     )
     assert np.flatnonzero(review.edited_by("bob")).tolist() == [1, 2]
-    assert np.flatnonzero(review.held_by("bob")).tolist() == []
-    assert np.flatnonzero(review.held_by("ann")).tolist() == [1]
+    assert np.flatnonzero(review.last_edited_by("bob")).tolist() == []
+    assert np.flatnonzero(review.last_edited_by("ann")).tolist() == [1]
 
 
 def test_a_log_with_a_gap_is_refused():

@@ -20,7 +20,7 @@ from steelyard.scoring.batching import (
     SHORT_CHARACTERS,
     Batcher,
 )
-from steelyard.scoring.cancellation import check_wanted, only_while
+from steelyard.scoring.cancellation import check_awaited, only_while
 from steelyard.scoring.hashing import HashingScorer
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.scoring.shares import TURN_CHARACTERS, Share
@@ -232,7 +232,7 @@ class PassingScorer(HashingScorer):
         if any(request.context == "endless" for request in requests):
             give_up_at = time.monotonic() + PATIENCE_S
             while time.monotonic() < give_up_at:
-                check_wanted()
+                check_awaited()
                 self.n_passes += 1
                 time.sleep(0.01)
         return super().score(requests)
@@ -264,7 +264,7 @@ class SteppingScorer(HashingScorer):
             for number in range(len(request.context) // SHORT_CHARACTERS):
                 self._arrived.release()
                 assert self._steps.acquire(timeout=PATIENCE_S)
-                check_wanted()
+                check_awaited()
                 self.order.append(f"{name} {number}")
             self.order.append(name)
         return super().score(requests)
@@ -367,11 +367,11 @@ class TestShares:
 
 def test_passes_go_on_while_anybody_waits():
     with only_while(lambda: True):
-        check_wanted()
+        check_awaited()
         with only_while(lambda: False), pytest.raises(DeadlineExceededError):
-            check_wanted()
-        check_wanted()
-    check_wanted()
+            check_awaited()
+        check_awaited()
+    check_awaited()
 
 
 def test_a_batch_that_is_late_altogether_makes_no_call(batcher, scorer):

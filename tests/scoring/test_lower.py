@@ -15,7 +15,7 @@ from steelyard.errors import EngineUnavailableError
 from steelyard.scoring import onnx, similarity
 from steelyard.scoring.assets import LOWER_GRAPHS, BaseModel, load_base_model, read_base_files
 from steelyard.scoring.engine import FLOAT32, Engine
-from steelyard.scoring.lower import KEPT, KeptFigures, KeptStates
+from steelyard.scoring.lower import QUESTION_STATES, KeptFigures, KeptStates
 from steelyard.scoring.onnx import OnnxScorer
 from steelyard.scoring.protocol import ScoredDecision
 from support.random_model import make_words, write_random_model
@@ -254,13 +254,13 @@ def test_a_scorer_of_an_earlier_reading_knows_the_same_questions(model, fresh):
 
 
 def test_a_closed_model_leaves_nothing_behind(folder):
-    before = KEPT.figures().n_bytes
+    before = QUESTION_STATES.figures().n_bytes
     model = load_base_model("onnxruntime-int8", folder=folder)
     assert isinstance(model.scorer, OnnxScorer)
     model.scorer.score([REQUESTS["short"]])
-    assert KEPT.figures().n_bytes > before
+    assert QUESTION_STATES.figures().n_bytes > before
     model.scorer.close()
-    assert KEPT.figures().n_bytes == before
+    assert QUESTION_STATES.figures().n_bytes == before
     with pytest.raises(EngineUnavailableError):
         model.scorer.score([REQUESTS["short"]])
 

@@ -13,7 +13,7 @@ from steelyard.scoring import similarity
 from steelyard.scoring.engine import Engine, Tensors
 from steelyard.scoring.packing import TokenizedDecision, TokenizedRequest, lay_out, lay_out_text
 from steelyard.scoring.rows import block_bounds, groups_of, tokens_of, windows_of
-from steelyard.scoring.similarity import MAX_KEPT_TOKENS, OutcomeVectors
+from steelyard.scoring.similarity import MAX_CACHED_TOKENS, OutcomeVectors
 
 #: Longer than one window, so that it is pooled over several.
 LONG = tuple(range(2_000, 2_700))
@@ -70,7 +70,7 @@ def test_a_text_is_encoded_once(engine):
 
 def test_a_long_text_is_answered_and_not_kept(engine):
     store = OutcomeVectors(engine)
-    long, short = tuple(range(1_000, 1_000 + MAX_KEPT_TOKENS + 1)), (2_000, 2_001)
+    long, short = tuple(range(1_000, 1_000 + MAX_CACHED_TOKENS + 1)), (2_000, 2_001)
     found = store.get([long, short])
     n_passes = engine.n_passes
     again = store.get([short])

@@ -110,8 +110,8 @@ def difference(table: Written) -> str | None:
         return f"columns {read.columns} of {table.columns}"
     rows, expected = _filled(cells for _, cells in read.rows), _filled(table.rows)
     left = iter(expected)
-    is_told = len(rows) == len(expected) or read.refused
-    return None if is_told and all(row in left for row in rows) else f"{rows} of {expected}"
+    is_measured = len(rows) == len(expected) or read.refused
+    return None if is_measured and all(row in left for row in rows) else f"{rows} of {expected}"
 
 
 def _filled(rows):

@@ -385,7 +385,7 @@ def test_a_teacher_has_a_part_in_plain_choices_and_answers_those_of_others(
                 assert example.targets == (0.5, 0.5), "nobody says which is right"
             elif example.decision.kind == "single":
                 kept[any(map(is_abstain, names))].add(example.teacher_share)
-    assert kept == {False: {module.KEPT}, True: {0.0}}
+    assert kept == {False: {module.TEACHER_SHARE}, True: {0.0}}
     monkeypatch.setattr(module, "SURROUND_SHARE", 1.0)
     mixture.rows["dbpedia"] = [make_row()]
     for seed in range(20):

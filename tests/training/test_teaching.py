@@ -90,7 +90,7 @@ def test_a_record_is_answered_by_what_it_states(monkeypatch: pytest.MonkeyPatch)
     from steelyard.training.base import records
 
     monkeypatch.setattr(records, "_STATED", ("The {n} is {a}.",))
-    monkeypatch.setattr(records, "_ASKED", ("Is the {n} {a}?",) * 3)
+    monkeypatch.setattr(records, "_QUESTIONS", ("Is the {n} {a}?",) * 3)
     monkeypatch.setattr(records, "_OTHERS", ("Call {i}.",))
     rng = np.random.default_rng(3)
     for _ in range(200):

@@ -120,7 +120,7 @@ def test_a_run_that_was_stopped_ends_where_an_unbroken_one_does(
 ) -> None:
     # The last bits of an anchor's vector hang on what is encoded with it, and a resumed run has kept
     # none yet.
-    monkeypatch.setattr(anchor_module, "MAX_KEPT", 0)
+    monkeypatch.setattr(anchor_module, "MAX_CACHED", 0)
     options = {"validate_every": 6 * STEP, "anchor": anchor}
     unbroken = make_trainer("unbroken", **options)
     unbroken.run()

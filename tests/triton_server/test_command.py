@@ -15,7 +15,7 @@ from steelyard.settings import read_settings
 from steelyard.triton import environment, sources
 from steelyard.triton.parity import ModelComparison
 from steelyard.triton.repository import ExportOptions, write_model
-from steelyard.triton.sources import Found, TunedModel
+from steelyard.triton.sources import Exportable, TunedModel
 from support.triton_hosting import write_lora_artifact
 
 #: In use, and its base model is not here.
@@ -200,9 +200,9 @@ def test_models_that_come_into_use_are_written_and_trouble_is_told_once(
 def test_what_comes_into_use_while_models_are_written_is_written_too(
     in_use, follow, written, monkeypatch
 ):
-    def find(_: object) -> Found:
+    def find(_: object) -> Exportable:
         in_use.add("ft-ftj_1")
-        return Found()
+        return Exportable()
 
     monkeypatch.setattr(sources, "find_sources", find)
     follow.write()
@@ -214,7 +214,7 @@ def test_what_comes_into_use_while_models_are_written_is_written_too(
 def test_what_is_left_out_is_told_once(in_use, follow, monkeypatch, capsys):
     in_use.add("ft-ftj_1")
     left_out = {"ft-ftj_1": "It is of another engine."}
-    monkeypatch.setattr(sources, "find_sources", lambda _: Found(left_out=dict(left_out)))
+    monkeypatch.setattr(sources, "find_sources", lambda _: Exportable(left_out=dict(left_out)))
     assert follow.write() == []
     in_use.add("ft-ftj_2")
     left_out["ft-ftj_2"] = "It is of other weights."

@@ -222,8 +222,8 @@ def test_deliveries_that_ended_long_ago_are_swept(home):
         lambda c: c.execute(
             webhook_deliveries.update()
             .where(webhook_deliveries.c.subject == "b")
-            .values(ended_at=rows.KEPT_S)
+            .values(ended_at=rows.STORED_S)
         )
     )
-    rows.sweep_deliveries(home.state, lambda: rows.KEPT_S + 1)
+    rows.sweep_deliveries(home.state, lambda: rows.STORED_S + 1)
     assert [row.subject for row in stored(home)] == ["b"]

@@ -18,7 +18,7 @@ import polars as pl
 import steelyard
 from steelyard.errors import SteelyardError
 from steelyard_workbench.components.confirmation import Confirmation
-from steelyard_workbench.components.frame_table import PageAsked
+from steelyard_workbench.components.frame_table import PageRequest
 from steelyard_workbench.datasets.row_pages import at_places, search_page
 from steelyard_workbench.pages.datasets import DatasetsPage
 from steelyard_workbench.review.row_filter import RowFilter
@@ -149,7 +149,7 @@ def test_keys_open_one_row_after_the_other_with_its_labels(client, dataset):
 
 
 def test_rows_come_with_their_sides_and_in_the_order_asked(client, dataset):
-    page = search_page(client, dataset.id, PageAsked(0, 40, (("row", True),)))
+    page = search_page(client, dataset.id, PageRequest(0, 40, (("row", True),)))
     assert page.rows["row"].to_list() == list(range(39, -1, -1))
     counts = page.rows["side"].value_counts()
     assert dict(counts.rows()) == {

@@ -26,7 +26,7 @@ from steelyard.errors import (
 from steelyard.evaluations.wire import EvaluationRecord
 from steelyard.families.fine_tune_wire import FineTuneEstimate
 from steelyard.families.wire import FamilyList
-from steelyard_workbench.families.gate_card import RowsAsked
+from steelyard_workbench.families.gate_card import RowsRequest
 from steelyard_workbench.families.held_out import HeldOutRows
 from steelyard_workbench.families.labels import choices_of
 from steelyard_workbench.pages.families import FamiliesPage
@@ -440,7 +440,7 @@ def test_the_rows_behind_a_gate_come_with_their_contexts_and_filters():
         ],
     )
     page = open_page(client, family="router")
-    run(page.one.show_rows(RowsAsked(flip="broken")))
+    run(page.one.show_rows(RowsRequest(flip="broken")))
     rows = page.one.rows
     assert rows._table.rows["context"].to_list() == ["Text a"]
     rows._filters["group"].value = "earlier"
@@ -477,7 +477,7 @@ def test_rows_that_come_once_another_model_is_chosen_are_not_under_its_gate():
     second = choices_of(one.family)[1]
 
     async def choose_meanwhile() -> None:
-        rows = asyncio.create_task(one.show_rows(RowsAsked()))
+        rows = asyncio.create_task(one.show_rows(RowsRequest()))
         await asked(began)
         one.choose(second)
         go_on.set()
@@ -495,11 +495,11 @@ def test_rows_asked_for_later_stay_when_those_before_come():
     one = page.one
 
     async def ask_twice() -> HeldOutRows | None:
-        first = asyncio.create_task(one.show_rows(RowsAsked(flip="broken")))
+        first = asyncio.create_task(one.show_rows(RowsRequest(flip="broken")))
         await asked(began)
         page.session.job = "ftj_2"
         await one.loaded.refresh(quietly=True)
-        await one.show_rows(RowsAsked())
+        await one.show_rows(RowsRequest())
         shown = one.rows
         go_on.set()
         await first
@@ -520,7 +520,7 @@ def test_rows_go_with_the_gate_that_they_were_behind():
         jobs_get=lambda job_id: told_job(id=job_id, metrics={"gate": gate()}),
     )
     page = open_page(client, family="router")
-    run(page.one.show_rows(RowsAsked()))
+    run(page.one.show_rows(RowsRequest()))
     assert page.one.rows is not None
     run(page.one.look())
     assert page.one.loaded.data.job.id == "ftj_3"

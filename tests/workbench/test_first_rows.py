@@ -74,7 +74,7 @@ def test_an_answer_is_kept_only_where_that_was_chosen_and_feedback_is_never_pref
         asyncio.run(go())
         kept = list(client.decision_log(limit=5).data)
         assert len(kept) == keep
-    shown = page.kept
+    shown = page.feedback
     assert {field.value for field in shown.right.values()} == {"—"}
 
     async def send():

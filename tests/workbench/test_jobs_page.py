@@ -86,7 +86,7 @@ def test_another_look_moves_the_rows_that_are_there():
     (row,) = page._rows.values()
     run(page.look())
     assert page._rows["ftj_4"] is row
-    assert "60 of 200 steps" in row.said
+    assert "60 of 200 steps" in row.text
     assert page.client.jobs.of("list")[-1][1]["status"] == ["cancelling", "queued", "running"]
 
 
@@ -135,7 +135,7 @@ def test_a_map_comes_with_its_progress_is_cancelled_and_opened():
     assert "failed: No model." in said
     run(page.look())
     run(page.look())
-    assert "180 of 450 iterations" in page._rows["map_1"].said
+    assert "180 of 450 iterations" in page._rows["map_1"].text
     page._kind.value = "map"
     buttons(page._box)["Cancel…"].clicks += 1
     assert "stored for a day" in texts(page.dialog.dialog)

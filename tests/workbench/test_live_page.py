@@ -198,7 +198,7 @@ def test_what_is_new_waits_while_rows_are_selected(bare: Client) -> None:
     asyncio.run(page.look())
     assert len(page.feed.entries) == 1
     assert (page.feed.new.visible, page.feed.new.label) == (True, "Show 1 new")
-    asyncio.run(page.feed.show_held())
+    asyncio.run(page.feed.show_new())
     assert len(page.feed.entries) == 2
     bare.decide("Charged a third time.", [REFUND])
     asyncio.run(page.look())

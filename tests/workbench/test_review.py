@@ -42,7 +42,7 @@ def test_the_label_that_is_there_already_is_accepted_when_it_is_chosen() -> None
     desk, client = make_desk()
     press(desk, "choose 1")
     assert states(client)[0] == "accepted"
-    assert desk.told == "row 1 of 4, billing"
+    assert desk.last_message == "row 1 of 4, billing"
 
 
 def test_a_number_without_an_outcome_does_nothing() -> None:
@@ -102,7 +102,7 @@ def test_undo_brings_the_row_back_and_redo_does_it_again() -> None:
     press(desk, "redo")
     assert states(client)[0] == "relabelled"
     press(desk, "undo", "undo")
-    assert desk.told == "Nothing is left to undo."
+    assert desk.last_message == "Nothing is left to undo."
 
 
 def test_an_excluded_row_is_included_by_the_same_key() -> None:
@@ -213,9 +213,9 @@ def test_rows_whose_edits_wait_are_counted_once() -> None:
 def test_another_queue_does_not_tell_what_was_done_in_the_last() -> None:
     desk, _ = make_desk()
     press(desk, "exclude")
-    assert "excluded" in desk.told
+    assert "excluded" in desk.last_message
     desk.open_queue("all")
-    assert desk.told == ""
+    assert desk.last_message == ""
 
 
 def test_a_queue_is_read_once_what_was_done_before_is_sent() -> None:
@@ -387,7 +387,7 @@ def test_a_number_without_an_outcome_changes_no_selected_row() -> None:
     desk, client = make_desk(view="bulk")
     press(desk, "extend 1", "choose 9")
     assert states(client) == ["untouched"] * 4
-    assert desk.told == "There is no outcome 9."
+    assert desk.last_message == "There is no outcome 9."
     press(desk, "choose 2")
     assert states(client)[0] == "relabelled"
 
@@ -459,7 +459,7 @@ def test_outcomes_are_merged_by_one_press_and_those_without_rows_left_out() -> N
     desk.outcomes.send()
     changes = {"Billings": {"same_as": "billing"}, "technical": {"name": "Technical help"}}
     assert ("outcomes", "team", changes) in client.drafts.calls
-    assert desk.told == "Saved: team has 3 outcomes."
+    assert desk.last_message == "Saved: team has 3 outcomes."
     # What was saved is shown, and nothing is left to save.
     assert desk.outcomes.tables["team"].same["Billings"].value == "billing"
     assert desk.outcomes.save.disabled

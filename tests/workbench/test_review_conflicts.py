@@ -149,6 +149,6 @@ def test_what_another_tab_undid_already_is_shown_as_it_is() -> None:
     press(desk, "undo", "undo")
     assert states(client)[:2] == ["untouched", "untouched"]
     assert [row.now.state for row in desk.rows.rows] == states(client)
-    assert desk.told == "Nothing is left to undo."
+    assert desk.last_message == "Nothing is left to undo."
     press(desk, "choose 2")
     assert states(client)[0] == "relabelled"

@@ -12,7 +12,7 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 from steelyard.review.wire import DraftRow, ExpectedOutcome
 from steelyard_workbench.components.row_card import RowCard
 from steelyard_workbench.review.questions import with_now
-from steelyard_workbench.review.row_view import RowView, images_of, marked, said_of
+from steelyard_workbench.review.row_view import RowView, images_of, marked, notes_of
 from support.drafts_in_memory import TEAM, URGENT, make_row
 
 
@@ -54,7 +54,7 @@ def test_metadata_is_said_as_text() -> None:
     assert [("tier:", "strong"), (" <b>gold", "")] in card.said
     assert card.said[-1][0] == ("order:", "strong")
     assert '"id": 7' in card.said[-1][1][0]
-    assert said_of(msgspec.structs.replace(row, metadata=None)) == []
+    assert notes_of(msgspec.structs.replace(row, metadata=None)) == []
 
 
 def test_only_what_differs_is_sent() -> None:
@@ -96,7 +96,7 @@ def test_what_was_said_is_text_as_it_was_written() -> None:
         },
     )
     row = with_now(row, reviewer="*Bo* <i>", note="<script>")
-    assert ["".join(text for text, _ in line) for line in said_of(row)] == [
+    assert ["".join(text for text, _ in line) for line in notes_of(row)] == [
         "From the other rows: team: shipping, 80%; its label 5%.",
         "Last edit by *Bo* <i>.",
         "Note: <script>",

@@ -14,7 +14,7 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 from panel.pane import Bokeh
 
 from steelyard_workbench.pages.playground import PlaygroundPage
-from steelyard_workbench.playground.side_by_side import AskedTogether
+from steelyard_workbench.playground.side_by_side import AnswersTogether
 from steelyard_workbench.session import Session
 from support.shown_parts import buttons, named, texts
 
@@ -49,7 +49,7 @@ def test_several_models_answer_side_by_side_and_one_failure_leaves_the_others(se
     [chart] = [pane.object for pane in page._answer.select(Bokeh)]
     assert {model for _, model in chart.y_range.factors} == {"hashing", "second"}
 
-    away = AskedTogether(server.client, ["hashing", "nobody"], lambda _: page._context)
+    away = AnswersTogether(server.client, ["hashing", "nobody"], lambda _: page._context)
     asyncio.run(away.ask(page.request()))
     told = texts(away.__panel__())
     assert "No answer:" in told

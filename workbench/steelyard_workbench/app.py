@@ -99,7 +99,7 @@ class App:
         self.user: User | None = None
         self._kept = client.session if isinstance(client, VisitorClient) else None
         self._browser = BrowserSession()
-        self._browser.on_msg(lambda event: self._on_kept(**event.data))
+        self._browser.on_msg(lambda event: self._on_stored(**event.data))
         self._who = Task(self._ask_who, on_failure=self._tell_unknown)
         self._out = Write(self._sign_out, on_failure=self._tell_failure)
         self._is_ended = False
@@ -254,10 +254,10 @@ class App:
 
     def press(self, key: str) -> None:
         """Do what a key is for."""
-        found = action_of(key)
-        if found is None or (not self.session.shortcuts and is_character(key)):
+        key_action = action_of(key)
+        if key_action is None or (not self.session.shortcuts and is_character(key)):
             return
-        action, number = found
+        action, number = key_action
         if action == "help":
             self._turn_help()
         elif action == "close" and self._help.is_open:
@@ -277,7 +277,7 @@ class App:
             self._help.close()
             return
         others = (self._views, self._accounts, self.session.confirm)
-        if not any(one.is_open for one in others) and not self._place.select(
+        if not any(dialog.is_open for dialog in others) and not self._place.select(
             lambda shown: isinstance(shown, pmui.Dialog) and shown.open
         ):
             self._help.open()
@@ -356,7 +356,7 @@ class App:
         try:
             if isinstance(client, VisitorClient):
                 client.choose(self.session.account)
-            found = await asyncio.to_thread(client.auth.session)
+            current = await asyncio.to_thread(client.auth.session)
         except NotSignedInError:
             await self._show_sign_in()
             return
@@ -365,7 +365,7 @@ class App:
             self._show_no_part()
             return
         await until_shown()
-        self._take(found)
+        self._take(current)
         self._go(self.session.page)
 
     def _take(self, who: CurrentSession) -> None:
@@ -385,7 +385,9 @@ class App:
         self._sections = sections_for(who)
         self._menu.param.update(items=_items(self._sections), visible=True)
         self._mark_in_menu()
-        name = next((one.name for one in who.accounts if one.id == who.account_id), "none")
+        name = next(
+            (account.name for account in who.accounts if account.id == who.account_id), "none"
+        )
         self._account_button.label = f"Account: {name[:_SHOWN_ACCOUNT]}"
         self._account_button.visible = len(who.accounts) > 1
 
@@ -423,9 +425,9 @@ class App:
         await until_shown()
         self._show_alone(SignIn(client, self._signed_in, why, ways))
 
-    async def _signed_in(self, found: SignedInUser) -> None:
+    async def _signed_in(self, signed_in: SignedInUser) -> None:
         """Go on where the same person was; for another nothing of the page before stays."""
-        is_same = self.user is not None and self.user.id == found.user.id
+        is_same = self.user is not None and self.user.id == signed_in.user.id
         if not is_same:
             self._show_alone(loading(6, "Signing in"))
         self._keep(reloads=not is_same)
@@ -457,8 +459,8 @@ class App:
         self._kept = token
         self._browser.asked = [self._visitors.issue(token), reloads]
 
-    def _on_kept(self, *, is_kept: bool) -> None:
-        if not is_kept:
+    def _on_stored(self, *, is_stored: bool) -> None:
+        if not is_stored:
             corner.say_failure("The browser did not keep the sign-in. Load the page again.")
 
     def _on_ended(self) -> None:
@@ -520,12 +522,12 @@ def _items(sections: Sequence[Section]) -> list[dict[str, str]]:
 
 def _key_lists() -> Iterator[Viewable]:
     for where, place in PLACES.items():
-        told = {}
+        help_by_key = {}
         for entry in KEYS:
             if entry.where == where:
-                told[entry.listed] = entry.help
+                help_by_key[entry.listed] = entry.help
         yield heading(place)
-        yield facts(told)
+        yield facts(help_by_key)
 
 
 def on_error(error: BaseException) -> None:

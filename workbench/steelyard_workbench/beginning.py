@@ -42,13 +42,13 @@ def find_beginning(
     datasets: Sequence[Dataset], evaluations: Sequence[Evaluation], families: Sequence[Family]
 ) -> Beginning | None:
     """Return where somebody begins who has nothing but the samples; ``None`` for others."""
-    by_name = {one.name: one for one in datasets}
+    by_name = {dataset.name: dataset for dataset in datasets}
     if evaluations or families or len(by_name) < len(datasets) or not by_name.keys() <= {*SAMPLES}:
         return None
     return Beginning(next((by_name[name] for name in SAMPLES if name in by_name), None))
 
 
-def show_beginning(session: Session, found: Beginning, scope: Scope) -> Viewable:
+def show_beginning(session: Session, beginning: Beginning, scope: Scope) -> Viewable:
     """Show the three cards."""
     problem = pn.Column(sizing_mode="stretch_width")
     return pn.Column(
@@ -61,7 +61,7 @@ def show_beginning(session: Session, found: Beginning, scope: Scope) -> Viewable
             _card(
                 _REVIEW,
                 "Go through labelled tickets with the keys 1 to 9, and correct wrong labels.",
-                _review(session, found.sample, problem, scope),
+                _review(session, beginning.sample, problem, scope),
             ),
             _card(
                 "Import your data",

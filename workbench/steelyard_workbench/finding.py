@@ -29,7 +29,7 @@ _LEAST, _SHOWN = 3, 90
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchHit:
     """Something found, and where choosing it goes."""
 
     kind: str
@@ -38,21 +38,21 @@ class Found:
     goes: dict[str, Any] = field(default_factory=dict)
 
 
-def find_pages(text: str, who: CurrentSession | None = None) -> list[Found]:
+def find_pages(text: str, who: CurrentSession | None = None) -> list[SearchHit]:
     """Return the pages in somebody's menu whose title has a text."""
     lowered = text.lower()
     return [
-        Found("page", entry.title, goes={"page": entry.slug})
+        SearchHit("page", entry.title, goes={"page": entry.slug})
         for entry in entries_for(who)
         if lowered in entry.title.lower()
     ]
 
 
-def find_datasets(client: Client, text: str) -> list[Found]:
+def find_datasets(client: Client, text: str) -> list[SearchHit]:
     """Return the datasets whose name or id has a text, newest first."""
     lowered = text.lower()
     return [
-        Found(
+        SearchHit(
             "dataset",
             dataset.name,
             f"{dataset.rows:,} rows",
@@ -63,15 +63,15 @@ def find_datasets(client: Client, text: str) -> list[Found]:
     ][:_MOST]
 
 
-def find_models(client: Client, text: str) -> list[Found]:
+def find_models(client: Client, text: str) -> list[SearchHit]:
     """Return the families and the other models whose name has a text."""
     lowered = text.lower()
     models = (
-        Found(
+        SearchHit(
             "family", model.name, model.note, {"page": "families", "family": model.name, "job": ""}
         )
         if model.kind == "family"
-        else Found(
+        else SearchHit(
             "model", model.name, model.reason or "", {"page": "playground", "model": model.name}
         )
         for model in client.models.choices()
@@ -80,18 +80,18 @@ def find_models(client: Client, text: str) -> list[Found]:
     return list(islice(models, _MOST))
 
 
-def find_rows(client: Client, text: str, dataset: str) -> list[Found]:
+def find_rows(client: Client, text: str, dataset: str) -> list[SearchHit]:
     """Return rows with the words of a text, of the dataset that is open and of the newest."""
     if len(text.strip()) < _LEAST:
         return []
     names = {listed.id: listed.name for listed in client.datasets.list(limit=_LOOKED_THROUGH).data}
     ids = list(dict.fromkeys([*([dataset] if dataset in names else []), *names]))[:_ROWS_OF]
-    matches: list[Found] = []
+    matches: list[SearchHit] = []
     for dataset_id in ids:
         page = client.datasets.search(dataset_id, text=text, limit=_MOST - len(matches))
         query = write_query(RowFilter(words=text), "all")
         matches += [
-            Found(
+            SearchHit(
                 "row",
                 cut_context(row.context)[:_SHOWN],
                 names[dataset_id],
@@ -112,7 +112,7 @@ class Finding:
         self.finder = Finder()
         self.finder.on_msg(lambda event: self._on_message(**event.data))
         self.find = Task(self._find, on_failure=self._tell_failure)
-        self._found: tuple[int, Sequence[Found]] = (0, ())
+        self._found: tuple[int, Sequence[SearchHit]] = (0, ())
 
     def open(self) -> None:
         """Show the search."""
@@ -147,19 +147,19 @@ class Finding:
     def _tell_failure(self, error: Exception) -> None:
         self._tell(self._found[0], [], f"Not searched: {error}")
 
-    def _tell(self, n: int, matches: Sequence[Found], message: str) -> None:
+    def _tell(self, n: int, matches: Sequence[SearchHit], message: str) -> None:
         shown = [
             {"kind": match.kind, "label": match.label, "note": match.note} for match in matches
         ]
         self.finder.answer = {"n": n, "found": shown, "said": message}
 
 
-async def _gather(*searches: Callable[[], list[Found]]) -> list[Found]:
+async def _gather(*searches: Callable[[], list[SearchHit]]) -> list[SearchHit]:
     """Return the results of several searches; a search that fails is left out."""
     answers = await asyncio.gather(
         *(asyncio.to_thread(search) for search in searches), return_exceptions=True
     )
-    matches: list[Found] = []
+    matches: list[SearchHit] = []
     for answer in answers:
         if isinstance(answer, list):
             matches += answer

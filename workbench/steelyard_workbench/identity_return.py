@@ -26,7 +26,7 @@ from steelyard_workbench.visitors import Visitors, is_own_page, keep_cookie
 #: Where a browser begins, and comes back to.
 PATH = "/oidc"
 _LIVES_S, _MOST = 600.0, 1000
-_LONGEST_BODY, _LONGEST_CODE, _LONGEST_TOLD = 8192, 4096, 200
+_LONGEST_BODY, _LONGEST_CODE, _LONGEST_REASON = 8192, 4096, 200
 _AGAIN = "Go back to the workbench and sign in again."
 
 
@@ -56,7 +56,9 @@ class Visits:
         """Note that somebody went; the oldest go for it where there are many."""
         now = time.monotonic()
         self._under_way = {
-            one: visit for one, visit in self._under_way.items() if visit.until > now
+            known_state: visit
+            for known_state, visit in self._under_way.items()
+            if visit.until > now
         }
         while len(self._under_way) >= _MOST:
             self._under_way.pop(next(iter(self._under_way)))
@@ -99,8 +101,10 @@ class IdentityHandler(RequestHandler):
         self._visits.add(page.state, begun.back, checked_address(begun.address))
         # Lax: it is the provider's page that leads back.
         is_tls = urlsplit(begun.back).scheme == "https"
-        kept: dict[str, Any] = {"httponly": True, "samesite": "Lax", "secure": is_tls}
-        self.set_cookie(self._cookie, page.state, max_age=int(_LIVES_S), expires_days=None, **kept)
+        attributes: dict[str, Any] = {"httponly": True, "samesite": "Lax", "secure": is_tls}
+        self.set_cookie(
+            self._cookie, page.state, max_age=int(_LIVES_S), expires_days=None, **attributes
+        )
         self.write({"authorize_url": page.authorize_url})
 
     async def get(self) -> None:
@@ -115,17 +119,19 @@ class IdentityHandler(RequestHandler):
             return
         self.clear_cookie(self._cookie)
         if not code or len(code) > _LONGEST_CODE:
-            said = self._argument("error_description") or self._argument("error")
-            self._tell(f"The identity provider refused the sign-in. {said[:_LONGEST_TOLD]}")
+            reason = self._argument("error_description") or self._argument("error")
+            self._tell(f"The identity provider refused the sign-in. {reason[:_LONGEST_REASON]}")
             return
         try:
             with self._visitors.stranger(self.request) as client:
-                found = await asyncio.to_thread(client.auth.verify_oidc, state, code, visit.back)
+                signed_in = await asyncio.to_thread(
+                    client.auth.verify_oidc, state, code, visit.back
+                )
         except SteelyardError as error:
             self._tell(error.message)
             return
         is_tls = urlsplit(visit.back).scheme == "https"
-        keep_cookie(self, self._visitors.cookie, found.session.token, is_tls=is_tls)
+        keep_cookie(self, self._visitors.cookie, signed_in.session.token, is_tls=is_tls)
         # A page of its own, and no redirection: a cookie that is for own pages alone does not go out
         # with what another site began.
         self._page("Signed in", "", visit.address, is_led=True)

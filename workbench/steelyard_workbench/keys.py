@@ -159,7 +159,7 @@ def key_of(action: str) -> Key:
     KeyError
         When there is none.
     """
-    found = next((entry for entry in KEYS if entry.action == action), None)
-    if found is None:
+    known = next((entry for entry in KEYS if entry.action == action), None)
+    if known is None:
         raise KeyError(action)
-    return found
+    return known

@@ -131,8 +131,8 @@ def entries_for(who: CurrentSession | None) -> list[Entry]:
 
 def first_page(who: CurrentSession | None, section: str) -> str:
     """Return the slug of the first page of a section that somebody sees; Home where there is none."""
-    found = (entry.slug for entry in entries_for(who) if entry.section == section)
-    return next(found, "home")
+    slugs = (entry.slug for entry in entries_for(who) if entry.section == section)
+    return next(slugs, "home")
 
 
 def entry_of(slug: str) -> Entry | None:
@@ -160,8 +160,8 @@ def make_page(slug: str, session: Session) -> Page:
     if session.who is not None and not entry.is_for(session.who):
         return NotYours(session, entry.title)
     name = entry.place.partition(":")[2]
-    found = getattr(importlib.import_module(_module_of(entry)), name)
-    page: Page = found(session)
+    make = getattr(importlib.import_module(_module_of(entry)), name)
+    page: Page = make(session)
     return page
 
 

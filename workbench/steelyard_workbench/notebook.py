@@ -124,8 +124,8 @@ class Workbench:
         if not session.dataset:
             return pl.DataFrame(schema=_SCHEMA)
         pieces = [places[at : at + _PLACES] for at in range(0, len(places), _PLACES)]
-        found = [row for piece in pieces for row in self._search(where=at_places(piece))]
-        return pl.DataFrame(found, schema=_SCHEMA)
+        rows = [row for piece in pieces for row in self._search(where=at_places(piece))]
+        return pl.DataFrame(rows, schema=_SCHEMA)
 
     @property
     def filter(self) -> dict[str, Any]:
@@ -167,7 +167,7 @@ class Workbench:
                 offset=len(rows),
                 limit=_PIECE,
             )
-            rows += [_row(*found) for found in zip(page.indexes, page.data, strict=True)]
+            rows += [_row(*placed) for placed in zip(page.indexes, page.data, strict=True)]
             if not page.data or len(rows) >= page.total:
                 break
         return rows
@@ -188,7 +188,7 @@ class Workbench:
             for place in places
         ]
         return [
-            _row(*found) for page in pages for found in zip(page.indexes, page.data, strict=True)
+            _row(*placed) for page in pages for placed in zip(page.indexes, page.data, strict=True)
         ]
 
     def show(self) -> None:

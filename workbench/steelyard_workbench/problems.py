@@ -41,15 +41,15 @@ def problem_of(error: BaseException, title: str) -> Problem:
     from steelyard.client.failures import NoAnswerInTimeError, ServerUnreachableError
 
     if isinstance(error, SteelyardError):
-        found = [_detail(detail) for detail in error.details or ()]
-        if len(found) > _SHOWN_DETAILS:
-            found = [*found[:_SHOWN_DETAILS], f"… and {len(found) - _SHOWN_DETAILS} more."]
+        details = [_detail(detail) for detail in error.details or ()]
+        if len(details) > _SHOWN_DETAILS:
+            details = [*details[:_SHOWN_DETAILS], f"… and {len(details) - _SHOWN_DETAILS} more."]
         return Problem(
             title,
             error.message,
             error.code,
             request_id=error.request_id,
-            details=tuple(found),
+            details=tuple(details),
             may_pass=error.retryable,
             is_forbidden=error.code in _FORBIDDEN,
             is_lost=isinstance(error, (ServerUnreachableError, NoAnswerInTimeError)),

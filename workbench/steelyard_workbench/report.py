@@ -166,11 +166,11 @@ def _sections(detail: EvaluationDetail) -> list[_Section]:
                     ("outcome", "right in", "answered in", "precision", "recall", "F1", "AUC"),
                     [
                         (
-                            one.outcome, f"{one.support:,}", f"{one.predicted:,}",
-                            measure_text(one.precision), measure_text(one.recall),
-                            measure_text(one.f1), measure_text(one.auc),
+                            outcome.outcome, f"{outcome.support:,}", f"{outcome.predicted:,}",
+                            measure_text(outcome.precision), measure_text(outcome.recall),
+                            measure_text(outcome.f1), measure_text(outcome.auc),
                         )
-                        for one in outcomes
+                        for outcome in outcomes
                     ],
                 ),
             )
@@ -191,7 +191,7 @@ def _slices(detail: EvaluationDetail) -> list[_Section]:
         return []
     overall = measure_of(detail.overall, measure)
     chart = forest_chart(
-        [row for row in rows if row.is_told][:MOST_SLICES],
+        [row for row in rows if row.is_measured][:MOST_SLICES],
         title=f"{TITLES[measure]} by slice",
         x=TITLES[measure],
         reference=None if overall is None else overall.value,
@@ -205,8 +205,10 @@ def _slices(detail: EvaluationDetail) -> list[_Section]:
 
 
 def _headline(detail: EvaluationDetail) -> list[tuple[str, str]]:
-    found = [(name, measure_of(detail.overall, name)) for name in MEASURES]
-    return [(TITLES[name], measure_text(measure)) for name, measure in found if measure is not None]
+    measures = [(name, measure_of(detail.overall, name)) for name in MEASURES]
+    return [
+        (TITLES[name], measure_text(measure)) for name, measure in measures if measure is not None
+    ]
 
 
 def _when(at: float) -> str:

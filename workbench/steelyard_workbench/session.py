@@ -142,18 +142,18 @@ class Session(param.Parameterized):
 
 def role_of(who: CurrentSession) -> Role | None:
     """Return what somebody is in the account that calls are for; ``None`` without an account."""
-    return next((one.role for one in who.accounts if one.id == who.account_id), None)
+    return next((account.role for account in who.accounts if account.id == who.account_id), None)
 
 
 def address_of(session: Session) -> str:
     """Return what stands behind ``?`` in the address of what is shown, without the theme and account."""
-    found = {}
+    fields = {}
     for name in _IN_VIEW:
         declared = session.param[name]
         value = getattr(session, name)
         if value != declared.default:
-            found[name] = declared.serialize(value)
-    return urlencode({"page": session.page} | found)
+            fields[name] = declared.serialize(value)
+    return urlencode({"page": session.page} | fields)
 
 
 def checked_address(address: str) -> str:

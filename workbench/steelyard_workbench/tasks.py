@@ -107,11 +107,11 @@ class Task(param.Parameterized, Generic[P, T]):
         self.is_running = True
         self._mark(())
 
-        def is_wanted() -> bool:
+        def is_current() -> bool:
             return run is self._run and not self.scope.has_ended
 
         try:
-            return await _WhileWanted(self._work(*args, **kwargs), is_wanted)
+            return await _WhileWanted(self._work(*args, **kwargs), is_current)
         except Exception as error:  # noqa: BLE001  every failure is shown
             self._fail(error)
             return None
@@ -190,8 +190,8 @@ class Write(Task[P, T]):
 class _WhileWanted(Generic[T]):
     """Drives a coroutine to its end, or to the first ``await`` after which it is not wanted."""
 
-    def __init__(self, work: Work[T], is_wanted: Callable[[], bool]) -> None:
-        self._work, self._is_wanted = work, is_wanted
+    def __init__(self, work: Work[T], is_current: Callable[[], bool]) -> None:
+        self._work, self._is_wanted = work, is_current
 
     def __await__(self) -> Generator[Any, Any, T | None]:
         error: BaseException | None = None

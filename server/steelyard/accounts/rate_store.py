@@ -33,7 +33,7 @@ _WRITE = _INSERT.on_conflict_do_update(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class RateRequest:
     """What a host wants of a caller's minute, and what it gives back of the slice before."""
 
     key: str
@@ -55,7 +55,7 @@ class Slice:
     rest_s: float
 
 
-def lease(connection: Connection, requests: Sequence[Asked]) -> list[Slice]:
+def lease(connection: Connection, requests: Sequence[RateRequest]) -> list[Slice]:
     """Take a slice for each request: what it needs, as far as there is room, and some ahead."""
     now = connection.execute(select(_NOW)).scalar_one() / 1000
     number, rest_s = int(now // WINDOW_S), WINDOW_S - now % WINDOW_S
@@ -70,7 +70,9 @@ def lease(connection: Connection, requests: Sequence[Asked]) -> list[Slice]:
     return slices
 
 
-def slice_of(request: Asked, row: tuple[int, int, int] | None, number: int, rest_s: float) -> Slice:
+def slice_of(
+    request: RateRequest, row: tuple[int, int, int] | None, number: int, rest_s: float
+) -> Slice:
     """Return the slice of a minute that a request gets, given the minute's stored counts."""
     previous, current = counts_in(number, row)
     if request.unused_of == number:

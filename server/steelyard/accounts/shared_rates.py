@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection
 
 from steelyard.accounts.rate_limits import MAX_CALLERS, RateWindows, seconds_until_room
-from steelyard.accounts.rate_store import Asked, Slice, lease, sweep
+from steelyard.accounts.rate_store import RateRequest, Slice, lease, sweep
 from steelyard.errors import StorageUnavailableError
 from steelyard.storage.writer import Writer
 
@@ -64,7 +64,7 @@ class _Caller:
     number: int = 0  # of the window that it was taken of
     ends_at: float = 0.0
     waiting: deque[_Waiting] = field(default_factory=deque)
-    n_asked: int = 0  # how many of them the transaction under way asks for
+    n_requested: int = 0  # how many of them the transaction under way asks for
     is_asking: bool = False
     refused_cost: int = 0
     refused_until: float = 0.0
@@ -154,15 +154,15 @@ class SharedRates:
             self._callers.popitem(last=False)
         return caller
 
-    def _next_batch(self) -> list[tuple[_Caller, Asked]]:
+    def _next_batch(self) -> list[tuple[_Caller, RateRequest]]:
         """Take the callers that need a slice; none while a transaction runs, whose end takes them."""
-        batch: list[tuple[_Caller, Asked]] = []
+        batch: list[tuple[_Caller, RateRequest]] = []
         if self._is_leasing:
             return batch
         now = self._clock()
         while self._to_ask and len(batch) < _MOST_AT_ONCE:
             caller = self._to_ask.popleft()
-            request = Asked(
+            request = RateRequest(
                 key=caller.key,
                 limit=caller.limit,
                 needed=sum(waiting.cost for waiting in caller.waiting),
@@ -171,12 +171,12 @@ class SharedRates:
                 unused_of=caller.number,
             )
             caller.left = 0
-            caller.n_asked = len(caller.waiting)
+            caller.n_requested = len(caller.waiting)
             batch.append((caller, request))
         self._is_leasing = bool(batch)
         return batch
 
-    def _lease(self, batch: list[tuple[_Caller, Asked]]) -> None:
+    def _lease(self, batch: list[tuple[_Caller, RateRequest]]) -> None:
         if not batch:
             return
         began = self._clock()
@@ -193,7 +193,7 @@ class SharedRates:
         leased.add_done_callback(functools.partial(self._got, batch, began))
 
     def _got(
-        self, batch: list[tuple[_Caller, Asked]], began: float, leased: Future[list[Slice]]
+        self, batch: list[tuple[_Caller, RateRequest]], began: float, leased: Future[list[Slice]]
     ) -> None:
         """Answer the waiting requests; runs on the writer's thread."""
         answers: list[tuple[_Waiting, float | None]] = []
@@ -227,7 +227,7 @@ class SharedRates:
         caller.number = got.number
         caller.ends_at = began + SLICE_S
         now = self._clock()
-        for _ in range(caller.n_asked):
+        for _ in range(caller.n_requested):
             waiting = caller.waiting.popleft()
             if waiting.wait_s.cancelled():
                 continue
@@ -265,7 +265,9 @@ def _wait_s(limit: int, cost: int, got: Slice) -> float:
     return seconds_until_room(got.previous, got.rest_s, got.current, limit=limit, cost=cost)
 
 
-def _lease_and_sweep(demands: list[Asked], most: int | None, connection: Connection) -> list[Slice]:
+def _lease_and_sweep(
+    demands: list[RateRequest], most: int | None, connection: Connection
+) -> list[Slice]:
     if most is not None:
         sweep(connection, most)
     return lease(connection, demands)

@@ -58,7 +58,7 @@ class _Making:
 
     of: Any
     texts: list[str]
-    asked_at: int
+    requested_at: int
     vectors: list[Vectors] = field(default_factory=list)
 
 
@@ -98,11 +98,11 @@ class Distances:
             Returns its contexts; called when they are begun with.
         """
         making = self._making
-        if making is None or (making.of != of and self._tick - making.asked_at > _IDLE_TICKS):
+        if making is None or (making.of != of and self._tick - making.requested_at > _IDLE_TICKS):
             making = self._making = _Making(of, _shuffled(texts_of()), self._tick)
         if making.of != of:
             return None
-        making.asked_at = self._tick
+        making.requested_at = self._tick
         n_made = sum(map(len, making.vectors))
         part = making.texts[n_made : n_made + self._to_make]
         if part:
@@ -111,7 +111,7 @@ class Distances:
         if n_made + len(part) < len(making.texts):
             return None
         # Kept until another one is asked for: what is returned may not come to be stored.
-        making.asked_at = self._tick - _IDLE_TICKS
+        making.requested_at = self._tick - _IDLE_TICKS
         return _bank(self.scorer, making.vectors)
 
     def measure(self, bank: Bank, texts: Sequence[str], n_waiting: int = 0) -> list[float]:

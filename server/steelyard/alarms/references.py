@@ -40,11 +40,11 @@ _AT_ONCE = 500
 _COLUMNS = ("decision_id", "outcomes", "probabilities", "labels")
 
 
-class _Asked(msgspec.Struct):
+class _LoggedRequest(msgspec.Struct):
     context: Any
 
 
-read_asked = decoder_of(_Asked).decode
+read_context = decoder_of(_LoggedRequest).decode
 
 
 class References:
@@ -144,7 +144,9 @@ class References:
         for start in range(0, len(ids), _AT_ONCE):
             part = ids[start : start + _AT_ONCE]
             requests = self._state.read_now(lambda connection: rows.requests_of(connection, part))  # noqa: B023
-            texts += [text_of(read_asked(requests[id_]).context) for id_ in part if id_ in requests]
+            texts += [
+                text_of(read_context(requests[id_]).context) for id_ in part if id_ in requests
+            ]
         return texts
 
     def _read_predictions(self, row: Row[Any]) -> Sample:

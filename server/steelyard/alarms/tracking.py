@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from steelyard.alarms.budget import Watch, threshold
 from steelyard.calibration import sequences
-from steelyard.calibration.sequences import BUCKET, KEPT, N_BETS, RUN, WINDOW, FloatArray
+from steelyard.calibration.sequences import BUCKET, MAX_BUCKETS, N_BETS, RUN, WINDOW, FloatArray
 
 #: Values of one decision or answer, by figure; a share's that are 0 may be left out.
 Values = Mapping[str, float]
@@ -316,7 +316,7 @@ def _close(stream: Stream, decisions: int, false_alarms: float) -> list[Move]:
     if stream.run.n >= RUN:
         stream.run = Bucket()
     stream.run.add(stream.open)
-    stream.latest = [*stream.latest, stream.open][-KEPT:]
+    stream.latest = [*stream.latest, stream.open][-MAX_BUCKETS:]
     stream.open = Bucket()
     moves, must_restart = [], False
     for watch in stream.watches():

@@ -72,7 +72,7 @@ class Watched(Struct):
     refreshed_at: float = 0.0
     #: When it answered last, and since when feedback is counted: what came before is in the reference.
     answered_at: float = 0.0
-    told_since: float = 0.0
+    feedback_since: float = 0.0
     answers: int = 0
     slow_ms: float | None = None
     streams: dict[str, Stream] = {}
@@ -205,7 +205,7 @@ def count_feedback(
 ) -> Iterator[Happening]:
     """Count what came true of a decision; yield what it raises or clears."""
     stream = watched.streams.get(f"feedback/{decision}")
-    if stream is not None and at >= watched.told_since:
+    if stream is not None and at >= watched.feedback_since:
         yield from _add(key, watched, rule, stream, at, feedback_values(result, outcome))
 
 

@@ -20,7 +20,7 @@ from steelyard.alarms import store as rows
 from steelyard.alarms.contexts import gather_distances, text_of
 from steelyard.alarms.distances import MIN_REFERENCE, Distances
 from steelyard.alarms.readings import read_results
-from steelyard.alarms.references import read_asked
+from steelyard.alarms.references import read_context
 from steelyard.alarms.telling import evidence_of, message_of
 from steelyard.alarms.watched import (
     CONTEXT_EVERY,
@@ -168,7 +168,9 @@ class Watcher:
         for n_after, (key, part) in zip(
             reversed(range(len(sampled))), sampled.items(), strict=True
         ):
-            texts = [text_of(read_asked(requests[id_]).context) for id_ in part if id_ in requests]
+            texts = [
+                text_of(read_context(requests[id_]).context) for id_ in part if id_ in requests
+            ]
             watched = on.watched_models[key]
             self._measure(key, watched, texts, answers[-1].created_at, n_after)
             on.happened += count_contexts(key, watched, on.rule(key), answers[-1].created_at, texts)
@@ -299,7 +301,7 @@ class Watcher:
         sample, of = self._references.of_window(
             key, watched.begun_at, at + 1e-6, limit=watched.answers
         )
-        watched.told_since = self._now()
+        watched.feedback_since = self._now()
         adopt(watched, sample, rule, of)
         adopt_operations(watched, sample, rule, of)
         watched.refreshed_at = at
@@ -313,7 +315,7 @@ class Watcher:
         sample, of = self._references.of_window(key, at - _DAYS_S, at)
         if len(sample.operations) >= LEARNED:
             if not any(stream.source == "feedback" for stream in watched.streams.values()):
-                watched.told_since = self._now()
+                watched.feedback_since = self._now()
             adopt(watched, sample, rule, of)
             adopt_operations(watched, sample, rule, of)
 

@@ -22,13 +22,13 @@ from msgspec import Struct
 from sqlalchemy import NullPool, create_engine
 
 from steelyard.app.foundation import state_path_of
-from steelyard.app.stored_files import Found, find_files, named_in
+from steelyard.app.stored_files import CheckedFile, find_files, named_in
 from steelyard.durable import flush
 from steelyard.settings import Settings, frames_url_of, home_of
 from steelyard.storage.damage import damage_of_database
 from steelyard.storage.frame_store import FrameStore, open_store
 from steelyard.storage.home import make_home, sqlite_url
-from steelyard.storage.locks import is_held_open
+from steelyard.storage.locks import is_in_use
 from steelyard.storage.migrate import HEAD, revision_of
 from steelyard.version import __version__
 from steelyard.wire.decoding import decode
@@ -255,7 +255,7 @@ def _copy_files(
     return files, wrong
 
 
-def _named_files(state: Path, frames: Path) -> Iterator[Found]:
+def _named_files(state: Path, frames: Path) -> Iterator[CheckedFile]:
     """Find what a database names, without opening it as a server does."""
     engine = create_engine(sqlite_url(state), poolclass=NullPool)
     with engine.connect() as connection:
@@ -321,7 +321,7 @@ def _fill(target: Path, copy: Path, manifest: BackupManifest) -> None:
 
 
 def _refuse_running(home: Path) -> None:
-    if is_held_open(home / f"{_STATE}.locks"):
+    if is_in_use(home / f"{_STATE}.locks"):
         raise BackupError(f"A server or another command runs on {home}; stop it first.")
 
 

@@ -31,7 +31,7 @@ class StoredFile:
 
 
 #: What is named, where it is, and what is wrong with it.
-Found = tuple[NamedFile, StoredFile | None, str | None]
+CheckedFile = tuple[NamedFile, StoredFile | None, str | None]
 
 
 def named_in(connection: Connection) -> list[NamedFile]:
@@ -46,7 +46,7 @@ def named_in(connection: Connection) -> list[NamedFile]:
 
 def find_files(
     named: Iterable[NamedFile], open_frames: OpenFrames, *, deep: bool
-) -> Iterator[Found]:
+) -> Iterator[CheckedFile]:
     """Yield each file with where it is, ``None`` for a missing one, and what is wrong with it.
 
     Only a deep look reads contents; every look reads an artifact's manifest for its files.

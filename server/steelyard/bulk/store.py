@@ -19,7 +19,7 @@ from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
 
 #: Seconds after which a run that nobody adds to or fetches from is given up.
-KEPT_S = 7 * 24 * 3600.0
+STORED_S = 7 * 24 * 3600.0
 
 _parts = bulk_partitions.c
 _is_open = and_(_parts.output_sha256.is_(None), bulk_runs.c.error.is_(None))
@@ -179,7 +179,7 @@ def live_files(connection: Connection) -> set[str]:
 
 def sweep(state: State, store: FrameStore, now: Callable[[], float]) -> None:
     """Remove runs that were given up, and files that no partition has; it blocks."""
-    state.write_now(functools.partial(_give_up, before=now() - KEPT_S))
+    state.write_now(functools.partial(_give_up, before=now() - STORED_S))
     sweep_owned(state, store, live_files)
 
 

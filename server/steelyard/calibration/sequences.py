@@ -30,7 +30,7 @@ FloatArray = NDArray[np.float64]
 #: Decisions for which the chance of a false alarm is bounded, and how many are looked at together.
 RUN, BUCKET = 10_000, 50
 #: Buckets that bets which were begun later than the run go back at most.
-KEPT = 40
+MAX_BUCKETS = 40
 #: Decisions within which a share that moved by 10 points is to be found, and which are tested together.
 WINDOW = 500
 #: Parts of the chance of a false alarm that a decision's shares give to bets, to the first window of a

@@ -50,9 +50,9 @@ def create(*, name: str, local: LocalAccounts) -> None:
 def list_accounts(*, local: LocalAccounts) -> None:
     """List accounts and their money, the oldest first."""
     with local.opened() as accounts:
-        found = accounts.list_accounts()
+        entries = accounts.list_accounts()
     if local.as_json:
-        show_json(found)
+        show_json(entries)
         return
     show_table(
         ("ID", "NAME", "MADE", "BALANCE (USD)", "AVAILABLE", "RESERVED"),
@@ -65,7 +65,7 @@ def list_accounts(*, local: LocalAccounts) -> None:
                 entry.wallet.available_usd,
                 entry.wallet.reserved_usd,
             )
-            for entry in found
+            for entry in entries
         ],
     )
 

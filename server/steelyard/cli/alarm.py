@@ -184,12 +184,14 @@ def _show_rules(alarm_rules: AlarmRules) -> None:
         ("WATCHED", "ANSWERS", "AGAINST", "N"),
         [
             (
-                one.version or one.model,
-                one.answers,
-                None if one.reference is None else one.reference.evaluation_id or "stored answers",
-                None if one.reference is None else one.reference.n,
+                watched.version or watched.model,
+                watched.answers,
+                None
+                if watched.reference is None
+                else watched.reference.evaluation_id or "stored answers",
+                None if watched.reference is None else watched.reference.n,
             )
-            for one in alarm_rules.watched
+            for watched in alarm_rules.watched
         ],
     )
 

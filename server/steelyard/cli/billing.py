@@ -91,15 +91,21 @@ def parked(*, clear: str | None, local: LocalAccounts) -> None:
     with _opened(local) as money:
         if clear is not None:
             money.clear(clear)
-        found = money.parked()
+        events = money.parked()
     if local.as_json:
-        show_json(found)
+        show_json(events)
         return
     show_table(
         ("EVENT", "PROVIDER", "PURCHASE", "RECEIVED", "WHY"),
         [
-            (one.id, one.provider, one.purchase_id, show_time(one.received_at), one.reason)
-            for one in found
+            (
+                event.id,
+                event.provider,
+                event.purchase_id,
+                show_time(event.received_at),
+                event.reason,
+            )
+            for event in events
         ],
     )
 

@@ -95,7 +95,7 @@ def check_packages() -> Iterator[Finding]:
     """Look at what is installed, the extras too."""
     yield ok("package", f"steelyard {__version__} in {Path(__file__).parent.parent}")
     versions = {name: _installed(name) for name in REQUIRED}
-    missing = [name for name, found in versions.items() if found is None]
+    missing = [name for name, number in versions.items() if number is None]
     if missing:
         yield fail(
             "requirements",
@@ -103,13 +103,13 @@ def check_packages() -> Iterator[Finding]:
             "Install steelyard again with pip.",
         )
     else:
-        shown = ", ".join(f"{name} {found}" for name, found in versions.items())
+        shown = ", ".join(f"{name} {number}" for name, number in versions.items())
         yield ok("requirements", shown)
     for extra, names in EXTRAS.items():
-        found = {name: _installed(name) for name in names}
-        absent = [name for name, number in found.items() if number is None]
+        installed = {name: _installed(name) for name in names}
+        absent = [name for name, number in installed.items() if number is None]
         if not absent:
-            shown = ", ".join(f"{name} {number}" for name, number in found.items())
+            shown = ", ".join(f"{name} {number}" for name, number in installed.items())
             yield ok(f"extra {extra}", shown)
         else:
             yield ok(

@@ -156,7 +156,9 @@ def remove(*, name: str, home: str | None) -> None:
 
     folder, models = home_folder(home), _declared(home)
     _named(models, name)
-    if through := [route for route, one in read_file(folder).routes.items() if name in one.models]:
+    if through := [
+        route for route, declared in read_file(folder).routes.items() if name in declared.models
+    ]:
         raise click.UsageError(
             f"The route {through[0]!r} asks {name!r}; remove it first: steelyard route remove "
             f"{through[0]}"
@@ -249,9 +251,9 @@ def calibrate(
     with _open(name, model, home) as queue:
         for side, lines in zip(("training", "evaluation"), sides, strict=True):
             decoded = [msgspec.json.decode(line) for line in lines]
-            with progress_bar(f"Asking {side} rows", len(decoded)) as told:
+            with progress_bar(f"Asking {side} rows", len(decoded)) as show_progress:
                 answered, failed = ask_rows(
-                    queue.submit, decoded, model.timeout_s, told, at_once=model.concurrency
+                    queue.submit, decoded, model.timeout_s, show_progress, at_once=model.concurrency
                 )
             scored.append(answered)
             failures += failed

@@ -180,10 +180,10 @@ def _decisions(ctx: click.Context, flags: dict[str, Any]) -> list[Any]:
     if path is None:
         return decisions_from_flags(ctx, flags)
     try:
-        found = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes())
     except ValueError as error:
         raise click.UsageError(f"{path} is no JSON: {error}.", ctx) from None
-    decisions = found.get("decisions") if isinstance(found, dict) else found
+    decisions = content.get("decisions") if isinstance(content, dict) else content
     if not isinstance(decisions, list):
         raise click.UsageError(f"{path} has no list of decisions.", ctx)
     return decisions

@@ -93,15 +93,15 @@ def command(
     """
     if (source is None) == (window_s is None):
         raise click.UsageError("Give --source or --from-log.")
-    purse = _Purse(max_price_usd, is_asked=not yes)
+    purse = _Purse(max_price_usd, needs_consent=not yes)
     with server.connected() as client:
         labeling = _find_labeling(client, name, source)
         if labeling is None:
-            asked = None if decisions is None else json.load(decisions)
+            decision_list = None if decisions is None else json.load(decisions)
             if source is None:
                 assert window_s is not None  # noqa: S101  one of both is given
                 source = _upload(client, name, window_s, unsure)
-            labeling = _begin(client, purse, name, source, teachers, asked)
+            labeling = _begin(client, purse, name, source, teachers, decision_list)
         _tell(
             f"Labeling {labeling.id}: {labeling.rows} rows by {', '.join(labeling.teacher_models)}"
         )
@@ -131,9 +131,9 @@ def command(
 class _Purse:
     """What may still be spent: a price is told, and asked about, before anything begins."""
 
-    def __init__(self, most: str | None, *, is_asked: bool) -> None:
+    def __init__(self, most: str | None, *, needs_consent: bool) -> None:
         self._left = None if most is None else Decimal(most)
-        self._is_asked = is_asked and most is None
+        self._asks_first = needs_consent and most is None
 
     def pay(self, price_usd: str, what: str) -> None:
         """Take a price, or refuse it."""
@@ -146,7 +146,7 @@ class _Purse:
                     "nothing was charged for it. Allow more, and run the command again."
                 )
             self._left -= price
-        elif price and self._is_asked:
+        elif price and self._asks_first:
             click.confirm("Go on?", abort=True, err=True)
 
 
@@ -160,9 +160,9 @@ def _title(name: str) -> str:
 
 def _find_labeling(client: Client, name: str, source: str | None) -> LabelingJob | None:
     """Return the newest labeling of this command, if there is one to go on with."""
-    for one in client.labeling.list():
-        if one.name == _title(name) and one.status not in _OVER:
-            return one if source in {None, one.source_id} else None
+    for labeling in client.labeling.list():
+        if labeling.name == _title(name) and labeling.status not in _OVER:
+            return labeling if source in {None, labeling.source_id} else None
     return None
 
 
@@ -245,13 +245,15 @@ def _report(client: Client, name: str, job: Job, teachers: Sequence[str]) -> lis
     except SteelyardError as error:  # such as credit that is used up: the family is there
         _tell(f"The teachers were not evaluated: {error}")
         return []
-    for one in submitted:
-        client.evaluations.wait(one)
+    for evaluation in submitted:
+        client.evaluations.wait(evaluation)
     points = {
         point.family or point.model: point for point in client.evaluations.frontier(dataset).data
     }
     rows = client.datasets.rows(dataset, partition="evaluation", limit=_TIMED).data
-    return [_line(client, one, points[one], rows) for one in (name, *teachers) if one in points]
+    return [
+        _line(client, model, points[model], rows) for model in (name, *teachers) if model in points
+    ]
 
 
 def _line(client: Client, model: str, point: FrontierPoint, rows: Sequence[Any]) -> dict[str, Any]:
@@ -291,11 +293,15 @@ def _show(values: dict[str, Any]) -> None:
     )
     family, *others = lines
     for other in others:
-        told = [f"{_share(family['accuracy'].value, other['accuracy'].value)} of its accuracy"]
+        comparisons = [
+            f"{_share(family['accuracy'].value, other['accuracy'].value)} of its accuracy"
+        ]
         for field, what in (("price_usd_per_1000", "price"), ("latency_ms", "time")):
             if family[field] is not None and other[field] is not None:
-                told.append(f"{_share(float(family[field]), float(other[field]))} of its {what}")
-        click.echo(printable(f"{family['model']} has {', '.join(told)} ({other['model']})."))
+                comparisons.append(
+                    f"{_share(float(family[field]), float(other[field]))} of its {what}"
+                )
+        click.echo(printable(f"{family['model']} has {', '.join(comparisons)} ({other['model']})."))
 
 
 def _share(part: float, whole: float) -> str:

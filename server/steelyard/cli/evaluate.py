@@ -110,8 +110,8 @@ def start(
             _show_followed(evaluations)
             evaluations = [client.evaluations.wait(evaluation) for evaluation in evaluations]
         server.show(evaluations, _show_evaluations)
-        is_one = follow and len(evaluations) == 1 and evaluations[0].status == "succeeded"
-        if is_one and not server.as_json:
+        is_lone = follow and len(evaluations) == 1 and evaluations[0].status == "succeeded"
+        if is_lone and not server.as_json:
             click.echo()
             _show_detail(client.evaluations.detail(evaluations[0].id))
     if follow and any(evaluation.status != "succeeded" for evaluation in evaluations):
@@ -254,7 +254,7 @@ def _show_detail(detail: EvaluationDetail) -> None:
     show_table(
         ("DECISIONS", "N", *(name.upper() for name in names)),
         [
-            (name, measures.n, *(show_measure(measure_of(measures, one)) for one in names))
+            (name, measures.n, *(show_measure(measure_of(measures, measure)) for measure in names))
             for name, measures in lines
         ],
     )
@@ -306,14 +306,14 @@ def _show_comparison(comparison: EvaluationComparison) -> None:
         ("CONTEXT", "DECISION", "FLIP", "RIGHT", "BEFORE", "AFTER"),
         [
             (
-                one.context_sha256[:12],
-                one.decision_id,
-                one.flip,
-                ", ".join(one.right),
-                f"{one.before} ({one.p_before:.2f})",
-                f"{one.after} ({one.p_after:.2f})",
+                flip.context_sha256[:12],
+                flip.decision_id,
+                flip.flip,
+                ", ".join(flip.right),
+                f"{flip.before} ({flip.p_before:.2f})",
+                f"{flip.after} ({flip.p_after:.2f})",
             )
-            for one in comparison.flipped[:_SHOWN_FLIPS]
+            for flip in comparison.flipped[:_SHOWN_FLIPS]
         ],
     )
     left = comparison.flipped_total - min(len(comparison.flipped), _SHOWN_FLIPS)

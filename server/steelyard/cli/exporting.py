@@ -44,9 +44,9 @@ class ExportAs:
                 export_to(path=path, format=chosen, force=self.force, progress=progress)
         except (FileExistsError, FileNotFoundError) as error:
             raise click.UsageError(str(error).replace("with force", "with --force")) from None
-        n_bytes = sum(one.stat().st_size for one in [path, *path.rglob("*")] if one.is_file())
-        told = {"path": str(path), "format": chosen, "bytes": n_bytes}
-        server.show(told, lambda _: click.echo(f"{printable(str(path))}: {n_bytes:,} bytes"))
+        n_bytes = sum(file.stat().st_size for file in [path, *path.rglob("*")] if file.is_file())
+        summary = {"path": str(path), "format": chosen, "bytes": n_bytes}
+        server.show(summary, lambda _: click.echo(f"{printable(str(path))}: {n_bytes:,} bytes"))
 
 
 def export_options(command: Callable[..., None]) -> Callable[..., None]:

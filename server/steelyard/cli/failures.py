@@ -52,10 +52,10 @@ def show_failure(error: Exception) -> None:
         click.echo(f"Error: {error}", err=True)
         return
     problems = _problems(error)
-    told = error.message
+    headline = error.message
     if problems and isinstance(error, InvalidRequestError):
-        told = "the request cannot be used."  # its message is the first of them
-    click.echo(f"Error ({error.code}): {printable(told)}", err=True)
+        headline = "the request cannot be used."  # its message is the first of them
+    click.echo(f"Error ({error.code}): {printable(headline)}", err=True)
     for path, message in problems[:_SHOWN_VIOLATIONS]:
         click.echo(f"  {printable(f'{path_text(path)}: {message}')}", err=True)
     if len(problems) > _SHOWN_VIOLATIONS:
@@ -76,9 +76,11 @@ def is_problem(detail: Mapping[str, Any]) -> bool:
 
 def _problems(error: SteelyardError) -> list[tuple[Sequence[str | int], str]]:
     """Return places and what is wrong there: found here, or told by a server."""
-    found = [(one.path, one.message) for one in getattr(error, "violations", ())]
-    told = [one for one in error.details or () if is_problem(one)]
-    return found or [(one["path"], one["message"]) for one in told]
+    violations = [
+        (violation.path, violation.message) for violation in getattr(error, "violations", ())
+    ]
+    problems = [detail for detail in error.details or () if is_problem(detail)]
+    return violations or [(problem["path"], problem["message"]) for problem in problems]
 
 
 def path_text(path: Sequence[str | int]) -> str:

@@ -99,7 +99,7 @@ def list_families(*, server: Server) -> None:
     with _connected(server) as client:
         families = client.families.list()
     columns = [column.upper() for column in FAMILY_COLUMNS]
-    server.show(families, lambda found: show_table(columns, family_rows(found.data)))
+    server.show(families, lambda page: show_table(columns, family_rows(page.data)))
 
 
 @command.command("show", epilog=_EPILOG)
@@ -338,17 +338,17 @@ def _show_obstacles(error: SteelyardError) -> None:
     for detail in error.details or ():
         if is_problem(detail):  # shown with the refusal
             continue
-        for name, found in detail.items():
-            if not isinstance(found, list):
+        for name, obstacles in detail.items():
+            if not isinstance(obstacles, list):
                 continue
-            for one in found:
-                told = one
-                if isinstance(one, dict):
-                    through = [*(one.get("serves") or one.get("families") or ())]
-                    if one.get("on") or one.get("keep_warm"):
+            for obstacle in obstacles:
+                line = obstacle
+                if isinstance(obstacle, dict):
+                    through = [*(obstacle.get("serves") or obstacle.get("families") or ())]
+                    if obstacle.get("on") or obstacle.get("keep_warm"):
                         through.insert(0, "its own switch")
-                    told = f"{one.get('model')} through {', '.join(map(str, through))}"
-                click.echo(printable(f"  {name}: {told}"), err=True)
+                    line = f"{obstacle.get('model')} through {', '.join(map(str, through))}"
+                click.echo(printable(f"  {name}: {line}"), err=True)
 
 
 def _given(training: dict[str, float | None]) -> dict[str, float] | None:
@@ -427,10 +427,12 @@ def _show_family(family: Family) -> None:
             ],
         )
     if family.continue_ is not UNSET and family.continue_ is not None:
-        told = family.continue_
+        continuation = family.continue_
         click.echo()
-        rows = "" if told.rows is None else f": {told.rows.new} new rows"
-        click.echo(f"continue: {told.state.replace('_', ' ')}, version {told.version}{rows}")
+        rows = "" if continuation.rows is None else f": {continuation.rows.new} new rows"
+        click.echo(
+            f"continue: {continuation.state.replace('_', ' ')}, version {continuation.version}{rows}"
+        )
 
 
 def _show_shadow(report: ShadowReport) -> None:
@@ -458,14 +460,14 @@ def _show_shadow(report: ShadowReport) -> None:
 def _show_model(model: Model) -> None:
     import msgspec
 
-    held = msgspec.to_builtins(model)
+    fields = msgspec.to_builtins(model)
     names = ("id", "status", "lora", "family", "on_at", "keep_warm", "used_at", "off_reason")
     times = {"on_at", "used_at"}
     show_table(
         ("FIELD", "VALUE"),
         [
-            (name, show_time(held[name]) if name in times else held[name])
+            (name, show_time(fields[name]) if name in times else fields[name])
             for name in names
-            if name in held
+            if name in fields
         ],
     )

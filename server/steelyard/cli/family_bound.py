@@ -50,14 +50,14 @@ def command(
         raise click.UsageError("Give --error, or --remove.")
     with server.connected() as client:
         try:
-            found = (
+            bound = (
                 client.families.remove_bound(name)
                 if error is None
                 else client.families.bound(name, error, confidence=confidence)
             )
         except BoundNotCertifiedError as refusal:
             raise click.ClickException(f"{refusal.message} Nothing is kept.") from None
-    server.show(found, show_bound)
+    server.show(bound, show_bound)
 
 
 def show_bound(family: Family) -> None:

@@ -125,11 +125,11 @@ def main() -> int:
 
 def _lines() -> Iterator[str]:
     """Yield the lines of standard input, unbuffered, until its end."""
-    held = b""
+    pending = b""
     while chunk := os.read(_STDIN, 65536):
-        held += chunk
-        while b"\n" in held:
-            line, _, held = held.partition(b"\n")
+        pending += chunk
+        while b"\n" in pending:
+            line, _, pending = pending.partition(b"\n")
             yield line.decode()
 
 

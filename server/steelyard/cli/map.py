@@ -132,7 +132,7 @@ _COMMANDS: JobCommands[DatasetMap] = JobCommands(
     metavar="MAP",
     epilog=_EPILOG,
     show=_show,
-    is_done=lambda found: found.status == "succeeded",
+    is_done=lambda job: job.status == "succeeded",
 )
 _COMMANDS.add_to(
     command,

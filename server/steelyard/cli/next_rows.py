@@ -67,26 +67,28 @@ def command(
 
     shared = None if decisions is None else json.load(decisions)
     with server.connected() as client:
-        queries, said = _read(client, rows, shared)
+        queries, probabilities = _read(client, rows, shared)
         shipped = load_base_model()
         with progress_bar("Reading rows") as show:
-            if said is None:
-                said = []
+            if probabilities is None:
+                probabilities = []
                 for place, query in enumerate(queries):
-                    said.append(_ask(client, shipped, model, query))
+                    probabilities.append(_ask(client, shipped, model, query))
                     show(place + 1, len(queries), "asked")
             vectors = _embed(shipped, [_text(query["context"]) for query in queries])
             labelled = None
             if dataset is not None:
                 labelled = _embed(shipped, _contexts(client, dataset))
-    doubts = [mean_doubt(one) for one in said]
+    doubts = [mean_doubt(row_probabilities) for row_probabilities in probabilities]
     places = choose(np.asarray(vectors), doubts, n, labelled=labelled)
-    found = [{"row": place, "doubt": round(doubts[place], 4), **queries[place]} for place in places]
+    chosen_rows = [
+        {"row": place, "doubt": round(doubts[place], 4), **queries[place]} for place in places
+    ]
     if output is not None:
         lines = (json.dumps(queries[place], ensure_ascii=False) for place in places)
         output.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         click.echo(f"{len(places)} rows are in {output}.", err=True)
-    server.show(found, _show)
+    server.show(chosen_rows, _show)
 
 
 #: What models said of a row: by decision, the probabilities of each model.
@@ -102,16 +104,18 @@ def _read(
     if rows.startswith("lab_"):
         results = list(client.labeling.results(rows))
         queries = [{"context": result.context, "decisions": result.decisions} for result in results]
-        said = []
+        probabilities = []
         for result in results:
-            held = [
+            answers = [
                 each.probabilities for each in result.teachers if each.probabilities is not UNSET
             ]
-            names = list(held[0]) if held else []
-            said.append([[list(each[name].values()) for each in held] for name in names])
-        return queries, said
+            names = list(answers[0]) if answers else []
+            probabilities.append(
+                [[list(each[name].values()) for each in answers] for name in names]
+            )
+        return queries, probabilities
     if rows.startswith("src_"):
-        found = [
+        queries = [
             {
                 "context": source_row.context,
                 "decisions": None if source_row.decisions is UNSET else source_row.decisions,
@@ -119,11 +123,11 @@ def _read(
             for source_row in client.labeling.source_rows(rows)
         ]
     else:
-        found = _read_file(Path(rows))
-    for query in found:
+        queries = _read_file(Path(rows))
+    for query in queries:
         query["decisions"] = query.get("decisions") or shared
     return [
-        {name: held for name, held in query.items() if held is not None} for query in found
+        {name: value for name, value in query.items() if value is not None} for query in queries
     ], None
 
 
@@ -132,7 +136,7 @@ def _read_file(path: Path) -> list[dict[str, Any]]:
         raise click.BadParameter(
             f"{str(path)!r} is no file, and no id of a source or a labeling job.", param_hint="ROWS"
         )
-    found = []
+    queries = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if not line.strip():
             continue
@@ -143,8 +147,8 @@ def _read_file(path: Path) -> list[dict[str, Any]]:
             raise click.BadParameter(
                 f"line {number} is no JSON object with a context.", param_hint="ROWS"
             ) from None
-        found.append({"context": context, "decisions": row.get("decisions")})
-    return found
+        queries.append({"context": context, "decisions": row.get("decisions")})
+    return queries
 
 
 def _ask(
@@ -182,13 +186,13 @@ def _embed(shipped: BaseModel, texts: Sequence[str]) -> Any:
 
 def _contexts(client: Client, dataset: str) -> list[str]:
     """Return the contexts of a dataset's rows, at most so many."""
-    found: list[str] = []
+    contexts: list[str] = []
     has_more = True
-    while has_more and len(found) < _MAX_LABELLED:
-        page = client.datasets.rows(dataset, offset=len(found), limit=500)
-        found += [_text(row.context) for row in page.data]
+    while has_more and len(contexts) < _MAX_LABELLED:
+        page = client.datasets.rows(dataset, offset=len(contexts), limit=500)
+        contexts += [_text(row.context) for row in page.data]
         has_more = page.has_more and bool(page.data)
-    return found
+    return contexts
 
 
 def _text(context: Any) -> str:
@@ -197,8 +201,11 @@ def _text(context: Any) -> str:
     return render_value(context)
 
 
-def _show(found: Sequence[dict[str, Any]]) -> None:
+def _show(chosen_rows: Sequence[dict[str, Any]]) -> None:
     show_table(
         ("ROW", "DOUBT", "CONTEXT"),
-        [(one["row"], one["doubt"], _text(one["context"])[:_SHOWN_CHARACTERS]) for one in found],
+        [
+            (row["row"], row["doubt"], _text(row["context"])[:_SHOWN_CHARACTERS])
+            for row in chosen_rows
+        ],
     )

@@ -123,7 +123,7 @@ def fit(
         sides, failures = _observe(client, dataset, number, rows, prices)
     test = None
     if bound.kind == "accuracy":
-        test = _certify(sides, bound.value, confidence, is_kept=anyway)
+        test = _certify(sides, bound.value, confidence, writes_anyway=anyway)
     certified = None if test is None else test.certified
     thresholds = (
         fit_thresholds(sides[0], bound) if test is None or certified is None else test.thresholds
@@ -213,7 +213,7 @@ def _bound(given: Mapping[str, float | None]) -> Bound:
 
 
 def _certify(
-    sides: Sequence[Side], accuracy: float, confidence: float, *, is_kept: bool
+    sides: Sequence[Side], accuracy: float, confidence: float, *, writes_anyway: bool
 ) -> RouteTest:
     """Return the thresholds that are certified; without any, end the command unless one is kept."""
     from steelyard.serving.routed.certifying import certify_route
@@ -235,7 +235,7 @@ def _certify(
             if test.missing_rows is not None
             else "While that is so, no number of rows would; require less or name a better model."
         )
-        if not is_kept:
+        if not writes_anyway:
             raise click.ClickException(
                 f"{message} Nothing is kept; keep what the training rows say with --anyway."
             )
@@ -249,20 +249,20 @@ def _prices(
     """Return the price of an input token of each model, in nano-USD, in the order to ask."""
     from steelyard.serving.connected.declared_route import MAX_STEPS
 
-    asked = [name.strip() for name in names]
-    if len(set(asked)) != len(asked) or not 2 <= len(asked) <= MAX_STEPS:
+    models = [name.strip() for name in names]
+    if len(set(models)) != len(models) or not 2 <= len(models) <= MAX_STEPS:
         raise click.UsageError(f"--models: name two to {MAX_STEPS} models, each once.")
     here = {item.id: item for item in client.models.list().data if item.lora is None}
     if route in here and route not in routes:
         raise click.UsageError(f"The server has a model {route!r}; choose another name.")
-    known = [name for name, one in here.items() if one.engine != "route"]
-    for name in asked:
+    known = [name for name, model in here.items() if model.engine != "route"]
+    for name in models:
         if name not in known:
             raise click.UsageError(
                 f"{name!r} is no base or connected model of the server; there are: "
                 f"{', '.join(known)}."
             )
-    return {name: int(here[name].decision_price_nano or 0) for name in asked}
+    return {name: int(here[name].decision_price_nano or 0) for name in models}
 
 
 def _observe(
@@ -281,8 +281,8 @@ def _observe(
     for side in _SIDES:
         lines = client.datasets.download(dataset, partition=side, version=version).splitlines()
         decoded = [msgspec.json.decode(line) for line in lines[:n_rows]]
-        with progress_bar(f"Asking {side} rows", len(decoded)) as told:
-            answered, failed = observe(ask, decoded, prices, told)
+        with progress_bar(f"Asking {side} rows", len(decoded)) as show_progress:
+            answered, failed = observe(ask, decoded, prices, show_progress)
         sides.append(answered)
         failures += failed
     for message, number in failures.items():
@@ -297,13 +297,13 @@ def _show_report(report: RouteReport) -> None:
         ("HELD OUT", "ACCURACY", "LOG LOSS", "ESCALATED", "USD PER 1,000"),
         [
             (
-                one.name,
-                _measure(one.accuracy),
-                _measure(one.log_loss),
-                None if one.share_escalated is None else _measure(one.share_escalated),
-                _measure(one.price_usd_per_1000),
+                measured.name,
+                _measure(measured.accuracy),
+                _measure(measured.log_loss),
+                None if measured.share_escalated is None else _measure(measured.share_escalated),
+                _measure(measured.price_usd_per_1000),
             )
-            for one in report.held_out
+            for measured in report.held_out
         ],
     )
     click.echo(

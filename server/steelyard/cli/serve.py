@@ -259,9 +259,9 @@ def address_file(home: Path) -> Iterator[Callable[[str], None]]:
         if first is not None:
             click.echo(f"{path} stays that of the server on {first}, which runs too.", err=True)
             return
-        told = json.dumps({"url": url, "pid": os.getpid(), "version": __version__}).encode()
-        write_private(path, told)
-        written = told
+        note = json.dumps({"url": url, "pid": os.getpid(), "version": __version__}).encode()
+        write_private(path, note)
+        written = note
 
     try:
         yield write

@@ -63,12 +63,12 @@ def check_state(settings: Settings, *, deep: bool = False) -> Iterator[Finding]:
 def _check_databases(settings: Settings, path: Path, *, deep: bool) -> Iterator[Finding]:
     from steelyard.storage.damage import damage_of_database
 
-    for one in (path, home_of(settings).absolute() / "rates.sqlite"):
-        if not one.exists():
+    for database in (path, home_of(settings).absolute() / "rates.sqlite"):
+        if not database.exists():
             continue
-        wrong = damage_of_database(one, deep=deep)
+        wrong = damage_of_database(database, deep=deep)
         if wrong is not None:
-            yield fail(one.stem, f"{one} is damaged: {wrong}", _RESTORE)
+            yield fail(database.stem, f"{database} is damaged: {wrong}", _RESTORE)
 
 
 def _check_files(settings: Settings, *, deep: bool) -> Iterator[Finding]:
@@ -83,12 +83,12 @@ def _check_files(settings: Settings, *, deep: bool) -> Iterator[Finding]:
     finally:
         state.close()
     n_files = n_damaged = 0
-    for one, stored, wrong in find_files(named, partial(open_frames, settings), deep=deep):
+    for named_file, stored, wrong in find_files(named, partial(open_frames, settings), deep=deep):
         n_files += 1
         if wrong is not None:
             n_damaged += 1
-            shown = f"{one.room}/{one.sha256}" if stored is None else stored.path
-            yield fail("files", f"{shown}, of {one.needed_by}, {wrong}", _RESTORE)
+            shown = f"{named_file.room}/{named_file.sha256}" if stored is None else stored.path
+            yield fail("files", f"{shown}, of {named_file.needed_by}, {wrong}", _RESTORE)
     if not n_damaged:
         looked = "each is what was written" if deep else "--deep reads them too"
         yield ok("files", f"{n_files} files that the state names are there; {looked}")

@@ -45,9 +45,9 @@ def progress_bar(label: str, length: int) -> Iterator[Callable[[int], None]]:
     with click.progressbar(length=length, label=label, file=sys.stderr) as bar:
         done = 0
 
-        def told(n: int) -> None:
+        def advance(n: int) -> None:
             nonlocal done
             bar.update(n - done)
             done = n
 
-        yield told
+        yield advance

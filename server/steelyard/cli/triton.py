@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from steelyard.triton.host import TritonHost
     from steelyard.triton.parity import ModelComparison
     from steelyard.triton.repository import ExportOptions, ModelSource
-    from steelyard.triton.sources import Found
+    from steelyard.triton.sources import Exportable
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -383,12 +383,12 @@ def _stopping() -> Iterator[threading.Event]:
             raise KeyboardInterrupt
         event.set()
 
-    before = {one: signal.signal(one, hear) for one in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield event
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _write(
@@ -410,12 +410,12 @@ def _write(
         tell(f"{source.name}: {what} ({source.files.precision}, {source.sha256[:12]})")
 
 
-def _prune(folder: Path, found: Found) -> None:
+def _prune(folder: Path, exportable: Exportable) -> None:
     from steelyard.triton.repository import exported, remove_model
 
     # What is left out is in use, and may be loaded in a server: only now it cannot be made again.
-    kept = {*found.left_out, *(source.name for source in found.sources)}
-    for name in sorted(exported(folder).keys() - kept):
+    in_use = {*exportable.left_out, *(source.name for source in exportable.sources)}
+    for name in sorted(exported(folder).keys() - in_use):
         remove_model(folder, name)
         click.echo(f"{name}: removed")
 

@@ -119,7 +119,7 @@ def command(
 
 def _panel(running: Running, workbench: str | None, home: Path, signs_in: str | None) -> str:
     """Return what a person wants to know of what was started."""
-    told = {
+    entries = {
         "API": running.url,
         **({} if workbench is None else {"Workbench": workbench}),
         "Model": f"{running.model} on {running.engine}",
@@ -127,7 +127,9 @@ def _panel(running: Running, workbench: str | None, home: Path, signs_in: str | 
         **({} if signs_in is None else {"Sign in": signs_in}),
         "Stop": "Ctrl-C; a second one does not wait",
     }
-    lines = [f"  {click.style(f'{name:<9}', bold=True)}  {value}" for name, value in told.items()]
+    lines = [
+        f"  {click.style(f'{name:<9}', bold=True)}  {value}" for name, value in entries.items()
+    ]
     title = click.style(f"Steelyard {__version__}", bold=True)
     return "\n".join(["", f"  {title}", "", *lines, "", "  Try:", f"  {running.example}", ""])
 

@@ -129,8 +129,8 @@ def remove(*, webhook: str, server: Server) -> None:
 def deliveries(*, webhook: str, statuses: tuple[str, ...], server: Server) -> None:
     """List the deliveries to WEBHOOK of the last 30 days, the newest first."""
     with server.connected() as client:
-        found = list(client.webhooks.deliveries(webhook, status=statuses))
-    server.show(found, _show_deliveries)
+        listed = list(client.webhooks.deliveries(webhook, status=statuses))
+    server.show(listed, _show_deliveries)
 
 
 @command.command("redeliver", epilog=_EPILOG)
@@ -157,7 +157,7 @@ def test(*, webhook: str, server: Server) -> None:
         while sent.status == "waiting" and time.monotonic() < until:
             time.sleep(_POLL_S)
             newest = islice(client.webhooks.deliveries(webhook, page_size=_LOOKED), _LOOKED)
-            sent = next((one for one in newest if one.id == sent.id), sent)
+            sent = next((delivery for delivery in newest if delivery.id == sent.id), sent)
     server.show(sent, _show_delivery)
     if sent.status != "delivered":
         raise click.exceptions.Exit(FAILED)
@@ -192,7 +192,7 @@ def _show_removed(removed: DeletedWebhook) -> None:
     click.echo(f"Removed {printable(removed.id)}.")
 
 
-def _show_deliveries(found: Sequence[Delivery]) -> None:
+def _show_deliveries(listed: Sequence[Delivery]) -> None:
     show_table(
         ("ID", "EVENT", "SUBJECT", "STATUS", "TRIES", "ANSWER", "MADE", "NEXT TRY"),
         [
@@ -206,7 +206,7 @@ def _show_deliveries(found: Sequence[Delivery]) -> None:
                 show_time(delivery.created_at),
                 show_time(delivery.next_try_at),
             )
-            for delivery in found
+            for delivery in listed
         ],
     )
 

@@ -111,7 +111,7 @@ def serving_workbench(
             f"{host}. Give --host 127.0.0.1, and reach it through a tunnel."
         )
     bind(host, port, flag).close()  # so that one line says so where it is taken
-    told = {"server": server, "port": port, "host": host, "hosts": hosts, "api_key": api_key}
+    options = {"server": server, "port": port, "host": host, "hosts": hosts, "api_key": api_key}
     process = subprocess.Popen(  # noqa: S603  # our own module
         [sys.executable, "-m", _MODULE],
         stdin=subprocess.PIPE,
@@ -121,7 +121,7 @@ def serving_workbench(
     )
     try:
         assert process.stdin is not None  # noqa: S101  # it was asked for
-        process.stdin.write(json.dumps(told).encode() + b"\n")
+        process.stdin.write(json.dumps(options).encode() + b"\n")
         process.stdin.flush()
         address = _wait_for_address(process, port)
         with nullcontext() if home is None else workbench_note(home, address):

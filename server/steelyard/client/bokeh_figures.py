@@ -39,12 +39,12 @@ def cells(names: Sequence[str], counts: Sequence[Sequence[int]], title: str, dra
         height=side,
         width=max(side, 480),
     )
-    found = [
+    drawn_cells = [
         (right, answered, count, count / (sum(line) or 1))
         for right, line in zip(names, counts, strict=True)
         for answered, count in zip(names, line, strict=True)
     ]
-    rights, answereds, numbers, shares = (list(column) for column in zip(*found, strict=True))
+    rights, answereds, numbers, shares = (list(column) for column in zip(*drawn_cells, strict=True))
     made.rect(
         answereds,
         rights,

@@ -76,8 +76,10 @@ def query_of(**parameters: Any) -> tuple[tuple[str, str], ...]:
     query = []
     for name, value in parameters.items():
         is_list = isinstance(value, Sequence) and not isinstance(value, str)
-        given = [one for one in (value if is_list else [value]) if one is not None]
-        query += [(name, str(one).lower() if isinstance(one, bool) else str(one)) for one in given]
+        given = [item for item in (value if is_list else [value]) if item is not None]
+        query += [
+            (name, str(item).lower() if isinstance(item, bool) else str(item)) for item in given
+        ]
     return tuple(query)
 
 

@@ -103,14 +103,14 @@ def estimate(
     explain: bool | None = None,
 ) -> Call[EstimateResponse]:
     """Return what ``decide`` would cost at most: ``POST /v1/decide/estimate``; nothing runs."""
-    asked = {"context": context, "decisions": decisions}
+    required = {"context": context, "decisions": decisions}
     options = {
         "model": model,
         "fallback": fallback,
         "temperature": temperature,
         "explain": explain,
     }
-    body = encode_body({**asked, **options})
+    body = encode_body({**required, **options})
     return Call("POST", "/v1/decide/estimate", EstimateResponse, body)
 
 

@@ -100,13 +100,13 @@ def _(page: RowPage) -> Any:
     """
     import polars as pl  # noqa: PLC0415  a client without frames needs none
 
-    asked = dict.fromkeys(name for row in page.data for name in labels_of(row))
+    decision_ids = dict.fromkeys(name for row in page.data for name in labels_of(row))
     columns: dict[str, list[Any]] = {
         "context": [_text(row.context) for row in page.data],
         "decisions": [_json(row.decisions) for row in page.data],
     }
     taken = frozenset(columns)
-    for name in asked:
+    for name in decision_ids:
         labels = [expected_of(row, name) for row in page.data]
         columns[f"label:{name}" if name in taken else name] = labels
     return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
@@ -173,7 +173,7 @@ def _decision_html(name: str, result: DecisionResult) -> str:
         facts.append(f"expected level: {result.expected_level:.3f}")
     if result.route is not UNSET:
         facts.append(
-            "asked: " + ", ".join(f"{one.model} ({one.p_top:.2f})" for one in result.route)
+            "asked: " + ", ".join(f"{step.model} ({step.p_top:.2f})" for step in result.route)
         )
     if len(shown) < len(probabilities):
         facts.append(f"{len(probabilities) - len(shown)} less likely outcomes not shown")

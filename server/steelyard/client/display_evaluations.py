@@ -63,7 +63,7 @@ def _(detail: EvaluationDetail) -> str:
                 (
                     name,
                     f"{measures.n:,}",
-                    *(show_measure(measure_of(measures, one)) for one in shown),
+                    *(show_measure(measure_of(measures, measure)) for measure in shown),
                 )
                 for name, measures in lines
             ],
@@ -116,13 +116,13 @@ def _(comparison: EvaluationComparison) -> str:
                 ("decision", "flip", "right", "before", "after"),
                 [
                     (
-                        one.decision_id,
-                        one.flip,
-                        ", ".join(one.right),
-                        f"{one.before} ({one.p_before:.2f})",
-                        f"{one.after} ({one.p_after:.2f})",
+                        flip.decision_id,
+                        flip.flip,
+                        ", ".join(flip.right),
+                        f"{flip.before} ({flip.p_before:.2f})",
+                        f"{flip.after} ({flip.p_after:.2f})",
                     )
-                    for one in comparison.flipped[:_SHOWN_FLIPS]
+                    for flip in comparison.flipped[:_SHOWN_FLIPS]
                 ],
             )
         )
@@ -254,8 +254,8 @@ def show_metrics(evaluation: Evaluation) -> str:
         return evaluation.error.message
     if evaluation.metrics is None:
         return ""
-    held = msgspec.to_builtins(evaluation.metrics)
-    return ", ".join(f"{name} {held[name]:.4g}" for name in MEASURES if name in held)
+    metrics = msgspec.to_builtins(evaluation.metrics)
+    return ", ".join(f"{name} {metrics[name]:.4g}" for name in MEASURES if name in metrics)
 
 
 def show_measure(measure: Measure | None) -> str:
@@ -291,12 +291,12 @@ def change_of(measures: PairedMeasures, name: str) -> Change | None:
 
 
 def _measure_rows(measures: Measures) -> list[tuple[str, float, float | None, float | None, int]]:
-    found = []
+    rows = []
     for name in MEASURES:
-        one = measure_of(measures, name)
-        if one is not None:
-            found.append((name, one.value, one.low, one.high, one.n))
-    return found
+        measure = measure_of(measures, name)
+        if measure is not None:
+            rows.append((name, measure.value, measure.low, measure.high, measure.n))
+    return rows
 
 
 def _labels(record: JobRecord) -> dict[str, float]:
@@ -312,9 +312,9 @@ def _top(values: dict[str, float]) -> str:
 
 
 def _record_row(record: JobRecord) -> dict[str, Any]:
-    held = msgspec.to_builtins(record)
+    fields = msgspec.to_builtins(record)
     row: dict[str, Any] = {
-        **({"context": held["context"]} if "context" in held else {}),
+        **({"context": fields["context"]} if "context" in fields else {}),
         "context_sha256": record.context_sha256,
         "decision_id": record.decision_id,
         "top": max(record.probabilities, key=record.probabilities.__getitem__),
@@ -324,7 +324,9 @@ def _record_row(record: JobRecord) -> dict[str, Any]:
         "probabilities": list(record.probabilities.values()),
         "labels": list(_labels(record).values()),
     }
-    if "row" in held:
-        row["row"] = held["row"]
-    row.update((name, held.get(name)) for name in (*MEASURES[:3], *MEASURES[4:]) if name in held)
+    if "row" in fields:
+        row["row"] = fields["row"]
+    row.update(
+        (name, fields.get(name)) for name in (*MEASURES[:3], *MEASURES[4:]) if name in fields
+    )
     return row

@@ -269,8 +269,12 @@ def _switch_text(family: Family) -> str:
 
 
 def _next_text(family: Family) -> str:
-    told = family.continue_
-    return "" if told is UNSET or told is None else told.state.replace("_", " ")
+    continuation = family.continue_
+    return (
+        ""
+        if continuation is UNSET or continuation is None
+        else continuation.state.replace("_", " ")
+    )
 
 
 def _serving_text(family: Family, model: ModelVersion | DeletedModelVersion) -> str:

@@ -61,8 +61,8 @@ def _(gate: Gate) -> Any:
     import polars as pl  # noqa: PLC0415  a client without frames needs none
 
     rows = [_frame_row(name, group) for name, group in gate.groups.items()]
-    rows += [_frame_row("decision", one) for one in gate.by_decision]
-    rows += [_frame_row("outcome", one) for one in gate.by_outcome]
+    rows += [_frame_row("decision", decision) for decision in gate.by_decision]
+    rows += [_frame_row("outcome", outcome) for outcome in gate.by_outcome]
     if gate.baseline is not UNSET:
         rows.append(_frame_row("baseline", gate.baseline))
     types: dict[str, Any] = {
@@ -116,7 +116,8 @@ def slice_rows(gate: Gate) -> list[tuple[str, ...]]:
     """Return table rows of the decisions and outcomes that became worse, then of the largest."""
     shown = (*gate.by_decision[:SHOWN_SLICES], *gate.by_outcome[:SHOWN_SLICES])
     return [
-        (f"{name_of(one)} (worse)" if one.worse else name_of(one), *_cells(one)) for one in shown
+        (f"{name_of(group)} (worse)" if group.worse else name_of(group), *_cells(group))
+        for group in shown
     ]
 
 
@@ -142,17 +143,19 @@ def _show_right(right: Any) -> str:
 
 def _frame_row(name: str, group: GateGroup | GateSlice) -> dict[str, Any]:
     change = paired_change(group)
-    one = group if isinstance(group, GateSlice) else None
+    gate_slice = group if isinstance(group, GateSlice) else None
     row: dict[str, Any] = {
         "slice": name,
-        "decision": None if one is None else one.decision_id,
-        "outcome": None if one is None or one.outcome is UNSET else one.outcome,
+        "decision": None if gate_slice is None else gate_slice.decision_id,
+        "outcome": None
+        if gate_slice is None or gate_slice.outcome is UNSET
+        else gate_slice.outcome,
         "decisions": group.decisions,
         "contexts": group.contexts,
         "measure": "loss" if group.loss is not UNSET else "scaled_reward",
         "fixed": group.flips.fixed,
         "broken": group.flips.broken,
-        "worse": None if one is None else one.worse,
+        "worse": None if gate_slice is None else gate_slice.worse,
     }
     for figure in _FIGURES:
         row[figure] = None if change is None else getattr(change, figure)

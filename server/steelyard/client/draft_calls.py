@@ -116,7 +116,7 @@ def edit(
         When another edited a row since it was seen; ``details`` has each such row and how it
         stands now, and nothing was applied.
     """
-    fields = {"edits": [_edit(one) for one in edits], "reviewer": reviewer}
+    fields = {"edits": [_edit(change) for change in edits], "reviewer": reviewer}
     return write(f"{_path(draft_id)}/edits", EditReceipt, fields, key=idempotency_key)
 
 

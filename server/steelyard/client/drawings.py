@@ -58,11 +58,11 @@ def draw_intervals(intervals: Sequence[Interval], *, unit: str, fall_is_good: bo
         ]
     better = ("left", "right")[not fall_is_good]
     parts.append(_text(left + width / 2, bottom + 30, f"{unit}; {better} of 0 is better", "middle"))
-    told = "; ".join(
+    description = "; ".join(
         f"{interval.label}: {interval.change:+.4f}, 95 % interval {interval.low:+.4f} to {interval.high:+.4f}"
         for interval in intervals
     )
-    return _svg(left + width + 70, bottom + 36, told, parts)
+    return _svg(left + width + 70, bottom + 36, description, parts)
 
 
 def draw_curve(points: Sequence[tuple[float, float]], *, across: str, up: str) -> str:
@@ -90,8 +90,8 @@ def draw_curve(points: Sequence[tuple[float, float]], *, across: str, up: str) -
         _text(left + width, bottom + 14, f"{max(xs):g}", "end"),
         _text(left + width / 2, bottom + 14, f"{up} by {across}", "middle"),
     ]
-    told = f"{up} by {across}: {ys[0]:.4g} at {xs[0]:g}, {ys[-1]:.4g} at {xs[-1]:g}"
-    return _svg(left + width + 12, bottom + 20, told, parts)
+    description = f"{up} by {across}: {ys[0]:.4g} at {xs[0]:g}, {ys[-1]:.4g} at {xs[-1]:g}"
+    return _svg(left + width + 12, bottom + 20, description, parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +119,8 @@ def draw_line(stops: Sequence[Stop]) -> str:
             _text(x, y + 24, stop.label, "middle"),
             _text(x, y - 14, stop.note, "middle"),
         ]
-    told = ", ".join(f"{stop.label} {stop.note}".strip() for stop in stops)
-    return _svg(80 + gap * (len(stops) - 1), y + 34, told, parts)
+    description = ", ".join(f"{stop.label} {stop.note}".strip() for stop in stops)
+    return _svg(80 + gap * (len(stops) - 1), y + 34, description, parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,8 +171,8 @@ def draw_plane(
             _text(left + 28, y, plotted.label, "start"),
         ]
     parts.append(_text(left + width / 2, bottom + 31, f"{up}, by {across}", "middle"))
-    told = f"{title}: {up}, by {across}. {'; '.join(plotted.label for plotted in series)}"
-    return _svg(left + width + 12, bottom + 40 + 16 * len(series), told, parts)
+    description = f"{title}: {up}, by {across}. {'; '.join(plotted.label for plotted in series)}"
+    return _svg(left + width + 12, bottom + 40 + 16 * len(series), description, parts)
 
 
 def _series(series: Series, place: Callable[[float, float], tuple[float, float]]) -> list[str]:
@@ -268,9 +268,9 @@ def _text(x: float, y: float, text: str, anchor: str) -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" {_FONT}>{escape(text)}</text>'
 
 
-def _svg(width: float, height: float, told: str, parts: Sequence[str]) -> str:
+def _svg(width: float, height: float, description: str, parts: Sequence[str]) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width:g}" '
         f'height="{height:g}" viewBox="0 0 {width:g} {height:g}" '
-        f'style="max-width:100%"><title>{escape(told)}</title>{"".join(parts)}</svg>'
+        f'style="max-width:100%"><title>{escape(description)}</title>{"".join(parts)}</svg>'
     )

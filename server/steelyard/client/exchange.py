@@ -49,7 +49,7 @@ _JSON = "application/json"
 #: Seconds that an attempt gets beyond the waits of httpx.
 _GRACE_S = 0.25
 #: Seconds from which a wait is told in the log: a person who looks on would take it for a hang.
-_TOLD_WAIT_S = 5.0
+_LOGGED_WAIT_S = 5.0
 
 _log = logging.getLogger(__name__)
 
@@ -224,7 +224,7 @@ class Exchange(Generic[_Answer]):
 
     def log_wait(self, state: RetryCallState) -> None:
         """Log why a long wait begins; for tenacity's ``before_sleep``."""
-        if state.upcoming_sleep < _TOLD_WAIT_S or state.outcome is None:
+        if state.upcoming_sleep < _LOGGED_WAIT_S or state.outcome is None:
             return
         _log.warning(
             "%s: the next attempt is in %.0f s. %s",
@@ -248,11 +248,11 @@ class Exchange(Generic[_Answer]):
 
     def _refusal(self, response: httpx.Response) -> SteelyardError:
         status, headers = response.status_code, response.headers
-        told = _error_object(response.content)
+        error_object = _error_object(response.content)
         self._named_wait_s = _seconds(headers.get("Retry-After"))
         error = error_from_body(
             status,
-            None if told is None else {"error": told},
+            None if error_object is None else {"error": error_object},
             retry_after_s=self._named_wait_s,
         )
         if type(error) is SteelyardError:
@@ -261,9 +261,9 @@ class Exchange(Generic[_Answer]):
                 details=error.details,
                 retry_after_s=self._named_wait_s,
                 http_status=status,
-                server_code=None if told is None else str(told.get("code")),
+                server_code=None if error_object is None else str(error_object.get("code")),
             )
-        request_id = None if told is None else told.get("request_id")
+        request_id = None if error_object is None else error_object.get("request_id")
         error.request_id = (
             request_id if isinstance(request_id, str) else headers.get("X-Request-ID")
         )
@@ -272,7 +272,7 @@ class Exchange(Generic[_Answer]):
             error.operation = Operation(
                 operation_id, "terminal" if state == "terminal" else "pending"
             )
-        flag = None if told is None else told.get("retryable")
+        flag = None if error_object is None else error_object.get("retryable")
         is_retryable = flag if isinstance(flag, bool) else status in RETRIED_STATUSES
         self._may_repeat = is_retryable and state != "terminal"
         return error

@@ -31,11 +31,11 @@ def write_points(
 def table_of(points: MapPoints, values: MapValues | None) -> ExportTable:
     """Return a map's points as a table, with a decision's labels and answers where they are given."""
     sides = ("training", "evaluation")
-    held: list[tuple[Column, Sequence[object]]] = [
+    columns: list[tuple[Column, Sequence[object]]] = [
         (Column("index", pa.int64(), "The row's place in the dataset, from 0."), points.index),
         (
             Column("side", pa.string(), "Training or evaluation.", sides),
-            [sides[one] for one in points.is_evaluation],
+            [sides[is_evaluation] for is_evaluation in points.is_evaluation],
         ),
         (Column("x", pa.float64(), "Across, -1 to 1."), points.x),
         (Column("y", pa.float64(), "Up, -1 to 1."), points.y),
@@ -43,7 +43,7 @@ def table_of(points: MapPoints, values: MapValues | None) -> ExportTable:
     ]
     if values is not None:
         names = (*values.outcomes, _OTHER)
-        held.append(
+        columns.append(
             (
                 Column(
                     "expected", pa.string(), f"What the row expects of {values.decision}.", names
@@ -52,7 +52,7 @@ def table_of(points: MapPoints, values: MapValues | None) -> ExportTable:
             )
         )
         if values.answered is not None:
-            held += [
+            columns += [
                 (
                     Column("answered", pa.string(), "What the evaluation's model answered.", names),
                     _named(values.answered, values.outcomes),
@@ -63,11 +63,11 @@ def table_of(points: MapPoints, values: MapValues | None) -> ExportTable:
                     values.confidence or [],
                 ),
             ]
-    table = pa.table({of.name: pa.array(cells, of.type) for of, cells in held})
+    table = pa.table({of.name: pa.array(cells, of.type) for of, cells in columns})
     return ExportTable(
         title=f"Map {points.map}",
         about="Rows of a dataset as points: rows whose contexts are alike lie near each other.",
-        columns=tuple(of for of, _ in held),
+        columns=tuple(of for of, _ in columns),
         rows=_batches(table),
         splits={side: _batches(table.filter(pc.equal(table["side"], side))) for side in sides},
     )

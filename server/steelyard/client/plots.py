@@ -68,20 +68,20 @@ class EvaluationPlots:
             own = _decision(self._detail, decision).coverage_curve
             points = points if own is UNSET else own
         name = _measured(points)
-        held = [
+        measured = [
             (point.threshold, *_ends(measure))
             for point in points
             if isinstance(measure := getattr(point, name), Measure)
         ]
         shares = [(point.threshold, point.coverage) for point in points]
         answered = [(at, share, share, share) for at, share in shares]
-        told = name.replace("_", " ")
+        label = name.replace("_", " ")
         return _plane(
-            Series(label=f"{told} of those answered, 95 % interval", points=held),
+            Series(label=f"{label} of those answered, 95 % interval", points=measured),
             Series(label="share answered", points=answered, color=_ORANGE, is_dashed=True),
             title=f"Answered, and how well{'' if decision is None else f': {decision}'}",
             across="probability to abstain below",
-            up=f"{told}, share answered",
+            up=f"{label}, share answered",
             top=1.0 if name == "accuracy" else None,
         )
 
@@ -94,9 +94,9 @@ class EvaluationPlots:
             May be left out where there is one alone.
         """
         known = {
-            one.decision_id: one.confusion
-            for one in self._detail.decisions
-            if isinstance(one.confusion, ConfusionMatrix)
+            by_decision.decision_id: by_decision.confusion
+            for by_decision in self._detail.decisions
+            if isinstance(by_decision.confusion, ConfusionMatrix)
         }
         chosen = next(iter(known)) if decision is None and len(known) == 1 else decision
         if chosen not in known:

@@ -78,17 +78,17 @@ def pieces_of(
     A path and bytes hold JSON Lines, which are sent as they are. Raise ``ValueError`` when a frame
     lacks a column.
     """
-    held: list[bytes] = []
+    lines: list[bytes] = []
     n_bytes = n_lines = start = 0
     for line in _lines(rows, columns or FrameColumns()):
-        if held and n_bytes + len(line) > piece_bytes:
-            yield Piece(b"".join(held), start)
-            held, n_bytes, start = [], 0, n_lines
-        held.append(line)
+        if lines and n_bytes + len(line) > piece_bytes:
+            yield Piece(b"".join(lines), start)
+            lines, n_bytes, start = [], 0, n_lines
+        lines.append(line)
         n_bytes += len(line)
         n_lines += 1
-    if held or not n_lines:
-        yield Piece(b"".join(held), start)
+    if lines or not n_lines:
+        yield Piece(b"".join(lines), start)
 
 
 def size_of(rows: Rows) -> int | None:
@@ -189,8 +189,8 @@ def _row_of(
     else:
         context = {name: _plain_cell(_cell(record, name)) for name in columns.context}
     decisions = columns.decisions
-    asked = (
-        _asked_by(_cell(record, "decisions"), are_structs=has_structs)
+    decision_list = (
+        _decisions_of(_cell(record, "decisions"), are_structs=has_structs)
         if decisions is None
         else list(decisions)
     )
@@ -198,7 +198,7 @@ def _row_of(
     if columns.context == "context" and record.keys() >= _OF_EXPORTS:
         row |= _exported(record)
     if columns.targets is not None or columns.rewards is not None:
-        row["decisions"] = asked
+        row["decisions"] = decision_list
         for field, column in (("targets", columns.targets), ("rewards", columns.rewards)):
             if column is not None:
                 labels = numbers_of(_cell(record, column))
@@ -212,7 +212,11 @@ def _row_of(
         return row
     cells = {id_: _cell(record, column) for id_, column in columns.by_decision().items()}
     targets = {id_: _outcome(cell) for id_, cell in cells.items() if not _is_null(cell)}
-    row["decisions"] = [one for one in asked if one["id"] in targets or one["id"] not in cells]
+    row["decisions"] = [
+        decision
+        for decision in decision_list
+        if decision["id"] in targets or decision["id"] not in cells
+    ]
     row["targets"] = targets
     return row
 
@@ -229,7 +233,7 @@ def _exported(record: Mapping[str, Any]) -> dict[str, Any]:
     return row
 
 
-def _asked_by(cell: Any, *, are_structs: bool) -> list[Any]:
+def _decisions_of(cell: Any, *, are_structs: bool) -> list[Any]:
     """Return the decisions of a cell: JSON, structs, or objects.
 
     Structs have every field that one of them has: a null stands for what is not there, be it an
@@ -238,8 +242,8 @@ def _asked_by(cell: Any, *, are_structs: bool) -> list[Any]:
     if isinstance(cell, str):
         return list(json.loads(cell))
     if are_structs:
-        return [_without_nulls(one) for one in cell]
-    return [{name: item for name, item in one.items() if not _is_null(item)} for one in cell]
+        return [_without_nulls(struct) for struct in cell]
+    return [{name: item for name, item in fields.items() if not _is_null(item)} for fields in cell]
 
 
 def numbers_of(cell: Any) -> dict[str, Any] | None:
@@ -257,8 +261,8 @@ def numbers_of(cell: Any) -> dict[str, Any] | None:
         if not all(isinstance(entry, Mapping) and entry.keys() >= _EXPORTED for entry in entries):
             return None
         listed: dict[str, dict[str, Any]] = {}
-        for one in entries:
-            listed.setdefault(one["decision"], {})[one["outcome"]] = one["value"]
+        for entry in entries:
+            listed.setdefault(entry["decision"], {})[entry["outcome"]] = entry["value"]
         return listed
     if not isinstance(cell, Mapping):
         return None

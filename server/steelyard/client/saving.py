@@ -41,7 +41,7 @@ def check_free(path: Path, *, force: bool) -> None:
         return
     if not force:
         raise FileExistsError(f"{path} is there already; name another, or replace it with force.")
-    if path.is_dir() and {one.name for one in path.iterdir()} - _EXPORTED:
+    if path.is_dir() and {entry.name for entry in path.iterdir()} - _EXPORTED:
         raise FileExistsError(
             f"{path} is a folder that has other things than an export; name another."
         )

@@ -37,8 +37,8 @@ class SessionToken:
         """Take the token that an answer has, where it has one."""
         for header in response.headers.get_list("set-cookie"):
             try:
-                found = SimpleCookie(header).get(_COOKIE)
+                cookie = SimpleCookie(header).get(_COOKIE)
             except CookieError:
                 continue
-            if found is not None:
-                self.value = found.value
+            if cookie is not None:
+                self.value = cookie.value

@@ -29,9 +29,9 @@ def unsure_queries(
     The newest first; each context with its decisions once. ``on_query`` is called with how many
     there are by now.
     """
-    found: dict[str, dict[str, Any]] = {}
+    queries: dict[str, dict[str, Any]] = {}
     cursor = None
-    while len(found) < limit:
+    while len(queries) < limit:
         page = client.decision_log(
             since=time.time() - window_s,
             p_to=unsure,
@@ -43,11 +43,11 @@ def unsure_queries(
         for item in page.data:
             request = client.stored_decision(item.id).request
             query = {"context": request["context"], "decisions": request["decisions"]}
-            found.setdefault(json.dumps(query), {**query, "metadata": {"decision": item.id}})
-            on_query(len(found))
-            if len(found) == limit:
+            queries.setdefault(json.dumps(query), {**query, "metadata": {"decision": item.id}})
+            on_query(len(queries))
+            if len(queries) == limit:
                 break
         cursor = page.next_cursor
         if not page.has_more or cursor is None:
             break
-    return list(found.values())
+    return list(queries.values())

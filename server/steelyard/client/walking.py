@@ -31,7 +31,7 @@ class DatasetWalk:
         new = [
             item for item in page.data if item.id not in self._given and item.created_at <= began
         ]
-        self._given.update(one.id for one in new)
+        self._given.update(dataset.id for dataset in new)
         self._has_given |= bool(new)
         # What was not used meanwhile kept its order, and came in the first round.
         has_unmoved = any(_used_at(item) <= began for item in page.data)

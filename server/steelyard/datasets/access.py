@@ -34,11 +34,11 @@ def require_version(
     connection: Connection, row: DatasetRow, version: int | None = None
 ) -> VersionRow:
     """Return a version of a dataset; the latest when none is named."""
-    wanted = row.version if version is None else version
+    number = row.version if version is None else version
     # A number past every version may be past what a database takes.
-    found = find_version(connection, row.id, wanted) if 0 < wanted <= row.version else None
-    if found is None:
+    version_row = find_version(connection, row.id, number) if 0 < number <= row.version else None
+    if version_row is None:
         raise NotFoundError(
             f"The dataset {row.id} has no version {version}; its latest is {row.version}."
         )
-    return found
+    return version_row

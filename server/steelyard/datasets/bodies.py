@@ -63,13 +63,13 @@ def read_body(
         parts = {name: value[name] for name in PARTS if isinstance(value.get(name), list)}
         # The reader checks the rows; here an empty array stands for them.
         value.update((name, []) for name in parts)
-    found = Violations()
-    check_json(value, found)
-    check_shape(value, shape, found, BODY)
+    violations = Violations()
+    check_json(value, violations)
+    check_shape(value, shape, violations, BODY)
     fields = value if isinstance(value, dict) else {}
-    check_fields(fields, found)
-    _check_parts(fields, found)
-    found.raise_if_any()
+    check_fields(fields, violations)
+    _check_parts(fields, violations)
+    violations.raise_if_any()
     if isinstance(payload, bytes):
         try:
             raw = decode(payload, _Parts)
@@ -98,27 +98,27 @@ def read_form(
     return read_body(value, shape)
 
 
-def check_fields(fields: Mapping[str, Any], found: Violations) -> None:
+def check_fields(fields: Mapping[str, Any], violations: Violations) -> None:
     """Note a blank name, or a price that is no decimal number, of a form of any kind."""
     name, price = fields.get("name"), fields.get("max_price_usd")
     if isinstance(name, str) and name and not name.strip():
-        found.add((*BODY, "name"), "is blank; name the dataset.", "blank")
+        violations.add((*BODY, "name"), "is blank; name the dataset.", "blank")
     if isinstance(price, str) and not _USD.fullmatch(price):
-        found.add(
+        violations.add(
             (*BODY, "max_price_usd"),
             'is not a decimal number of dollars; write it as "0.25".',
             "wrong_type",
         )
 
 
-def _check_parts(fields: Mapping[str, Any], found: Violations) -> None:
+def _check_parts(fields: Mapping[str, Any], violations: Violations) -> None:
     given = [name for name in PARTS if fields.get(name) is not None]
     if not given:
-        found.add(
+        violations.add(
             (*BODY, "examples"), "is missing; give examples, or training and evaluation.", "missing"
         )
     elif given[0] == PARTS[0] and len(given) > 1:
-        found.add(
+        violations.add(
             (*BODY, "examples"),
             f"is given beside {' and '.join(given[1:])}; give the one or the other.",
             "refused",
@@ -132,8 +132,8 @@ def _fraction(fields: Mapping[str, Any]) -> float:
 
 def read_change(value: object, shape: type[Shape]) -> Shape:
     """Read a change of a dataset itself, or refuse it with everything that is wrong in it."""
-    found = Violations()
-    fields = open_payload(value, shape, found)
-    check_fields(fields, found)
-    found.raise_if_any()
+    violations = Violations()
+    fields = open_payload(value, shape, violations)
+    check_fields(fields, violations)
+    violations.raise_if_any()
     return convert(fields, shape)

@@ -101,9 +101,9 @@ class CsvReader:
         columns: list[str] | None = None
         for line, cells in records:
             if columns is None:
-                found = self._check_header(cells)
-                if found:
-                    self._rows.findings.add(part, line, found, "invalid_csv")
+                violations = self._check_header(cells)
+                if violations:
+                    self._rows.findings.add(part, line, violations, "invalid_csv")
                     return
                 columns = [cell.strip() for cell in cells]
                 continue
@@ -117,7 +117,7 @@ class CsvReader:
 
     def _check_header(self, cells: Sequence[str]) -> list[Violation]:
         columns = [cell.strip() for cell in cells]
-        found: list[Violation] = []
+        violations: list[Violation] = []
         for sign, name in _SEPARATORS.items():
             if len(columns) == 1 and sign in columns[0]:
                 message = f"The columns are separated by {name}; separate them by commas."
@@ -125,23 +125,25 @@ class CsvReader:
         unknown: dict[int, str] = {}
         if columns[0] != CONTEXT_COLUMN:
             message = f"The first column is {show(columns[0])}; name it {CONTEXT_COLUMN}."
-            found.append(Violation((0,), message, "missing"))
+            violations.append(Violation((0,), message, "missing"))
         if len(columns) == 1:
             message = (
                 "The first line names no decision; add a column per decision, named by its id."
             )
-            found.append(Violation((1,), message, "missing"))
+            violations.append(Violation((1,), message, "missing"))
         for index, column in enumerate(columns[1:], 1):
             if column in columns[:index]:
                 message = f"The column {show(column)} is there twice; name each decision once."
-                found.append(Violation((index,), message, "duplicate"))
+                violations.append(Violation((index,), message, "duplicate"))
             elif column in self._refused:
-                found.append(Violation((index,), self._refused[column], "unsupported"))
+                violations.append(Violation((index,), self._refused[column], "unsupported"))
             elif column not in self._decisions:
                 unknown[index] = column
         if unknown:
-            found.append(Violation((next(iter(unknown)),), self._say_unknown(unknown), "unknown"))
-        return found
+            violations.append(
+                Violation((next(iter(unknown)),), self._say_unknown(unknown), "unknown")
+            )
+        return violations
 
     def _say_unknown(self, unknown: Mapping[int, str]) -> str:
         """Return one message for all columns that are no decisions."""
@@ -178,23 +180,25 @@ class CsvReader:
         outcomes = self._task(tuple(id_ for id_, _ in chosen)).outcomes
         # A name may have blanks around it that a spreadsheet added; one that is right as it is wins.
         named = {id_: cell if cell in outcomes[id_] else cell.strip() for id_, cell in chosen}
-        found = Violations()
-        labels = read_labels("targets", named, dict(outcomes), found)
+        violations = Violations()
+        labels = read_labels("targets", named, dict(outcomes), violations)
         if labels is not None:
             return labels
         return [
             Violation((str(v.path[2]),), v.message.removeprefix("targets."), v.type)
-            for v in found.listed
+            for v in violations.listed
         ]
 
     def _task(self, ids: tuple[str, ...]) -> Task:
         task = self._tasks.get(ids)
         if task is None:
-            found = Violations()
-            task, _ = read_task({"decisions": [dict(self._decisions[id_]) for id_ in ids]}, found)
+            violations = Violations()
+            task, _ = read_task(
+                {"decisions": [dict(self._decisions[id_]) for id_ in ids]}, violations
+            )
             if task is None:
                 # They were validated when the dataset took them.
-                found.raise_if_any()
+                violations.raise_if_any()
                 raise ValueError(f"The dataset's decisions {ids} cannot be read.")
             if len(self._tasks) >= BATCH_ROWS:
                 self._tasks.clear()  # cells filled anew in every row: nothing comes again

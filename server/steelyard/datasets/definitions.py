@@ -62,28 +62,34 @@ def refused_in_csv(definitions: Iterable[Definition], *, has_rewards: bool) -> d
 
 def readiness_of(definitions: Iterable[Definition]) -> PromptTuningReadiness:
     """Return which decisions of the training rows prompt tuning can tune, and why it cannot others."""
-    told = [
+    decisions = [
         _readiness(wordings)
         for wordings in _by_id(definitions).values()
         if any(wording.training for wording in wordings)
     ]
-    told.sort(key=lambda one: (one.reason is not None, -one.rows, str(one.decision["id"])))
+    decisions.sort(
+        key=lambda decision: (
+            decision.reason is not None,
+            -decision.rows,
+            str(decision.decision["id"]),
+        )
+    )
     listed: list[DecisionReadiness] = []
     n_bytes = 2
-    for one in told:
-        n_bytes += len(msgspec.json.encode(one)) + 1
+    for decision in decisions:
+        n_bytes += len(msgspec.json.encode(decision)) + 1
         if n_bytes > MAX_READINESS_BYTES:
             break
-        listed.append(one)
-    return PromptTuningReadiness(decisions=listed, unlisted=len(told) - len(listed))
+        listed.append(decision)
+    return PromptTuningReadiness(decisions=listed, unlisted=len(decisions) - len(listed))
 
 
 def readiness_of_decision(
     definitions: Iterable[Definition], decision_id: str
 ) -> DecisionReadiness | None:
     """Return whether prompt tuning can tune a decision; ``None`` where no training row asks it."""
-    wordings = [one for one in definitions if one.id == decision_id]
-    return _readiness(wordings) if any(one.training for one in wordings) else None
+    wordings = [wording for wording in definitions if wording.id == decision_id]
+    return _readiness(wordings) if any(wording.training for wording in wordings) else None
 
 
 def _by_id(definitions: Iterable[Definition]) -> dict[str, list[Definition]]:
@@ -94,28 +100,28 @@ def _by_id(definitions: Iterable[Definition]) -> dict[str, list[Definition]]:
 
 
 def _readiness(wordings: Sequence[Definition]) -> DecisionReadiness:
-    asked = [wording for wording in wordings if wording.training]
-    most = max(asked, key=lambda wording: wording.training)
+    trained = [wording for wording in wordings if wording.training]
+    most = max(trained, key=lambda wording: wording.training)
     labels = dict.fromkeys(most.outcomes, 0)
-    for wording in asked:
+    for wording in trained:
         for outcome, count in wording.expected.items():
             labels[outcome] = labels.get(outcome, 0) + count
     return DecisionReadiness(
         decision=msgspec.json.decode(most.decision),
         outcomes=list(most.outcomes),
-        rows=sum(wording.training for wording in asked),
+        rows=sum(wording.training for wording in trained),
         labels=labels,
-        reason=_reason(asked, wordings, labels),
+        reason=_reason(trained, wordings, labels),
     )
 
 
 def _reason(
-    asked: Sequence[Definition], wordings: Sequence[Definition], labels: Mapping[str, int]
+    trained: Sequence[Definition], wordings: Sequence[Definition], labels: Mapping[str, int]
 ) -> ReadinessReason | None:
-    n_rows = sum(wording.training for wording in asked)
+    n_rows = sum(wording.training for wording in trained)
     reasons: tuple[tuple[ReadinessReason, bool], ...] = (
-        ("conflicting_decision", len(asked) > 1),
-        ("structured_wording", not all(wording.is_plain for wording in asked)),
+        ("conflicting_decision", len(trained) > 1),
+        ("structured_wording", not all(wording.is_plain for wording in trained)),
         ("too_few_rows", n_rows < MIN_ROWS),
         ("too_many_rows", n_rows > MAX_ROWS),
         ("too_few_per_outcome", min(labels.values()) < MIN_ROWS_PER_OUTCOME),

@@ -29,11 +29,11 @@ def labels_to_check(rows: Iterable[StoredRow], doubts: Sequence[Doubt]) -> list[
     by_row: dict[int, dict[str, list[Doubt]]] = {}
     for doubt in doubts:
         by_row.setdefault(doubt.index, {}).setdefault(doubt.decision, []).append(doubt)
-    found = []
+    labels = []
     for line, row in enumerate(rows, start=1):
         for decision, of_label in by_row.get(row.index, {}).items():
             sent = decode_example(row.json)
-            found.append(
+            labels.append(
                 LabelToCheck(
                     row=f"r{row.index}",
                     line=line,
@@ -45,4 +45,4 @@ def labels_to_check(rows: Iterable[StoredRow], doubts: Sequence[Doubt]) -> list[
                     targets=sent.labels.get(decision),
                 )
             )
-    return found
+    return labels

@@ -193,25 +193,25 @@ _TYPES = (*_LEAVES, "all", "any", "not")
 
 def read_filter(value: object, path: Path = BODY) -> Filter:
     """Read a filter, or refuse it with everything that is wrong in it."""
-    found = Violations()
-    check_json(value, found, path)
-    found.raise_if_any()
-    _Check(found).visit(value, path, 1)
-    found.raise_if_any()
+    violations = Violations()
+    check_json(value, violations, path)
+    violations.raise_if_any()
+    _Check(violations).visit(value, path, 1)
+    violations.raise_if_any()
     return convert(value, cast("type[Filter]", Filter))
 
 
 def read_sort(value: object, path: Path = BODY) -> Sort:
     """Read an order of rows, or refuse it with everything that is wrong in it."""
-    found = Violations()
-    check_json(value, found, path)
-    found.raise_if_any()
-    check_shape(value, Sort, found, path)
+    violations = Violations()
+    check_json(value, violations, path)
+    violations.raise_if_any()
+    check_shape(value, Sort, violations, path)
     if isinstance(value, Mapping):
         for name in ("decision", "outcome"):
             if value.get("by") == "label" and value.get(name) is None:
-                found.add((*path, name), "is missing; sorting by label needs it.", "missing")
-    found.raise_if_any()
+                violations.add((*path, name), "is missing; sorting by label needs it.", "missing")
+    violations.raise_if_any()
     return convert(value, Sort)
 
 
@@ -219,7 +219,7 @@ def read_filtered(
     payload: object,
     shape: type[Shape],
     readers: Mapping[str, Callable[[object, Path], object]],
-    check: Callable[[dict[str, Any], Violations], None] = lambda _fields, _found: None,
+    check: Callable[[dict[str, Any], Violations], None] = lambda _fields, _violations: None,
 ) -> Shape:
     """Read a request some of whose fields have readers, or refuse it with all that is wrong in it."""
     value = decode_json(bytes(payload)) if isinstance(payload, bytes | bytearray) else payload
@@ -227,10 +227,10 @@ def read_filtered(
     if isinstance(value, Mapping):
         apart = {name: value[name] for name in readers if value.get(name) is not None}
         value = {name: item for name, item in value.items() if name not in readers}
-    found = Violations()
-    fields = open_payload(value, shape, found)
-    check(fields, found)
-    violations = list(found.listed)
+    shape_violations = Violations()
+    fields = open_payload(value, shape, shape_violations)
+    check(fields, shape_violations)
+    violations = list(shape_violations.listed)
     read: dict[str, object] = {}
     for name, item in apart.items():
         try:
@@ -238,7 +238,7 @@ def read_filtered(
         except InvalidRequestError as error:
             violations.extend(error.violations)
     if violations:
-        raise InvalidRequestError(violations=violations, n_unlisted=found.n_unlisted)
+        raise InvalidRequestError(violations=violations, n_unlisted=shape_violations.n_unlisted)
     return msgspec.structs.replace(convert(fields, shape), **read)
 
 
@@ -253,8 +253,8 @@ def with_words(where: Filter | None, text: str | None) -> Filter | None:
 class _Check:
     """One walk over a filter, bounded in depth and in the number of its parts."""
 
-    def __init__(self, found: Violations) -> None:
-        self._found = found
+    def __init__(self, violations: Violations) -> None:
+        self._found = violations
         self._n_parts = 0
 
     def visit(self, value: object, path: Path, depth: int) -> None:

@@ -55,7 +55,7 @@ _MAX_VALUE = 128
 #: Stored decisions read at a time.
 _PAGE = 500
 #: Wordings of decisions whose fingerprints are kept at hand.
-_KEPT_WORDINGS = 4096
+_CACHED_WORDINGS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +134,12 @@ class FeedbackRows:
         """Write the rows to a file of the upload; return how many stored decisions went where."""
         known = None if manifest is None else self._known(manifest)
         counts: Counter[str] = Counter()
-        wanted = self._wanted(caller, request)
+        criteria = self._criteria(caller, request)
         counts["stored"] = self._state.read_now(
-            lambda connection: self._answers.count(connection, wanted)
+            lambda connection: self._answers.count(connection, criteria)
         )
         file = upload.add_file("examples")
-        for observed in self._observed(wanted):
+        for observed in self._observed(criteria):
             counts["observed"] += 1
             if known is not None and observed.decision.id in known.stored_ids:
                 counts["already_there"] += 1
@@ -151,13 +151,13 @@ class FeedbackRows:
             file.write(msgspec.json.encode(row) + b"\n")
             counts["sent"] += 1
         if not counts["sent"]:
-            said = (
+            summary = (
                 f"{counts['stored']} stored decisions were looked at: {counts['observed']} have "
                 f"feedback, {counts['already_there']} of them are rows of the dataset already, and "
                 f"{counts['other_decisions']} are about other decisions."
             )
             error = errors.NoRowsError if manifest is None else errors.NoNewRowsError
-            raise error(f"No stored decision makes a row. {said}")
+            raise error(f"No stored decision makes a row. {summary}")
         return counts
 
     def _known(self, manifest: Manifest) -> _Known:
@@ -172,10 +172,14 @@ class FeedbackRows:
         metadata = (msgspec.json.decode(text).get("metadata") or {} for text in extras)
         return _Known(
             wordings=fingerprints_by_id(definitions),
-            stored_ids=frozenset(str(one[STORED_ID]) for one in metadata if STORED_ID in one),
+            stored_ids=frozenset(
+                str(row_metadata[STORED_ID])
+                for row_metadata in metadata
+                if STORED_ID in row_metadata
+            ),
         )
 
-    def _wanted(self, caller: Caller, request: RowsFromFeedback) -> AnswerCriteria:
+    def _criteria(self, caller: Caller, request: RowsFromFeedback) -> AnswerCriteria:
         return AnswerCriteria(
             account_id=caller.account_id,
             since=max(request.since or 0.0, self._now() - self._retention_s),
@@ -187,13 +191,13 @@ class FeedbackRows:
             newest_first=False,
         )
 
-    def _observed(self, wanted: AnswerCriteria) -> Iterator[ObservedDecision]:
+    def _observed(self, criteria: AnswerCriteria) -> Iterator[ObservedDecision]:
         while True:
-            page = self._state.read_now(partial(page_observed, criteria=wanted, limit=_PAGE))
+            page = self._state.read_now(partial(page_observed, criteria=criteria, limit=_PAGE))
             yield from page
             if len(page) < _PAGE:
                 return
-            wanted = replace(wanted, after=page[-1].place)
+            criteria = replace(criteria, after=page[-1].place)
 
 
 def _row_of(
@@ -201,24 +205,24 @@ def _row_of(
 ) -> dict[str, Any] | None:
     """Return a stored decision as a row; ``None`` when nothing that was observed is wanted."""
     answered = msgspec.json.decode(observed.decision.request)
-    asked = [
+    decisions = [
         decision
         for decision in answered["decisions"]
         if decision["id"] in observed.outcomes
         and (request.decisions is None or decision["id"] in request.decisions)
         and _fits(decision, known)
     ][:MAX_DECISIONS]
-    if not asked:
+    if not decisions:
         return None
-    held = observed.decision.metadata
-    notes = {} if held is None else msgspec.json.decode(held)
+    metadata = observed.decision.metadata
+    notes = {} if metadata is None else msgspec.json.decode(metadata)
     notes.pop(STORED_ID, None)
-    added = {**_origin(observed, asked), STORED_ID: observed.decision.id}
+    added = {**_origin(observed, decisions), STORED_ID: observed.decision.id}
     notes = dict(list(notes.items())[: _MAX_METADATA - len(added)])
     return {
         "context": answered["context"],
-        "decisions": asked,
-        "targets": {decision["id"]: observed.outcomes[decision["id"]] for decision in asked},
+        "decisions": decisions,
+        "targets": {decision["id"]: observed.outcomes[decision["id"]] for decision in decisions},
         "metadata": {**notes, **added},
     }
 
@@ -238,13 +242,13 @@ def _origin(observed: ObservedDecision, decisions: Collection[Mapping[str, Any]]
 
 def _fits(decision: Mapping[str, Any], known: _Known | None) -> bool:
     """Return whether a dataset can ask a stored decision, and the one it is for asks it already."""
-    found = _fingerprint(msgspec.json.encode(decision))
-    if found is None:
+    fingerprint = _fingerprint(msgspec.json.encode(decision))
+    if fingerprint is None:
         return False
-    return known is None or found in known.wordings.get(decision["id"], ())
+    return known is None or fingerprint in known.wordings.get(decision["id"], ())
 
 
-@lru_cache(_KEPT_WORDINGS)
+@lru_cache(_CACHED_WORDINGS)
 def _fingerprint(decision: bytes) -> bytes | None:
     """Return the fingerprint of a decision; ``None`` where a row cannot ask it.
 
@@ -275,20 +279,24 @@ def _to_wire(dataset: Dataset, counts: Mapping[str, int], n_before: int) -> Data
 
 def read_rows_from_feedback(payload: object) -> RowsFromFeedback:
     """Read a request for rows of feedback, or refuse it with everything that is wrong in it."""
-    found = Violations()
-    fields = open_payload(payload, RowsFromFeedback, found)
+    violations = Violations()
+    fields = open_payload(payload, RowsFromFeedback, violations)
     name, dataset_id = fields.get("name"), fields.get("dataset_id")
     if name is None and dataset_id is None:
-        found.add((*BODY, "name"), "is missing; give name, or dataset_id to add to.", "missing")
+        violations.add(
+            (*BODY, "name"), "is missing; give name, or dataset_id to add to.", "missing"
+        )
     if name is not None and dataset_id is not None:
-        found.add((*BODY, "name"), "is given beside dataset_id; give one of them.", "refused")
+        violations.add((*BODY, "name"), "is given beside dataset_id; give one of them.", "refused")
     if isinstance(name, str) and name and not name.strip():
-        found.add((*BODY, "name"), "is blank; name the dataset.", "blank")
+        violations.add((*BODY, "name"), "is blank; name the dataset.", "blank")
     if fields.get("dataset_version") is not None and dataset_id is None:
-        found.add((*BODY, "dataset_version"), "goes with dataset_id; leave it out.", "refused")
+        violations.add((*BODY, "dataset_version"), "goes with dataset_id; leave it out.", "refused")
     since, until = fields.get("since"), fields.get("until")
-    is_told = not ((*BODY, "since") in found.touched or (*BODY, "until") in found.touched)
-    if since is not None and until is not None and is_told and until <= since:
-        found.add((*BODY, "until"), "is not after since; give a later time.", "empty_range")
-    found.raise_if_any()
+    are_times_valid = not (
+        (*BODY, "since") in violations.touched or (*BODY, "until") in violations.touched
+    )
+    if since is not None and until is not None and are_times_valid and until <= since:
+        violations.add((*BODY, "until"), "is not after since; give a later time.", "empty_range")
+    violations.raise_if_any()
     return convert(fields, RowsFromFeedback)

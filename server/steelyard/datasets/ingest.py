@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 from steelyard.datasets.findings import Findings
 from steelyard.datasets.labels import Labels, Supervision, read_labels
 from steelyard.datasets.lines import MAX_LINE_BYTES, NOT_UTF_16, is_utf_16, split_lines
-from steelyard.datasets.rows import KEPT_FIELDS, Row, make_row, read_row, read_task
+from steelyard.datasets.rows import EXTRA_FIELDS, Row, make_row, read_row, read_task
 from steelyard.datasets.tasks import Task
 from steelyard.datasets.wire import RowInput
 from steelyard.decisions.validation import check_model_names
@@ -250,10 +250,10 @@ class RowReader:
         value = _decode({"decisions": task_json})
         if value is None:
             return None
-        found = Violations()
-        check_shape({"context": "", **value}, RowInput, found, BODY)
-        task, _ = read_task(value, found)
-        if found or task is None:
+        violations = Violations()
+        check_shape({"context": "", **value}, RowInput, violations, BODY)
+        task, _ = read_task(value, violations)
+        if violations or task is None:
             return None
         known = _KnownTask(task, self.compare_task(task))
         self._remember(2 * len(task_json))
@@ -280,13 +280,13 @@ class RowReader:
 
 def _decode(sent: Mapping[str, bytes]) -> dict[str, Any] | None:
     """Return fields of a row by name; ``None`` when something may be wrong with their JSON."""
-    found = Violations()
+    violations = Violations()
     try:
         fields = {name: decode_json(text) for name, text in sent.items()}
     except InvalidRequestError:
         return None
-    check_json(fields, found)
-    return None if found else fields
+    check_json(fields, violations)
+    return None if violations else fields
 
 
 def _read_container(context_json: bytes) -> Any:
@@ -299,18 +299,18 @@ def _read_extra(sent: _SentRow) -> tuple[dict[str, Any] | None, int]:
     """Read the fields that are kept and ignored; ``None`` when something may be wrong with them."""
     if sent.images is not _ABSENT:
         return None, 0
-    kept = ((name, getattr(sent, name)) for name in KEPT_FIELDS)
-    raw = {name: bytes(value) for name, value in kept if value is not _ABSENT}
+    sent_fields = ((name, getattr(sent, name)) for name in EXTRA_FIELDS)
+    raw = {name: bytes(value) for name, value in sent_fields if value is not _ABSENT}
     extra = _decode(raw)
     if not extra:
         return extra, 0
     if None in extra.values():
         return None, 0
-    found = Violations()
-    check_shape({"context": "", "decisions": [_ANY_DECISION], **extra}, RowInput, found, BODY)
-    check_model_names(extra, found)
+    violations = Violations()
+    check_shape({"context": "", "decisions": [_ANY_DECISION], **extra}, RowInput, violations, BODY)
+    check_model_names(extra, violations)
     n_bytes = sum(len(value) + len(name) + 4 for name, value in raw.items())
-    return (None if found else extra), n_bytes
+    return (None if violations else extra), n_bytes
 
 
 _ANY_DECISION = {"id": "a", "question": "a"}

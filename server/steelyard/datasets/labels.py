@@ -48,73 +48,79 @@ def read_labels(
     supervision: Supervision,
     value: Mapping[str, Any],
     names: Mapping[str, tuple[str, ...] | None],
-    found: Violations,
+    violations: Violations,
 ) -> Labels | None:
     """Read the labels of a row; ``None`` when something was found."""
     path = (*BODY, supervision)
     if not value:
-        found.add(path, "is empty; label at least one decision.", "too_short")
+        violations.add(path, "is empty; label at least one decision.", "too_short")
     read: dict[str, dict[str, float]] = {}
     for id_, item in value.items():
         if id_ not in names:
-            found.add((*path, id_), "is not a decision of this row; use one of its ids.", "unknown")
+            violations.add(
+                (*path, id_), "is not a decision of this row; use one of its ids.", "unknown"
+            )
             continue
         outcomes = names[id_]
         if outcomes is None:
             continue
-        values = _read_values(supervision, item, outcomes, (*path, id_), found)
+        values = _read_values(supervision, item, outcomes, (*path, id_), violations)
         if values is not None:
             read[id_] = values
-    if path in found.touched or len(read) < len(value):
+    if path in violations.touched or len(read) < len(value):
         return None
     return _labels(supervision, read, names)
 
 
 def _read_values(
-    supervision: Supervision, item: Any, names: tuple[str, ...], path: Path, found: Violations
+    supervision: Supervision, item: Any, names: tuple[str, ...], path: Path, violations: Violations
 ) -> dict[str, float] | None:
     if isinstance(item, str) and supervision == "targets":
         if item not in names:
-            found.add(path, f"is {show(item)}, which is not one of its outcomes.", "unknown")
+            violations.add(path, f"is {show(item)}, which is not one of its outcomes.", "unknown")
             return None
         return {item: 1.0}
     if not isinstance(item, dict):
-        wanted = "an outcome's name, or an object" if supervision == "targets" else "an object"
-        found.add(path, f"is {show(item)}; give {wanted} from outcome to number.", "wrong_type")
+        accepted = "an outcome's name, or an object" if supervision == "targets" else "an object"
+        violations.add(
+            path, f"is {show(item)}; give {accepted} from outcome to number.", "wrong_type"
+        )
         return None
     known = set(names)
     for name, value in item.items():
         if name not in known:
-            found.add((*path, name), "is not one of the decision's outcomes.", "unknown")
+            violations.add((*path, name), "is not one of the decision's outcomes.", "unknown")
         elif isinstance(value, bool) or not isinstance(value, int | float):
-            found.add((*path, name), f"is {show(value)}; give a number.", "wrong_type")
+            violations.add((*path, name), f"is {show(value)}; give a number.", "wrong_type")
         elif supervision == "targets" and not 0 <= value <= 1:
-            found.add((*path, name), f"is {show(value)}; give 0 to 1.", "out_of_range")
-    if path in found.touched:
+            violations.add((*path, name), f"is {show(value)}; give 0 to 1.", "out_of_range")
+    if path in violations.touched:
         return None
     values = {name: float(value) for name, value in item.items()}
-    return (_check_sum if supervision == "targets" else _check_complete)(values, names, path, found)
+    return (_check_sum if supervision == "targets" else _check_complete)(
+        values, names, path, violations
+    )
 
 
 def _check_sum(
-    values: dict[str, float], _names: tuple[str, ...], path: Path, found: Violations
+    values: dict[str, float], _names: tuple[str, ...], path: Path, violations: Violations
 ) -> dict[str, float] | None:
     total = sum(values.values())
     if abs(total - 1) <= EXACT_SUM:
         return values
     if abs(total - 1) <= NEAR_SUM:
         return {name: value / total for name, value in values.items()}
-    found.add(path, f"sums to {total:.6g}; make the probabilities sum to 1.", "wrong_sum")
+    violations.add(path, f"sums to {total:.6g}; make the probabilities sum to 1.", "wrong_sum")
     return None
 
 
 def _check_complete(
-    values: dict[str, float], names: tuple[str, ...], path: Path, found: Violations
+    values: dict[str, float], names: tuple[str, ...], path: Path, violations: Violations
 ) -> dict[str, float] | None:
     for name in names:
         if name not in values:
-            found.add((*path, name), "is missing; reward every outcome.", "missing")
-    return None if path in found.touched else values
+            violations.add((*path, name), "is missing; reward every outcome.", "missing")
+    return None if path in violations.touched else values
 
 
 def _top(by_name: Mapping[str, float], names: tuple[str, ...]) -> str:
@@ -135,7 +141,7 @@ def _labels(
             outcomes.append(name)
             values.append(value)
             tops.append(name == top)
-    said = {
+    labelled = {
         id_: {name: value for name, value in by_name.items() if value or supervision == "rewards"}
         for id_, by_name in read.items()
     }
@@ -145,5 +151,5 @@ def _labels(
         outcomes=tuple(outcomes),
         values=tuple(values),
         tops=tuple(tops),
-        digest=digest(supervision.encode(), canonical_json(said)),
+        digest=digest(supervision.encode(), canonical_json(labelled)),
     )

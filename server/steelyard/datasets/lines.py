@@ -19,29 +19,29 @@ def split_lines(
 ) -> Iterator[tuple[int, bytes | None, bool]]:
     """Yield every line of a stream."""
     number = 0
-    held: list[bytes] = []
-    n_held = 0
+    pieces: list[bytes] = []
+    n_bytes = 0
     for chunk in _without_mark(chunks):
         *ended, rest = chunk.split(b"\n")
         for piece in ended:
             number += 1
-            n_held += len(piece)
-            if n_held > max_bytes:
+            n_bytes += len(piece)
+            if n_bytes > max_bytes:
                 yield number, None, True
-            elif held:
-                yield number, b"".join((*held, piece)), True
+            elif pieces:
+                yield number, b"".join((*pieces, piece)), True
             else:
                 yield number, piece, True
-            held, n_held = [], 0
+            pieces, n_bytes = [], 0
         if not rest:
             continue
-        n_held += len(rest)
-        if n_held > max_bytes:
-            held = []
+        n_bytes += len(rest)
+        if n_bytes > max_bytes:
+            pieces = []
         else:
-            held.append(rest)
-    if n_held:
-        yield number + 1, b"".join(held) if n_held <= max_bytes else None, False
+            pieces.append(rest)
+    if n_bytes:
+        yield number + 1, b"".join(pieces) if n_bytes <= max_bytes else None, False
 
 
 def is_utf_16(line: bytes) -> bool:

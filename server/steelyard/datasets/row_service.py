@@ -155,26 +155,26 @@ class DatasetRows:
             compare_versions, self._store, older.manifest, newer.manifest
         )
 
-    async def similar(self, caller: Caller, dataset_id: str, asked: SimilarRows) -> FoundSimilar:
+    async def similar(self, caller: Caller, dataset_id: str, request: SimilarRows) -> FoundSimilar:
         """Return the rows most like one, or like a context."""
-        at = await self._at(caller, dataset_id, asked.version)
+        at = await self._at(caller, dataset_id, request.version)
         if self._embed is None:
             raise errors.EngineUnavailableError(
                 "This server's engine gives no vectors of texts, so rows cannot be compared; run "
                 "the shipped model."
             )
-        n_rows = at.manifest.rows_of(asked.partition)
+        n_rows = at.manifest.rows_of(request.partition)
         if n_rows > MAX_COMPARED:
             raise errors.TooManyRowsError(
                 f"{n_rows} rows would be compared, and {MAX_COMPARED} is the most; name a smaller "
                 "partition, or search by words."
             )
-        wanted = await asyncio.to_thread(self._vector_of, at, asked, self._embed)
+        target = await asyncio.to_thread(self._vector_of, at, request, self._embed)
         for _ in range(_TRIES):
             try:
-                return await asyncio.to_thread(self._similar, at, asked, wanted)
+                return await asyncio.to_thread(self._similar, at, request, target)
             except _NoVectorsError:
-                await self._vectors.make(at.manifest.parts_of(asked.partition), self._embed)
+                await self._vectors.make(at.manifest.parts_of(request.partition), self._embed)
         raise errors.StorageUnavailableError(
             "Vectors of the rows went as often as they were made; ask again."
         )
@@ -183,36 +183,36 @@ class DatasetRows:
         """End what runs behind requests."""
         self._vectors.close()
 
-    def _vector_of(self, at: DatasetAt, asked: SimilarRows, embed: Embed) -> Vectors:
+    def _vector_of(self, at: DatasetAt, request: SimilarRows, embed: Embed) -> Vectors:
         """Return the vector that rows are to be like."""
-        context: Any = asked.context
-        if asked.row is not None:
-            rows = self._rows.rows_at(at.manifest, [asked.row])
+        context: Any = request.context
+        if request.row is not None:
+            rows = self._rows.rows_at(at.manifest, [request.row])
             if not rows:
                 raise errors.NotFoundError(
-                    f"Version {at.version} of the dataset has no row of index {asked.row}; it has "
+                    f"Version {at.version} of the dataset has no row of index {request.row}; it has "
                     f"{at.manifest.rows}."
                 )
             context = msgspec.json.decode(rows[0].json)["context"]
         return np.asarray(embed([_text_of(context)])[0], dtype=np.float32)
 
-    def _similar(self, at: DatasetAt, asked: SimilarRows, wanted: Vectors) -> FoundSimilar:
+    def _similar(self, at: DatasetAt, request: SimilarRows, target: Vectors) -> FoundSimilar:
         nearest = nearest_rows(
             self._store,
             at.manifest,
-            wanted,
+            target,
             _refuse,
             scorer=self._scorer,
-            partition=asked.partition,
-            limit=asked.limit,
-            without=asked.row,
+            partition=request.partition,
+            limit=request.limit,
+            without=request.row,
         )
-        found = self._rows.rows_at(at.manifest, [index for index, _ in nearest])
+        rows = self._rows.rows_at(at.manifest, [index for index, _ in nearest])
         likeness = dict(nearest)
         return FoundSimilar(
             data=[
                 SimilarRow(index=row.index, similarity=likeness[row.index], row=example)
-                for row, example in zip(found, _examples(found), strict=True)
+                for row, example in zip(rows, _examples(rows), strict=True)
             ],
             version=at.version,
         )

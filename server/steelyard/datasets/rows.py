@@ -25,7 +25,7 @@ from steelyard.wire.payloads import check_shape
 from steelyard.wire.violations import BODY, Path, Violations
 
 #: Fields that are kept for the download and otherwise ignored, in the order they are written.
-KEPT_FIELDS = ("model", "fallback", "temperature", "independent", "store", "metadata")
+EXTRA_FIELDS = ("model", "fallback", "temperature", "independent", "store", "metadata")
 _SUPERVISIONS: tuple[Supervision, ...] = ("targets", "rewards")
 _WHOLE_BODY = "The request body"
 
@@ -46,47 +46,50 @@ class Row(Struct, frozen=True, kw_only=True, gc=False):
 
 def read_row(payload: bytes | Mapping[str, Any], line: int = 1) -> Row | list[Violation]:
     """Read one row, or say everything that is wrong in it."""
-    found = Violations()
+    violations = Violations()
     row: Row | None = None
     try:
         value = decode_json(payload) if isinstance(payload, bytes) else dict(payload)
-        row = _read(value, line, found)
+        row = _read(value, line, violations)
     except InvalidRequestError as error:
         # Bytes that are no JSON: the one thing that stops the reading of a row.
         return [_of_row(violation) for violation in error.violations]
-    return [_of_row(violation) for violation in found.listed] if row is None else row
+    return [_of_row(violation) for violation in violations.listed] if row is None else row
 
 
-def _read(value: Any, line: int, found: Violations) -> Row | None:
-    check_json(value, found)
-    if BODY in found.paths:
+def _read(value: Any, line: int, violations: Violations) -> Row | None:
+    check_json(value, violations)
+    if BODY in violations.paths:
         return None
-    check_shape(value, RowInput, found, BODY)
+    check_shape(value, RowInput, violations, BODY)
     if not isinstance(value, dict):
         return None
     sent = {name: item for name, item in value.items() if item is not None}
-    task, readable = read_task(sent, found)
-    supervision = choose_supervision(sent, found)
-    check_model_names(sent, found)
-    is_sound = (*BODY, "images") not in found.touched and (*BODY, "context") not in found.touched
+    task, readable = read_task(sent, violations)
+    supervision = choose_supervision(sent, violations)
+    check_model_names(sent, violations)
+    is_sound = (*BODY, "images") not in violations.touched and (
+        *BODY,
+        "context",
+    ) not in violations.touched
     if is_sound and "images" in sent:
-        check_images(sent["images"], sent["context"], found)
+        check_images(sent["images"], sent["context"], violations)
     labels = None
     # Without decisions, every label would be of an unknown one.
     if readable and supervision is not None and isinstance(sent[supervision], dict):
-        labels = read_labels(supervision, sent[supervision], readable, found)
-    if found or task is None or labels is None:
+        labels = read_labels(supervision, sent[supervision], readable, violations)
+    if violations or task is None or labels is None:
         return None
     context, images = sent["context"], sent.get("images")
-    extra = {name: sent[name] for name in KEPT_FIELDS if name in sent}
+    extra = {name: sent[name] for name in EXTRA_FIELDS if name in sent}
     return make_row(line, context, task, labels, images=images, extra=extra)
 
 
 def read_task(
-    sent: Mapping[str, Any], found: Violations
+    sent: Mapping[str, Any], violations: Violations
 ) -> tuple[Task | None, dict[str, tuple[str, ...] | None]]:
     """Read the decisions of a row whose shape was checked; ``None`` when one cannot be used."""
-    decisions = read_decisions(sent, found)
+    decisions = read_decisions(sent, violations)
     good = [decision for decision in decisions if decision is not None]
     outcomes: dict[str, tuple[str, ...] | None] = {}
     items = sent.get("decisions")
@@ -94,20 +97,22 @@ def read_task(
         if isinstance(item, dict) and isinstance(item.get("id"), str):
             outcomes[item["id"]] = None
     outcomes.update((decision.id, decision.outcomes.names) for decision in good)
-    if (*BODY, "decisions") in found.touched or not good:
+    if (*BODY, "decisions") in violations.touched or not good:
         return None, outcomes
     return make_task(sent["decisions"], good), outcomes
 
 
-def choose_supervision(sent: Mapping[str, Any], found: Violations) -> Supervision | None:
+def choose_supervision(sent: Mapping[str, Any], violations: Violations) -> Supervision | None:
     """Return whether a row has targets or rewards, and note when it has none or both."""
     given = [name for name in _SUPERVISIONS if name in sent]
     if len(given) == 1:
         return given[0]
     if given:
-        found.add((*BODY, "rewards"), "is given beside targets; give one of the two.", "refused")
+        violations.add(
+            (*BODY, "rewards"), "is given beside targets; give one of the two.", "refused"
+        )
     else:
-        found.add((*BODY, "targets"), "is missing; give targets or rewards.", "missing")
+        violations.add((*BODY, "targets"), "is missing; give targets or rewards.", "missing")
     return None
 
 

@@ -131,9 +131,9 @@ def read_search(payload: object) -> SearchRows:
 
 def read_similar(payload: object) -> SimilarRows:
     """Read what rows are to be like, or refuse it; as ``read_search``."""
-    found = Violations()
-    fields = open_payload(payload, SimilarRows, found)
+    violations = Violations()
+    fields = open_payload(payload, SimilarRows, violations)
     if (fields.get("row") is None) == (fields.get("context") is None):
-        found.add((*BODY, "row"), "or context is needed; give one of the two.", "missing")
-    found.raise_if_any()
+        violations.add((*BODY, "row"), "or context is needed; give one of the two.", "missing")
+    violations.raise_if_any()
     return convert(fields, SimilarRows)

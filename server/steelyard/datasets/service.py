@@ -193,7 +193,7 @@ class DatasetService:
 
     async def page(self, caller: Caller, query: DatasetsQuery) -> DatasetPage:
         """Return a page of the account's datasets, most recently used first."""
-        found, next_cursor = await self._state.read(
+        rows, next_cursor = await self._state.read(
             lambda connection: page_datasets(
                 connection,
                 caller.account_id,
@@ -203,7 +203,7 @@ class DatasetService:
             )
         )
         return DatasetPage(
-            data=[row.to_wire(manifest) for row, manifest in found],
+            data=[row.to_wire(manifest) for row, manifest in rows],
             has_more=next_cursor is not None,
             next_cursor=next_cursor,
         )
@@ -212,13 +212,13 @@ class DatasetService:
         """Return a dataset, with what prompt tuning can tune in it."""
         row, manifest = await self._read(caller, dataset_id)
         doubted = await self._doubted(DatasetAt(row.id, row.name, manifest))
-        told = msgspec.structs.replace(
+        dataset = msgspec.structs.replace(
             row.to_wire(manifest), storage_window=None, labels_to_check=len(doubted)
         )
         if manifest.method != "sft":
-            return told
+            return dataset
         definitions = await asyncio.to_thread(load_definitions, self._store, manifest)
-        return msgspec.structs.replace(told, prompt_tuning=readiness_of(definitions))
+        return msgspec.structs.replace(dataset, prompt_tuning=readiness_of(definitions))
 
     async def versions(self, caller: Caller, dataset_id: str) -> DatasetVersions:
         """Return every version, newest first."""

@@ -121,17 +121,17 @@ def page_datasets(
         cursor=cursor,
         by="listed_at",
     )
-    found = [_dataset(row) for row in page.rows]
+    rows = [_dataset(row) for row in page.rows]
     latest = connection.execute(
         select(dataset_versions.c.dataset_id, dataset_versions.c.manifest)
         .join(datasets, datasets.c.id == dataset_versions.c.dataset_id)
         .where(
             dataset_versions.c.version == datasets.c.version,
-            datasets.c.id.in_([row.id for row in found]),
+            datasets.c.id.in_([row.id for row in rows]),
         )
     )
     manifests = {row.dataset_id: _decode_manifest(row.manifest) for row in latest}
-    return [(row, manifests[row.id]) for row in found], page.next_cursor
+    return [(row, manifests[row.id]) for row in rows], page.next_cursor
 
 
 def insert_version(connection: Connection, row: VersionRow) -> None:

@@ -55,7 +55,7 @@ def fingerprint(decision: Decision) -> bytes:
 
 def make_task(items: Sequence[Mapping[str, Any]], decisions: Sequence[Decision]) -> Task:
     """Make the task of valid decisions."""
-    asked = tuple(
+    task_decisions = tuple(
         AskedDecision(
             id=decision.id,
             fingerprint=fingerprint(decision),
@@ -65,9 +65,11 @@ def make_task(items: Sequence[Mapping[str, Any]], decisions: Sequence[Decision])
         )
         for item, decision in zip(items, decisions, strict=True)
     )
-    said = sorted((decision.id, decision.fingerprint.hex()) for decision in asked)
+    identities = sorted((decision.id, decision.fingerprint.hex()) for decision in task_decisions)
     return Task(
-        json=compact_json(list(items)), decisions=asked, digest=digest(canonical_json(said))
+        json=compact_json(list(items)),
+        decisions=task_decisions,
+        digest=digest(canonical_json(identities)),
     )
 
 

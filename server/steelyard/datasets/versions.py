@@ -66,8 +66,8 @@ class Manifest(Struct, frozen=True, kw_only=True):
 
     def files(self) -> frozenset[str]:
         """Return the hash of every file that the version needs."""
-        kept = () if self.retired is None else (self.retired,)
-        return frozenset((self.definitions, *kept, *(part.sha256 for part in self.parts)))
+        retired = () if self.retired is None else (self.retired,)
+        return frozenset((self.definitions, *retired, *(part.sha256 for part in self.parts)))
 
     def rows_before(self, side: Side, older: Manifest | None) -> int:
         """Return how many rows of a side an older version of the dataset has too.

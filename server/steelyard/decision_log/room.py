@@ -42,7 +42,7 @@ def _open_runs(house: House) -> Work:
     return ArchiveRuns(
         house.state,
         ArchiveFiles(house.frames("decision_log")),
-        kept_by=house.decisions,
+        referring_columns=house.decisions,
         sweep_files=_sweep(house),
     )
 

@@ -377,7 +377,7 @@ def _check_streamed(query: RecordFilter) -> None:
     """Refuse what needs every decision in memory, of more than are held there."""
     violations = Violations()
     refused = {"order": query.order != "row", "slice_by": query.slice_by is not None}
-    for name in [name for name, is_asked in refused.items() if is_asked]:
+    for name in [name for name, is_requested in refused.items() if is_requested]:
         message = (
             f"cannot be had of over {MAX_MEASURED:,} decisions, which are exported as the dataset "
             "has them; leave it out."

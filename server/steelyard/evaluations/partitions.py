@@ -103,12 +103,12 @@ def _open_partitions(connection: Connection) -> dict[str, list[Row[Any]]]:
     of_free = and_(
         _partition.evaluation_id == free.c.evaluation_id, _partition.number == free.c.number
     )
-    is_held = and_(
+    is_running = and_(
         _is_open, _partition.runner.is_not(None), _partition.evaluation_id.in_(unfinished)
     )
     by_evaluation: dict[str, list[Row[Any]]] = {}
     for query in (
-        select(evaluation_partitions).where(is_held).order_by(_partition.number),
+        select(evaluation_partitions).where(is_running).order_by(_partition.number),
         select(evaluation_partitions).join(free, of_free),
     ):
         for row in connection.execute(query):
@@ -158,7 +158,7 @@ def find_share(connection: Connection, job: PendingJob) -> Share | None:
     return Share(row, partition.first, partition.rows, done, [part.sha256 for part in listed])
 
 
-def is_held(job: PendingJob) -> ColumnElement[bool]:
+def is_claimed(job: PendingJob) -> ColumnElement[bool]:
     """Return the condition that a run still has its partition."""
     return exists().where(_is_mine(job))
 

@@ -176,7 +176,7 @@ def add_part(connection: Connection, job: PendingJob, *, sha256: str, rows: int,
                 evaluations.c.id == job.id,
                 evaluations.c.generation == job.generation,
                 evaluations.c.status.in_(statuses),
-                partitions.is_held(job),
+                partitions.is_claimed(job),
             )
             .values(**progress)
         )
@@ -278,14 +278,14 @@ def sweep_predictions(state: State, store: FrameStore) -> None:
 def live_files(connection: Connection) -> set[str]:
     """Return the hash of every file that an evaluation of a dataset that is there refers to."""
     gone = select(datasets.c.id).where(datasets.c.deleted_at.is_not(None))
-    is_kept = evaluations.c.dataset_id.not_in(gone)
+    has_dataset = evaluations.c.dataset_id.not_in(gone)
     named = connection.execute(
         select(evaluations.c.predictions_sha256, evaluations.c.detail_sha256).where(
-            evaluations.c.predictions_sha256.is_not(None), is_kept
+            evaluations.c.predictions_sha256.is_not(None), has_dataset
         )
     )
     live = {sha256 for row in named for sha256 in row}
     for table in (evaluation_parts, evaluation_partitions):
-        parts = select(table.c.sha256).join(evaluations).where(is_kept)
+        parts = select(table.c.sha256).join(evaluations).where(has_dataset)
         live.update(connection.execute(parts.where(table.c.sha256.is_not(None))).scalars())
     return live

@@ -127,7 +127,7 @@ class FamilyBounds:
             raise BoundNotCertifiedError(
                 f"{model.ref} has no held-out answers; add evaluation rows and continue the family."
             )
-        found = await asyncio.to_thread(
+        certified = await asyncio.to_thread(
             certify_threshold,
             measures.p_top[is_counted],
             measures.values[measures.right][is_counted],
@@ -135,9 +135,9 @@ class FamilyBounds:
             error=request.error,
             confidence=request.confidence,
         )
-        if not found.holds:
+        if not certified.holds:
             n_rows = len(np.unique(records.context_codes[is_counted]))
-            raise _uncertified(model, found, request, n_rows)
+            raise _uncertified(model, certified, request, n_rows)
         at = await self._datasets.dataset_at(
             caller, job.dataset_id, job.dataset_version, is_new_work=False
         )
@@ -146,18 +146,20 @@ class FamilyBounds:
             shown=FamilyBound(
                 error=request.error,
                 confidence=request.confidence,
-                threshold=found.threshold,
-                measured_error=found.error,
-                answered=found.answered,
+                threshold=certified.threshold,
+                measured_error=certified.error,
+                answered=certified.answered,
                 decisions=n,
-                contexts=found.n_contexts,
+                contexts=certified.n_contexts,
                 model=model.ref,
                 dataset_id=job.dataset_id,
                 dataset_version=job.dataset_version,
                 found_at=self._now(),
             ),
             adapter=model.adapter,
-            wordings=frozenset(one.fingerprint for one in definitions if one.evaluation),
+            wordings=frozenset(
+                definition.fingerprint for definition in definitions if definition.evaluation
+            ),
         )
 
     async def _set(self, write: Write, name: str, served: Guard, **changes: Any) -> Family:
@@ -188,18 +190,18 @@ def _serving(lineage: Lineage, name: str, served: Guard, what: str) -> FamilyMod
 
 
 def _uncertified(
-    model: FamilyModel, found: CertifiedThreshold, request: BoundFamily, n_rows: int
+    model: FamilyModel, nearest: CertifiedThreshold, request: BoundFamily, n_rows: int
 ) -> BoundNotCertifiedError:
     more = (
         "While that is so, no number of rows would certify it; allow more errors, or train a better "
         "model."
-        if found.missing_rows is None
-        else f"Answered alike, {found.missing_rows:,} more evaluation rows would certify it."
+        if nearest.missing_rows is None
+        else f"Answered alike, {nearest.missing_rows:,} more evaluation rows would certify it."
     )
     return BoundNotCertifiedError(
         f"{n_rows:,} held-out rows cannot certify that answers of {model.ref} are wrong in at most "
         f"{request.error:g} with a confidence of {request.confidence:g}. From a top probability of "
-        f"{found.threshold:.4f} on, {found.error:.4f} of {found.n_contexts:,} contexts' answers are "
+        f"{nearest.threshold:.4f} on, {nearest.error:.4f} of {nearest.n_contexts:,} contexts' answers are "
         f"wrong. {more}",
-        details=[{"missing_rows": found.missing_rows, "nearest": to_builtins(found)}],
+        details=[{"missing_rows": nearest.missing_rows, "nearest": to_builtins(nearest)}],
     )

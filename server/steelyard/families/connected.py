@@ -75,20 +75,20 @@ class HeadsQueue:
 
     def check_room(self, request: RenderedRequest, share: Share = _NOBODY) -> None:
         """Refuse a request as ``submit`` would now."""
-        asked = self._scorer.asked_below(request, self._scorer.heads_of(request))
-        if asked is not None:
-            self._base.check_room(asked, share)
+        request_below = self._scorer.request_below(request, self._scorer.heads_of(request))
+        if request_below is not None:
+            self._base.check_room(request_below, share)
 
     def submit(
         self, request: RenderedRequest, deadline_s: float | None = None, share: Share = _NOBODY
     ) -> Scores:
         """Queue a request; the future gives one scored decision per decision."""
-        asked = self._scorer.asked_below(request, self._scorer.heads_of(request))
+        request_below = self._scorer.request_below(request, self._scorer.heads_of(request))
         answer = ScoreFuture()
-        if asked is None:
+        if request_below is None:
             self._heads.submit(self._finish, request, answer, None)
             return answer
-        below = self._base.submit(asked, deadline_s, share)
+        below = self._base.submit(request_below, deadline_s, share)
         answer.add_done_callback(lambda done: below.cancel() if done.cancelled() else None)
         below.add_done_callback(partial(self._pass_on, request, answer))
         return answer

@@ -42,12 +42,12 @@ def job_of(row: Row[Any]) -> FineTune:
 
 def events_of(connection: Connection, job_id: str) -> list[JobEvent]:
     """Return what happened to a fine-tune, oldest first."""
-    found = connection.execute(
+    records = connection.execute(
         select(*(fine_tune_events.c[name] for name in JobEvent.__struct_fields__))
         .where(fine_tune_events.c.job_id == job_id)
         .order_by(fine_tune_events.c.seq)
     )
-    return [JobEvent(**row) for row in found.mappings()]
+    return [JobEvent(**row) for row in records.mappings()]
 
 
 def deleted_datasets(connection: Connection, dataset_ids: Sequence[str]) -> set[str]:

@@ -171,7 +171,7 @@ class LineageStore:
         try:
             self._watch(applied.account_id, applied.stored)
             self._notify_engines(applied.stored, applied.effects)
-            if any(isinstance(one, _FOR_WORKER) for one in applied.effects):
+            if any(isinstance(effect, _FOR_WORKER) for effect in applied.effects):
                 self._wake()
         except Exception:  # noqa: BLE001  the change is durable all the same
             _log.exception("A change of %s could not be brought into effect.", applied.account_id)
@@ -255,9 +255,11 @@ class LineageStore:
         if watch is None or engines is None:
             return
         states = engines.states()
-        missing = {one for one in watch.warm if states.get(one, "unloaded") == "unloaded"}
+        missing = {
+            adapter for adapter in watch.warm if states.get(adapter, "unloaded") == "unloaded"
+        }
         new = watch.answering - self._asked
-        missing |= {one for one in new if states.get(one, "unloaded") == "unloaded"}
+        missing |= {adapter for adapter in new if states.get(adapter, "unloaded") == "unloaded"}
         self._asked |= new
         if missing:
             self._load(self.read_now(account_id), missing)
@@ -279,7 +281,7 @@ class LineageStore:
                 return
             self._watches[account_id] = watch
             if self._engines is not None and (known is None or known.warm != watch.warm):
-                warm = (one.warm for one in self._watches.values())
+                warm = (watched.warm for watched in self._watches.values())
                 self._engines.pin(frozenset().union(*warm))
 
     def _notify_engines(self, stored: StoredLineage, effects: Iterable[Effect]) -> None:
@@ -333,8 +335,8 @@ class LineageStore:
             effects += change.effects
         stored = rows.save_lineage(connection, account_id, before, lineage)
         purse.post()
-        for one in happenings(before.lineage, lineage):
-            publish(connection, account_id, one.event, one.subject, one.data)
+        for happening in happenings(before.lineage, lineage):
+            publish(connection, account_id, happening.event, happening.subject, happening.data)
         for effect in effects:
             if isinstance(effect, AddEvent):
                 rows.insert_event(connection, effect.job_id, effect.event)
@@ -382,10 +384,10 @@ class LineageStore:
 
     def _cached(self, account_id: str) -> StoredLineage | None:
         with self._lock:
-            found = self._cache.get(account_id)
-            if found is not None:
+            stored = self._cache.get(account_id)
+            if stored is not None:
                 self._cache.move_to_end(account_id)
-            return found
+            return stored
 
     def _remember(self, account_id: str, stored: StoredLineage) -> None:
         with self._lock:
@@ -412,11 +414,11 @@ _FOR_WORKER = (QueueJob, CancelJob, CancelEvaluation)
 def _with_artifacts(connection: Connection, stored: StoredLineage) -> StoredLineage:
     """Return lineage with the artifacts of models that joined in this transaction."""
     missing = stored.lineage.models.keys() - stored.artifacts.keys()
-    found = {
+    sha256_by_adapter = {
         adapter: rows.artifact_of(connection, stored.lineage.models[adapter].job_id)
         for adapter in missing
     }
-    known = {adapter: sha256 for adapter, sha256 in found.items() if sha256 is not None}
+    known = {adapter: sha256 for adapter, sha256 in sha256_by_adapter.items() if sha256 is not None}
     if not known:
         return stored
     return dataclasses.replace(stored, artifacts={**stored.artifacts, **known})

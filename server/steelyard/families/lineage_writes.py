@@ -23,7 +23,7 @@ _MAX_LOADS = 3
 #: How long the answer of a write is kept for its key, in seconds, when nothing else is said.
 SECONDS_AN_HOUR = 3600.0
 
-Told = TypeVar("Told", bound=Struct)
+Result = TypeVar("Result", bound=Struct)
 
 
 class LineageWrites:
@@ -38,7 +38,7 @@ class LineageWrites:
         """Raise the answer that the key of a write has already."""
         await self._keyed.replay_known(write)
 
-    async def loading(self, caller: Caller, give: Callable[[], Awaitable[Told]]) -> Told:
+    async def loading(self, caller: Caller, give: Callable[[], Awaitable[Result]]) -> Result:
         """Run a command, and again once the model that it needs has loaded."""
         for _ in range(_MAX_LOADS):
             try:
@@ -66,23 +66,23 @@ class LineageWrites:
         self,
         write: Write,
         command: Command,
-        tell: Callable[[Connection, Applied], Told],
+        tell: Callable[[Connection, Applied], Result],
         *,
         window_s: float = SECONDS_AN_HOUR,
-    ) -> Told:
+    ) -> Result:
         """Apply a command once for its key, and return what was made of its result."""
         written: list[Applied] = []
         caller = write.caller
 
-        def work(connection: Connection) -> Told:
+        def work(connection: Connection) -> Result:
             applied = self._lineages.apply_in(
                 connection, caller.account_id, command, key_id=caller.key_id
             )
-            told = tell(connection, applied)
+            result = tell(connection, applied)
             written[:] = [applied]
-            return told
+            return result
 
-        told = await self._keyed.once(write, work, window_s=window_s)
+        result = await self._keyed.once(write, work, window_s=window_s)
         for applied in written:
             self._lineages.follow(applied)
-        return told
+        return result

@@ -181,10 +181,10 @@ def _window_to_wire(window: WarmHour | None) -> Window | None:
 
 
 def _jobs_to_wire(lineage: Lineage, family: TunedFamily) -> list[FamilyJob]:
-    told = []
+    listed = []
     for job_id in reversed(family.jobs):
         job = lineage.jobs[job_id]
-        told.append(
+        listed.append(
             FamilyJob(
                 id=job.id,
                 status=job.status,
@@ -197,7 +197,7 @@ def _jobs_to_wire(lineage: Lineage, family: TunedFamily) -> list[FamilyJob]:
                 charge=job.charge,
             )
         )
-    return told
+    return listed
 
 
 def _time(at: float | None) -> float:

@@ -414,9 +414,9 @@ class FamilyService:
         )
 
 
-def _basis_of(lineage: Lineage, family: TunedFamily, asked: str | None = None) -> TuningBasis:
+def _basis_of(lineage: Lineage, family: TunedFamily, requested: str | None = None) -> TuningBasis:
     """Return what a family's next fine-tune trains from, on the base model asked for if any."""
-    base = next_base(lineage, family, asked)
+    base = next_base(lineage, family, requested)
     return TuningBasis(
         base=base,
         is_move=base != next_base(lineage, family),

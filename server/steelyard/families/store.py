@@ -54,8 +54,8 @@ class StoredLineage:
 
 def lock_revision(connection: Connection, account_id: str) -> int:
     """Return the newest revision and keep other writers out until the transaction ends."""
-    found = connection.execute(_REVISION.with_for_update(), {"account": account_id}).scalar()
-    return found or 0
+    revision = connection.execute(_REVISION.with_for_update(), {"account": account_id}).scalar()
+    return revision or 0
 
 
 def revision_of(connection: Connection, account_id: str) -> int:
@@ -65,8 +65,8 @@ def revision_of(connection: Connection, account_id: str) -> int:
 
 def all_revisions(connection: Connection) -> dict[str, int]:
     """Return the newest revision of every account that has lineage."""
-    found = connection.execute(select(account_lines.c.account_id, account_lines.c.revision))
-    return {row.account_id: row.revision for row in found}
+    revisions = connection.execute(select(account_lines.c.account_id, account_lines.c.revision))
+    return {row.account_id: row.revision for row in revisions}
 
 
 def load_lineage(connection: Connection, account_id: str) -> StoredLineage:
@@ -81,7 +81,7 @@ def load_lineage(connection: Connection, account_id: str) -> StoredLineage:
     if known is None:
         return StoredLineage()
     models = [_decode_model(row.body) for row in _bodies(connection, tuned_models, account_id)]
-    found = [_decode_family(row.body) for row in _bodies(connection, families, account_id)]
+    tuned_families = [_decode_family(row.body) for row in _bodies(connection, families, account_id)]
     adapters = {model.adapter for model in models}
     jobs: dict[str, FineTune] = {}
     artifacts: dict[str, str] = {}
@@ -91,7 +91,7 @@ def load_lineage(connection: Connection, account_id: str) -> StoredLineage:
         if row.artifact_sha256 is not None and adapter_of(job.id) in adapters:
             artifacts[adapter_of(job.id)] = row.artifact_sha256
     lineage = Lineage(
-        families={family.name: family for family in found},
+        families={family.name: family for family in tuned_families},
         models={model.adapter: model for model in models},
         jobs=jobs,
         windows=_load_windows(connection, account_id),
@@ -165,10 +165,10 @@ def save_lineage(
 
 def artifact_of(connection: Connection, job_id: str) -> str | None:
     """Return the hash of what a fine-tune made; ``None`` before it did."""
-    found: str | None = connection.execute(
+    sha256: str | None = connection.execute(
         select(fine_tunes.c.artifact_sha256).where(fine_tunes.c.id == job_id)
     ).scalar()
-    return found
+    return sha256
 
 
 def insert_event(connection: Connection, job_id: str, event: JobEvent) -> None:
@@ -180,32 +180,32 @@ def insert_event(connection: Connection, job_id: str, event: JobEvent) -> None:
 
 def find_tuned_model(connection: Connection, account_id: str, adapter: str) -> FamilyModel | None:
     """Return a model of an account's lineage by its adapter; ``None`` when there never was one."""
-    wanted = select(tuned_models.c.body).where(
+    statement = select(tuned_models.c.body).where(
         tuned_models.c.account_id == account_id, tuned_models.c.adapter == adapter
     )
-    body = connection.execute(wanted).scalar()
+    body = connection.execute(statement).scalar()
     return None if body is None else _decode_model(body)
 
 
 def dataset_of_family(connection: Connection, account_id: str, name: str) -> str | None:
     """Return the dataset that a family of an account grows on; ``None`` when there is no such one."""
-    found: str | None = connection.execute(
+    dataset_id: str | None = connection.execute(
         select(families.c.dataset_id).where(
             families.c.account_id == account_id,
             families.c.name == name,
             families.c.deleted_at.is_(None),
         )
     ).scalar()
-    return found
+    return dataset_id
 
 
 def _bodies(connection: Connection, table: Table, account_id: str, *further: Any) -> Any:
-    wanted = select(table.c.body, *further).where(table.c.account_id == account_id)
-    return connection.execute(wanted)
+    statement = select(table.c.body, *further).where(table.c.account_id == account_id)
+    return connection.execute(statement)
 
 
 def _load_windows(connection: Connection, account_id: str) -> dict[str, WarmHour]:
-    found = connection.execute(
+    windows = connection.execute(
         select(keep_warm_windows).where(keep_warm_windows.c.account_id == account_id)
     )
     return {
@@ -215,7 +215,7 @@ def _load_windows(connection: Connection, account_id: str) -> dict[str, WarmHour
             ends_at=row.ends_at,
             reserved_nano=row.reserved_nano,
         )
-        for row in found
+        for row in windows
     }
 
 

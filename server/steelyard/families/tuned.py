@@ -263,7 +263,7 @@ class TunedModels:
             if slot.is_let_go:
                 self._close_unused(slot)
             else:  # several in use at a time may have been too many
-                self._make_room(0, kept=slot)
+                self._make_room(0, spared=slot)
 
     def _forget_failures(self) -> None:
         """Allow models that failed a while ago another try; called with the lock."""
@@ -271,19 +271,19 @@ class TunedModels:
             if slot.failed_at is not None and self._clock() - slot.failed_at >= FAILED_S:
                 del self._slots[adapter]
 
-    def _make_room(self, n_more: int, kept: _Slot | None = None) -> None:
+    def _make_room(self, n_more: int, spared: _Slot | None = None) -> None:
         """Release what was asked longest ago until so many more fit; called with the lock.
 
         What was left this moment may be asked for in the next, and is kept.
         """
-        held = [slot for slot in self._slots.values() if slot.failed_at is None]
-        excess = len(held) + n_more - self._max_loaded
+        slots = [slot for slot in self._slots.values() if slot.failed_at is None]
+        excess = len(slots) + n_more - self._max_loaded
         if excess <= 0:
             return
         idle = [
             slot
-            for slot in held
-            if slot is not kept
+            for slot in slots
+            if slot is not spared
             and slot.state == "loaded"
             and slot.n_users == 0
             and slot.model.adapter not in self._pinned

@@ -222,7 +222,7 @@ def read_results(
         judgments = [judgment for _, _, judgment in answers[place * n : place * n + n]]
         decisions = sent.get("decisions", shared)
         verdict = verdict_of(judgments, job.weighting)
-        errors_told = [judgment.error for judgment in judgments if judgment.error]
+        messages = [judgment.error for judgment in judgments if judgment.error]
         results.append(
             LabelingResult(
                 index=offset + place,
@@ -241,7 +241,7 @@ def read_results(
                 agreement=verdict.has_agreement,
                 targets=verdict.targets or UNSET,
                 metadata=sent.get("metadata", UNSET),
-                error=UNSET if verdict.is_valid else " ".join(dict.fromkeys(errors_told)),
+                error=UNSET if verdict.is_valid else " ".join(dict.fromkeys(messages)),
             )
         )
     return results

@@ -22,7 +22,7 @@ from sqlalchemy import Row, Table
 
 from steelyard import errors
 from steelyard.caller import Caller
-from steelyard.datasets.frames.vectors import Embed, Vectors, kept_vectors, scorer_of
+from steelyard.datasets.frames.vectors import Embed, Vectors, scorer_of, stored_vectors
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.versions import Part
 from steelyard.jobs.store import PendingJob
@@ -243,14 +243,14 @@ class _TakenRows:
     def described(self) -> tuple[NDArray[np.int64], NDArray[np.bool_], list[str]]:
         """Return, of each row, its place in the dataset, whether it is held out, and its text."""
         indexes: list[NDArray[np.int64]] = []
-        held_out: list[NDArray[np.bool_]] = []
+        is_evaluation: list[NDArray[np.bool_]] = []
         texts: list[str] = []
         for part, places in self._by_part(self._taken):
             _, frame, _ = self._hold(part)
             indexes.append(frame["index"].to_numpy()[places])
-            held_out.append(np.full(len(places), part.side == "evaluation"))
+            is_evaluation.append(np.full(len(places), part.side == "evaluation"))
             texts += frame["context"].gather(places).to_list()
-        return np.concatenate(indexes), np.concatenate(held_out), texts
+        return np.concatenate(indexes), np.concatenate(is_evaluation), texts
 
     def _by_part(self, taken: NDArray[np.int64]) -> list[tuple[Part, NDArray[np.int64]]]:
         """Return each part that has some of the rows, with their places in it."""
@@ -267,7 +267,7 @@ class _TakenRows:
         if self._held is None or self._held[0] is not part:
             with self._store.open(f"{part.sha256}.parquet") as file:
                 frame = pl.read_parquet(file, columns=["index", "context"])
-            self._held = part, frame, kept_vectors(self._store, part, self._scorer)
+            self._held = part, frame, stored_vectors(self._store, part, self._scorer)
         return self._held
 
 

@@ -136,16 +136,16 @@ class ShareWatch:
         self._state.write_now(work)
 
     def _observed(self, criteria: AnswerCriteria) -> list[ObservedDecision]:
-        found: list[ObservedDecision] = []
-        while len(found) < _MOST:
+        observed: list[ObservedDecision] = []
+        while len(observed) < _MOST:
             page = self._state.read_now(
                 lambda connection: page_observed(connection, criteria, _PAGE)  # noqa: B023
             )
-            found += page
+            observed += page
             if len(page) < _PAGE:
                 break
             criteria = replace(criteria, after=page[-1].place)
-        return found
+        return observed
 
 
 def _version_of(row: Row[Any], observed: ObservedDecision) -> int | None:

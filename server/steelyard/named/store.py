@@ -233,8 +233,8 @@ def insert_share(connection: Connection, values: Mapping[str, Any]) -> None:
 def shares_of(connection: Connection, named_ids: Collection[str]) -> list[Row[Any]]:
     """Return the shares of some named decisions, the newest first."""
     table = named_shares.c
-    found = select(named_shares).where(table.named_id.in_(named_ids))
-    return list(connection.execute(found.order_by(table.created_at.desc(), table.id)).all())
+    query = select(named_shares).where(table.named_id.in_(named_ids))
+    return list(connection.execute(query.order_by(table.created_at.desc(), table.id)).all())
 
 
 def find_share(connection: Connection, named_id: str, alias: str) -> Row[Any] | None:

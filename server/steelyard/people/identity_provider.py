@@ -132,8 +132,10 @@ class IdentityProvider:
                 "The identity provider has not verified your e-mail address; have it verified "
                 "there, or sign in with a code by mail."
             )
-        asked_at = claims.get("auth_time")
-        return Identity(email, asked_at if isinstance(asked_at, int | float) else 0.0)
+        authenticated_at = claims.get("auth_time")
+        return Identity(
+            email, authenticated_at if isinstance(authenticated_at, int | float) else 0.0
+        )
 
     async def _claims_of(self, id_token: str, nonce: str) -> dict[str, Any]:
         """Return what the provider signed, for this client and this sign-in."""

@@ -153,10 +153,10 @@ class MailRoom:
                 break
             self._state.write_now(functools.partial(_queue_told, event=event))
         for _ in range(_AT_ONCE):
-            if self._send is None or not self._send_one(self._send):
+            if self._send is None or not self._send_letter(self._send):
                 return
 
-    def _send_one(self, send: Callable[[Letter], None]) -> bool:
+    def _send_letter(self, send: Callable[[Letter], None]) -> bool:
         now = self._now()
         take = functools.partial(rows.take_letter, now=now, until=now + _LEASE_S)
         row = self._state.write_now(take)

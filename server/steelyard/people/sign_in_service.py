@@ -226,8 +226,8 @@ def _check_codes(connection: Connection, email: str, network: str, now: float) -
     ]
     if not rows.is_known_network(connection, network):
         bounds.append((limits.CODES_FROM_STRANGERS, times(connection, since, email=email)))
-    for limit, asked_at in bounds:
-        wait_s = limits.wait_s(asked_at, limit, now)
+    for limit, requested_at in bounds:
+        wait_s = limits.wait_s(requested_at, limit, now)
         if wait_s is not None:
             raise RateLimitedError(
                 "Too many codes were requested in this hour; use the last one, or wait.",

@@ -53,7 +53,7 @@ from steelyard.storage import State
 SHOWN_ROWS = 12
 #: Name of this kind of job.
 PROMPT_TUNING = "prompt_tuning"
-_NOTHING_FOUND = (
+_NO_IMPROVEMENT = (
     "The search found no wording that surely loses less than the original on the validation rows."
 )
 
@@ -240,7 +240,7 @@ def _test(tuning: _Tuning, search: Search) -> TuningResult:
     candidate = None
     noise_band = search.noise_band
     verdict: Verdict = "no_improvement"
-    reasons = [_NOTHING_FOUND]
+    reasons = [_NO_IMPROVEMENT]
     if best != tuning.original:
         unseen = tuning.evaluation
         before, after = tuning.scorer.probabilities([tuning.original, best], unseen.contexts)

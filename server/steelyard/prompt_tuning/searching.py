@@ -22,7 +22,7 @@ from steelyard.prompt_tuning.wording import Wording
 FloatArray = NDArray[np.float64]
 
 #: Rows that every candidate of a round is tried on, and candidates that go on from there.
-SCREENED_ROWS, KEPT = 64, 8
+SCREENED_ROWS, CANDIDATES = 64, 8
 #: Outcomes whose descriptions are tried one by one in a round: those that lose most.
 WORST_OUTCOMES = 6
 #: A step is taken from this many standard errors of its gain on.
@@ -58,7 +58,7 @@ def run_round(
     targets: FloatArray,
     score: Score,
     *,
-    n_kept: int = KEPT,
+    n_promising: int = CANDIDATES,
     write: Write = lambda best, scores: [],  # noqa: ARG005
 ) -> SearchState:
     """Return the search after one more round; it is over when no candidate is left to try."""
@@ -75,7 +75,7 @@ def run_round(
             for wording in candidates.of_outcome(state.best, outcome, rival)
         ]
     tried = list(dict.fromkeys([*tried, *write(state.best, before)]))
-    choice = _choose(state.best, tried, before, score, number, n_kept=n_kept)
+    choice = _choose(state.best, tried, before, score, number, n_promising=n_promising)
     if choice is None:
         choice = state.best, float(before.losses.mean())
         is_over = bool(state.rounds) and state.rounds[-1].best_loss == state.best_loss
@@ -93,7 +93,7 @@ def _choose(
     score: Score,
     number: int,
     *,
-    n_kept: int,
+    n_promising: int,
 ) -> tuple[Wording, float] | None:
     """Return the best of some wordings with its loss; ``None`` when none is surely better."""
     if not tried:
@@ -105,9 +105,9 @@ def _choose(
     ]
     order = sorted(range(len(tried)), key=lambda place: -gains[place])
     promising = [tried[place] for place in order if gains[place] > 0]
-    going_on = promising[:n_kept]
+    going_on = promising[:n_promising]
     if len(promising) > 1:
-        going_on.append(combine(best, promising[: 2 * n_kept]))
+        going_on.append(combine(best, promising[: 2 * n_promising]))
     if not going_on:
         return None
     scored = score(going_on, everything)

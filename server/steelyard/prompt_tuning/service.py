@@ -55,7 +55,7 @@ from steelyard.wire.decoding import decoder_of
 from steelyard.wire.violations import BODY, Violations, show
 
 #: A job costs as much as asking the model so many times about each of its rows.
-TIMES_ASKED: dict[Effort, int] = {"standard": 16, "thorough": 48}
+CALLS_PER_ROW: dict[Effort, int] = {"standard": 16, "thorough": 48}
 
 _REFUSALS: dict[ReadinessReason, tuple[type[errors.SteelyardError], str]] = {
     "conflicting_decision": (
@@ -233,14 +233,14 @@ class PromptTunings(JobQueue[PromptTuningJob, PromptTuningPage]):
         if not (token_nano := prices.get(model.id, 0)):
             return 0
         tokens = await asyncio.to_thread(self._count_tokens, at, sent)
-        return tokens * TIMES_ASKED[effort] * token_nano
+        return tokens * CALLS_PER_ROW[effort] * token_nano
 
     def _count_tokens(self, at: DatasetAt, sent: Any) -> int:
         """Return the input tokens of asking the decision of every row once; it blocks."""
         decision = read_decision(sent)
-        asked_rows, _ = rows_asking(self._datasets.side_rows(at, "training"), decision)
+        rows, _ = rows_asking(self._datasets.side_rows(at, "training"), decision)
         each = count_input_tokens(self._counter, "", [decision])
-        return len(asked_rows) * each + sum(map(self._counter.count, asked_rows.contexts))
+        return len(rows) * each + sum(map(self._counter.count, rows.contexts))
 
 
 def _choose(definitions: Iterable[Definition], decision: str | None) -> DecisionReadiness:

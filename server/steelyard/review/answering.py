@@ -77,17 +77,17 @@ class BlindAnswers:
             decision: originals.stored_name(request.row, decision, outcome)
             for decision, outcome in (request.outcomes or {}).items()
         }
-        said = Answer(outcomes=outcomes, is_excluded=request.exclude)
+        answer = Answer(outcomes=outcomes, is_excluded=request.exclude)
 
         def work(connection: Connection) -> AnswerReceipt:
             row = require_open(lock_draft(connection, caller.account_id, draft_id))
-            with self._reviews.held_duties(draft_id, draft.n_places) as held:
-                later = duties_after(connection, draft_id, held.number)
-                number = later[-1].number if later else held.number
-                duties = held.among([request.row], later)
+            with self._reviews.cached_duties(draft_id, draft.n_places) as current:
+                later = duties_after(connection, draft_id, current.number)
+                number = later[-1].number if later else current.number
+                duties = current.among([request.row], later)
             _require_missing(duties, request.row, reviewer)
             places = np.array([request.row], dtype=np.int64)
-            made = numbered(number, self._now(), [(reviewer, "answer", places, said)])
+            made = numbered(number, self._now(), [(reviewer, "answer", places, answer)])
             append_duties(connection, draft_id, made)
             duties.extend(made)
             blind = blind_to_wire(duties, request.row, reviewer, originals.renamings)
@@ -105,7 +105,7 @@ class BlindAnswers:
             if blind.status == "agreed":
                 entries = _entries_of(row.revision, reviewer, request, bodies)
                 self._drafts.append(connection, draft_id, entries)
-            with self._reviews.held(draft_id, draft.n_places) as review:
+            with self._reviews.cached(draft_id, draft.n_places) as review:
                 others = rows.entries_after(connection, draft_id, review.revision)
                 # What was just appended is among them.
                 now = rows_now(review, [request.row], originals, others)
@@ -133,15 +133,15 @@ class BlindAnswers:
             raise _refusal("row", message, "unknown")
         if request.outcomes is None:
             return [], originals
-        row, found = known[1], Violations()
-        asked = outcomes_of(msgspec.json.encode(row.decisions))
+        row, violations = known[1], Violations()
+        outcomes_by_decision = outcomes_of(msgspec.json.encode(row.decisions))
         path = (*BODY, "outcomes")
-        for decision in sorted(request.outcomes.keys() - asked.keys()):
-            found.add((*path, decision), "is not a decision that the row asks.", "unknown")
+        for decision in sorted(request.outcomes.keys() - outcomes_by_decision.keys()):
+            violations.add((*path, decision), "is not a decision that the row asks.", "unknown")
         bodies = []
-        for decision, outcomes in asked.items():
+        for decision, outcomes in outcomes_by_decision.items():
             if decision not in request.outcomes:
-                found.add((*path, decision), "is missing; answer every decision.", "missing")
+                violations.add((*path, decision), "is missing; answer every decision.", "missing")
                 continue
             body = read_label(
                 "targets",
@@ -149,11 +149,11 @@ class BlindAnswers:
                 request.outcomes[decision],
                 outcomes,
                 path=(*path, decision),
-                found=found,
+                violations=violations,
                 known=row.labels.get(decision),
             )
             bodies += [] if body is None else [originals.store(request.row, body)]
-        found.raise_if_any()
+        violations.raise_if_any()
         return bodies, originals
 
     def _agreement(self, draft: OpenDraft) -> DraftAgreement:
@@ -171,7 +171,7 @@ class BlindAnswers:
             disputed=n_disputed,
             to_adjudicate=int((disputed & undecided).sum()),
             exclusions=sum(
-                any(one.answer.is_excluded for one in both) for both in answered.values()
+                any(given.answer.is_excluded for given in both) for both in answered.values()
             ),
             decisions=self._figures_of(draft, answered),
         )
@@ -183,14 +183,14 @@ class BlindAnswers:
         draft_id = str(draft.row.id)
         # One at a time: whoever asks meanwhile gets what the first one found.
         with self._lock:
-            kept = self._figures.get(draft_id)
+            cached = self._figures.get(draft_id)
             # Of rows that both answered, no answer changes: there are only more of them.
-            if kept is None or kept[0] != len(answered):
-                kept = self._figures[draft_id] = (len(answered), self._measure(draft, answered))
+            if cached is None or cached[0] != len(answered):
+                cached = self._figures[draft_id] = (len(answered), self._measure(draft, answered))
             self._figures.move_to_end(draft_id)
             while len(self._figures) > _CACHED_FIGURES:
                 self._figures.popitem(last=False)
-        return kept[1]
+        return cached[1]
 
     def _measure(
         self, draft: OpenDraft, answered: Mapping[int, Sequence[Given]]
@@ -198,13 +198,13 @@ class BlindAnswers:
         labelled = {
             row: both
             for row, both in answered.items()
-            if not any(one.answer.is_excluded for one in both)
+            if not any(given.answer.is_excluded for given in both)
         }
         places = np.array(sorted(labelled), dtype=np.int64)
-        asked = decisions_at(self._store, draft.at.manifest, places) if len(places) else {}
+        tasks = decisions_at(self._store, draft.at.manifest, places) if len(places) else {}
         read = functools.lru_cache(_CACHED_TASKS)(_read_decisions)
         votes: dict[str, DecisionVotes] = {}
-        for row, task in asked.items():
+        for row, task in tasks.items():
             for decision in read(task):
                 given = [each.answer.outcomes.get(decision.id) for each in labelled[row]]
                 votes.setdefault(decision.id, DecisionVotes()).add(

@@ -125,13 +125,13 @@ class DraftAssignments:
 
     def _progress(self, draft: OpenDraft, candidates: list[str] | None) -> Assignments:
         duties, undecided, n_open = self._standing(draft)
-        found = []
+        progress = []
         for reviewer in sorted(duties.reviewers):
             theirs = duties.assigned_to(reviewer)
             n_rows = int(theirs.sum())
             to_do = int(duties.to_do_of(reviewer, undecided).sum())
             if n_rows:
-                found.append(
+                progress.append(
                     ReviewerProgress(
                         reviewer=reviewer,
                         rows=n_rows,
@@ -140,14 +140,14 @@ class DraftAssignments:
                     )
                 )
         n_assigned = int((undecided & duties.is_assigned).sum())
-        return Assignments(data=found, unassigned=n_open - n_assigned, candidates=candidates)
+        return Assignments(data=progress, unassigned=n_open - n_assigned, candidates=candidates)
 
     def _standing(self, draft: OpenDraft) -> tuple[Duties, Mask, int]:
         """Return duties, which places are undecided, and how many rows are so."""
         with self._reviews.current(draft.row.id, draft.n_places) as review:
             undecided = is_open(review.state)
-        with self._reviews.current_duties(draft.row.id, draft.n_places) as held:
-            duties = held.copy()
+        with self._reviews.current_duties(draft.row.id, draft.n_places) as current:
+            duties = current.copy()
         # A version may have fewer rows than places, and what is not there is undecided, too.
         n_gone = draft.n_places - draft.at.manifest.rows
         return duties, undecided, int(undecided.sum()) - n_gone
@@ -222,7 +222,7 @@ class DraftAssignments:
         to_do = duties.to_do_of(from_, undecided)
         stays = duties.is_begun if to is None else duties.assigned_to(to)
         places = duties.rows[to_do & ~stays]
-        n_kept = int((to_do & stays).sum())
+        n_staying = int((to_do & stays).sum())
 
         def work(connection: Connection) -> MovedAssignment:
             require_open(lock_draft(connection, caller.account_id, draft_id))
@@ -235,7 +235,7 @@ class DraftAssignments:
             made = numbered(duties.number, self._now(), parts)
             if made:
                 append_duties(connection, draft_id, made)
-            return MovedAssignment(draft_id=draft_id, moved=len(places), kept=n_kept)
+            return MovedAssignment(draft_id=draft_id, moved=len(places), kept=n_staying)
 
         return work
 

@@ -97,9 +97,9 @@ class Duties:
     def extend(self, duties: Iterable[Duty]) -> None:
         """Apply the next entries of the log."""
         for duty in duties:
-            found = np.searchsorted(self.rows, duty.places)
-            found = np.minimum(found, max(len(self.rows) - 1, 0))
-            at = found[self.rows[found] == duty.places] if len(self.rows) else found[:0]
+            nearest = np.searchsorted(self.rows, duty.places)
+            nearest = np.minimum(nearest, max(len(self.rows) - 1, 0))
+            at = nearest[self.rows[nearest] == duty.places] if len(self.rows) else nearest[:0]
             if duty.action == "assign":
                 self._assign(at, self._code_of(duty.reviewer))
             elif duty.action == "drop":

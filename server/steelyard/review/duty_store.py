@@ -47,12 +47,12 @@ def append_duties(connection: Connection, draft_id: str, duties: Sequence[Duty])
 
 def count_assigned(connection: Connection, draft_id: str) -> int:
     """Count the entries of a log that are no answers."""
-    found = connection.scalar(
+    number = connection.scalar(
         select(func.count())
         .select_from(draft_duties)
         .where(draft_duties.c.draft_id == draft_id, draft_duties.c.action != "answer")
     )
-    return found or 0
+    return number or 0
 
 
 def _read(row: Row[Any]) -> Duty:

@@ -17,9 +17,9 @@ from steelyard.storage.frame_store import FrameStore
 
 def tasks_of(store: FrameStore, manifest: Manifest, places: NDArray[np.int64]) -> list[str]:
     """Return every list of decisions that some rows ask, as JSON, each once."""
-    wanted = pl.Series("index", places, dtype=pl.Int64).to_frame().lazy()
+    selected = pl.Series("index", places, dtype=pl.Int64).to_frame().lazy()
     with store.reading(*manifest.part_names()):
-        frame = scan(store, manifest).select("index", "decisions").join(wanted, on="index")
+        frame = scan(store, manifest).select("index", "decisions").join(selected, on="index")
         return frame.select("decisions").unique().collect()["decisions"].to_list()
 
 
@@ -27,11 +27,11 @@ def decisions_at(
     store: FrameStore, manifest: Manifest, places: NDArray[np.int64]
 ) -> dict[int, str]:
     """Return the decisions that some rows ask, as JSON, by place."""
-    wanted = pl.Series("index", places, dtype=pl.Int64).to_frame().lazy()
+    selected = pl.Series("index", places, dtype=pl.Int64).to_frame().lazy()
     with store.reading(*manifest.part_names()):
-        frame = scan(store, manifest).select("index", "decisions").join(wanted, on="index")
-        found = frame.collect()
-    return dict(zip(found["index"].to_list(), found["decisions"].to_list(), strict=True))
+        frame = scan(store, manifest).select("index", "decisions").join(selected, on="index")
+        decisions = frame.collect()
+    return dict(zip(decisions["index"].to_list(), decisions["decisions"].to_list(), strict=True))
 
 
 def iterate_side(

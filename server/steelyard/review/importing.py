@@ -61,7 +61,7 @@ class AnswerImports:
 
         def work(connection: Connection) -> ImportedAnswers:
             row = require_open(lock_draft(connection, write.caller.account_id, draft_id))
-            with self._reviews.held_duties(draft_id, draft.n_places) as duties:
+            with self._reviews.cached_duties(draft_id, draft.n_places) as duties:
                 later = duties_after(connection, draft_id, duties.number)
                 part = duties.among(list(by_row), later)
                 n_blind, last = int(duties.is_blind.sum()), part.number
@@ -124,7 +124,7 @@ class AnswerImports:
                     outcome,
                     decisions[decision],
                     path=place,
-                    found=violations,
+                    violations=violations,
                     known=row.labels.get(decision),
                 )
                 bodies += [] if body is None else [originals.store(answer.row, body)]
@@ -137,7 +137,7 @@ class AnswerImports:
     def _require_new(self, connection: Connection, draft: OpenDraft, part: Duties) -> None:
         """Refuse rows that somebody has, or edited: what was said elsewhere comes first."""
         draft_id = str(draft.row.id)
-        with self._reviews.held(draft_id, draft.n_places) as review:
+        with self._reviews.cached(draft_id, draft.n_places) as review:
             later = rows.entries_after(connection, draft_id, review.revision)
             last = review.last_edits(part.rows.tolist(), later)
         taken = part.is_assigned | np.array([number > 0 for number, _ in last.values()])

@@ -39,10 +39,10 @@ class Originals:
 
     @classmethod
     def read(
-        cls, found: Sequence[StoredRow], method: Method, renamings: Renamings | None = None
+        cls, stored_rows: Sequence[StoredRow], method: Method, renamings: Renamings | None = None
     ) -> Originals:
         """Read stored rows, their outcomes under the names that a draft has for them."""
-        rows = {row.index: (row.side, decode_example(row.json)) for row in found}
+        rows = {row.index: (row.side, decode_example(row.json)) for row in stored_rows}
         if not renamings:
             return cls(rows, SUPERVISION_OF[method])
         stored = {
@@ -72,7 +72,7 @@ class Originals:
 
 
 def read_relabels(
-    edit: Edit, originals: Originals, path: Path, found: Violations
+    edit: Edit, originals: Originals, path: Path, violations: Violations
 ) -> EntryBody | None:
     """Hold an edit against the row that it is about.
 
@@ -80,25 +80,25 @@ def read_relabels(
     """
     known = originals.rows.get(edit.row)
     if known is None:
-        found.add((*path, "row"), f"is {edit.row}; the version has no such row.", "unknown")
+        violations.add((*path, "row"), f"is {edit.row}; the version has no such row.", "unknown")
         return None
     if edit.action != "relabel" or edit.decision is None:
         return EntryBody(note=edit.note)
     row = known[1]
     outcomes = outcomes_of(msgspec.json.encode(row.decisions))
     if edit.decision not in outcomes:
-        found.add(
+        violations.add(
             (*path, "decision"), f"is {show(edit.decision)}, which the row does not ask.", "unknown"
         )
         return None
     name, value = _value_of(edit)
     if (name == "rewards") != (originals.supervision == "rewards"):
-        wanted = (
+        accepted = (
             "rewards, an object from every outcome to its reward"
             if originals.supervision == "rewards"
             else "outcome, or targets"
         )
-        found.add((*path, name), f"is not what the rows have; give {wanted}.", "refused")
+        violations.add((*path, name), f"is not what the rows have; give {accepted}.", "refused")
         return None
     body = read_label(
         originals.supervision,
@@ -106,7 +106,7 @@ def read_relabels(
         value,
         outcomes[edit.decision],
         path=(*path, name),
-        found=found,
+        violations=violations,
         known=row.labels.get(edit.decision),
         note=edit.note,
     )
@@ -120,17 +120,17 @@ def read_label(
     outcomes: tuple[str, ...],
     *,
     path: Path,
-    found: Violations,
+    violations: Violations,
     known: Mapping[str, float] | None = None,
     note: str | None = None,
 ) -> EntryBody | None:
     """Read a new label of one decision."""
-    wrong = Violations()
-    labels = read_labels(supervision, {decision: value}, {decision: outcomes}, wrong)
-    for violation in wrong.listed:
-        told = violation.message.partition(" ")[2]
+    own_violations = Violations()
+    labels = read_labels(supervision, {decision: value}, {decision: outcomes}, own_violations)
+    for violation in own_violations.listed:
+        message = violation.message.partition(" ")[2]
         # The path of a label starts at the body and its field, and then names the decision.
-        found.add((*path, *violation.path[3:]), told, violation.type)
+        violations.add((*path, *violation.path[3:]), message, violation.type)
     if labels is None:
         return None
     given = labels.by_decision()[decision]
@@ -168,6 +168,6 @@ def _value_of(edit: Edit) -> tuple[str, Any]:
     return ("outcome", edit.outcome) if edit.targets is None else ("targets", edit.targets)
 
 
-def _are_same(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
-    names = {*one, *other}
-    return all(abs(one.get(name, 0.0) - other.get(name, 0.0)) <= _SAME for name in names)
+def _are_same(first: Mapping[str, float], second: Mapping[str, float]) -> bool:
+    names = {*first, *second}
+    return all(abs(first.get(name, 0.0) - second.get(name, 0.0)) <= _SAME for name in names)

@@ -146,14 +146,14 @@ class Review:
 
     def renamings(self) -> dict[str, OutcomeNames]:
         """Return what the draft calls outcomes, by decision: what was said last and holds."""
-        said = {
+        changes_by_decision = {
             entry.body.decision: entry.body.outcomes
             for entry in self._of_outcomes
             if entry.number not in self._dead
         }
         return {
             decision: OutcomeNames(changes)
-            for decision, changes in said.items()
+            for decision, changes in changes_by_decision.items()
             if decision and changes
         }
 
@@ -179,20 +179,20 @@ class Review:
     ) -> dict[int, tuple[int, str | None]]:
         """Return the number of the last entry about each row, 0 for none, and whose it was."""
         row_indexes = np.unique(np.asarray(rows, dtype=np.int64))
-        found: dict[int, tuple[int, str | None]] = {}
+        last: dict[int, tuple[int, str | None]] = {}
         for row in row_indexes.tolist():
             number = int(self.edit[row])
-            found[row] = (number, None if number == 0 else self._editors[self._editor[row]])
+            last[row] = (number, None if number == 0 else self._editors[self._editor[row]])
         for entry in later:
             for row in _shared(row_indexes, entry.rows()):
-                found[row] = (entry.number, entry.reviewer)
-        return found
+                last[row] = (entry.number, entry.reviewer)
+        return last
 
     def edited_by(self, reviewer: str) -> Mask:
         """Return the rows that a reviewer was the last to edit, an undo being an edit."""
         return self._by(reviewer, self._editor)
 
-    def held_by(self, reviewer: str) -> Mask:
+    def last_edited_by(self, reviewer: str) -> Mask:
         """Return the rows whose last edit that was not undone is a reviewer's."""
         return self._by(reviewer, self._holder)
 
@@ -215,17 +215,17 @@ class Review:
     def _about(self, rows: Sequence[int], later: Sequence[Entry]) -> dict[int, list[Entry]]:
         """Return the entries about each of some rows, in the order of the log."""
         row_indexes = np.unique(np.asarray(rows, dtype=np.int64))
-        found = {row: list(self._of_row.get(row, ())) for row in row_indexes.tolist()}
+        entries_by_row = {row: list(self._of_row.get(row, ())) for row in row_indexes.tolist()}
         for entry in self._of_many:
             for row in _shared(row_indexes, entry.rows()):
-                found[row].append(entry)
-        for entries in found.values():
+                entries_by_row[row].append(entry)
+        for entries in entries_by_row.values():
             entries.sort(key=lambda entry: entry.number)
         for entry in later:
             if entry.target is None:
                 for row in _shared(row_indexes, entry.rows()):
-                    found[row].append(entry)
-        return found
+                    entries_by_row[row].append(entry)
+        return entries_by_row
 
     def _apply(self, entry: Entry) -> None:
         rows = entry.rows()
@@ -254,17 +254,17 @@ class Review:
             relabelled[rows] = False
         for row in rows.tolist() if self.notes else ():
             self.notes.pop(row, None)
-        is_wanted = np.zeros(len(self.state), dtype=np.bool_)
-        is_wanted[rows] = True
-        one = int(rows[0]) if len(rows) == 1 else None
-        about = self._entries.values() if one is None else self._about([one], ())[one]
+        is_replayed = np.zeros(len(self.state), dtype=np.bool_)
+        is_replayed[rows] = True
+        single = int(rows[0]) if len(rows) == 1 else None
+        about = self._entries.values() if single is None else self._about([single], ())[single]
         for entry in about:
             if entry.number in self._dead:
                 continue
-            if entry.row is not None and not is_wanted[entry.row]:
+            if entry.row is not None and not is_replayed[entry.row]:
                 continue
             theirs = entry.rows()
-            self._apply_to(entry, theirs[is_wanted[theirs]])
+            self._apply_to(entry, theirs[is_replayed[theirs]])
 
     def _apply_to(self, entry: Entry, rows: Places) -> None:
         body = entry.body
@@ -342,12 +342,12 @@ def _judge(entry: Entry, dead: set[int]) -> None:
         dead.discard(entry.target)
 
 
-def _shared(wanted: Places, places: Places) -> list[int]:
+def _shared(few: Places, places: Places) -> list[int]:
     """Return which of a few rows are among many; both ascend."""
     if not len(places):
         return []
-    at = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
-    shared: list[int] = wanted[places[at] == wanted].tolist()
+    at = np.minimum(np.searchsorted(places, few), len(places) - 1)
+    shared: list[int] = few[places[at] == few].tolist()
     return shared
 
 

@@ -61,7 +61,7 @@ class DraftOutcomeService:
 
         def work(connection: Connection) -> EditReceipt:
             row = require_open(lock_draft(connection, write.caller.account_id, draft_id))
-            with self._reviews.held(draft_id, draft.n_places) as review:
+            with self._reviews.cached(draft_id, draft.n_places) as review:
                 later = rows.entries_after(connection, draft_id, review.revision)
                 entry = Entry(
                     number=row.revision + 1,
@@ -75,20 +75,20 @@ class DraftOutcomeService:
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 
     def _check(self, draft: OpenDraft, request: EditOutcomes) -> dict[str, OutcomeChange]:
-        found, manifest = Violations(), draft.at.manifest
+        violations, manifest = Violations(), draft.at.manifest
         wordings = _by_decision(load_definitions(self._store, manifest)).get(request.decision)
         if wordings is None:
             message = f"is {show(request.decision)}, which no row of the version asks."
-            found.add((*BODY, "decision"), message, "unknown")
-            found.raise_if_any()
+            violations.add((*BODY, "decision"), message, "unknown")
+            violations.raise_if_any()
             return {}
         changes = check_changes(
             request.outcomes,
             [read_wording(wording) for wording in wordings],
             has_rewards=manifest.method == "reward",
-            found=found,
+            violations=violations,
         )
-        found.raise_if_any()
+        violations.raise_if_any()
         return changes
 
     def _list(self, draft: OpenDraft) -> DraftOutcomes:

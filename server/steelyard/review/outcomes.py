@@ -199,7 +199,7 @@ def check_changes(
     decisions: Sequence[Mapping[str, Any]],
     *,
     has_rewards: bool,
-    found: Violations,
+    violations: Violations,
 ) -> dict[str, OutcomeChange]:
     """Return the changes that change something; note what is wrong in them.
 
@@ -208,10 +208,10 @@ def check_changes(
     path = (*BODY, "outcomes")
     reason = fixed_reason(decisions)
     if reason is not None:
-        found.add((*BODY, "decision"), f"cannot be changed. {reason}", "refused")
+        violations.add((*BODY, "decision"), f"cannot be changed. {reason}", "refused")
         return {}
-    _check_fields(changes, decisions, found)
-    if found:
+    _check_fields(changes, decisions, violations)
+    if violations:
         return {}
     names = OutcomeNames(changes)
     for outcome in changes:
@@ -219,15 +219,15 @@ def check_changes(
             root = names.root_of(outcome)
         except ValueError:
             message = "is merged into this one in turn; keep one of them apart."
-            found.add((*path, outcome, "same_as"), message, "conflict")
+            violations.add((*path, outcome, "same_as"), message, "conflict")
             continue
         if has_rewards and root != outcome:
             message = "merges rewards, and two rewards make no one; keep the outcomes apart."
-            found.add((*path, outcome, "same_as"), message, "refused")
-    if found:
+            violations.add((*path, outcome, "same_as"), message, "refused")
+    if violations:
         return {}
     for decision in decisions:
-        _check_decision(names, decision, found, has_rewards=has_rewards)
+        _check_decision(names, decision, violations, has_rewards=has_rewards)
     return _real_changes(changes, OutcomeNames({}).descriptions(decisions))
 
 

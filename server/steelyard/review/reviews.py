@@ -22,7 +22,7 @@ _CACHED_PLACES = 8_000_000
 
 
 @dataclass(slots=True)
-class _Kept:
+class _CachedReview:
     review: Review
     duties: Duties
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -33,13 +33,13 @@ class Reviews:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._cached: OrderedDict[str, _CachedReview] = OrderedDict()
         self._lock = threading.Lock()
 
     @contextlib.contextmanager
     def current(self, draft_id: str, n_places: int) -> Iterator[Review]:
         """Yield a review with all that was committed; it blocks, and nobody else has it meanwhile."""
-        with self.held(draft_id, n_places) as review:
+        with self.cached(draft_id, n_places) as review:
             review.extend(
                 self._state.read_now(
                     lambda connection: entries_after(connection, draft_id, review.revision)
@@ -50,7 +50,7 @@ class Reviews:
     @contextlib.contextmanager
     def current_duties(self, draft_id: str, n_places: int) -> Iterator[Duties]:
         """Yield who is to label what, with all that was committed; as ``current``."""
-        with self.held_duties(draft_id, n_places) as duties:
+        with self.cached_duties(draft_id, n_places) as duties:
             duties.extend(
                 self._state.read_now(
                     lambda connection: duties_after(connection, draft_id, duties.number)
@@ -59,35 +59,37 @@ class Reviews:
             yield duties
 
     @contextlib.contextmanager
-    def held(self, draft_id: str, n_places: int) -> Iterator[Review]:
+    def cached(self, draft_id: str, n_places: int) -> Iterator[Review]:
         """Yield a review as it was when it was last looked at; nobody else has it meanwhile."""
-        kept = self._find(draft_id, n_places)
-        with kept.lock:
-            yield kept.review
+        cached = self._find(draft_id, n_places)
+        with cached.lock:
+            yield cached.review
 
     @contextlib.contextmanager
-    def held_duties(self, draft_id: str, n_places: int) -> Iterator[Duties]:
-        """Yield who is to label what as it was when it was last looked at; as ``held``."""
-        kept = self._find(draft_id, n_places)
-        with kept.lock:
-            yield kept.duties
+    def cached_duties(self, draft_id: str, n_places: int) -> Iterator[Duties]:
+        """Yield who is to label what as it was when it was last looked at; as ``cached``."""
+        cached = self._find(draft_id, n_places)
+        with cached.lock:
+            yield cached.duties
 
-    def _find(self, draft_id: str, n_places: int) -> _Kept:
+    def _find(self, draft_id: str, n_places: int) -> _CachedReview:
         with self._lock:
-            kept = self._kept.get(draft_id)
-            if kept is None:
-                kept = self._kept[draft_id] = _Kept(Review(n_places), Duties.of_all(n_places))
-            self._kept.move_to_end(draft_id)
+            cached = self._cached.get(draft_id)
+            if cached is None:
+                cached = self._cached[draft_id] = _CachedReview(
+                    Review(n_places), Duties.of_all(n_places)
+                )
+            self._cached.move_to_end(draft_id)
             self._drop_oldest()
-        return kept
+        return cached
 
     def forget(self, draft_id: str) -> None:
         """Drop the review of a draft that was deleted."""
         with self._lock:
-            self._kept.pop(draft_id, None)
+            self._cached.pop(draft_id, None)
 
     def _drop_oldest(self) -> None:
-        n_places = sum(len(kept.review.state) for kept in self._kept.values())
-        while n_places > _CACHED_PLACES and len(self._kept) > 1:
-            _, dropped = self._kept.popitem(last=False)
+        n_places = sum(len(cached.review.state) for cached in self._cached.values())
+        while n_places > _CACHED_PLACES and len(self._cached) > 1:
+            _, dropped = self._cached.popitem(last=False)
             n_places -= len(dropped.review.state)

@@ -42,24 +42,24 @@ def write_revision(
     min_rows: int = 1,
 ) -> Manifest:
     """Write the version that a review makes of the latest one, durably; it blocks."""
-    kept = _without(store, previous, excluded, replaced)
-    if kept.rows + len(replaced) < max(min_rows, 1):
+    remaining = _without(store, previous, excluded, replaced)
+    if remaining.rows + len(replaced) < max(min_rows, 1):
         raise errors.TooFewRowsError(
-            f"The version would have {kept.rows + len(replaced)} rows; a dataset has at least "
+            f"The version would have {remaining.rows + len(replaced)} rows; a dataset has at least "
             f"{max(min_rows, 1)}."
         )
     n_replaced = 0
-    with VersionWriter(store, previous.dataset_id, kept) as writer:
+    with VersionWriter(store, previous.dataset_id, remaining) as writer:
         for side in SIDES:
             for batch in rows.get(side, ()):
                 writer.add(batch, side)
                 n_replaced += len(batch)
         # Nothing is added: rows were left out alone, or others are already as these were made.
         made = msgspec.structs.replace(
-            kept,
+            remaining,
             version=previous.version + 1,
             added=0,
-            duplicates_removed=kept.duplicates_removed + n_replaced,
+            duplicates_removed=remaining.duplicates_removed + n_replaced,
         )
         if n_replaced:
             with contextlib.suppress(errors.NoNewRowsError):
@@ -140,12 +140,12 @@ def scan_contexts(store: FrameStore, parts: Sequence[Part]) -> dict[Side, int]:
 
 
 def _rows_at(store: FrameStore, manifest: Manifest, places: Places) -> pl.DataFrame:
-    wanted = pl.Series("index", places, dtype=pl.Int64).to_frame().lazy()
+    selected = pl.Series("index", places, dtype=pl.Int64).to_frame().lazy()
     frame = scan(store, manifest).select(
         "index", "side", "decisions", "labels", "extra", "context_sha256", "row_sha256"
     )
     with store.reading(*manifest.part_names()):
-        return frame.join(wanted, on="index").sort("index").collect()
+        return frame.join(selected, on="index").sort("index").collect()
 
 
 def _rewrite(store: FrameStore, part: Part, removed: Places) -> list[Part]:
@@ -154,8 +154,8 @@ def _rewrite(store: FrameStore, part: Part, removed: Places) -> list[Part]:
         writer = PartWriter(store, part.side, owner)
         with store.open(f"{part.sha256}{PARQUET}") as file:
             for rows in _groups(file):
-                is_kept = ~np.isin(rows["index"].to_numpy(), removed)
-                writer.add(rows.filter(pa.array(is_kept)))
+                is_remaining = ~np.isin(rows["index"].to_numpy(), removed)
+                writer.add(rows.filter(pa.array(is_remaining)))
         return writer.finish()
 
 

@@ -56,7 +56,7 @@ from steelyard.review.serializers import (
 from steelyard.review.service import DraftService, OpenDraft
 from steelyard.review.suspects import SuspectSearch
 from steelyard.review.wire import (
-    MAX_TOLD,
+    MAX_LISTED_ROWS,
     BlindRow,
     DraftRow,
     DraftRowPage,
@@ -73,7 +73,7 @@ from steelyard.wire.violations import BODY, Violations
 AUDIT_ROWS = 400
 #: Rows of all the orders that are kept at hand, each of eight bytes, and how many orders there are:
 #: one that no row is in takes memory, too.
-_KEPT_ROWS, _KEPT_ORDERS = 8_000_000, 256
+_CACHED_ROWS, _CACHED_ORDERS = 8_000_000, 256
 #: A target this near 1 is one.
 _WHOLE = 1 - 1e-9
 
@@ -135,7 +135,7 @@ class DraftRows:
 
     def _page(self, draft: OpenDraft, search: DraftRowsSearch) -> DraftRowPage:
         manifest = draft.at.manifest
-        told, suspects = self._suspects.look(manifest, is_asked=search.queue == "suspect")
+        progress, suspects = self._suspects.look(manifest, is_requested=search.queue == "suspect")
         chosen = self._choose(
             draft, search.queue, search.where, search.sort, search.reviewer, suspects
         )
@@ -161,14 +161,14 @@ class DraftRows:
             counts=chosen.counts,
             # What was decided since they were chosen is not in the total.
             revision=chosen.revision,
-            suspects=told,
+            suspects=progress,
         )
 
     def choose_of(
         self, draft: OpenDraft, queue: Queue, where: Filter | None, reviewer: str | None
     ) -> Chosen:
         """Return the rows of a queue that a filter holds for; it blocks."""
-        _, suspects = self._suspects.look(draft.at.manifest, is_asked=queue == "suspect")
+        _, suspects = self._suspects.look(draft.at.manifest, is_requested=queue == "suspect")
         return self._choose(draft, queue, where, None, reviewer, suspects)
 
     def _choose(
@@ -233,14 +233,14 @@ class DraftRows:
                 ]
             )
         body, same = self._body_of(draft, request, places)
-        told = places[:MAX_TOLD].tolist()
-        originals = self._drafts.originals(draft, told)
+        listed = places[:MAX_LISTED_ROWS].tolist()
+        originals = self._drafts.originals(draft, listed)
         draft_id = str(draft.row.id)
 
         def work(connection: Connection) -> EditReceipt:
             row = require_open(lock_draft(connection, caller.account_id, draft_id))
             self._drafts.require_not_apart(connection, draft, places)
-            with self._reviews.held(draft_id, draft.n_places) as review:
+            with self._reviews.cached(draft_id, draft.n_places) as review:
                 later = rows.entries_after(connection, draft_id, review.revision)
                 if _have_moved(review, later, request, places, chosen.revision):
                     raise errors.DraftChangedError(
@@ -257,7 +257,7 @@ class DraftRows:
                     same=same,
                 )
                 self._drafts.append(connection, draft_id, [made])
-                return receipt_of(draft_id, review, [*later, made], told, len(places), originals)
+                return receipt_of(draft_id, review, [*later, made], listed, len(places), originals)
 
         return work
 
@@ -292,7 +292,12 @@ class DraftRows:
         for outcomes in worded:
             renamed = tuple(dict.fromkeys(names.name_of(name) for name in outcomes))
             body = read_label(
-                "targets", decision, outcome, renamed, path=(*BODY, "outcome"), found=violations
+                "targets",
+                decision,
+                outcome,
+                renamed,
+                path=(*BODY, "outcome"),
+                violations=violations,
             )
         violations.raise_if_any()
         if body is not None:
@@ -351,7 +356,7 @@ class _Orders:
 
     def __init__(self, rows: RowStore) -> None:
         self._rows = rows
-        self._kept: OrderedDict[bytes, Places] = OrderedDict()
+        self._cached: OrderedDict[bytes, Places] = OrderedDict()
         self._n_rows = 0
         self._lock = threading.Lock()
 
@@ -360,23 +365,23 @@ class _Orders:
         if where is None and sort is None and manifest.next_index == manifest.rows:
             return np.arange(manifest.rows, dtype=np.int64)
         # A filter may be as long as a request: only its hash is kept.
-        asked = msgspec.json.encode([manifest.dataset_id, manifest.version, where, sort])
-        key = hashlib.blake2b(asked, digest_size=32).digest()
+        query = msgspec.json.encode([manifest.dataset_id, manifest.version, where, sort])
+        key = hashlib.blake2b(query, digest_size=32).digest()
         with self._lock:
-            found = self._kept.get(key)
-            if found is not None:
-                self._kept.move_to_end(key)
-                return found
-        found = self._rows.indexes(manifest, where=where, order=sort)
+            places = self._cached.get(key)
+            if places is not None:
+                self._cached.move_to_end(key)
+                return places
+        places = self._rows.indexes(manifest, where=where, order=sort)
         with self._lock:
             # Another thread may have found the same meanwhile.
-            self._n_rows += len(found) - len(self._kept.pop(key, ()))
-            self._kept[key] = found
-            while len(self._kept) > 1 and (
-                self._n_rows > _KEPT_ROWS or len(self._kept) > _KEPT_ORDERS
+            self._n_rows += len(places) - len(self._cached.pop(key, ()))
+            self._cached[key] = places
+            while len(self._cached) > 1 and (
+                self._n_rows > _CACHED_ROWS or len(self._cached) > _CACHED_ORDERS
             ):
-                self._n_rows -= len(self._kept.popitem(last=False)[1])
-        return found
+                self._n_rows -= len(self._cached.popitem(last=False)[1])
+        return places
 
 
 def _masks_of(
@@ -396,7 +401,7 @@ def _masks_of(
     if suspects is not None:
         masks["suspect"] = undecided & (np.nan_to_num(suspects.score) > 0)
     if reviewer is not None:
-        masks["mine"] = review.held_by(reviewer)
+        masks["mine"] = review.last_edited_by(reviewer)
     return masks
 
 

@@ -280,8 +280,8 @@ class DraftSeals:
             yield from reader.read_ndjson(changed)
             if reader.findings.n_found:
                 # They were stored before, and their labels were read when they were relabelled.
-                told = "; ".join(finding.message for finding in reader.findings.listed)
-                raise RuntimeError(f"Rows cannot be stored any more: {told}")
+                messages = "; ".join(finding.message for finding in reader.findings.listed)
+                raise RuntimeError(f"Rows cannot be stored any more: {messages}")
 
     def _mark(
         self,

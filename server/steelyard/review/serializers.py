@@ -91,19 +91,19 @@ def receipt_of(
     draft_id: str,
     review: Review,
     later: Sequence[Entry],
-    told: Sequence[int],
+    listed: Sequence[int],
     n_rows: int,
     originals: Originals,
     undone: int | None = None,
 ) -> EditReceipt:
     """Return what an entry, the last of ``later``, changed."""
-    last, now = later[-1], rows_now(review, told, originals, later)
+    last, now = later[-1], rows_now(review, listed, originals, later)
     return EditReceipt(
         draft_id=draft_id,
         edits=n_rows,
         revision=last.number,
         undone=undone,
-        rows=[now[row] for row in told],
+        rows=[now[row] for row in listed],
     )
 
 
@@ -155,21 +155,21 @@ def blind_to_wire(
         return None
     given = duties.answers_of(row)
     if len(given) < len(names):
-        given = [one for one in given if one.reviewer == reviewer]
+        given = [answer for answer in given if answer.reviewer == reviewer]
         status: BlindStatus = "waiting"
     else:
-        status = "agreed" if agree(one.answer for one in given) else "disagreed"
+        status = "agreed" if agree(given_answer.answer for given_answer in given) else "disagreed"
     answers = [
         RowAnswer(
-            reviewer=one.reviewer,
-            at=one.at,
+            reviewer=given_answer.reviewer,
+            at=given_answer.at,
             outcomes={
                 decision: renamings[decision].name_of(outcome) if decision in renamings else outcome
-                for decision, outcome in one.answer.outcomes.items()
+                for decision, outcome in given_answer.answer.outcomes.items()
             },
-            exclude=one.answer.is_excluded,
+            exclude=given_answer.answer.is_excluded,
         )
-        for one in given
+        for given_answer in given
     ]
     return BlindRow(status=status, is_yours=reviewer in names, answers=answers)
 

@@ -45,7 +45,7 @@ from steelyard.review.serializers import (
     summarise,
 )
 from steelyard.review.wire import (
-    MAX_TOLD,
+    MAX_LISTED_ROWS,
     CreateDraft,
     DeletedDraft,
     Draft,
@@ -187,7 +187,7 @@ class DraftService:
         def work(connection: Connection) -> EditReceipt:
             row = require_open(lock_draft(connection, caller.account_id, draft_id))
             self.require_not_apart(connection, draft, [edit.row for edit in request.edits])
-            with self._reviews.held(draft_id, draft.n_places) as review:
+            with self._reviews.cached(draft_id, draft.n_places) as review:
                 later = rows.entries_after(connection, draft_id, review.revision)
                 check_seen(review, later, request.edits, request.reviewer, originals)
                 made = [
@@ -203,8 +203,8 @@ class DraftService:
                     )
                 ]
                 self.append(connection, draft_id, made)
-                told = list(dict.fromkeys(edit.row for edit in request.edits))
-                return receipt_of(draft_id, review, [*later, *made], told, len(told), originals)
+                edited = list(dict.fromkeys(edit.row for edit in request.edits))
+                return receipt_of(draft_id, review, [*later, *made], edited, len(edited), originals)
 
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 
@@ -224,13 +224,13 @@ class DraftService:
 
         def work(connection: Connection) -> History:
             draft = require_draft(connection, caller.account_id, draft_id)
-            found, has_more = rows.page_entries(
+            entries, has_more = rows.page_entries(
                 connection, draft_id, row=query.row, after=query.after, limit=query.limit
             )
             return History(
-                data=[log_entry(row) for row in found],
+                data=[log_entry(row) for row in entries],
                 has_more=has_more,
-                next_after=found[-1].number if has_more else None,
+                next_after=entries[-1].number if has_more else None,
                 revision=draft.revision,
             )
 
@@ -248,7 +248,7 @@ class DraftService:
     ) -> None:
         """Refuse rows that two reviewers label apart, while an answer of them is missing."""
         draft_id = str(draft.row.id)
-        with self._reviews.held_duties(draft_id, draft.n_places) as duties:
+        with self._reviews.cached_duties(draft_id, draft.n_places) as duties:
             later = duties_after(connection, draft_id, duties.number)
             if not duties.number and not later:
                 return
@@ -259,18 +259,18 @@ class DraftService:
         raise RowsLabelledApartError(
             f"{len(apart)} of the rows wait for two reviewers who label them apart, and nothing was "
             "changed; leave them out, or answer with POST /v1/drafts/{draft}/answers.",
-            details=[{"row": row} for row in apart[:MAX_TOLD].tolist()],
+            details=[{"row": row} for row in apart[:MAX_LISTED_ROWS].tolist()],
         )
 
     def originals(self, draft: OpenDraft, places: Sequence[int]) -> Originals:
         """Return rows as the version has them, under the draft's names of outcomes; it blocks."""
-        found = self._rows.rows_at(draft.at.manifest, list(dict.fromkeys(places)))
-        return Originals.read(found, draft.at.manifest.method, self.renamings(draft))
+        stored_rows = self._rows.rows_at(draft.at.manifest, list(dict.fromkeys(places)))
+        return Originals.read(stored_rows, draft.at.manifest.method, self.renamings(draft))
 
     def stored(self, draft: OpenDraft, places: Sequence[int]) -> Originals:
         """Return rows as ``originals`` does, under the version's names of outcomes."""
-        found = self._rows.rows_at(draft.at.manifest, list(dict.fromkeys(places)))
-        return Originals.read(found, draft.at.manifest.method)
+        stored_rows = self._rows.rows_at(draft.at.manifest, list(dict.fromkeys(places)))
+        return Originals.read(stored_rows, draft.at.manifest.method)
 
     def renamings(self, draft: OpenDraft) -> Renamings:
         """Return what a draft calls outcomes, by decision; it blocks."""
@@ -330,8 +330,8 @@ class DraftService:
             raise _nothing_to(action, request)
         numbers = [target.number for target in targets]
         places = await asyncio.to_thread(rows_of, targets)
-        told = places[:MAX_TOLD].tolist()
-        originals = await asyncio.to_thread(self.originals, draft, told)
+        listed = places[:MAX_LISTED_ROWS].tolist()
+        originals = await asyncio.to_thread(self.originals, draft, listed)
         await asyncio.to_thread(self.catch_up, draft)
 
         def work(connection: Connection) -> EditReceipt:
@@ -340,7 +340,7 @@ class DraftService:
                 raise _MovedError
             if action == "redo":
                 self.require_not_apart(connection, draft, places)
-            with self._reviews.held(draft_id, draft.n_places) as review:
+            with self._reviews.cached(draft_id, draft.n_places) as review:
                 later = rows.entries_after(connection, draft_id, review.revision)
                 made = [
                     Entry(
@@ -363,7 +363,7 @@ class DraftService:
                     draft_id,
                     review,
                     [*later, *made],
-                    told,
+                    listed,
                     len(places),
                     originals,
                     undone=numbers[-1],
@@ -387,8 +387,8 @@ def _find_targets(
             connection, draft_id, request.reviewer, standing, first, request.last
         )
     find = rows.find_undoable if action == "undo" else rows.find_redoable
-    found = find(connection, draft_id, request.reviewer)
-    return [] if found is None else [found]
+    entry = find(connection, draft_id, request.reviewer)
+    return [] if entry is None else [entry]
 
 
 def _nothing_to(action: EntryAction, request: UndoEdit) -> NothingToUndoError:

@@ -159,8 +159,8 @@ def read_entry(row: Row[Any]) -> Entry:
 
 def find_undoable(connection: Connection, draft_id: str, reviewer: str | None) -> Entry | None:
     """Return a reviewer's last entry that holds."""
-    wanted = _standing(draft_id, reviewer, HOLDS).order_by(draft_entries.c.number.desc())
-    return _first(connection, wanted)
+    newest_first = _standing(draft_id, reviewer, HOLDS).order_by(draft_entries.c.number.desc())
+    return _first(connection, newest_first)
 
 
 def find_redoable(connection: Connection, draft_id: str, reviewer: str | None) -> Entry | None:
@@ -169,13 +169,13 @@ def find_redoable(connection: Connection, draft_id: str, reviewer: str | None) -
     is_of_it = and_(
         undo.c.draft_id == draft_entries.c.draft_id, undo.c.target == draft_entries.c.number
     )
-    wanted = (
+    newest_first = (
         _standing(draft_id, reviewer, UNDONE)
         .join(undo, is_of_it)
         .where(undo.c.draft_id == draft_id, undo.c.action == "undo")
         .order_by(undo.c.number.desc())
     )
-    return _first(connection, wanted)
+    return _first(connection, newest_first)
 
 
 def entries_between(
@@ -190,12 +190,12 @@ def entries_between(
 
     Of more numbers than one, those about one row each: the others may name any number of rows.
     """
-    wanted = _standing(draft_id, reviewer, standing).where(
+    selected = _standing(draft_id, reviewer, standing).where(
         draft_entries.c.number.between(first, last)
     )
     if first < last:
-        wanted = wanted.where(draft_entries.c.row.is_not(None))
-    rows = connection.execute(wanted.order_by(draft_entries.c.number))
+        selected = selected.where(draft_entries.c.row.is_not(None))
+    rows = connection.execute(selected.order_by(draft_entries.c.number))
     return [read_entry(row) for row in rows]
 
 
@@ -235,7 +235,7 @@ def page_entries(
             .limit(limit + 1)
         ).all()
         # Which rows an entry about many has is seen only in its places.
-        rows += [one for one in page if row is None or read_entry(one).touches(row)]
+        rows += [record for record in page if row is None or read_entry(record).touches(row)]
         if len(page) <= limit:
             break
         after = page[-1].number
@@ -246,8 +246,8 @@ def _standing(draft_id: str, reviewer: str | None, standing: int) -> Select[Any]
     return select(draft_entries).where(_of(draft_id, reviewer), draft_entries.c.undone == standing)
 
 
-def _first(connection: Connection, wanted: Select[Any]) -> Entry | None:
-    row = connection.execute(wanted.limit(1)).first()
+def _first(connection: Connection, statement: Select[Any]) -> Entry | None:
+    row = connection.execute(statement.limit(1)).first()
     return None if row is None else read_entry(row)
 
 

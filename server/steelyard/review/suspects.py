@@ -50,20 +50,22 @@ class SuspectSearch:
         self._lock = threading.Lock()
         self._searches: OrderedDict[str, _Search] = OrderedDict()
 
-    def look(self, manifest: Manifest, *, is_asked: bool) -> tuple[Suspects, SuspectTable | None]:
+    def look(
+        self, manifest: Manifest, *, is_requested: bool
+    ) -> tuple[Suspects, SuspectTable | None]:
         """Return how far the search in a version is, and what it found; blocks briefly."""
         reason = self._reason(manifest)
         if reason is not None:
             return _status("unavailable", 0, manifest.rows, reason), None
         search = self._find(manifest)
         if search.future is None:
-            if not is_asked:
+            if not is_requested:
                 return _status(None, 0, manifest.rows), None
             self._begin(manifest, search)
         future = search.future
         if future is None:
             return _status("computing", 0, manifest.rows), None
-        if is_asked:
+        if is_requested:
             wait([future], _WAIT_S)
         if not future.done():
             return _status("computing", search.done, manifest.rows), None

@@ -47,7 +47,7 @@ SuspectStatus = Literal["ready", "computing", "unavailable"]
 #: The most edits of one call, and the most characters of a note and of a reviewer's name.
 MAX_EDITS, MAX_NOTE, MAX_REVIEWER = 500, 2000, 254
 #: The most rows whose state a receipt tells.
-MAX_TOLD = MAX_PAGE_ROWS
+MAX_LISTED_ROWS = MAX_PAGE_ROWS
 
 Reviewer = Annotated[
     Annotated[str, Meta(min_length=1, max_length=MAX_REVIEWER)] | None,
@@ -264,7 +264,7 @@ class EditReceipt(Struct, frozen=True, kw_only=True):
         ),
     ]
     rows: Annotated[
-        list[RowNow], Meta(description=f"The first {MAX_TOLD} of them, as they are now.")
+        list[RowNow], Meta(description=f"The first {MAX_LISTED_ROWS} of them, as they are now.")
     ]
 
 

@@ -14,11 +14,11 @@ before_pass: ContextVar[Callable[[], None] | None] = ContextVar("before_pass", d
 
 
 @contextmanager
-def only_while(is_wanted: Callable[[], bool]) -> Iterator[None]:
+def only_while(is_awaited: Callable[[], bool]) -> Iterator[None]:
     """Cancel this thread's engine calls as soon as nobody waits for them."""
 
     def check() -> None:
-        if not is_wanted():
+        if not is_awaited():
             raise unwanted()
 
     token = before_pass.set(check)
@@ -28,7 +28,7 @@ def only_while(is_wanted: Callable[[], bool]) -> Iterator[None]:
         before_pass.reset(token)
 
 
-def check_wanted() -> None:
+def check_awaited() -> None:
     """Raise ``DeadlineExceededError`` when nobody waits for this thread's work any more."""
     check = before_pass.get()
     if check is not None:

@@ -22,7 +22,7 @@ from tokenizers import Encoding, Tokenizer
 
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import EngineUnavailableError
-from steelyard.scoring.cancellation import check_wanted
+from steelyard.scoring.cancellation import check_awaited
 from steelyard.wire.decoding import decode
 
 GRAPH, TOKENIZER, MANIFEST = "model.onnx", "tokenizer.json", "hub.json"
@@ -114,7 +114,7 @@ class ExportedModel:
         order = sorted(range(len(encoded)), key=lambda place: len(encoded[place]))
         outputs: dict[int, NDArray[np.float64]] = {}
         for start in range(0, len(order), _BATCH):
-            check_wanted()
+            check_awaited()
             places = order[start : start + _BATCH]
             inputs = self._inputs([encoded[place] for place in places])
             try:

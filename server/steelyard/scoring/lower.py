@@ -147,7 +147,7 @@ def _size(key: bytes, states: States) -> int:
 
 
 #: What is kept in this process, of all its models together: of questions, and of contexts.
-KEPT = KeptStates()
+QUESTION_STATES = KeptStates()
 CONTEXT_STATES = KeptStates(MAX_CONTEXT_BYTES)
 
 
@@ -158,7 +158,7 @@ class LowerLayers:
         self,
         engine: PassEngine,
         apart: int,
-        questions: KeptStates = KEPT,
+        questions: KeptStates = QUESTION_STATES,
         contexts: KeptStates = CONTEXT_STATES,
     ) -> None:
         self._engine, self._kept, self._contexts = engine, questions, contexts

@@ -221,14 +221,14 @@ def _upper_inputs(
 
     The last layer is for pooled tokens and markers alone, at least one; places are among those.
     """
-    is_kept = np.isin(rows.blocks[:, :, 1].reshape(-1), pool_channels)
-    if is_kept.any() and (markers < 0).all():
-        is_kept[:] = True  # texts alone: each is summed where it lies
-    is_kept[markers[markers >= 0]] = True
-    is_kept[0] |= not is_kept.any()
-    indices = np.flatnonzero(is_kept)
+    is_selected = np.isin(rows.blocks[:, :, 1].reshape(-1), pool_channels)
+    if is_selected.any() and (markers < 0).all():
+        is_selected[:] = True  # texts alone: each is summed where it lies
+    is_selected[markers[markers >= 0]] = True
+    is_selected[0] |= not is_selected.any()
+    indices = np.flatnonzero(is_selected)
     cut = keep_tokens(rows, indices)
-    places = np.zeros(len(is_kept), np.int32)
+    places = np.zeros(len(is_selected), np.int32)
     places[indices] = cut.places
     tokens: Tensors = {
         "states": states,

@@ -176,13 +176,13 @@ def plain_question(question: str) -> tuple[str, bool]:
         is_turned = True
     opening = _TRUE.match(text)
     start = opening.end() if opening else 0
-    affirmed = _affirmed(text[start:], is_asked=not start)
+    affirmed = _affirmed(text[start:], is_question=not start)
     if affirmed is not None:
         text, is_turned = text[:start] + affirmed, not is_turned
     return text, is_turned
 
 
-def _affirmed(clause: str, *, is_asked: bool) -> str | None:
+def _affirmed(clause: str, *, is_question: bool) -> str | None:
     """Return a clause without the negation of its verb; None where it has none or its scope is open."""
     matches = list(_WORD.finditer(clause))
     words = [match[0].translate(STRAIGHT).casefold() for match in matches]
@@ -201,12 +201,12 @@ def _affirmed(clause: str, *, is_asked: bool) -> str | None:
         return clause[:start] + _CONTRACTED[words[at]] + clause[end:]
     instead = ""
     if words[at] == "no":
-        is_there = is_asked and words[1:at] == ["there"]
+        is_there = is_question and words[1:at] == ["there"]
         if not is_there and after != "longer":
             return None
         instead = " still" if after == "longer" else " any"
         end = matches[at + 1].end() if after == "longer" else end
     # After a longer subject it may be of a noun: "Does it hold goods not yet paid?"
     longest = 3 if words[1] in _DETERMINERS else 1
-    is_of_verb = verbs == [at - 1] or (is_asked and verbs == [0] and at - 1 <= longest)
+    is_of_verb = verbs == [at - 1] or (is_question and verbs == [0] and at - 1 <= longest)
     return clause[:start].rstrip() + instead + clause[end:] if is_of_verb else None

@@ -227,15 +227,15 @@ class KeptRows:
 
 def keep_tokens(rows: Rows, indices: NDArray[np.intp]) -> KeptRows:
     """Cut the tokens at rising flat indices into rows that attend to the whole pass."""
-    cut = _cut_kept(rows, indices, [0, len(indices)])
+    cut = _cut_selected(rows, indices, [0, len(indices)])
     if max(cut.context_keys.shape[1], cut.keys.shape[1]) > MAX_KEYS:
         # Each unit's from a row of its own on, as in ``fill_rows``.
         edges = np.searchsorted(indices, rows.starts).tolist()
-        return _cut_kept(rows, indices, [*edges, len(indices)])
+        return _cut_selected(rows, indices, [*edges, len(indices)])
     return cut
 
 
-def _cut_kept(rows: Rows, indices: NDArray[np.intp], edges: Sequence[int]) -> KeptRows:
+def _cut_selected(rows: Rows, indices: NDArray[np.intp], edges: Sequence[int]) -> KeptRows:
     """Cut tokens into rows; the tokens between two edges begin a new row."""
     lengths = [stop - start for start, stop in itertools.pairwise(edges)]
     most = max(lengths)

@@ -164,11 +164,11 @@ class FairQueue(Generic[Entry]):
         """Return the number of entries of the longest line."""
         return max((len(line.placed) for line in self._lines.values()), default=0)
 
-    def keep(self, is_kept: Callable[[Entry], bool]) -> None:
+    def keep(self, stays: Callable[[Entry], bool]) -> None:
         """Remove the entries that a condition does not hold for."""
         for share, line in list(self._lines.items()):
             for index in reversed(range(len(line.placed))):
-                if not is_kept(line.placed[index].entry):
+                if not stays(line.placed[index].entry):
                     self._remove(line, index)
             if not line.placed:
                 del self._lines[share]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: Vectors kept, 1.5 kB each, and the tokens of a text, at most, for its vector to be: a long one,
 #: four bytes a token, is asked once as a rule. With its two special tokens such a text's sum is made
 #: in one go, so that the vector has the same bits whatever text shares its pass.
-MAX_VECTORS, MAX_KEPT_TOKENS = 65_536, SUMMED - 2
+MAX_VECTORS, MAX_CACHED_TOKENS = 65_536, SUMMED - 2
 #: Tokens of a pass: what they need then stays in the cache of a core. Passes of 4,096 take a third
 #: more time a token, and several times the memory.
 PASS_TOKENS = 512
@@ -58,7 +58,7 @@ class OutcomeVectors:
     def get(self, texts: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], NDArray[np.float32]]:
         """Return the unit vector of each text of token ids, encoding those not yet known."""
         vectors = {}
-        keys = {text: _key(text) for text in texts if len(text) <= MAX_KEPT_TOKENS}
+        keys = {text: _key(text) for text in texts if len(text) <= MAX_CACHED_TOKENS}
         with self._lock:
             for text, key in keys.items():
                 vector = self._vectors.get(key)

@@ -98,7 +98,7 @@ class TunedScorer:
         """Score every decision of every request, in the order given."""
         self._check_open()
         heads = [self.heads_of(request) for request in requests]
-        base_requests = [self.asked_below(*pair) for pair in zip(requests, heads, strict=True)]
+        base_requests = [self.request_below(*pair) for pair in zip(requests, heads, strict=True)]
         needed = [request for request in base_requests if request is not None]
         below = iter(self.scorer.score(needed) if needed else ())
         vectors = self._embed_contexts(requests, heads)
@@ -112,7 +112,7 @@ class TunedScorer:
         return [self.heads.find(decision) for decision in request.decisions]
 
     @staticmethod
-    def asked_below(
+    def request_below(
         request: RenderedRequest, heads: Sequence[Head | None]
     ) -> RenderedRequest | None:
         """Return what of a request the scorer below must answer; None where heads need none of it."""
@@ -131,7 +131,7 @@ class TunedScorer:
         below: Sequence[ScoredDecision],
         vectors: Mapping[str, NDArray[np.float32]],
     ) -> list[ScoredDecision]:
-        """Answer a request from what the scorer below answered to ``asked_below``."""
+        """Answer a request from what the scorer below answered to ``request_below``."""
         self._check_open()
         answers, vector = iter(below), vectors.get(request.context)
         scored = [

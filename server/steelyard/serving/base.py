@@ -195,12 +195,12 @@ def open_models(
     host: RemoteHost | None = None,
 ) -> tuple[ModelRegistry, dict[str, Base]]:
     """Load every model of the settings; the queue of each closes with ``closing``."""
-    from steelyard.scoring.lower import CONTEXT_STATES, KEPT
+    from steelyard.scoring.lower import CONTEXT_STATES, QUESTION_STATES
     from steelyard.serving.connected.hosting import ConnectedModels
     from steelyard.serving.registry import Base, ModelRegistry
     from steelyard.serving.routed.hosting import RoutedModels
 
-    KEPT.bound(settings.question_cache_bytes)
+    QUESTION_STATES.bound(settings.question_cache_bytes)
     CONTEXT_STATES.bound(settings.context_cache_bytes)
     threads = settings.threads or None
     shipped = load_model(settings.engine, threads)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from steelyard.scoring.lower import CONTEXT_STATES, KEPT, KeptStates
+from steelyard.scoring.lower import CONTEXT_STATES, QUESTION_STATES, KeptStates
 
 if TYPE_CHECKING:
     from steelyard.scoring.protocol import EngineStatus
@@ -54,7 +54,7 @@ class ScorerFigures:
         )
         self._counted: dict[str, EngineStatus] = {}
         self._caches = (
-            _CacheFigures(registry, "question", "Questions and outcomes", KEPT),
+            _CacheFigures(registry, "question", "Questions and outcomes", QUESTION_STATES),
             _CacheFigures(registry, "context", "Contexts and sentences", CONTEXT_STATES),
         )
 

@@ -363,7 +363,7 @@ class DecisionService:
         started = perf_counter()
         # Only a name that no base model has is looked up, and only where there are tuned ones.
         assert self._tuned is not None and request.model is not None  # noqa: PT018, S101
-        requested = await self._find_asked(caller, self._tuned, request.model, fallback)
+        requested = await self._find_answerer(caller, self._tuned, request.model, fallback)
         # Off the event loop: the context may be long.
         prepared = await asyncio.to_thread(requested.prepare, request, started)
         tuned = {**tuned, request.model: requested}
@@ -372,7 +372,7 @@ class DecisionService:
             raise requested.refusal
         return _Question(prepared, candidates)
 
-    async def _find_asked(
+    async def _find_answerer(
         self, caller: Caller, calls: Resolver, name: str, fallback: str | tuple[str, ...]
     ) -> TunedAnswerer:
         """Return who answers calls to a name; one that is off keeps its place before a list."""

@@ -27,7 +27,7 @@ from steelyard.storage.frame_store import (
     SWEEP_AFTER_S,
     FrameStore,
     open_store,
-    told_as_unavailable,
+    raised_as_unavailable,
 )
 from steelyard.wire.decoding import decode
 
@@ -95,7 +95,7 @@ class ArtifactStore:
         folder = self._cache / sha256
         if not _is_whole(folder, sent, files):
             try:
-                with told_as_unavailable():
+                with raised_as_unavailable():
                     self._fill(folder, sent, files)
             except EngineUnavailableError:
                 with contextlib.suppress(DataDamagedError):  # noted where there is any

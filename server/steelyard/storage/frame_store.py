@@ -52,7 +52,7 @@ class FrameStore:
         self.root = root.rstrip("/")
         self._damage = damage
         self.is_local = isinstance(filesystem, fs.LocalFileSystem)
-        with told_as_unavailable():
+        with raised_as_unavailable():
             filesystem.create_dir(self.root, recursive=True)
             if self.is_local:
                 Path(self.root, _DRAFTS).mkdir(exist_ok=True)
@@ -65,7 +65,7 @@ class FrameStore:
     def draft(self) -> Iterator[Path]:
         """Yield a path on the local disk to write a file to; it is removed at the end."""
         folder = Path(self.root, _DRAFTS) if self.is_local else None
-        with told_as_unavailable():
+        with raised_as_unavailable():
             handle, name = tempfile.mkstemp(dir=folder, suffix=".draft")
             os.close(handle)
             path = Path(name)
@@ -76,7 +76,7 @@ class FrameStore:
 
     def adopt(self, draft: Path, suffix: str) -> tuple[str, int]:
         """Make a finished draft a file of the store."""
-        with told_as_unavailable():
+        with raised_as_unavailable():
             with draft.open("rb") as file:
                 sha256 = hashlib.file_digest(file, "sha256").hexdigest()
                 os.fsync(file.fileno())
@@ -97,7 +97,7 @@ class FrameStore:
 
     def put_beside(self, name: str, data: bytes) -> None:
         """Store what was made of a file, under its hash and a suffix; it goes when the file goes."""
-        with self.draft() as draft, told_as_unavailable():
+        with self.draft() as draft, raised_as_unavailable():
             with draft.open("wb") as file:
                 file.write(data)
                 file.flush()
@@ -112,7 +112,7 @@ class FrameStore:
 
     def find(self, name: str) -> bytes | None:
         """Return the bytes of a file; ``None`` when it is not there."""
-        with told_as_unavailable():
+        with raised_as_unavailable():
             info = self.filesystem.get_file_info(self.path_of(name))
         return self.read(name) if info.type == fs.FileType.File else None
 
@@ -135,7 +135,7 @@ class FrameStore:
     def reading(self, *names: str) -> Iterator[None]:
         """Turn failures to read files into errors of ours: the first file that is damaged is named."""
         try:
-            with told_as_unavailable():
+            with raised_as_unavailable():
                 yield
         except (Exception, pl.exceptions.PanicException) as error:
             if not isinstance(error, SteelyardError) or isinstance(error, StorageUnavailableError):
@@ -157,7 +157,7 @@ class FrameStore:
 
     def damage_of(self, name: str, n_bytes: int | None = None, *, deep: bool = True) -> str | None:
         """Return what is wrong with a file; a deep look reads its content too."""
-        with told_as_unavailable():
+        with raised_as_unavailable():
             info = self.filesystem.get_file_info(self.path_of(name))
             if info.type != fs.FileType.File:
                 return "is missing"
@@ -184,7 +184,7 @@ class FrameStore:
     def claim(self, owner: str) -> bool:
         """Take a store without an owner; return whether it is the owner's."""
         if not (stored_owner := self.find(_OWNER)):
-            with told_as_unavailable():
+            with raised_as_unavailable():
                 self.filesystem.create_dir(self.path_of(_OWNER.partition("/")[0]), recursive=True)
             self.put_beside(_OWNER, owner.encode())
             stored_owner = self.read(_OWNER)  # of two at once, the later one's
@@ -198,7 +198,7 @@ class FrameStore:
         def is_old(info: fs.FileInfo) -> bool:
             return older_than_s <= 0 or (info.mtime is not None and info.mtime < limit)
 
-        with told_as_unavailable():
+        with raised_as_unavailable():
             for info in self._infos():
                 if info.base_name.partition(".")[0] in live or not is_old(info):
                     continue
@@ -213,7 +213,7 @@ class FrameStore:
         return sorted(removed)
 
     def _infos(self) -> list[fs.FileInfo]:
-        with told_as_unavailable():
+        with raised_as_unavailable():
             infos = self.filesystem.get_file_info(fs.FileSelector(self.root))
         return [info for info in infos if info.type == fs.FileType.File]
 
@@ -262,7 +262,7 @@ def _without_secrets(url: str) -> str:
 
 
 @contextlib.contextmanager
-def told_as_unavailable() -> Iterator[None]:
+def raised_as_unavailable() -> Iterator[None]:
     """Turn failures of disks, networks and files in what runs inside into one error of ours."""
     try:
         yield

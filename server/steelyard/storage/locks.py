@@ -109,7 +109,7 @@ class ServerTurns:
         """Do nothing: the lock is the connection's."""
 
 
-def is_held_open(folder: Path) -> bool:
+def is_in_use(folder: Path) -> bool:
     """Return whether a process has the state open whose locks a folder holds."""
     for path in folder.glob("srv_*.live"):
         with FileLiveness.probe(path) as is_free:

@@ -70,7 +70,7 @@ NEARNESS = 0.1
 #: logits: the vectors that they read have length one.
 PROBE_WEIGHT, PROBE_RATE, PROBE_SCALE = 1.0, 10.0, 16.0
 #: Tokens of rows whose activations are held at a time; a row of 512 takes about 200 MB.
-HELD_TOKENS = 2_048
+ACTIVATION_TOKENS = 2_048
 _NAMES = "|".join(LINEARS)
 _TARGETS = rf"layers\.\d+\.({_NAMES})"
 
@@ -359,7 +359,7 @@ def _near_base(base_logits: Tensor, batch: Batch) -> Tensor:
 
 
 def _parts_of_step(units: Sequence[Unit]) -> Iterator[list[Unit]]:
-    """Cut a step's units into parts of one row length each, of up to ``HELD_TOKENS`` tokens."""
+    """Cut a step's units into parts of one row length each, of up to ``ACTIVATION_TOKENS`` tokens."""
     shorter = 0
     for length in ROW_LENGTHS:
         part: list[Unit] = []
@@ -368,7 +368,7 @@ def _parts_of_step(units: Sequence[Unit]) -> Iterator[list[Unit]]:
             tokens = len(unit.item.layout)
             if not shorter < tokens <= length:
                 continue
-            if part and size + tokens > HELD_TOKENS:
+            if part and size + tokens > ACTIVATION_TOKENS:
                 yield part
                 part, size = [], 0
             part.append(unit)
@@ -387,7 +387,7 @@ def _identity(
         plan,
         base_hashes(files),
         [version(name) for name in ("torch", "peft", "numpy")],
-        [CHECKPOINT_EVERY, SCALING, WARM_UP, CLIP, NEARNESS, HELD_TOKENS],
+        [CHECKPOINT_EVERY, SCALING, WARM_UP, CLIP, NEARNESS, ACTIVATION_TOKENS],
         [PROBE_WEIGHT, PROBE_RATE, PROBE_SCALE],
     ]
     digest.update(msgspec.json.encode(facts))

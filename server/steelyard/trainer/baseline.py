@@ -94,8 +94,8 @@ def fit_baseline(
         contexts = [rows[i].context for i in members]
         # Equal contexts are held out together, whatever the order of the rows.
         draws = [int(rows[i].context_sha256[:8], 16) for i in members]
-        is_held = np.array([(draw + seed) % _HELD_OUT == 0 for draw in draws])
-        fitted[name] = _fit_tempered(contexts, targets, is_held)
+        is_validation = np.array([(draw + seed) % _HELD_OUT == 0 for draw in draws])
+        fitted[name] = _fit_tempered(contexts, targets, is_validation)
     return TextBaseline(fitted)
 
 
@@ -107,15 +107,20 @@ def _target(row: TuningRow, method: str) -> Doubles:
     return share
 
 
-def _fit_tempered(contexts: Sequence[str], targets: Doubles, is_held: NDArray[np.bool_]) -> _Fitted:
+def _fit_tempered(
+    contexts: Sequence[str], targets: Doubles, is_validation: NDArray[np.bool_]
+) -> _Fitted:
     """Fit on all rows; fit the temperature on held-out rows, by a fit on the others."""
     fitted = _fit(contexts, targets)
-    fitted_on, held_out = np.flatnonzero(~is_held).tolist(), np.flatnonzero(is_held).tolist()
-    if len(held_out) < _LEAST_HELD_OUT or not fitted_on:
+    fitted_on, validation = (
+        np.flatnonzero(~is_validation).tolist(),
+        np.flatnonzero(is_validation).tolist(),
+    )
+    if len(validation) < _LEAST_HELD_OUT or not fitted_on:
         return fitted
     part = _fit([contexts[i] for i in fitted_on], targets[fitted_on])
-    shares = _predict(part, [contexts[i] for i in held_out])
-    tempered = fit_temperature(np.log(shares), targets[held_out].astype(np.float32))
+    shares = _predict(part, [contexts[i] for i in validation])
+    tempered = fit_temperature(np.log(shares), targets[validation].astype(np.float32))
     return replace(fitted, temperature=tempered.temperature)
 
 

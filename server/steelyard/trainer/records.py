@@ -199,10 +199,10 @@ def _parts(decisions: Sequence[HeldOutDecision]) -> Iterator[list[HeldOutDecisio
     """Cut decisions into parts of whole rows; the same rows always give the same parts."""
     part: list[HeldOutDecision] = []
     n_outcomes = 0
-    for _, row in groupby(decisions, key=lambda held_out: held_out.row):
+    for _, row in groupby(decisions, key=lambda judged: judged.row):
         listed = list(row)
         part += listed
-        n_outcomes += sum(len(held_out.labels) for held_out in listed)
+        n_outcomes += sum(len(judged.labels) for judged in listed)
         if n_outcomes >= _PART_OUTCOMES:
             yield part
             part, n_outcomes = [], 0
@@ -216,42 +216,41 @@ def _score_part(
     scorer: Scorer,
     temperatures: TemperatureTable,
 ) -> list[dict[str, object]]:
-    rows = [list(row) for _, row in groupby(part, key=lambda held_out: held_out.row)]
+    rows = [list(row) for _, row in groupby(part, key=lambda judged: judged.row)]
     requests = [
-        RenderedRequest(row[0].context, tuple(held_out.rendered for held_out in row))
-        for row in rows
+        RenderedRequest(row[0].context, tuple(judged.rendered for judged in row)) for row in rows
     ]
     made: list[dict[str, object]] = []
     for row, answers in zip(rows, scorer.score(requests), strict=True):
-        for held_out, answer in zip(row, answers, strict=True):
-            probabilities = _probabilities(held_out, answer, temperatures)
+        for judged, answer in zip(row, answers, strict=True):
+            probabilities = _probabilities(judged, answer, temperatures)
             made.append(
                 {
                     "group": group,
-                    "row": held_out.row,
-                    "place": held_out.place,
-                    "context_sha256": held_out.context_sha256,
-                    "decision_id": held_out.decision.id,
-                    "kind": held_out.decision.kind,
-                    "outcomes": held_out.decision.outcomes.names,
+                    "row": judged.row,
+                    "place": judged.place,
+                    "context_sha256": judged.context_sha256,
+                    "decision_id": judged.decision.id,
+                    "kind": judged.decision.kind,
+                    "outcomes": judged.decision.outcomes.names,
                     "probabilities": probabilities,
-                    "labels": held_out.labels,
+                    "labels": judged.labels,
                 }
             )
     return made
 
 
 def _probabilities(
-    held_out: HeldOutDecision, answer: ScoredDecision, temperatures: TemperatureTable
+    judged: HeldOutDecision, answer: ScoredDecision, temperatures: TemperatureTable
 ) -> list[float]:
     """Return the probabilities that ``decide`` answers with."""
-    if answer.logits.shape != (len(held_out.labels),):
+    if answer.logits.shape != (len(judged.labels),):
         raise UnmeasurableError(
-            f"A model gave {answer.logits.shape} numbers for {len(held_out.labels)} outcomes; report it."
+            f"A model gave {answer.logits.shape} numbers for {len(judged.labels)} outcomes; report it."
         )
     table = _UNTEMPERED if answer.is_calibrated else temperatures
     try:
-        return list(table.probabilities(answer.logits, held_out.decision.kind).tolist())
+        return list(table.probabilities(answer.logits, judged.decision.kind).tolist())
     except ValueError as error:
         raise UnmeasurableError(
             "A model gave an answer that is not finite on the held-out rows; train it again."

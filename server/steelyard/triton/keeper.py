@@ -30,11 +30,11 @@ def keep_running(
 ) -> None:
     """Keep a host that was started running until an event is set; it is not stopped then."""
     pause_s, started_at = FIRST_PAUSE_S, clock()
-    asked_at = heard_at = started_at
+    checked_at = heard_at = started_at
     while not stopping.wait(LOOK_S):
         now = clock()
-        if host.is_running and now - asked_at >= ASK_S:
-            asked_at = now
+        if host.is_running and now - checked_at >= ASK_S:
+            checked_at = now
             if host.is_live():
                 heard_at = now
             elif now - heard_at >= SILENCE_S:
@@ -55,4 +55,4 @@ def keep_running(
             tell(error.message)
         else:
             tell("Triton is ready again.")
-        started_at = asked_at = heard_at = clock()
+        started_at = checked_at = heard_at = clock()

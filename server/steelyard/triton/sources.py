@@ -39,7 +39,7 @@ class TunedModel:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Exportable:
     """Models that can be exported, and why others cannot."""
 
     sources: list[ModelSource] = field(default_factory=list)
@@ -48,9 +48,9 @@ class Found:
 
 def find_sources(
     settings: Settings, *, names: Collection[str] = (), engine: str | None = None
-) -> Found:
+) -> Exportable:
     """Find the models that a Triton of these settings serves."""
-    plan = Found()
+    plan = Exportable()
     chosen = engine or settings.engine
     if chosen == HASHING:
         chosen = AUTO
@@ -142,7 +142,7 @@ def tuned_source(folder: Path, model: TunedModel, base: ModelSource) -> ModelSou
     return ModelSource(model.adapter, model.artifact_sha256, files, folder)
 
 
-def _find_bases(settings: Settings, engine: str, plan: Found) -> dict[str, ModelSource]:
+def _find_bases(settings: Settings, engine: str, plan: Exportable) -> dict[str, ModelSource]:
     shipped = base_source(engine=engine)
     bases = {shipped.name: shipped}
     for name, source in parse_base_models(settings.base_models).items():
@@ -158,7 +158,7 @@ def _add_tuned(
     settings: Settings,
     model: TunedModel,
     bases: dict[str, ModelSource],
-    plan: Found,
+    plan: Exportable,
     *,
     is_named: bool,
 ) -> None:

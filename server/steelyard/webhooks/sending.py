@@ -16,7 +16,7 @@ from steelyard.webhooks.targets import RefusedTargetError, Target, check_address
 #: Seconds that a try may take, its name's resolution included.
 TRY_S = 15.0
 #: Characters that are kept of an answer, and bytes that are read for them.
-KEPT_CHARACTERS, _READ_BYTES = 1_000, 4_000
+STORED_CHARACTERS, _READ_BYTES = 1_000, 4_000
 #: Addresses of a name that are tried.
 _MAX_ADDRESSES = 3
 
@@ -125,7 +125,7 @@ async def _read_some(response: httpx.Response) -> str:
             break
     # A database's text has no null character.
     text = bytes(received[:_READ_BYTES]).decode(errors="replace").replace("\0", "�")
-    return text[:KEPT_CHARACTERS]
+    return text[:STORED_CHARACTERS]
 
 
 def _failure_text(error: Exception) -> str:

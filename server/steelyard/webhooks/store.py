@@ -25,7 +25,7 @@ AT_ONCE, AT_ONCE_FAILING = 4, 1
 #: Deliveries of one account that are sent at a time: half of a process's places.
 AT_ONCE_OF_ACCOUNT = 16
 #: Seconds for which a delivery that has ended is kept.
-KEPT_S = 30 * 86_400.0
+STORED_S = 30 * 86_400.0
 _AT_ONCE_SWEPT = 500
 _OFF = "Given up: the webhook was switched off."
 
@@ -294,7 +294,7 @@ def _note_failure(connection: Connection, webhook_id: str, outcome: Outcome, at:
 
 def sweep_deliveries(state: State, now: Callable[[], float]) -> None:
     """Remove deliveries that ended long ago, some in each transaction; it blocks."""
-    ended = webhook_deliveries.c.ended_at < now() - KEPT_S
+    ended = webhook_deliveries.c.ended_at < now() - STORED_S
     old = select(webhook_deliveries.c.number).where(ended).limit(_AT_ONCE_SWEPT)
     swept = delete(webhook_deliveries).where(webhook_deliveries.c.number.in_(old))
     while state.write_now(lambda connection: connection.execute(swept).rowcount) == _AT_ONCE_SWEPT:

@@ -12,7 +12,7 @@ pytest.importorskip("grpc")
 from tritonclient.utils import InferenceServerException
 
 from steelyard.scoring.remote import region_pool as module
-from steelyard.scoring.remote.region_pool import MAX_HELD, RegionPool
+from steelyard.scoring.remote.region_pool import MAX_MAPPED, RegionPool
 from steelyard.scoring.remote.shared_region import SHARED
 
 pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="no shared memory here")
@@ -92,10 +92,10 @@ def test_one_that_stays_in_use_does_not_keep_the_others(pool, server):
 
 def test_a_server_that_unmaps_nothing_is_given_only_so_much(pool, server):
     server.fault = in_use()
-    let_go(pool, MAX_HELD)
+    let_go(pool, MAX_MAPPED)
     assert pool.borrow(1) is None
     assert pool.shares
-    assert len(server.regions) == MAX_HELD
+    assert len(server.regions) == MAX_MAPPED
     server.fault = None
     pool.ask_again(1)
     pool.give_back(pool.borrow(1))
@@ -127,7 +127,7 @@ def test_closing_asks_again_and_keeps_nothing_that_comes_back(pool, server):
 
 
 def test_a_region_too_large_to_keep_is_let_go_of(pool, server, monkeypatch):
-    monkeypatch.setattr(module, "KEPT_REGION", 0)
+    monkeypatch.setattr(module, "REUSED_REGION", 0)
     pool.give_back(pool.borrow(1))
     assert not server.regions
     assert pool.borrow(1) is not None

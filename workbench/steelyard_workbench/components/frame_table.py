@@ -79,7 +79,7 @@ class TablePage:
 
 
 @dataclass(frozen=True, slots=True)
-class PageAsked:
+class PageRequest:
     """Which page is wanted: rows from ``offset`` on, ``limit`` at most, in an order.
 
     Parameters
@@ -122,7 +122,7 @@ class FrameTable(Viewer):
     Parameters
     ----------
     fetch : callable
-        Takes a ``PageAsked`` and returns a ``TablePage``; blocks, and runs in a thread.
+        Takes a ``PageRequest`` and returns a ``TablePage``; blocks, and runs in a thread.
     what : str
         What the rows are, as ``The rows``, for messages.
     id_column : str
@@ -161,7 +161,7 @@ class FrameTable(Viewer):
 
     def __init__(
         self,
-        fetch: Callable[[PageAsked], TablePage],
+        fetch: Callable[[PageRequest], TablePage],
         *,
         what: str,
         id_column: str,
@@ -303,8 +303,8 @@ class FrameTable(Viewer):
         await self.refresh()
 
     async def _refresh(self) -> None:
-        wanted = PageAsked(self.page * self._page_size, self._page_size, self._sort())
-        page = await asyncio.to_thread(self._fetch, wanted)
+        request = PageRequest(self.page * self._page_size, self._page_size, self._sort())
+        page = await asyncio.to_thread(self._fetch, request)
         await until_shown()
         self._problem[:] = []
         self._fill(page)

@@ -12,9 +12,9 @@ from steelyard_workbench.theme import Status
 _SEVERITY: dict[str, Status] = {"warning": "unsure", "info": "running"}
 
 
-def show_warnings(found: LintAnswer) -> list[Viewable]:
+def show_warnings(answer: LintAnswer) -> list[Viewable]:
     """Show what the linter says, each with what to do."""
-    if not found.warnings:
+    if not answer.warnings:
         return [verdict("good", "No warnings.", "The linter found no problems.")]
     return [
         verdict(
@@ -22,5 +22,5 @@ def show_warnings(found: LintAnswer) -> list[Viewable]:
             f"{warning.decision}, {warning.rule}:",
             escape_markdown(warning.message),
         )
-        for warning in found.warnings
+        for warning in answer.warnings
     ]

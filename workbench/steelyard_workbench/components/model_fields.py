@@ -21,11 +21,11 @@ def offer_models(
     """
     names = [choice.name for choice in choices]
     able = [choice.name for choice in choices if choice.reason is None]
-    wanted = [name for name in (value, field.value) if name in names]
+    preferred = [name for name in (value, field.value) if name in names]
     field.param.update(
         options={choice.label: choice.name for choice in choices},
         disabled_options=[choice.name for choice in choices if choice.reason is not None],
-        value=next(iter([*wanted, *able]), None),
+        value=next(iter([*preferred, *able]), None),
     )
 
 
@@ -36,7 +36,7 @@ def able_models(choices: Sequence[ModelChoice]) -> dict[str, str]:
 
 def unable_models(choices: Sequence[ModelChoice]) -> pmui.Typography:
     """Return in grey which models cannot answer now, and why."""
-    unable = [f"{one.name} ({one.reason})" for one in choices if one.reason is not None]
+    unable = [f"{choice.name} ({choice.reason})" for choice in choices if choice.reason is not None]
     return pmui.Typography(
         f"Cannot answer now: {', '.join(unable)}.",
         variant="body2",

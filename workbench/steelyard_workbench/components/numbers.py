@@ -114,5 +114,5 @@ def moment(at: float | None) -> str:
     """
     if at is None:
         return "—"
-    found = datetime.fromtimestamp(at, UTC)
-    return f"{found.day} {found:%b %Y %H:%M}"
+    moment_utc = datetime.fromtimestamp(at, UTC)
+    return f"{moment_utc.day} {moment_utc:%b %Y %H:%M}"

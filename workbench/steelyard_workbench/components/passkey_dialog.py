@@ -78,8 +78,8 @@ class PasskeyDialog(Unseen):
         answer = await self._ask({"how": how, "options": options}, _OPEN_S)
         if "credential" not in answer:
             raise DialogRefusedError(_WHY.get(answer.get("refused", ""), _NOT_KNOWN))
-        found: dict[str, Any] = answer["credential"]
-        return found
+        credential: dict[str, Any] = answer["credential"]
+        return credential
 
     async def _ask(self, question: dict[str, Any], wait_s: float) -> dict[str, Any]:
         self._turn += 1

@@ -27,7 +27,7 @@ class Choice(TypedDict):
     is_off: bool
 
 
-class Asked(TypedDict):
+class CardQuestion(TypedDict):
     """A question with its outcomes; ``meanings`` are names and what each means."""
 
     name: str

@@ -88,7 +88,7 @@ class DatasetActions(Viewer):
     def ask_delete(self) -> None:
         """Ask whether to delete it, and for its name."""
         n_versions = self._dataset.version
-        told = pmui.Typography(
+        warning = pmui.Typography(
             f"{escape_markdown(self._dataset.name)} has {self._dataset.rows:,} rows in {n_versions} "
             f"version{'' if n_versions == 1 else 's'}. All of them go, for good; models that were "
             "trained on them stay.",
@@ -104,7 +104,7 @@ class DatasetActions(Viewer):
         self._ask(
             Confirmation(
                 "Delete the dataset?",
-                told,
+                warning,
                 action="Delete it",
                 act=delete,
                 typed=self._dataset.name,

@@ -46,25 +46,25 @@ def check_file(client: Client, data: bytes) -> FileCheck:
         When the server cannot look.
     """
     lines = good = n_problems = 0
-    told: list[str] = []
+    messages: list[str] = []
     methods: set[str] = set()
     for piece in pieces_of(data):
-        found = client.send(check_rows({"examples": piece.data}))
-        lines += found.lines
-        good += found.rows
-        n_problems += found.problems
-        if found.method is not None:
-            methods.add(found.method)
-        details = shift_lines(found.details, piece.start)
-        if found.code is not None and not details and found.message:
-            n_problems += not found.problems
-            details = [{"message": found.message}]
-        told += [str(detail.get("message", detail)) for detail in details]
+        checked = client.send(check_rows({"examples": piece.data}))
+        lines += checked.lines
+        good += checked.rows
+        n_problems += checked.problems
+        if checked.method is not None:
+            methods.add(checked.method)
+        details = shift_lines(checked.details, piece.start)
+        if checked.code is not None and not details and checked.message:
+            n_problems += not checked.problems
+            details = [{"message": checked.message}]
+        messages += [str(detail.get("message", detail)) for detail in details]
     if len(methods) > 1:
         n_problems += 1
-        told.insert(0, "Some rows have targets and others rewards; a dataset has one of them.")
+        messages.insert(0, "Some rows have targets and others rewards; a dataset has one of them.")
     method = methods.pop() if len(methods) == 1 else None
-    return FileCheck(lines, good, n_problems, tuple(told[:SHOWN_PROBLEMS]), method)
+    return FileCheck(lines, good, n_problems, tuple(messages[:SHOWN_PROBLEMS]), method)
 
 
 def name_of(filename: str) -> str:
@@ -81,20 +81,20 @@ def name_of(filename: str) -> str:
 def remarks_on(data: bytes) -> str:
     """Return in words what of a file may be meant otherwise: lines that are twice, empty contexts."""
     lines = [line for line in data.splitlines() if line.strip()]
-    told = []
+    remarks = []
     if n_twice := len(lines) - len(set(lines)):
-        told.append(
+        remarks.append(
             "1 line is there already, and is left out."
             if n_twice == 1
             else f"{n_twice:,} lines are there already, and are left out."
         )
     if n_empty := sum(_EMPTY_CONTEXT.search(line) is not None for line in lines):
-        told.append(
+        remarks.append(
             "1 row has an empty context."
             if n_empty == 1
             else f"{n_empty:,} rows have an empty context."
         )
-    return " ".join(told)
+    return " ".join(remarks)
 
 
 def problem_text(check: FileCheck) -> str:

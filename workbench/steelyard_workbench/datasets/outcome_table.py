@@ -44,11 +44,11 @@ class OutcomeTable(Viewer):
         self._counts, self._on_change = counts, on_change
         self._is_filling = False
         shown = list(counts)[:MOST_SHOWN]
-        said = {value: OutcomeEdit(value) for value in shown} | dict(edits or {})
+        edit_of = {value: OutcomeEdit(value) for value in shown} | dict(edits or {})
         self.names = {
             value: pmui.TextInput(
                 label=f"Name of {value}",
-                value=said[value].name,
+                value=edit_of[value].name,
                 max_length=100,
                 width=200,
                 size="small",
@@ -58,7 +58,7 @@ class OutcomeTable(Viewer):
         self.descriptions = {
             value: pmui.TextInput(
                 label=f"What {value} means",
-                value=said[value].description,
+                value=edit_of[value].description,
                 max_length=500,
                 width=300,
                 size="small",
@@ -69,7 +69,7 @@ class OutcomeTable(Viewer):
             value: pmui.Select(
                 label=f"{value} is the same as",
                 options={"—": "", **{other: other for other in shown if other != value}},
-                value=said[value].same_as if said[value].same_as in shown else "",
+                value=edit_of[value].same_as if edit_of[value].same_as in shown else "",
                 width=220,
                 size="small",
             )

@@ -61,7 +61,7 @@ def show_readiness(dataset: Dataset) -> Viewable:
     ready = dataset.prompt_tuning
     shown = table(
         ("decision", "training rows", "what they expect", "can be tuned"),
-        [_readiness_row(one) for one in ready.decisions],
+        [_readiness_row(decision) for decision in ready.decisions],
         label="Decisions of the training rows",
         numbers=(1,),
     )
@@ -103,9 +103,9 @@ def show_labels(facets: Mapping[str, Any], on_outcome: Callable[[str, str], None
     return pn.FlexBox(*charts, sizing_mode="stretch_width")
 
 
-def show_doubts(found: LabelsToCheck) -> Viewable:
+def show_doubts(doubts: LabelsToCheck) -> Viewable:
     """Show the labels that prompt tuning doubted."""
-    if not found.data:
+    if not doubts.data:
         return empty(
             "No labels to check are listed. Prompt tuning lists those that it doubts, once it has "
             "run on this dataset."
@@ -120,7 +120,7 @@ def show_doubts(found: LabelsToCheck) -> Viewable:
                 doubt.reason,
                 ago(doubt.flagged_at),
             )
-            for doubt in found.data
+            for doubt in doubts.data
         ],
         label="Labels to check",
         numbers=(0,),
@@ -143,14 +143,18 @@ def _opener(
     return lambda place: on_outcome(decision, outcomes[place])
 
 
-def _readiness_row(one: DecisionReadiness) -> tuple[str, ...]:
-    name = one.decision.get("id", "") if isinstance(one.decision, Mapping) else one.decision
-    labels = ", ".join(f"{outcome} ({n:,})" for outcome, n in one.labels.items())
+def _readiness_row(readiness: DecisionReadiness) -> tuple[str, ...]:
+    name = (
+        readiness.decision.get("id", "")
+        if isinstance(readiness.decision, Mapping)
+        else readiness.decision
+    )
+    labels = ", ".join(f"{outcome} ({n:,})" for outcome, n in readiness.labels.items())
     return (
         str(name),
-        f"{one.rows:,}",
+        f"{readiness.rows:,}",
         labels,
-        "yes" if one.reason is None else _WHY_NOT.get(one.reason, one.reason),
+        "yes" if readiness.reason is None else _WHY_NOT.get(readiness.reason, readiness.reason),
     )
 
 

@@ -12,7 +12,7 @@ from steelyard.client import Client
 from steelyard.client.answers import labels_of
 from steelyard.datasets.wire import MAX_PAGE_ROWS, Example
 from steelyard.wire.decoding import decode
-from steelyard_workbench.components.frame_table import PageAsked, TablePage
+from steelyard_workbench.components.frame_table import PageRequest, TablePage
 from steelyard_workbench.review.questions import as_text, labels_text
 
 #: Columns of a page that can be shown, with their titles and widths in pixels.
@@ -42,7 +42,7 @@ _SCHEMA = {
 def search_page(
     client: Client,
     dataset_id: str,
-    asked: PageAsked,
+    request: PageRequest,
     *,
     version: int | None = None,
     where: Mapping[str, Any] | None = None,
@@ -50,46 +50,46 @@ def search_page(
 ) -> TablePage:
     """Ask for a page of the rows that a filter holds for."""
     order = None
-    for column, descending in asked.sort[:1]:
+    for column, descending in request.sort[:1]:
         order = {"by": _ORDERS[column], "descending": descending}
-    found = client.datasets.search(
+    matches = client.datasets.search(
         dataset_id,
         where=where,
         text=text,
         order=order,
         version=version,
-        offset=asked.offset,
-        limit=asked.limit,
+        offset=request.offset,
+        limit=request.limit,
     )
-    held_out = _held_out(client, dataset_id, found.version, found.indexes)
+    held_out = _held_out(client, dataset_id, matches.version, matches.indexes)
     rows = [
         _record(index, row, "evaluation" if index in held_out else "training")
-        for index, row in zip(found.indexes, found.data, strict=True)
+        for index, row in zip(matches.indexes, matches.data, strict=True)
     ]
-    return TablePage(pl.DataFrame(rows, schema=_SCHEMA), found.total)
+    return TablePage(pl.DataFrame(rows, schema=_SCHEMA), matches.total)
 
 
 def listed_page(
-    client: Client, dataset_id: str, asked: PageAsked, *, version: int, indexes: Sequence[int]
+    client: Client, dataset_id: str, request: PageRequest, *, version: int, indexes: Sequence[int]
 ) -> TablePage:
     """Ask for a page of rows by their places.
 
     Parameters
     ----------
-    asked : PageAsked
+    asked : PageRequest
         At most 60 rows; they come in the order of their places, whatever it is sorted by.
     indexes : sequence of int
         Places in the dataset, ascending.
     """
-    wanted = indexes[asked.offset : asked.offset + asked.limit]
-    if not wanted:
+    page_indexes = indexes[request.offset : request.offset + request.limit]
+    if not page_indexes:
         return TablePage(pl.DataFrame(schema=_SCHEMA), len(indexes))
     page = search_page(
         client,
         dataset_id,
-        PageAsked(0, asked.limit),
+        PageRequest(0, request.limit),
         version=version,
-        where=at_places(wanted),
+        where=at_places(page_indexes),
     )
     return TablePage(page.rows, len(indexes))
 
@@ -125,8 +125,8 @@ def _held_out(client: Client, dataset_id: str, version: int, indexes: Sequence[i
         "type": "all",
         "filters": [{"type": "side", "side": "evaluation"}, at_places(indexes)],
     }
-    found = client.datasets.search(dataset_id, where=where, version=version, limit=MAX_PAGE_ROWS)
-    return set(found.indexes)
+    matches = client.datasets.search(dataset_id, where=where, version=version, limit=MAX_PAGE_ROWS)
+    return set(matches.indexes)
 
 
 def _record(index: int, row: Example, side: str) -> dict[str, Any]:

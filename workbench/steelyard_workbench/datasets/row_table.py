@@ -9,7 +9,7 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
-from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
+from steelyard_workbench.components.frame_table import FrameTable, PageRequest, TablePage
 from steelyard_workbench.components.side_by_side import side_by_side
 from steelyard_workbench.datasets.row_detail import show_row
 from steelyard_workbench.datasets.row_pages import SORTABLE, TITLES, WIDTHS, read_row
@@ -26,7 +26,7 @@ class RowTable(Viewer):
     Parameters
     ----------
     fetch : callable
-        Takes a ``PageAsked`` and returns a ``TablePage`` as ``row_pages`` does; blocks.
+        Takes a ``PageRequest`` and returns a ``TablePage`` as ``row_pages`` does; blocks.
     on_opened : callable, optional
         Called with the place in the dataset of the row that is open; ``None`` once none is.
     on_ask : callable, optional
@@ -40,7 +40,7 @@ class RowTable(Viewer):
 
     def __init__(
         self,
-        fetch: Callable[[PageAsked], TablePage],
+        fetch: Callable[[PageRequest], TablePage],
         *,
         what: str,
         page_size: int = 25,
@@ -97,9 +97,9 @@ class RowTable(Viewer):
         shown = None
         if is_empty and self._nothing is not None and not self.table.has_failed:
             shown = self._nothing()
-        wanted = self._rows if shown is None else shown
-        if list(self._box) != [wanted]:
-            self._box[:] = [wanted]
+        content = self._rows if shown is None else shown
+        if list(self._box) != [content]:
+            self._box[:] = [content]
 
     def reload(self) -> None:
         """Fetch the first page again, without waiting for it."""

@@ -30,10 +30,10 @@ def draw_sides(versions: Sequence[DatasetVersion], open_: Callable[[int], None])
     drawn = versions[:MOST_VERSIONS]
     source = ColumnDataSource(
         {
-            "name": [f"version {one.version}" for one in drawn],
-            "version": [one.version for one in drawn],
-            "training": [one.split.training for one in drawn],
-            "evaluation": [one.split.evaluation for one in drawn],
+            "name": [f"version {version.version}" for version in drawn],
+            "version": [version.version for version in drawn],
+            "training": [version.split.training for version in drawn],
+            "evaluation": [version.split.evaluation for version in drawn],
         }
     )
     made = figures.plot(
@@ -66,18 +66,20 @@ def draw_transitions(
     open_: Callable[[Transition], None],
 ) -> Any:
     """Draw a matrix of the labels of one decision that changed; a cell opens its rows."""
-    found = [one for one in counts if one.decision == decision]
-    outcomes = sorted({name for one in found for name in (one.before, one.after)})
-    most = max(counts[one] for one in found)
+    transitions = [transition for transition in counts if transition.decision == decision]
+    outcomes = sorted(
+        {name for transition in transitions for name in (transition.before, transition.after)}
+    )
+    most = max(counts[transition] for transition in transitions)
     source = ColumnDataSource(
         {
-            "before": [one.before for one in found],
-            "after": [one.after for one in found],
-            "n": [counts[one] for one in found],
-            "color": [_shade(counts[one] / most) for one in found],
+            "before": [transition.before for transition in transitions],
+            "after": [transition.after for transition in transitions],
+            "n": [counts[transition] for transition in transitions],
+            "color": [_shade(counts[transition] / most) for transition in transitions],
         }
     )
-    total = sum(counts[one] for one in found)
+    total = sum(counts[transition] for transition in transitions)
     made = figures.plot(
         f"{decision}: contexts whose label changed (n = {total:,})",
         "to",
@@ -97,7 +99,7 @@ def draw_transitions(
     )  # fmt: skip
     made.hover.tooltips = [("from", "@before"), ("to", "@after"), ("contexts", "@n{0,0}")]
     made.xaxis.major_label_orientation = 0.6
-    figures.on_tap(made, source, lambda place: open_(found[place]))
+    figures.on_tap(made, source, lambda place: open_(transitions[place]))
     return made
 
 

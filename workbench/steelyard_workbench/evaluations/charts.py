@@ -75,7 +75,7 @@ class ForestRow:
         return self.n < FEW
 
     @property
-    def is_told(self) -> bool:
+    def is_measured(self) -> bool:
         """Whether enough decisions are in it to give a figure."""
         return self.n >= FEWEST
 
@@ -357,7 +357,7 @@ def slice_text(row: ForestRow) -> str:
     >>> slice_text(ForestRow("tier = gold", 1.0, 0.44, 1.0, 3))
     'too few (n = 3)'
     """
-    if not row.is_told:
+    if not row.is_measured:
         return f"too few (n = {row.n:,})"
     return measure_text(Measure(value=row.value, low=row.low, high=row.high, n=row.n))
 

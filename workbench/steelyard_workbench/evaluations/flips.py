@@ -20,7 +20,7 @@ from steelyard.evaluations.wire import (
     FlippedRecord,
 )
 from steelyard_workbench.components.facts import heading
-from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
+from steelyard_workbench.components.frame_table import FrameTable, PageRequest, TablePage
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.evaluations.record_browser import show_text
 from steelyard_workbench.evaluations.records import context_text
@@ -179,7 +179,7 @@ class FlipBrowser(Viewer):
             return self.table.on_key(action)
         return True
 
-    def _fetch(self, request: PageAsked) -> TablePage:
+    def _fetch(self, request: PageRequest) -> TablePage:
         """Return a page of flips, with their contexts while the dataset is there."""
         places = self._places
         shown = places[request.offset : request.offset + request.limit]

@@ -288,7 +288,7 @@ class OpenedEvaluation(Viewer):
         def show(measure: str) -> None:
             self._slice_measure = measure
             rows = slice_rows(measure, detail.slices, detail.decisions)
-            drawn = [row for row in rows if row.is_told][:MOST_SLICES]
+            drawn = [row for row in rows if row.is_measured][:MOST_SLICES]
             overall = measure_of(detail.overall, measure)
             if not rows:
                 place[:] = [empty("Nothing cuts these decisions into slices.")]

@@ -38,7 +38,7 @@ _TITLES = {
     "scaled_reward": "Scaled reward",
     "picked_best": "Picked the best",
 }
-_SAID = (
+_CAPTION = (
     "The newest runs, with 95 % intervals; numbers of a family are one line. A line is broken where "
     "the evaluation rows are others than before: the runs on both sides cannot be compared. Click a "
     "mark to open the run."
@@ -112,7 +112,7 @@ class OverTime(Viewer):
         newest_first = list(dict.fromkeys(run.series for run in reversed(drawn)))
         shown = newest_first[:MOST_MODELS][::-1]
         shown_runs = [run for run in drawn if run.series in shown]
-        text = _SAID
+        text = _CAPTION
         if len(newest_first) > len(shown):
             text += f" {len(newest_first) - len(shown):,} more models, whose last runs are older, are not listed."
         data = mark_table(

@@ -29,7 +29,7 @@ from steelyard.wire.queries import ExportFormat
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.export_buttons import ExportButtons
 from steelyard_workbench.components.facts import heading
-from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
+from steelyard_workbench.components.frame_table import FrameTable, PageRequest, TablePage
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.evaluations.charts import TITLES, bin_name
 from steelyard_workbench.evaluations.record_filter import RecordFilter
@@ -292,7 +292,7 @@ class RecordBrowser(Viewer):
         self._on_choose(self.chosen)
         self.refresh.start()
 
-    def _fetch(self, request: PageAsked) -> TablePage:
+    def _fetch(self, request: PageRequest) -> TablePage:
         """Return a page; without contexts where the dataset is gone."""
         ask = self._client.evaluations.records_page
         filters = self.chosen.client_filters()

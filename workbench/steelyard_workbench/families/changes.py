@@ -158,9 +158,9 @@ class FamilyChanges(Viewer):
         before = self.family
         await self._refresh()
         changed = differences(before, self.family)
-        told = "; ".join(changed) or escape_markdown(error.message)
+        happened = "; ".join(changed) or escape_markdown(error.message)
         self._notes[:] = [
-            verdict("unsure", f"{self._name} changed meanwhile; nothing was done.", f"{told}.")
+            verdict("unsure", f"{self._name} changed meanwhile; nothing was done.", f"{happened}.")
         ]
 
     async def _forbid(self, error: KeyScopeError) -> None:

@@ -44,7 +44,7 @@ _WORSE = {
 
 
 @dataclass(frozen=True, slots=True)
-class RowsAsked:
+class RowsRequest:
     """Held-out decisions that somebody wants to see.
 
     Parameters
@@ -65,7 +65,7 @@ class RowsAsked:
 
 def show_gate(
     gate: Gate,
-    open_rows: Callable[[RowsAsked], None],
+    open_rows: Callable[[RowsRequest], None],
     *,
     needed: int = NEEDED,
     place: Viewable | None = None,
@@ -74,17 +74,17 @@ def show_gate(
     # New rows first: they decide whether it joins.
     groups = {name: gate.groups[name] for name in sorted(gate.groups, key="new".__ne__)}
     gate = structs.replace(gate, groups=groups)
-    found = verdict_of(gate, needed=needed)
-    told = f"against {_AGAINST[gate.against]}. {found.settles}".strip()
-    parts: list[Viewable] = [verdict(found.status, found.word.capitalize(), told)]
+    gate_verdict = verdict_of(gate, needed=needed)
+    settled = f"against {_AGAINST[gate.against]}. {gate_verdict.settles}".strip()
+    parts: list[Viewable] = [verdict(gate_verdict.status, gate_verdict.word.capitalize(), settled)]
     if gate.judged_on == "all":
         parts.append(pmui.Typography(_ON_ALL, variant="body2"))
     if gate.sentences:
         reasons = zip(gate.sentences, gate.reasons, strict=True)
         parts.append(_list([f"{sentence} ({reason})" for sentence, reason in reasons]))
-    shown, asked = _lines_of_groups(gate)
+    shown, requests = _lines_of_groups(gate)
     if shown:
-        parts.append(_draw("What changed on held-out rows", shown, asked, gate, open_rows))
+        parts.append(_draw("What changed on held-out rows", shown, requests, gate, open_rows))
     rows = list(group_rows(gate))
     if rows:
         parts.append(
@@ -107,21 +107,21 @@ def _list(sentences: list[str]) -> Viewable:
     return pn.pane.HTML(f"<ul>{items}</ul>", sizing_mode="stretch_width")
 
 
-def _lines_of_groups(gate: Gate) -> tuple[list[Line], list[RowsAsked]]:
-    shown, asked = [], []
+def _lines_of_groups(gate: Gate) -> tuple[list[Line], list[RowsRequest]]:
+    shown, requests = [], []
     for name, group in gate.groups.items():
         is_worse = not _WORSE.get(name, frozenset()).isdisjoint(gate.reasons)
         line = _line(_GROUPS.get(name, name), group, _limit(name, group), is_worse=is_worse)
         if line is not None:
             shown.append(line)
-            asked.append(RowsAsked(group=name))
+            requests.append(RowsRequest(group=name))
     if gate.baseline is not UNSET:
         is_worse = BELOW_BASELINE in gate.reasons
         line = _line("against a text baseline", gate.baseline, is_worse=is_worse)
         if line is not None:
             shown.append(line)
-            asked.append(RowsAsked())
-    return shown, asked
+            requests.append(RowsRequest())
+    return shown, requests
 
 
 def _limit(name: str, group: GateGroup) -> float | None:
@@ -146,9 +146,9 @@ def _line(
 def _draw(
     title: str,
     lines: list[Line],
-    asked: list[RowsAsked],
+    requests: list[RowsRequest],
     gate: Gate,
-    open_rows: Callable[[RowsAsked], None],
+    open_rows: Callable[[RowsRequest], None],
 ) -> Viewable:
     measure = measure_of(gate)
     return figures.show(
@@ -157,16 +157,16 @@ def _draw(
             lines,
             measure=measure.replace("_", " "),
             fall_is_good=measure == "loss",
-            open_=lambda place: open_rows(asked[place]),
+            open_=lambda place: open_rows(requests[place]),
         )
     )
 
 
 def _explain(gate: Gate) -> Viewable:
-    said = ["Click a mark to see the rows behind it."]
+    sentences = ["Click a mark to see the rows behind it."]
     new = gate.groups.get("new")
     if new is not None and isinstance(new.margin, float):
-        said.insert(
+        sentences.insert(
             0,
             f"On new rows the interval must clear 0 by {new.margin:.4f} (dotted), to allow for one "
             "mistake more than was seen and for few contexts.",
@@ -174,13 +174,13 @@ def _explain(gate: Gate) -> Viewable:
     if "earlier" in gate.groups:
         margin = gate.groups["earlier"].margin
         allowed = f", with a margin of {margin:.4f} for chance" if isinstance(margin, float) else ""
-        said.insert(
+        sentences.insert(
             0, f"Earlier rows may become worse by {EARLIER_ALLOWANCE} at most (dotted){allowed}."
         )
-    return pmui.Typography(" ".join(said), variant="body2")
+    return pmui.Typography(" ".join(sentences), variant="body2")
 
 
-def _flips(gate: Gate, open_rows: Callable[[RowsAsked], None]) -> list[Viewable]:
+def _flips(gate: Gate, open_rows: Callable[[RowsRequest], None]) -> list[Viewable]:
     """Return buttons that open the decisions that were fixed, broken and all of a group."""
     rows = []
     for name, group in gate.groups.items():
@@ -193,37 +193,39 @@ def _flips(gate: Gate, open_rows: Callable[[RowsAsked], None]) -> list[Viewable]
                 size="small",
                 disabled=count == 0,
             )
-            button.on_click(_opener(open_rows, RowsAsked(group=name, flip=flip)))
+            button.on_click(_opener(open_rows, RowsRequest(group=name, flip=flip)))
             buttons.append(button)
         every = pmui.Button(label=f"All {words}", variant="outlined", size="small")
-        every.on_click(_opener(open_rows, RowsAsked(group=name)))
+        every.on_click(_opener(open_rows, RowsRequest(group=name)))
         rows.append(pmui.Row(*buttons, every))
     return rows
 
 
-def _opener(open_rows: Callable[[RowsAsked], None], asked: RowsAsked) -> Callable[[object], None]:
-    return lambda _: open_rows(asked)
+def _opener(
+    open_rows: Callable[[RowsRequest], None], request: RowsRequest
+) -> Callable[[object], None]:
+    return lambda _: open_rows(request)
 
 
 def _slices(
     title: str,
     slices: list[GateSlice],
     gate: Gate,
-    open_rows: Callable[[RowsAsked], None],
+    open_rows: Callable[[RowsRequest], None],
 ) -> list[Viewable]:
     worst = sorted(slices, key=_badness, reverse=True)[:_SHOWN_SLICES]
-    shown, asked, compared = [], [], []
-    for one in worst:
-        outcome = one.outcome if isinstance(one.outcome, str) else ""
-        label = f"{one.decision_id}: {outcome}" if outcome else one.decision_id
-        line = _line(label, one, is_worse=one.worse)
+    shown, requests, compared = [], [], []
+    for gate_slice in worst:
+        outcome = gate_slice.outcome if isinstance(gate_slice.outcome, str) else ""
+        label = f"{gate_slice.decision_id}: {outcome}" if outcome else gate_slice.decision_id
+        line = _line(label, gate_slice, is_worse=gate_slice.worse)
         if line is not None:
             shown.append(line)
-            asked.append(RowsAsked(decision=one.decision_id, outcome=outcome))
-            compared.append(one)
+            requests.append(RowsRequest(decision=gate_slice.decision_id, outcome=outcome))
+            compared.append(gate_slice)
     if not shown:
         return []
-    n_worse = sum(one.worse for one in slices)
+    n_worse = sum(gate_slice.worse for gate_slice in slices)
     count = "none shown to be worse" if not n_worse else f"{n_worse} shown to be worse"
     few = "" if len(worst) == len(slices) else f", the worst {len(worst)} shown"
     parts = [
@@ -233,18 +235,18 @@ def _slices(
             "are looked at.",
             variant="body2",
         ),
-        _draw(title, shown, asked, gate, open_rows),
+        _draw(title, shown, requests, gate, open_rows),
     ]
     rows = [
         (
             line.label + (" (worse)" if line.is_worse else ""),
             f"{line.n:,}",
             f"{line.change:+.4f} ({line.low:+.4f} to {line.high:+.4f})",
-            _chance(one.p_value),
-            f"{one.flips.fixed:,}",
-            f"{one.flips.broken:,}",
+            _chance(gate_slice.p_value),
+            f"{gate_slice.flips.fixed:,}",
+            f"{gate_slice.flips.broken:,}",
         )
-        for line, one in zip(shown, compared, strict=True)
+        for line, gate_slice in zip(shown, compared, strict=True)
     ]
     columns = ("of", "n", "change, 95 % interval", "p, worse", "fixed", "broken")
     parts.append(table(columns, rows, label=title, numbers=(1, 3, 4, 5)))
@@ -257,8 +259,8 @@ def _chance(p_value: float | None) -> str:
     return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
 
 
-def _badness(one: GateSlice) -> tuple[bool, float]:
-    change = change_of(one)
+def _badness(gate_slice: GateSlice) -> tuple[bool, float]:
+    change = change_of(gate_slice)
     if change is None:
-        return (one.worse, float("-inf"))
-    return (one.worse, change.change if is_fall_good(one) else -change.change)
+        return (gate_slice.worse, float("-inf"))
+    return (gate_slice.worse, change.change if is_fall_good(gate_slice) else -change.change)

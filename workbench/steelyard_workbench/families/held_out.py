@@ -17,9 +17,9 @@ from steelyard.errors import SteelyardError
 from steelyard.evaluations.wire import Evaluation, EvaluationRecord, JobRecord, RecordGroup
 from steelyard.families.fine_tune_wire import Job
 from steelyard_workbench.components.facts import facts, heading
-from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
+from steelyard_workbench.components.frame_table import FrameTable, PageRequest, TablePage
 from steelyard_workbench.escaping import escape_markdown
-from steelyard_workbench.families.gate_card import RowsAsked
+from steelyard_workbench.families.gate_card import RowsRequest
 from steelyard_workbench.review.sending import RowReview
 from steelyard_workbench.scheduling import schedule
 from steelyard_workbench.states import empty
@@ -83,7 +83,7 @@ class HeldOutRows(Viewer):
         job: Job,
         against: RecordGroup,
         earlier_job: str | None,
-        asked: RowsAsked,
+        request: RowsRequest,
         reviews: RowReview,
     ) -> None:
         super().__init__()
@@ -96,10 +96,10 @@ class HeldOutRows(Viewer):
         # By context and decision: the place of the row among the evaluation rows.
         self._places: dict[tuple[str, str], int] = {}
         self._filters = {
-            "group": _select("Rows", {_ALL: "", **_GROUPS}, asked.group),
-            "flip": _select("Right or wrong", {_ALL: "", **_FLIPS}, asked.flip),
-            "decision": _select("Decision", {_ALL: ""}, asked.decision),
-            "right": _select("Right outcome", {_ALL: ""}, asked.outcome),
+            "group": _select("Rows", {_ALL: "", **_GROUPS}, request.group),
+            "flip": _select("Right or wrong", {_ALL: "", **_FLIPS}, request.flip),
+            "decision": _select("Decision", {_ALL: ""}, request.decision),
+            "right": _select("Right outcome", {_ALL: ""}, request.outcome),
         }
         pn.bind(self._on_filter, *self._filters.values(), watch=True)
         self._number = pmui.TextInput(label="Row number", width=130)
@@ -141,12 +141,12 @@ class HeldOutRows(Viewer):
         """Show a row in full."""
         if self._frame is None:
             return
-        found = self._frame.filter(pl.col("row") == number)
-        if not found.height:
+        matches = self._frame.filter(pl.col("row") == number)
+        if not matches.height:
             self._table.mark(None)
             self._row[:] = [empty(f"There is no held-out row {number}.")]
             return
-        row = found.row(0, named=True)
+        row = matches.row(0, named=True)
         shown = {
             "Context": self._context_of(row["context_sha256"]),
             "Decision": row["decision"],
@@ -175,13 +175,13 @@ class HeldOutRows(Viewer):
     def _measure(self) -> str:
         return "loss" if self._job.method == "sft" else "scaled reward"
 
-    def _page(self, asked: PageAsked) -> TablePage:
+    def _page(self, request: PageRequest) -> TablePage:
         if self._frame is None:
             self._frame = self._fetch()
         frame = self.frame
-        for column, falls in reversed(asked.sort):
+        for column, falls in reversed(request.sort):
             frame = frame.sort(column, descending=falls, maintain_order=True)
-        page = frame.slice(asked.offset, asked.limit)
+        page = frame.slice(request.offset, request.limit)
         self._fetch_contexts(page["context_sha256"].unique().to_list())
         texts = [
             self._context_of(name)[:_SHOWN_CHARACTERS] for name in page["context_sha256"].to_list()
@@ -194,25 +194,27 @@ class HeldOutRows(Viewer):
         earlier: set[tuple[Any, ...]] = set()
         if self._earlier_job is not None:
             try:
-                held = self._client.jobs.records(self._earlier_job)
+                records = self._client.jobs.records(self._earlier_job)
             except SteelyardError:  # its rows are gone: new and earlier cannot be told apart
-                held = None
-            earlier = set() if held is None else {judged_as(record) for record in held}
+                records = None
+            earlier = set() if records is None else {judged_as(record) for record in records}
         if self._job.gate is not None and self._job.gate.judged_on == "all":
             earlier = {judged_as(record) for record in after}
         return pair_records(before, after, earlier)
 
     def _fetch_contexts(self, names: list[str]) -> None:
         """Ask for the contexts of a page; where they are not available, rows are shown without."""
-        wanted = [name for name in names if name not in self._contexts]
+        missing = [name for name in names if name not in self._contexts]
         evaluation = self._job.dataset_evaluation
-        if not wanted or not isinstance(evaluation, Evaluation):
+        if not missing or not isinstance(evaluation, Evaluation):
             return
         try:
-            found = self._client.evaluations.records(evaluation.id, contexts=wanted, context=True)
+            evaluated = self._client.evaluations.records(
+                evaluation.id, contexts=missing, context=True
+            )
         except SteelyardError:
             return
-        for record in cast("Sequence[EvaluationRecord]", found):
+        for record in cast("Sequence[EvaluationRecord]", evaluated):
             if record.context is not UNSET:
                 self._contexts[record.context_sha256] = _text(record.context)
                 self._places[record.context_sha256, record.decision_id] = record.row
@@ -234,9 +236,9 @@ class HeldOutRows(Viewer):
         for column in ("decision", "right"):
             names = self._frame[column].unique().sort().to_list()
             field = self._filters[column]
-            wanted = {_ALL: "", **{name: name for name in names}}
-            if field.options != wanted:
-                field.options = wanted
+            options = {_ALL: "", **{name: name for name in names}}
+            if field.options != options:
+                field.options = options
         self._none[:] = []
         if not self.frame.height:
             chosen = [

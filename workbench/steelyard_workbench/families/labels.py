@@ -150,9 +150,9 @@ def warm_text(thing: Family | ModelVersion) -> str:
     return "not kept warm"
 
 
-def continue_text(told: Continue | None) -> str:
+def continue_text(continuation: Continue | None) -> str:
     """Return in words what continuing would do."""
-    return "no dataset" if told is None else _CONTINUE[told.state]
+    return "no dataset" if continuation is None else _CONTINUE[continuation.state]
 
 
 #: The view of the playground that asks a family in the wording of its dataset.
@@ -184,7 +184,7 @@ def roles_of(family: Family, model: AnyModelVersion) -> str:
 
 def parent_of(family: Family, model: AnyModelVersion) -> str:
     """Return what a model was trained from, by its number."""
-    refs = {one.adapter: one.ref for one in family.models}
+    refs = {model_version.adapter: model_version.ref for model_version in family.models}
     return family.origin if model.parent is None else refs.get(model.parent, model.parent)
 
 
@@ -197,8 +197,8 @@ def line_rows(family: Family) -> list[tuple[str, ...]]:
             joined = ago(model.created_at)
             state = model.state if model.status == "ready" else "—"
             if model.gate is not None:
-                found = verdict_of(model.gate)
-                gate = mark(found.status, found.word)
+                verdict = verdict_of(model.gate)
+                gate = mark(verdict.status, verdict.word)
         rows.append(
             (
                 model.ref,
@@ -218,7 +218,7 @@ LINE_COLUMNS = ("model", "now", "status", "weights", "gate", "joined", "trained 
 
 def differences(before: Family, after: Family) -> list[str]:
     """Return in words what became of a family between two looks; empty when nothing that counts did."""
-    said = []
+    changes = []
     for what, was, now in (
         ("it served", _ref(before.served), _ref(after.served)),
         ("its latest model was", _ref(before.latest), _ref(after.latest)),
@@ -227,22 +227,22 @@ def differences(before: Family, after: Family) -> list[str]:
         ("its dataset was", before.dataset_id, after.dataset_id),
     ):
         if was != now:
-            said.append(f"{what} {was}, and is now {now}")
+            changes.append(f"{what} {was}, and is now {now}")
     was_status = {model.ref: model.status for model in before.models}
     for model in after.models:
-        was_one = was_status.get(model.ref)
-        if was_one is None:
-            said.append(f"{model.ref} joined")
-        elif was_one != model.status:
-            said.append(f"{model.ref} was {was_one} and is {model.status}")
+        status = was_status.get(model.ref)
+        if status is None:
+            changes.append(f"{model.ref} joined")
+        elif status != model.status:
+            changes.append(f"{model.ref} was {status} and is {model.status}")
     jobs = {choice.job.id: outcome_of(choice.job)[1] for choice in choices_of(before)}
     for choice in choices_of(after):
         now = outcome_of(choice.job)[1]
         if jobs.get(choice.job.id, now) != now:
-            said.append(f"the fine-tune {choice.job.id} is {now}")
+            changes.append(f"the fine-tune {choice.job.id} is {now}")
         elif choice.job.id not in jobs:
-            said.append(f"the fine-tune {choice.job.id} was started")
-    return said
+            changes.append(f"the fine-tune {choice.job.id} was started")
+    return changes
 
 
 def is_same(before: Family, after: Family) -> bool:
@@ -275,10 +275,10 @@ def _unused(model: AnyModelVersion | None) -> Any:
 def _without_progress(job: Job | None) -> Job | None:
     if job is None:
         return None
-    held = job.dataset_evaluation
-    if isinstance(held, Evaluation):
-        held = structs.replace(held, completed_rows=0, updated_at=0.0)
-    return structs.replace(job, progress=None, updated_at=0.0, dataset_evaluation=held)
+    evaluation = job.dataset_evaluation
+    if isinstance(evaluation, Evaluation):
+        evaluation = structs.replace(evaluation, completed_rows=0, updated_at=0.0)
+    return structs.replace(job, progress=None, updated_at=0.0, dataset_evaluation=evaluation)
 
 
 def _ref(model: ModelVersion | None) -> str:

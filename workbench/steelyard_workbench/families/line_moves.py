@@ -70,10 +70,10 @@ class LineMoves(FamilyChanges):
             return
         job = None if self.loaded.data is None else self.loaded.data.job
         plan = NextFineTune(self._client, self.family, models, job)
-        told = await self._answer("Estimating it", plan.fetch)
-        if told is None:
+        fetched = await self._answer("Estimating it", plan.fetch)
+        if fetched is None:
             return
-        plan.show(told)
+        plan.show(fetched)
         dialog = Confirmation(
             f"Continue {self._name}?",
             plan,
@@ -82,9 +82,9 @@ class LineMoves(FamilyChanges):
         )
 
         def fit(_: object) -> None:
-            dialog.button.label, dialog.button.disabled = plan.action, plan.told is None
+            dialog.button.label, dialog.button.disabled = plan.action, plan.estimated is None
 
-        pn.bind(fit, plan.param.told, watch=True)
+        pn.bind(fit, plan.param.estimated, watch=True)
         self.next_fine_tune = plan
         self._ask(dialog)
 
@@ -109,13 +109,13 @@ class LineMoves(FamilyChanges):
         family = self.family
         live = [model.ref for model in family.models if model.status == "ready"]
         gone = f"with {', '.join(live)}" if live else "It has no models, so its name is free again"
-        said = f"It is gone for good {gone}. Its dataset and its fine-tunes stay."
+        consequence = f"It is gone for good {gone}. Its dataset and its fine-tunes stay."
         if not live and not family.models:
-            said = f"{gone}. Its dataset and its fine-tunes stay."
+            consequence = f"{gone}. Its dataset and its fine-tunes stay."
         self._ask(
             Confirmation(
                 f"Delete {family.id}?",
-                pmui.Markdown(said),
+                pmui.Markdown(consequence),
                 action=f"Delete {family.id}",
                 act=lambda: self._delete(family),
                 typed=family.id,
@@ -128,23 +128,23 @@ class LineMoves(FamilyChanges):
         try:
             self._client.families.roll_back(self._name, to, [], served=served)
         except RollbackChangedError as error:
-            (told,) = error.details or ({},)
-            return RollbackPlan(tuple(told.get("discard", ())), tuple(told.get("cancel", ())))
+            (detail,) = error.details or ({},)
+            return RollbackPlan(tuple(detail.get("discard", ())), tuple(detail.get("cancel", ())))
         return RollbackPlan((), ())
 
     async def _continue(self, plan: NextFineTune) -> bool:
         """Continue as it was shown, for no more than that; whether it was."""
-        told = plan.told
-        if told is None:  # another base model was chosen, and is being estimated
+        estimate = plan.estimated
+        if estimate is None:  # another base model was chosen, and is being estimated
             return False
         chosen = plan.chosen
 
         def queue() -> None:
             job = self._client.families.continue_(
                 self._name,
-                hyperparameters={"seed": told.seed},
-                dataset_version=told.dataset_version,
-                max_price_usd=told.price_usd,
+                hyperparameters={"seed": estimate.seed},
+                dataset_version=estimate.dataset_version,
+                max_price_usd=estimate.price_usd,
                 **chosen,
             )
             if self._session.family == self._name:

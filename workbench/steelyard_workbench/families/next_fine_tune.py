@@ -29,16 +29,18 @@ Plan = tuple[FineTuneEstimate, float | None]
 def bases_here(models: Sequence[Model]) -> list[str]:
     """Return the base models that a family can be moved to: none of other servers, and no routes."""
     return [
-        one.id
-        for one in models
-        if one.lora is None and one.engine != "route" and not one.engine.startswith("connected-")
+        model.id
+        for model in models
+        if model.lora is None
+        and model.engine != "route"
+        and not model.engine.startswith("connected-")
     ]
 
 
 def base_of(family: Family, models: Sequence[Model]) -> str | None:
     """Return the base model that a family is on now; ``None`` where the models do not tell."""
     start = family.origin if family.latest is None else family.latest.ref
-    return next((one.family for one in models if one.id == start), None)
+    return next((model.family for model in models if model.id == start), None)
 
 
 class NextFineTune(Viewer):
@@ -50,7 +52,7 @@ class NextFineTune(Viewer):
         What it would cost as it is chosen; ``None`` until the server has told.
     """
 
-    told = param.Parameter(default=None)
+    estimated = param.Parameter(default=None)
 
     def __init__(
         self, client: Client, family: Family, models: Sequence[Model], job: Job | None
@@ -91,8 +93,8 @@ class NextFineTune(Viewer):
     @property
     def action(self) -> str:
         """What the button says that starts it."""
-        is_paid = self.told is not None and not is_free(self.told.price_usd)
-        return f"Continue for {self.told.price_usd} USD" if is_paid else "Continue"
+        is_paid = self.estimated is not None and not is_free(self.estimated.price_usd)
+        return f"Continue for {self.estimated.price_usd} USD" if is_paid else "Continue"
 
     @property
     def chosen(self) -> dict[str, Any]:
@@ -102,18 +104,18 @@ class NextFineTune(Viewer):
 
     def fetch(self) -> Plan:
         """Return what the server says of it as it is chosen, and how long the like of it took."""
-        told = self._client.families.estimate_continue(self._name, **self.chosen)
-        return told, fetch_expected(self._client, told.steps, is_adapting=self._is_adapting)
+        estimate = self._client.families.estimate_continue(self._name, **self.chosen)
+        return estimate, fetch_expected(self._client, estimate.steps, is_adapting=self._is_adapting)
 
     def show(self, plan: Plan) -> None:
         """Show what the server said of it."""
-        told, seconds = plan
-        self.place[:] = [show_estimate(told, seconds)]
-        self.told = told
+        estimate, seconds = plan
+        self.place[:] = [show_estimate(estimate, seconds)]
+        self.estimated = estimate
 
     @param.depends("base.value", watch=True)
     def _ask_again(self) -> None:
-        self.told = None
+        self.estimated = None
         self.estimate.start()
 
     async def _estimate(self) -> None:

@@ -20,7 +20,7 @@ from steelyard_workbench.components.facts import facts, heading, table
 from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.families.changes import Seen
-from steelyard_workbench.families.gate_card import RowsAsked, show_gate
+from steelyard_workbench.families.gate_card import RowsRequest, show_gate
 from steelyard_workbench.families.held_out import HeldOutRows
 from steelyard_workbench.families.labels import (
     ACTIVE,
@@ -77,8 +77,8 @@ class OneFamily(Serving, LineMoves):
     async def _arrive(self) -> None:
         """Fetch the family, and ask whether to continue it if it can be."""
         await self.loaded.refresh()
-        told = None if self.loaded.data is None else continue_of(self.family)
-        if told is not None and told.state not in CANNOT_CONTINUE:
+        continuation = None if self.loaded.data is None else continue_of(self.family)
+        if continuation is not None and continuation.state not in CANNOT_CONTINUE:
             await self.ask_continue()
 
     async def _look(self) -> None:
@@ -96,7 +96,7 @@ class OneFamily(Serving, LineMoves):
             self._drop_rows()
             self.loaded.refresh.start(quietly=True)
 
-    async def _show_rows(self, asked: RowsAsked) -> None:
+    async def _show_rows(self, request: RowsRequest) -> None:
         seen = self.loaded.data
         if seen is None or seen.job is None or seen.job.gate is None:
             return
@@ -108,7 +108,7 @@ class OneFamily(Serving, LineMoves):
         earlier = _job_before(self.family, seen.job.id)
         self._rows_place[:] = [loading(4, "The held-out rows")]
         reviews = RowReview(self._session, self.loaded.refresh.scope)
-        rows = HeldOutRows(self._client, seen.job, seen.job.gate.against, earlier, asked, reviews)
+        rows = HeldOutRows(self._client, seen.job, seen.job.gate.against, earlier, request, reviews)
         # A table that is filled before the browser has drawn it fails there: it is filled first.
         await rows.start()
         self.rows = rows
@@ -181,21 +181,21 @@ class OneFamily(Serving, LineMoves):
         return [*shown, facts(values)]
 
     def _continue_fact(self, family: Family) -> str:
-        told = continue_of(family)
-        said = continue_text(told)
-        if told is None:
-            return said
-        if told.rows is not None:
-            said += (
-                f": {told.rows.new:,} new or corrected and {told.rows.earlier:,} earlier rows for "
-                f"training, {told.rows.evaluation:,} for the gate"
+        continuation = continue_of(family)
+        text = continue_text(continuation)
+        if continuation is None:
+            return text
+        if continuation.rows is not None:
+            text += (
+                f": {continuation.rows.new:,} new or corrected and {continuation.rows.earlier:,} earlier rows for "
+                f"training, {continuation.rows.evaluation:,} for the gate"
             )
-        if told.evaluation_decisions is not None:
-            said += (
-                f"; {told.evaluation_decisions:,} evaluation decisions to judge by, "
-                f"{told.needed:,} needed"
+        if continuation.evaluation_decisions is not None:
+            text += (
+                f"; {continuation.evaluation_decisions:,} evaluation decisions to judge by, "
+                f"{continuation.needed:,} needed"
             )
-        return " ".join([f"{said}.", *told.reasons])
+        return " ".join([f"{text}.", *continuation.reasons])
 
     def _family_actions(self, family: Family) -> Viewable:
         if family.switched_on:
@@ -208,10 +208,10 @@ class OneFamily(Serving, LineMoves):
             lacking = [] if family.switched_on else ["it is off"]
             lacking += [] if family.served is not None else ["it serves no model"]
             warm = self._button("Keep warm…", self.keep_warm, lacking)
-        told = continue_of(family)
-        lacking = ["it has no dataset"] if told is None else []
-        if told is not None and told.state in CANNOT_CONTINUE:
-            lacking = [CANNOT_CONTINUE[told.state]]
+        continuation = continue_of(family)
+        lacking = ["it has no dataset"] if continuation is None else []
+        if continuation is not None and continuation.state in CANNOT_CONTINUE:
+            lacking = [CANNOT_CONTINUE[continuation.state]]
         go_on = self._button("Continue…", self.ask_continue, lacking)
         delete = self._button(
             "Delete the family…", self.ask_delete, _why_not_delete(family), is_harmful=True
@@ -278,7 +278,7 @@ class OneFamily(Serving, LineMoves):
         if seen.job is None:
             return []
         job = seen.job
-        choice = next(one for one in choices_of(family) if one.job.id == job.id)
+        choice = next(other for other in choices_of(family) if other.job.id == job.id)
         model = choice.model
         title = f"Fine-tune on version {job.dataset_version}" if model is None else model.ref
         shown: list[Viewable] = [heading(title), facts(self._facts(family, job, choice))]
@@ -290,8 +290,8 @@ class OneFamily(Serving, LineMoves):
             reason = "It has not been judged yet." if job.status in ACTIVE else "It was not judged."
             shown.append(empty(reason))
         else:
-            told = continue_of(family)
-            needed: dict[str, int] = {} if told is None else {"needed": told.needed}
+            continuation = continue_of(family)
+            needed: dict[str, int] = {} if continuation is None else {"needed": continuation.needed}
             shown.append(
                 show_gate(
                     job.gate,
@@ -323,9 +323,9 @@ class OneFamily(Serving, LineMoves):
         values["Weights"] = model.state
         values["Own switch"] = own_switch_text(model)
         values["Own keep warm"] = warm_text(model)
-        held = job.dataset_evaluation
-        if isinstance(held, Evaluation) and held.metrics is not None:
-            values["Held-out decisions"] = f"{held.metrics.n:,}"
+        evaluation = job.dataset_evaluation
+        if isinstance(evaluation, Evaluation) and evaluation.metrics is not None:
+            values["Held-out decisions"] = f"{evaluation.metrics.n:,}"
         return values
 
     def _model_actions(self, family: Family, model: ModelVersion) -> Viewable:
@@ -376,10 +376,10 @@ class OneFamily(Serving, LineMoves):
         follow = pmui.Button(label="Follow its fine-tune", variant="text")
         follow.on_click(lambda _: self._session.open("jobs", job=job.id))
         links = [follow]
-        held = job.dataset_evaluation
-        if isinstance(held, Evaluation):
+        evaluation = job.dataset_evaluation
+        if isinstance(evaluation, Evaluation):
             opened = pmui.Button(label="Open its evaluation", variant="text")
-            opened.on_click(lambda _: self._session.open("evaluations", evaluation=held.id))
+            opened.on_click(lambda _: self._session.open("evaluations", evaluation=evaluation.id))
             links.append(opened)
         return pmui.Row(*links)
 

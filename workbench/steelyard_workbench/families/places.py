@@ -34,19 +34,23 @@ def holders_of(error: SteelyardError) -> list[Holder]:
 
     The least recently used comes first.
     """
-    found: list[Holder] = []
+    holders: list[Holder] = []
     for detail in error.details or ():
-        found += [
-            Holder(one.model, (*((one.model,) if one.on else ()), *one.serves), one.used_at)
-            for one in _read(detail, "answering", Answering)
-        ]
-        found += [
+        holders += [
             Holder(
-                one.model, (*((one.model,) if one.keep_warm else ()), *one.families), one.used_at
+                model.model, (*((model.model,) if model.on else ()), *model.serves), model.used_at
             )
-            for one in _read(detail, "warm", KeptWarm)
+            for model in _read(detail, "answering", Answering)
         ]
-    return found
+        holders += [
+            Holder(
+                model.model,
+                (*((model.model,) if model.keep_warm else ()), *model.families),
+                model.used_at,
+            )
+            for model in _read(detail, "warm", KeptWarm)
+        ]
+    return holders
 
 
 class PlaceChoice(Viewer):
@@ -55,7 +59,10 @@ class PlaceChoice(Viewer):
     def __init__(self, holders: Sequence[Holder]) -> None:
         super().__init__()
         self.boxes = pmui.CheckBoxGroup(
-            label="Switch off", options={one.label: one for one in holders}, value=[], inline=False
+            label="Switch off",
+            options={holder.label: holder for holder in holders},
+            value=[],
+            inline=False,
         )
 
     def __panel__(self) -> Viewable:
@@ -64,7 +71,7 @@ class PlaceChoice(Viewer):
     @property
     def names(self) -> list[str]:
         """What to switch off, each name once."""
-        return list(dict.fromkeys(name for one in self.boxes.value for name in one.names))
+        return list(dict.fromkeys(name for holder in self.boxes.value for name in holder.names))
 
 
 def _read(detail: Mapping[str, Any], name: str, type_: type[Any]) -> list[Any]:

@@ -25,22 +25,24 @@ from steelyard_workbench.tasks import Scope, Task, Write
 _RANKS = {"as the server chooses": 0, **{str(n): n for n in (1, 2, 4, 8, MAX_LORA_RANK)}}
 
 
-def show_estimate(told: FineTuneEstimate, seconds: float | None) -> Viewable:
+def show_estimate(estimate: FineTuneEstimate, seconds: float | None) -> Viewable:
     """Show what a fine-tune would cost, where anything costs, and take."""
-    minimum = ", the minimum" if told.minimum_applied else ""
-    fee = f"{told.price_usd} USD{minimum}: held now, charged only if it succeeds"
-    tokens = "" if told.trained_tokens is None else f", {told.trained_tokens:,} trained tokens"
+    minimum = ", the minimum" if estimate.minimum_applied else ""
+    fee = f"{estimate.price_usd} USD{minimum}: held now, charged only if it succeeds"
+    tokens = (
+        "" if estimate.trained_tokens is None else f", {estimate.trained_tokens:,} trained tokens"
+    )
     return facts(
         {
-            **({} if is_free(told.price_usd) else {"Fee": fee}),
+            **({} if is_free(estimate.price_usd) else {"Fee": fee}),
             "Takes": time_text(seconds),
-            "Training": f"{told.steps:,} steps, {told.passes:.3g} passes{tokens}",
+            "Training": f"{estimate.steps:,} steps, {estimate.passes:.3g} passes{tokens}",
             "Rows": (
-                f"{told.rows.new:,} new or corrected and {told.rows.earlier:,} earlier for training, "
-                f"{told.rows.evaluation:,} for the gate"
+                f"{estimate.rows.new:,} new or corrected and {estimate.rows.earlier:,} earlier for training, "
+                f"{estimate.rows.evaluation:,} for the gate"
             ),
-            "Dataset version": str(told.dataset_version),
-            "Seed": str(told.seed),
+            "Dataset version": str(estimate.dataset_version),
+            "Seed": str(estimate.seed),
         }
     )
 
@@ -64,8 +66,8 @@ class StartForm(Viewer):
     ) -> None:
         self._client, self._started = client, started
         self._scope = scope or Scope()
-        self._methods = {one.id: one.method for one in datasets}
-        ids = {f"{one.name} ({one.id})": one.id for one in datasets}
+        self._methods = {dataset.id: dataset.method for dataset in datasets}
+        ids = {f"{dataset.name} ({dataset.id})": dataset.id for dataset in datasets}
         self.dataset = pmui.Select(
             label="Dataset",
             options=ids,
@@ -106,16 +108,16 @@ class StartForm(Viewer):
         self._take_back()
         fields, training = self._fields(), self._training()
         self.place[:] = [loading(2, "The plan")]
-        told = await asyncio.to_thread(
+        estimate = await asyncio.to_thread(
             self._client.families.estimate, **fields, hyperparameters=training
         )
         seconds = await asyncio.to_thread(
-            fetch_expected, self._client, told.steps, is_adapting="lora_rank" in training
+            fetch_expected, self._client, estimate.steps, is_adapting="lora_rank" in training
         )
         self._offered = Scope(self._scope)
         place = pn.Column(sizing_mode="stretch_width")
         self._offer = Write(
-            lambda: self._create(fields, training, told),
+            lambda: self._create(fields, training, estimate),
             f"Not started: the family {fields['family']}.",
             place,
             refused="Start",
@@ -123,11 +125,11 @@ class StartForm(Viewer):
             fields=self._by_name,
         )
         self.start_button = pmui.Button(
-            label="Start" if is_free(told.price_usd) else f"Start for {told.price_usd} USD",
+            label="Start" if is_free(estimate.price_usd) else f"Start for {estimate.price_usd} USD",
             variant="contained",
         )
         self.start_button.on_click(self.start)
-        place[:] = [show_estimate(told, seconds), self.start_button]
+        place[:] = [show_estimate(estimate, seconds), self.start_button]
         self.place[:] = [place]
 
     async def start(self, *_: Any) -> None:
@@ -136,15 +138,15 @@ class StartForm(Viewer):
             await self._offer()
 
     async def _create(
-        self, fields: dict[str, Any], training: dict[str, Any], told: FineTuneEstimate
+        self, fields: dict[str, Any], training: dict[str, Any], estimate: FineTuneEstimate
     ) -> None:
         self._offer = None
         self.start_button.disabled = True
         job = await asyncio.to_thread(
             self._client.families.create,
-            **{**fields, "dataset_version": told.dataset_version},
-            hyperparameters={**training, "seed": told.seed},
-            max_price_usd=told.price_usd,
+            **{**fields, "dataset_version": estimate.dataset_version},
+            hyperparameters={**training, "seed": estimate.seed},
+            max_price_usd=estimate.price_usd,
         )
         done = f"Started: the family {job.family}. It is on the Families page."
         if not self._scope.say_if_ended(done):

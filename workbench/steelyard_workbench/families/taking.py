@@ -56,9 +56,9 @@ def time_text(seconds: float | None) -> str:
     if seconds is None:
         return "not known yet: nothing like it has been trained here"
     if seconds < 60:
-        said = "less than a minute"
+        duration = "less than a minute"
     elif seconds < 5400:
-        said = f"about {seconds / 60:.0f} min"
+        duration = f"about {seconds / 60:.0f} min"
     else:
-        said = f"about {seconds / 3600:.1f} h"
-    return f"{said}, by the last like it"
+        duration = f"about {seconds / 3600:.1f} h"
+    return f"{duration}, by the last like it"

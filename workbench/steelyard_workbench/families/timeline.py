@@ -34,8 +34,13 @@ def events_of(family: Family) -> list[Event]:
 def timeline_rows(family: Family) -> list[tuple[str, str, str, str]]:
     """Return a table row an event."""
     return [
-        (f"{datetime.fromtimestamp(one.at, UTC):%Y-%m-%d %H:%M}", one.what, one.gate or "—", one.by)
-        for one in events_of(family)
+        (
+            f"{datetime.fromtimestamp(event.at, UTC):%Y-%m-%d %H:%M}",
+            event.what,
+            event.gate or "—",
+            event.by,
+        )
+        for event in events_of(family)
     ]
 
 
@@ -43,17 +48,17 @@ def _events(family: Family) -> Iterator[Event]:
     yield Event(family.created_at, f"started from {family.origin}", _OWNER)
     for choice in choices_of(family):
         job = choice.job
-        told = f"fine-tune on version {job.dataset_version} started"
+        started = f"fine-tune on version {job.dataset_version} started"
         status, word = outcome_of(job)
         if job.outcome in {"gate_failed", "failed", "cancelled"} and choice.model is None:
             why = f": {job.reason}" if job.reason else ""
             is_judged = job.outcome == "gate_failed"
             yield Event(
-                job.created_at, f"{told}; it made no model{why}", _OWNER,
+                job.created_at, f"{started}; it made no model{why}", _OWNER,
                 "✗ not passed" if is_judged else mark(status, word),
             )  # fmt: skip
         else:
-            yield Event(job.created_at, told, _OWNER)
+            yield Event(job.created_at, started, _OWNER)
     for model in family.models:
         if isinstance(model, DeletedModelVersion):
             yield Event(model.deleted_at, f"{model.ref} deleted", _OWNER)
@@ -74,8 +79,8 @@ def _events(family: Family) -> Iterator[Event]:
 def _model_events(model: ModelVersion) -> Iterator[Event]:
     if model.created_at is not None:
         gate = "" if model.gate is None else verdict_of(model.gate)
-        told = "" if isinstance(gate, str) else mark(gate.status, gate.word)
-        yield Event(model.created_at, f"{model.ref} joined", _GATE, told)
+        verdict_mark = "" if isinstance(gate, str) else mark(gate.status, gate.word)
+        yield Event(model.created_at, f"{model.ref} joined", _GATE, verdict_mark)
     if model.on_at is not None:
         yield Event(model.on_at, f"own switch of {model.ref} on", _OWNER)
     if isinstance(model, DiscardedModelVersion):

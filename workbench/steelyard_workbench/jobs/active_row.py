@@ -51,8 +51,8 @@ class ActiveRow(Viewer):
         return self._box
 
     @property
-    def said(self) -> str:
-        """What it says of how far the work is."""
+    def text(self) -> str:
+        """How far the work is, in words."""
         return str(self._text.object)
 
     def update(self, work: JobSummary, track: Track) -> None:

@@ -56,12 +56,12 @@ class JobDetail(Viewer):
     def update(self, job: Job, events: list[JobEvent], track: Track) -> None:
         """Show how it is now."""
         work = summary_of_job(job)
-        said = progress_text(work, track) if work.is_active else work.ended
-        self._text.object = escape_markdown(said)
+        state = progress_text(work, track) if work.is_active else work.ended
+        self._text.object = escape_markdown(state)
         if job != self._shown:
             # What it ends with says the reason.
-            told = {name: text for name, text in job_facts(job) if name != "reason"}
-            self._facts[:] = [facts(told)]
+            shown = {name: text for name, text in job_facts(job) if name != "reason"}
+            self._facts[:] = [facts(shown)]
         self._shown = job
         self._bar.visible = work.is_active
         self._bar.value = round(100 * work.step / work.steps) if work.steps else 0

@@ -74,37 +74,37 @@ def summary_of_job(job: Job) -> JobSummary:
     )
 
 
-def summary_of_evaluation(one: Evaluation) -> JobSummary:
+def summary_of_evaluation(evaluation: Evaluation) -> JobSummary:
     """Return an evaluation as the list shows it."""
-    ended: str = one.status if one.status in ENDED else ""
-    if one.error is not None:
-        ended = f"{ended}: {one.error.message}"
+    ended: str = evaluation.status if evaluation.status in ENDED else ""
+    if evaluation.error is not None:
+        ended = f"{ended}: {evaluation.error.message}"
     return JobSummary(
         "evaluation",
-        one.id,
-        f"{one.model_label} on version {one.dataset_version}",
-        one.status,
-        one.dataset_id,
-        one.created_at,
+        evaluation.id,
+        f"{evaluation.model_label} on version {evaluation.dataset_version}",
+        evaluation.status,
+        evaluation.dataset_id,
+        evaluation.created_at,
         ended=ended,
-        **_progress("scoring", one.completed_rows, one.evaluation_rows, None),
+        **_progress("scoring", evaluation.completed_rows, evaluation.evaluation_rows, None),
     )
 
 
-def summary_of_map(one: DatasetMap, dataset: str) -> JobSummary:
+def summary_of_map(map_: DatasetMap, dataset: str) -> JobSummary:
     """Return a map as the list shows it, by the name of its dataset."""
-    now = one.progress
-    ended: str = "" if one.status in ACTIVE else one.status
-    if one.error is not None:
-        ended = f"{ended}: {one.error}"
+    now = map_.progress
+    ended: str = "" if map_.status in ACTIVE else map_.status
+    if map_.error is not None:
+        ended = f"{ended}: {map_.error}"
     return JobSummary(
         "map",
-        one.id,
-        f"{dataset}, version {one.dataset_version}",
-        one.status,
-        one.dataset_id,
-        one.created_at,
-        dataset_version=one.dataset_version,
+        map_.id,
+        f"{dataset}, version {map_.dataset_version}",
+        map_.status,
+        map_.dataset_id,
+        map_.created_at,
+        dataset_version=map_.dataset_version,
         ended=ended,
         **({} if now is None else _progress(_phase(now.phase), now.step, now.steps, None)),
     )
@@ -112,14 +112,14 @@ def summary_of_map(one: DatasetMap, dataset: str) -> JobSummary:
 
 def progress_text(work: JobSummary, track: Track) -> str:
     """Return in words how far work is, how fast it goes and when it is done."""
-    said = [work.status]
+    parts = [work.status]
     if work.steps:
-        said.append(f"{work.phase}: {work.step:,} of {work.steps:,} {work.unit}")
+        parts.append(f"{work.phase}: {work.step:,} of {work.steps:,} {work.unit}")
     if work.loss is not None:
-        said.append(f"loss {work.loss:.4f}")
+        parts.append(f"loss {work.loss:.4f}")
     if work.status == "running" and work.steps:
-        said.append(track.text(work.unit) or "estimating how long it takes")
-    return ", ".join(said)
+        parts.append(track.text(work.unit) or "estimating how long it takes")
+    return ", ".join(parts)
 
 
 def _phase(name: str) -> str:

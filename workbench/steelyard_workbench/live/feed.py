@@ -17,7 +17,7 @@ from steelyard.client import Client
 from steelyard.decision_log.wire import DecisionLogPage, LoggedDecision, LoggedResult
 from steelyard.wire.queries import ExportFormat
 from steelyard_workbench.components.export_buttons import ExportButtons
-from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
+from steelyard_workbench.components.frame_table import FrameTable, PageRequest, TablePage
 from steelyard_workbench.live.view import View
 from steelyard_workbench.problems import Problem, not_loaded, problem_of
 from steelyard_workbench.states import failed, loading
@@ -87,7 +87,7 @@ class Feed(Viewer):
         )
         self._state = pn.Column(loading(6, "The decisions"), sizing_mode="stretch_width")
         self.new = pmui.Button(label="", variant="outlined", size="small", visible=False)
-        self.new.on_click(self.show_held)
+        self.new.on_click(self.show_new)
         self.older = pmui.Button(label="Load older", variant="text", size="small", visible=False)
         self._looking = Task(self._ask, on_failure=self._show_failure)
         self.load_older = OneAtATime(
@@ -157,7 +157,7 @@ class Feed(Viewer):
         self.problem = problem_of(error, not_loaded("The decisions"))
         self._state[:] = [failed(self.problem, self.look)]
 
-    async def show_held(self, *_: Any) -> None:
+    async def show_new(self, *_: Any) -> None:
         """Show what is new."""
         if self._held is not None:
             page, self._held = self._held, None
@@ -216,7 +216,7 @@ class Feed(Viewer):
         query: dict[str, Any] = self.view.log_query(time.time())
         return self._client.export_decisions(format_, **query)
 
-    def _rows(self, request: PageAsked) -> TablePage:
+    def _rows(self, request: PageRequest) -> TablePage:
         shown = self.entries[request.offset : request.offset + request.limit]
         only = self.view.rows.decision or self.view.decision
         return TablePage(
@@ -235,7 +235,7 @@ def _row(entry: LoggedDecision, only: str) -> dict[str, str | list[str]]:
         "at": datetime.fromtimestamp(entry.created_at, UTC).strftime("%d %b %H:%M:%S"),
         "decisions": [decision_text(name, result) for name, result in results.items()],
         "feedback": [
-            f"{name}: {told_text(result.feedback)}" for name, result in with_feedback.items()
+            f"{name}: {feedback_text(result.feedback)}" for name, result in with_feedback.items()
         ],
         "model": entry.version or entry.model,
         "took": "" if entry.total_ms is None else f"{entry.total_ms:.1f}",
@@ -250,7 +250,7 @@ def decision_text(name: str, result: LoggedResult) -> str:
     return text if result.action == result.top else f"{text}, {result.action}"
 
 
-def told_text(outcome: str | dict[str, float] | None) -> str:
+def feedback_text(outcome: str | dict[str, float] | None) -> str:
     """Return what came true; where it is not certain, the likeliest with its probability."""
     if outcome is None or isinstance(outcome, str):
         return outcome or ""

@@ -20,7 +20,7 @@ from steelyard_workbench.components.facts import facts, table
 from steelyard_workbench.components.live_text import LiveText
 from steelyard_workbench.components.numbers import ago, ahead
 from steelyard_workbench.escaping import escape_markdown
-from steelyard_workbench.live.feed import told_text
+from steelyard_workbench.live.feed import feedback_text
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.problems import Problem, problem_of
 from steelyard_workbench.states import failed
@@ -51,11 +51,11 @@ class OpenedAnswer(Viewer):
         client: Client,
         decision_id: str,
         *,
-        on_told: Callable[[], None],
+        on_feedback: Callable[[], None],
         on_close: Callable[[], None],
     ) -> None:
         super().__init__()
-        self._client, self._id, self._on_told = client, decision_id, on_told
+        self._client, self._id, self._on_feedback = client, decision_id, on_feedback
         self.fields: dict[str, Any] = {}
         self._told: dict[str, str] = {}
         self.send = pmui.Button(label="Tell what came true", variant="contained", size="small")
@@ -94,7 +94,7 @@ class OpenedAnswer(Viewer):
         self._problem[:] = []
         self.said.text = f"Recorded: {', '.join(f'{k} is {v}' for k, v in chosen.items())}."
         await self.part.refresh(quietly=True)
-        self._on_told()
+        self._on_feedback()
 
     def _show_failure(self, error: Exception) -> Problem:
         problem = problem_of(error, "Not recorded:")
@@ -164,13 +164,13 @@ class OpenedAnswer(Viewer):
         ]
         if report is not None:
             who = "" if report.who is None else f", {report.who}"
-            origin = f"Reported by {report.by}{who}: {told_text(report.outcome)}"
+            origin = f"Reported by {report.by}{who}: {feedback_text(report.outcome)}"
             shown.append(pmui.Typography(escape_markdown(origin), variant="body2"))
         if len(likeliest) > _MOST_BARS:
             more = f"and {len(likeliest) - _MOST_BARS:,} less likely outcomes"
             shown.append(pmui.Typography(more, variant="body2"))
         if isinstance(feedback, dict):
-            likely = escape_markdown(told_text(feedback))
+            likely = escape_markdown(feedback_text(feedback))
             text = f"Told as not certain, the likeliest being {likely}."
             shown.append(pmui.Typography(text, variant="body2"))
         return [*shown, field]

@@ -176,11 +176,11 @@ def show_charts(fetched: Fetched, open_: Open) -> list[Viewable]:
     charts = [
         _chart(
             series, "Right on feedback", "share",
-            [_Line("right", attrgetter("accuracy"), BLUE)], open_, is_told=True, band=accuracy,
+            [_Line("right", attrgetter("accuracy"), BLUE)], open_, has_feedback=True, band=accuracy,
         ),
         _chart(
             series, "Calibration on feedback: Brier score, less is better", "Brier score",
-            [_Line("Brier score", attrgetter("brier"), BLUE)], open_, is_told=True, band=brier,
+            [_Line("Brier score", attrgetter("brier"), BLUE)], open_, has_feedback=True, band=brier,
         ),
         _chart(series, "Shares of outcomes", "share", _outcome_lines(series), open_),
         _chart(series, "Abstained or went on", "share", rates, open_),
@@ -197,7 +197,7 @@ def _chart(
     lines: Sequence[_Line],
     open_: Open,
     *,
-    is_told: bool = False,
+    has_feedback: bool = False,
     band: Measure | None = None,
 ) -> Any | None:
     """Draw lines over time; return ``None`` when no line has a point."""
@@ -241,7 +241,7 @@ def _chart(
         )
         legend.append((line.name, [drawn, marks]))
         made.hover.renderers = [*_renderers(made), marks]
-        behind = [_rows_of(series, point, is_told) for point in points]
+        behind = [_rows_of(series, point, has_feedback) for point in points]
         figures.on_tap(made, source, lambda place, behind=behind: open_(behind[place]))  # type: ignore[misc]
     if len(drawn_lines) > 1:
         made.add_layout(Legend(items=legend, orientation="horizontal", ncols=4), "below")
@@ -308,11 +308,11 @@ def _most(lines: Sequence[_Line], series: DecisionSeries, band: Measure | None) 
     return max(tops) or 1.0
 
 
-def _rows_of(series: DecisionSeries, point: SeriesPoint, is_told: bool = False) -> RowFilter:
+def _rows_of(series: DecisionSeries, point: SeriesPoint, has_feedback: bool = False) -> RowFilter:
     since = max(point.start, series.since)
     until = min(point.start + series.bucket_s, series.until)
     name = f"of {clock(since)} to {clock(until)} UTC"
-    if is_told:
+    if has_feedback:
         return RowFilter(name=f"{name} with feedback", since=since, until=until, has_feedback=True)
     return RowFilter(name=name, since=since, until=until)
 

@@ -54,13 +54,13 @@ class Judges(Section):
 
     async def look(self) -> None:
         """Bring a download, a check or a calibration up to date."""
-        found = self.judges.data
-        if found is None or not any(_runs(judge) for judge in found.data):
+        listed = self.judges.data
+        if listed is None or not any(_runs(judge) for judge in listed.data):
             return
         await self.judges.refresh(quietly=True)
 
-    def _show(self, found: JudgeList) -> Viewable:
-        open_judge = next((judge for judge in found.data if judge.name == self.chosen), None)
+    def _show(self, judges: JudgeList) -> Viewable:
+        open_judge = next((judge for judge in judges.data if judge.name == self.chosen), None)
         if open_judge is not None:
             self.open_judge(open_judge)
         shown = mark_table(
@@ -73,14 +73,14 @@ class Judges(Section):
                     judge.measured or _NOT_MEASURED,
                     _state_of(judge),
                 )
-                for judge in found.data
+                for judge in judges.data
             ],
             label="Judges",
             numbers=(1,),
-            open_=lambda place: self._open_place(found.data, place),
+            open_=lambda place: self._open_place(judges.data, place),
             opens="Set it up",
         )
-        parts: list[Viewable] = [] if found.runs_here else [empty(_NOT_INSTALLED)]
+        parts: list[Viewable] = [] if judges.runs_here else [empty(_NOT_INSTALLED)]
         return pn.Column(*parts, shown, sizing_mode="stretch_width")
 
     def _open_place(self, judges: Sequence[Judge], place: int) -> None:
@@ -137,8 +137,8 @@ class Judges(Section):
         return [*steps, datasets.__panel__()]
 
     def _fetch_datasets(self) -> list[Dataset]:
-        found = islice(self.client.datasets.iterate(), _MOST_DATASETS)
-        return [dataset for dataset in found if dataset.method == "sft"]
+        newest = islice(self.client.datasets.iterate(), _MOST_DATASETS)
+        return [dataset for dataset in newest if dataset.method == "sft"]
 
     def _show_datasets(self, datasets: Sequence[Dataset]) -> Viewable:
         if not datasets:
@@ -196,13 +196,13 @@ def _show_task(task: JudgeTask) -> list[Viewable]:
 def _show_results(judge: Judge) -> list[Viewable]:
     shown: list[Viewable] = []
     if judge.check is not None:
-        found = judge.check
+        check = judge.check
         values = {
-            "Answered": f"{found.answered} of {found.asked}",
-            "Typical time": "—" if found.p50_ms is None else f"{found.p50_ms:,.0f} ms",
-            "Flips when outcomes are reordered (0 % is right)": _share(found.flips_when_reordered),
-            "Flips when a question is negated (100 % is right)": _share(found.flips_when_negated),
-            "Says yes (50 % is right)": _share(found.share_of_yes),
+            "Answered": f"{check.answered} of {check.asked}",
+            "Typical time": "—" if check.p50_ms is None else f"{check.p50_ms:,.0f} ms",
+            "Flips when outcomes are reordered (0 % is right)": _share(check.flips_when_reordered),
+            "Flips when a question is negated (100 % is right)": _share(check.flips_when_negated),
+            "Says yes (50 % is right)": _share(check.share_of_yes),
         }
         shown += [heading("Check", 3), facts(values)]
     if judge.calibration is not None:

@@ -48,8 +48,8 @@ class AlarmsPage(Page):
     async def look(self) -> None:
         """See whether an alarm was raised or has cleared."""
         if self.session.is_connected and self.raised.state == "shown":
-            found = self.raised.data or []
-            known = [(alarm.id, alarm.state) for alarm in found]
+            alarms = self.raised.data or []
+            known = [(alarm.id, alarm.state) for alarm in alarms]
             newest = await asyncio.to_thread(fetch_alarms, self.client)
             if [(alarm.id, alarm.state) for alarm in newest] != known:
                 await self.raised.refresh(quietly=True)

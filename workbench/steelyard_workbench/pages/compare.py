@@ -74,7 +74,7 @@ class Choice:
     @property
     def is_known(self) -> bool:
         """Whether the chosen dataset is there."""
-        return any(one.id == self.dataset_id for one in self.datasets)
+        return any(dataset.id == self.dataset_id for dataset in self.datasets)
 
 
 class ComparePage(Page):
@@ -128,7 +128,7 @@ class ComparePage(Page):
             part.start()
 
     def _fetch_choice(self) -> Choice:
-        before, after = self._wanted()
+        before, after = self._pair_of_session()
         chosen = self.session.dataset
         if not chosen and after:
             chosen = self.client.evaluations.get(after).dataset_id
@@ -139,10 +139,10 @@ class ComparePage(Page):
         # Evaluations outlast their dataset: a pair of one that was deleted is compared too.
         if not choice.is_known and not after:
             return choice
-        found = islice(self.client.evaluations.list(chosen), MOST_CHOICES)
-        return replace(choice, evaluations=succeeded(list(found)))
+        newest = islice(self.client.evaluations.list(chosen), MOST_CHOICES)
+        return replace(choice, evaluations=succeeded(list(newest)))
 
-    def _wanted(self) -> tuple[str, str]:
+    def _pair_of_session(self) -> tuple[str, str]:
         """Return the pair of the session; none where another dataset was chosen meanwhile."""
         pair = (self.session.before, self.session.after)
         has_moved = self.session.dataset not in ("", self._shown[0])
@@ -153,7 +153,7 @@ class ComparePage(Page):
             go = pmui.Button(label="Import a dataset", variant="contained")
             go.on_click(lambda _: self.session.open("datasets"))
             return empty("No datasets yet, so there is nothing to compare.", go)
-        wanted = [choice.before, choice.after]
+        pair = [choice.before, choice.after]
         shown: list[Viewable] = []
         if choice.is_known or not choice.after:
             select = dataset_select(choice.datasets, choice.dataset_id)
@@ -165,8 +165,8 @@ class ComparePage(Page):
             shown.append(select)
         if not choice.is_known and not choice.after:
             return pn.Column(*shown, no_dataset(choice.dataset_id), sizing_mode="stretch_width")
-        known = {one.id: one for one in choice.evaluations}
-        if len(known) < 2 and not all(wanted):
+        known = {evaluation.id: evaluation for evaluation in choice.evaluations}
+        if len(known) < 2 and not all(pair):
             go = pmui.Button(label="Evaluate models", variant="contained")
             go.on_click(
                 lambda _: self.session.open("evaluations", dataset=choice.dataset_id, evaluation="")
@@ -175,15 +175,15 @@ class ComparePage(Page):
             text += "is one." if known else "are none."
             return pn.Column(*shown, empty(text, go), sizing_mode="stretch_width")
         newest = list(known)
-        after = wanted[1] or newest[0]
-        before = wanted[0] or next((one for one in newest if one != after), after)
-        self._is_newest = not any(wanted)
+        after = pair[1] or newest[0]
+        before = pair[0] or next((id_ for id_ in newest if id_ != after), after)
+        self._is_newest = not any(pair)
         self._keep(choice.dataset_id, before, after)
         shown.append(self._fields(choice, before, after))
         self.comparison = Loaded(
             "The comparison",
             lambda: self.client.evaluations.compare(before, after),
-            lambda found: self._show(found, before, after),
+            lambda comparison: self._show(comparison, before, after),
         )
         self.part(self.comparison)
         await self.comparison.refresh()
@@ -199,7 +199,10 @@ class ComparePage(Page):
             self._is_keeping = False
 
     def _fields(self, choice: Choice, before: str, after: str) -> Viewable:
-        options = {f"{name_of(one)} ({one.id[-6:]})": one.id for one in choice.evaluations}
+        options = {
+            f"{name_of(evaluation)} ({evaluation.id[-6:]})": evaluation.id
+            for evaluation in choice.evaluations
+        }
         for id_ in (before, after):  # of another dataset, from an address
             if id_ not in options.values():
                 options[id_] = id_
@@ -221,25 +224,27 @@ class ComparePage(Page):
         swap.on_click(lambda _: self.session.param.update(before=after, after=before))
         return pmui.Row(*fields, swap)
 
-    async def _show(self, found: EvaluationComparison, before: str, after: str) -> Viewable:
-        self.flips = FlipBrowser(self.client, found, after, RowReview(self.session, self.visit))
+    async def _show(self, comparison: EvaluationComparison, before: str, after: str) -> Viewable:
+        self.flips = FlipBrowser(
+            self.client, comparison, after, RowReview(self.session, self.visit)
+        )
         await self.flips.refresh()
-        sides = await asyncio.to_thread(self._fetch_sides, found, before, after)
+        sides = await asyncio.to_thread(self._fetch_sides, comparison, before, after)
         warnings = [] if before != after else [
             empty("Both sides are the same evaluation, so nothing changes.")
         ]  # fmt: skip
-        warnings += show_unpaired(found)
-        measures = [name for name in MEASURES if change_of(found.overall, name) is not None]
+        warnings += show_unpaired(comparison)
+        measures = [name for name in MEASURES if change_of(comparison.overall, name) is not None]
         return pn.Column(
             *warnings,
-            *self._overall(found, measures, after, sides),
+            *self._overall(comparison, measures, after, sides),
             self.flips,
-            *self._slices(found, measures, after),
+            *self._slices(comparison, measures, after),
             sizing_mode="stretch_width",
         )
 
     def _fetch_sides(
-        self, found: EvaluationComparison, before: str, after: str
+        self, comparison: EvaluationComparison, before: str, after: str
     ) -> tuple[Measures | None, Measures | None]:
         """Return what was measured on each side alone, where all that it scored is compared."""
 
@@ -249,16 +254,18 @@ class ComparePage(Page):
             except SteelyardError:  # the comparison has the figures, without their intervals
                 return None
 
-        return measured(before, found.unpaired.before), measured(after, found.unpaired.after)
+        return measured(before, comparison.unpaired.before), measured(
+            after, comparison.unpaired.after
+        )
 
     def _overall(
         self,
-        found: EvaluationComparison,
+        comparison: EvaluationComparison,
         measures: list[str],
         after: str,
         sides: tuple[Measures | None, Measures | None],
     ) -> list[Viewable]:
-        flips, overall = found.overall.flips, found.overall
+        flips, overall = comparison.overall.flips, comparison.overall
         charts = []
         # Rewards have a scale of their own, so their change has a chart of its own.
         for group in (
@@ -301,7 +308,7 @@ class ComparePage(Page):
                 f"p = {overall.p_value:.3g}.",
                 variant="body1",
             ),
-            show_verdict(found),
+            show_verdict(comparison),
             table(
                 ("measure", "before", "after", "change (95 % interval, n)", "verdict"),
                 values,
@@ -312,7 +319,7 @@ class ComparePage(Page):
         ]
 
     def _slices(
-        self, found: EvaluationComparison, measures: list[str], after: str
+        self, comparison: EvaluationComparison, measures: list[str], after: str
     ) -> list[Viewable]:
         select = pmui.Select(
             label="Measure of the slices",
@@ -324,8 +331,8 @@ class ComparePage(Page):
 
         def show(measure: str) -> None:
             self._measure = measure
-            rows = sliced_changes(measure, found.groups)
-            drawn = [row for row in rows if row.is_told][:MOST_SLICES]
+            rows = sliced_changes(measure, comparison.groups)
+            drawn = [row for row in rows if row.is_measured][:MOST_SLICES]
             if not rows:
                 place[:] = [empty("Nothing cuts these decisions into slices.")]
                 return
@@ -336,9 +343,9 @@ class ComparePage(Page):
                 reference=0.0,
                 open_=lambda i: self._open_slice(drawn[i], after),
             )
-            unlisted = sum(one.unlisted for one in found.groups)
+            unlisted = sum(group.unlisted for group in comparison.groups)
             note = (
-                f"{len(rows):,} slices by {len(found.groups)} properties, {len(drawn)} drawn"
+                f"{len(rows):,} slices by {len(comparison.groups)} properties, {len(drawn)} drawn"
                 f"{f', {unlisted:,} smaller ones not measured' if unlisted else ''}. {CHANCE} "
                 "Click a decision for its flips, another slice for its rows."
             )
@@ -346,7 +353,7 @@ class ComparePage(Page):
                 ("slice", "change", "95 % interval", "n"),
                 [
                     (row.name, f"{row.value:+.4f}", _ends(row), f"{row.n:,}")
-                    if row.is_told
+                    if row.is_measured
                     else (row.name, "too few", "", f"{row.n:,}")
                     for row in rows
                 ],
@@ -407,14 +414,14 @@ def judged(measure: str, change: Change) -> tuple[Status, str]:
     return "unsure", "inconclusive: the interval holds 0"
 
 
-def show_verdict(found: EvaluationComparison) -> Viewable:
+def show_verdict(comparison: EvaluationComparison) -> Viewable:
     """Return the outcome by the leading measure, and what would settle an inconclusive one."""
     name = next(
-        one
-        for one in ("accuracy", "scaled_reward", "expected_reward")
-        if change_of(found.overall, one) is not None
+        measure
+        for measure in ("accuracy", "scaled_reward", "expected_reward")
+        if change_of(comparison.overall, measure) is not None
     )
-    change = change_of(found.overall, name)
+    change = change_of(comparison.overall, name)
     if change is None:
         raise ValueError("A comparison has a leading measure.")
     status, word = judged(name, change)
@@ -444,9 +451,9 @@ def rows_to_settle(change: Change) -> int | None:
     return max(change.n, int(round(needed, -2 if needed > 1000 else -1)))
 
 
-def show_unpaired(found: EvaluationComparison) -> list[Viewable]:
+def show_unpaired(comparison: EvaluationComparison) -> list[Viewable]:
     """Warn when the two did not score the same decisions."""
-    left = found.unpaired
+    left = comparison.unpaired
     if not left.before and not left.after:
         return []
     return [
@@ -454,7 +461,7 @@ def show_unpaired(found: EvaluationComparison) -> list[Viewable]:
             "unsure",
             "Not the same rows.",
             f"{left.before:,} decisions are in the evaluation before alone and {left.after:,} in "
-            f"the one after alone; they are left out. The {found.overall.n:,} that both scored are "
+            f"the one after alone; they are left out. The {comparison.overall.n:,} that both scored are "
             "compared.",
         )
     ]

@@ -13,7 +13,7 @@ from panel.viewable import Viewable
 
 from steelyard.datasets.wire import Dataset
 from steelyard_workbench import corner
-from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
+from steelyard_workbench.components.frame_table import FrameTable, PageRequest, TablePage
 from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.components.side_by_side import side_by_side
 from steelyard_workbench.datasets.actions import DatasetActions
@@ -106,7 +106,7 @@ class DatasetsPage(Page):
 
     def build(self) -> list[Viewable]:
         """Return the list, or the parts of the dataset that is chosen."""
-        return self._build_one() if self.session.dataset else self._build_list()
+        return self._build_dataset() if self.session.dataset else self._build_list()
 
     def on_key(self, action: str, number: int) -> bool:
         """Search, or go from row to row."""
@@ -171,15 +171,18 @@ class DatasetsPage(Page):
         return SharedFetch(lambda: list(islice(every(archived=is_archived), MOST_DATASETS)))
 
     def _offer(self, *_: Any) -> None:
-        named = {one.id: f"{one.name} ({one.rows:,} rows)" for one in self._every.held([])}
+        named = {
+            dataset.id: f"{dataset.name} ({dataset.rows:,} rows)"
+            for dataset in self._every.held([])
+        }
         self._choose.options = {"": "", **{f"{text} {id_}": id_ for id_, text in named.items()}}
 
-    def _list_page(self, asked: PageAsked) -> TablePage:
-        frame = pl.DataFrame([_record(one) for one in self._every()], schema=_SCHEMA)
-        if asked.sort:
-            names, falling = zip(*asked.sort, strict=True)
+    def _list_page(self, request: PageRequest) -> TablePage:
+        frame = pl.DataFrame([_record(dataset) for dataset in self._every()], schema=_SCHEMA)
+        if request.sort:
+            names, falling = zip(*request.sort, strict=True)
             frame = frame.sort(names, descending=list(falling), maintain_order=True)
-        return TablePage(frame.slice(asked.offset, asked.limit), frame.height)
+        return TablePage(frame.slice(request.offset, request.limit), frame.height)
 
     def _choose_dataset(self, dataset_id: str | None) -> None:
         if dataset_id:
@@ -187,7 +190,7 @@ class DatasetsPage(Page):
 
     # One dataset
 
-    def _build_one(self) -> list[Viewable]:
+    def _build_dataset(self) -> list[Viewable]:
         self._chosen, _ = read_query(self.session.query)
         self.bar = FilterBar(self._chosen, self._on_filter)
         self.rows = RowTable(
@@ -262,17 +265,17 @@ class DatasetsPage(Page):
             )
         return show_labels(facets, self._on_outcome)
 
-    def _row_page(self, asked: PageAsked) -> TablePage:
+    def _row_page(self, request: PageRequest) -> TablePage:
         chosen = self._chosen
-        return search_page(self.client, self.shown, asked, where=chosen.where, text=chosen.text)
+        return search_page(self.client, self.shown, request, where=chosen.where, text=chosen.text)
 
     def _no_rows(self) -> Viewable:
         if not self._chosen.parts:
             return empty("The dataset has no rows.")
-        told = ", ".join(f"*{escape_markdown(text)}*" for text, _ in self._chosen.parts)
+        filters = ", ".join(f"*{escape_markdown(text)}*" for text, _ in self._chosen.parts)
         clear = pmui.Button(label="Clear the filter", variant="outlined")
         clear.on_click(lambda _: self._clear())
-        return empty(f"No row matches {told}.", clear)
+        return empty(f"No row matches {filters}.", clear)
 
     def _clear(self) -> None:
         if self.bar is not None:
@@ -297,7 +300,7 @@ class DatasetsPage(Page):
         return ImportPanel(
             self.client,
             dataset,
-            lambda made, told: self._on_imported(made, told, visit),
+            lambda made, message: self._on_imported(made, message, visit),
             scope=visit,
         )
 
@@ -325,15 +328,15 @@ class DatasetsPage(Page):
             self.open()
 
 
-def _record(one: Dataset) -> dict[str, Any]:
+def _record(dataset: Dataset) -> dict[str, Any]:
     return {
-        "id": one.id,
-        "name": one.name,
-        "rows": one.rows,
-        "training": one.split.training,
-        "evaluation": one.split.evaluation,
-        "method": METHODS[one.method],
-        "version": one.version,
-        "made": when(one.created_at),
-        "used": ago(one.used_at),
+        "id": dataset.id,
+        "name": dataset.name,
+        "rows": dataset.rows,
+        "training": dataset.split.training,
+        "evaluation": dataset.split.evaluation,
+        "method": METHODS[dataset.method],
+        "version": dataset.version,
+        "made": when(dataset.created_at),
+        "used": ago(dataset.used_at),
     }

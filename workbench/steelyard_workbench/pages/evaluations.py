@@ -112,7 +112,7 @@ class EvaluationsPage(Page):
             go = pmui.Button(label="Import a dataset", variant="contained")
             go.on_click(lambda _: self.session.open("datasets"))
             return empty("No datasets yet. An evaluation scores a model on a dataset's rows.", go)
-        known = {one.id: one for one in datasets}
+        known = {dataset.id: dataset for dataset in datasets}
         chosen = self.session.dataset or datasets[0].id
         select = dataset_select(datasets, chosen)
         pn.bind(
@@ -128,10 +128,10 @@ class EvaluationsPage(Page):
                 empty("This dataset has no evaluation rows, so nothing can be scored on it."),
                 sizing_mode="stretch_width",
             )
-        self.list = EvaluationList(self.client, chosen, self._open_one, self.visit)
+        self.list = EvaluationList(self.client, chosen, self._open_evaluation, self.visit)
         self.form = StartForm(self.client, chosen, self.list.part.refresh)
         parts: list[Loaded[Any]] = [self.form.part, self.list.part]
-        self.over_time = OverTime(self.client, chosen, self._open_one)
+        self.over_time = OverTime(self.client, chosen, self._open_evaluation)
         parts.append(self.over_time.part)
         for part in parts:
             self.part(part)
@@ -145,7 +145,7 @@ class EvaluationsPage(Page):
             sizing_mode="stretch_width",
         )
 
-    def _open_one(self, evaluation_id: str) -> None:
+    def _open_evaluation(self, evaluation_id: str) -> None:
         self.session.param.update(evaluation=evaluation_id, query="", view="")
 
     def _fetch_opened(self) -> Scored | Evaluation:
@@ -156,15 +156,15 @@ class EvaluationsPage(Page):
             name = self.client.datasets.get(evaluation.dataset_id).name
         except SteelyardError:  # deleted: its evaluations stay
             name = evaluation.dataset_id
-        found = islice(self.client.evaluations.list(evaluation.dataset_id), MOST_CHOICES)
-        others = [one for one in succeeded(list(found)) if one.id != evaluation.id]
+        newest = islice(self.client.evaluations.list(evaluation.dataset_id), MOST_CHOICES)
+        others = [other for other in succeeded(list(newest)) if other.id != evaluation.id]
         detail = self.client.evaluations.detail(evaluation.id)
         return Scored(evaluation, detail, name, others)
 
-    async def _show_opened(self, found: Scored | Evaluation) -> Viewable:
-        if isinstance(found, Evaluation):
-            line = EvaluationLine(self.client, found, None, lambda _: None, self.parts[0].refresh)
-            self.waiting = line if found.status not in ENDED else None
+    async def _show_opened(self, opened: Scored | Evaluation) -> Viewable:
+        if isinstance(opened, Evaluation):
+            line = EvaluationLine(self.client, opened, None, lambda _: None, self.parts[0].refresh)
+            self.waiting = line if opened.status not in ENDED else None
             text = (
                 "Figures are here once it has succeeded."
                 if self.waiting is not None
@@ -174,7 +174,7 @@ class EvaluationsPage(Page):
         self.waiting = None
         self.opened = OpenedEvaluation(
             self.client,
-            found,
+            opened,
             reviews=RowReview(self.session, self.visit),
             section=self.session.view,
             chosen=filter_from(self.session.query),
@@ -183,27 +183,27 @@ class EvaluationsPage(Page):
             on_read=self._on_read,
             scope=self.visit,
         )
-        of = found.evaluation
+        of = opened.evaluation
         self.session.param.update(dataset=of.dataset_id, version=of.dataset_version, selected=[])
         await self.opened.refresh()
         return pn.Column(
-            self._comparing(found),
+            self._comparing(opened),
             self.opened,
             sizing_mode="stretch_width",
         )
 
-    def _comparing(self, found: Scored) -> Viewable:
-        if not found.others:
+    def _comparing(self, scored: Scored) -> Viewable:
+        if not scored.others:
             return pmui.Typography(
                 "Evaluate another model on this dataset to compare the two.", variant="body2"
             )
-        others = {name_of(one): one.id for one in found.others}
+        others = {name_of(evaluation): evaluation.id for evaluation in scored.others}
         select = pmui.Select(label="Compare with", options=others, width=380, size="small")
         button = pmui.Button(label="Compare", variant="outlined", size="small")
         button.on_click(
             lambda _: self.session.open(
-                "compare", dataset=found.evaluation.dataset_id, before=select.value,
-                after=found.evaluation.id,
+                "compare", dataset=scored.evaluation.dataset_id, before=select.value,
+                after=scored.evaluation.id,
             )
         )  # fmt: skip
         return pmui.Row(select, button)
@@ -223,11 +223,11 @@ def offered_datasets(client: Client, chosen: str) -> list[Dataset]:
     chosen : str
         Its id; empty for none.
     """
-    found: list[Dataset] = list(client.datasets.list(limit=MOST_CHOICES).data)
-    if chosen and all(one.id != chosen for one in found):
+    offered: list[Dataset] = list(client.datasets.list(limit=MOST_CHOICES).data)
+    if chosen and all(dataset.id != chosen for dataset in offered):
         with suppress(NotFoundError, DatasetDeletedError):
-            found.append(client.datasets.get(chosen))
-    return found
+            offered.append(client.datasets.get(chosen))
+    return offered
 
 
 def no_dataset(dataset_id: str) -> Viewable:
@@ -237,10 +237,12 @@ def no_dataset(dataset_id: str) -> Viewable:
 
 def dataset_select(datasets: Sequence[Dataset], chosen: str) -> Any:
     """Return the field that chooses a dataset, by name; equal names have their id beside them."""
-    names = [one.name for one in datasets]
+    names = [dataset.name for dataset in datasets]
     options = {
-        one.name if names.count(one.name) == 1 else f"{one.name} ({one.id})": one.id
-        for one in datasets
+        dataset.name
+        if names.count(dataset.name) == 1
+        else f"{dataset.name} ({dataset.id})": dataset.id
+        for dataset in datasets
     }
     if chosen not in options.values():
         options[chosen] = chosen

@@ -85,9 +85,9 @@ class FamiliesPage(Page):
         """Show the family that is chosen now, or all."""
         self.open()
 
-    def show_list(self, found: FamilyList) -> Viewable:
+    def show_list(self, families: FamilyList) -> Viewable:
         """Show the families, those whose name has what the search says."""
-        if not found.data:
+        if not families.data:
             return empty(
                 "No families yet. A family is a line of models under one name, grown on a dataset: "
                 "requests name it, as in `model: router`. Start one below."
@@ -96,14 +96,14 @@ class FamiliesPage(Page):
         place = pn.Column(sizing_mode="stretch_width")
 
         def fill(text: str) -> None:
-            matching = [one for one in found.data if text.lower() in one.id]
-            place[:] = [self._card(one) for one in matching]
+            matching = [family for family in families.data if text.lower() in family.id]
+            place[:] = [self._card(family) for family in matching]
             if not matching:
                 clear = pmui.Button(label="Clear the search", variant="contained")
                 clear.on_click(lambda _: search.param.update(value="", value_input=""))
                 named = escape_markdown(text)
-                said = f"0 of {len(found.data)} families have “{named}” in their name."
-                place[:] = [empty(said, clear)]
+                none_match = f"0 of {len(families.data)} families have “{named}” in their name."
+                place[:] = [empty(none_match, clear)]
 
         pn.bind(fill, search.param.value_input, watch=True)
         fill("")
@@ -145,8 +145,8 @@ class FamiliesPage(Page):
         return pmui.Paper(*shown, sizing_mode="stretch_width", margin=(6, 10))
 
     def _growable(self) -> list[Dataset]:
-        found = offered_datasets(self.client, self.session.dataset)
-        return [one for one in found if not one.evaluation_only]
+        datasets = offered_datasets(self.client, self.session.dataset)
+        return [dataset for dataset in datasets if not dataset.evaluation_only]
 
     def _open_started(self, job: Job) -> None:
         self.session.param.update(family=job.family or "", job=job.id)

@@ -150,10 +150,10 @@ class HomePage(Page):
             heading("Decisions"), show_decisions(decisions, open_), go, sizing_mode="stretch_width"
         )
 
-    def _show_beginning(self, found: Beginning | None) -> Viewable:
-        if found is None:
+    def _show_beginning(self, beginning: Beginning | None) -> Viewable:
+        if beginning is None:
             return pn.Column(visible=False)
-        return show_beginning(self.session, found, self.visit)
+        return show_beginning(self.session, beginning, self.visit)
 
     def _needs(
         self, name: str, fetch: Callable[[], T], find: Callable[[T], list[Need]]
@@ -162,34 +162,34 @@ class HomePage(Page):
         self.needs[name] = None
 
         def show(data: T) -> Viewable:
-            found = self.needs[name] = find(data)
+            needs = self.needs[name] = find(data)
             self._sum_up()
-            shown = [self._row(need) for need in found]
+            shown = [self._row(need) for need in needs]
             return pn.Column(*shown, visible=bool(shown), sizing_mode="stretch_width")
 
         return self.part(Loaded(name, fetch, show, n_lines=1))
 
     def _sum_up(self) -> None:
         """Show that all is well once every part found nothing that needs anybody."""
-        told = list(self.needs.values())
-        if any(found is None for found in told):
+        by_part = list(self.needs.values())
+        if any(part_needs is None for part_needs in by_part):
             self.summary_box[:] = []
-        elif not any(told) and self.session.role == "reviewer":
+        elif not any(by_part) and self.session.role == "reviewer":
             self.summary_box[:] = [empty("**Nothing waits for you.** Rows that are assigned to you "
                                          "are listed here.", is_good=True)]  # fmt: skip
-        elif not any(told):
+        elif not any(by_part):
             self.summary_box[:] = [empty("**Nothing needs you now.** No alarm is raised, no draft is "
                                          "open, no work runs or failed this week, and no family "
                                          "waits.",
                                          is_good=True)]  # fmt: skip
 
     def _row(self, need: Need) -> Viewable:
-        told = verdict(need.status, need.title, need.text)
+        shown = verdict(need.status, need.title, need.text)
         if not need.action:
-            return told
+            return shown
         button = pmui.Button(label=need.action, variant="outlined", align="center")
         button.on_click(lambda _: self.session.open(need.page, **need.chosen))
-        return pmui.Row(told, button, sizing_mode="stretch_width")
+        return pmui.Row(shown, button, sizing_mode="stretch_width")
 
     def _show_datasets(self, datasets: Sequence[Dataset]) -> Viewable:
         if not datasets:
@@ -199,12 +199,12 @@ class HomePage(Page):
         return self._links(
             [
                 (
-                    one.name,
-                    f"{one.rows:,} rows, version {one.version}, made {ago(one.created_at)}",
+                    dataset.name,
+                    f"{dataset.rows:,} rows, version {dataset.version}, made {ago(dataset.created_at)}",
                     "datasets",
-                    {"dataset": one.id, "version": 0},
+                    {"dataset": dataset.id, "version": 0},
                 )
-                for one in datasets
+                for dataset in datasets
             ]
         )
 
@@ -216,30 +216,30 @@ class HomePage(Page):
         return self._links(
             [
                 (
-                    str(one.named or one.model_label),
-                    f"{one.status}, {one.evaluation_rows:,} rows, {ago(one.created_at)}",
+                    str(evaluation.named or evaluation.model_label),
+                    f"{evaluation.status}, {evaluation.evaluation_rows:,} rows, {ago(evaluation.created_at)}",
                     "evaluations",
-                    {"evaluation": one.id, "dataset": one.dataset_id},
+                    {"evaluation": evaluation.id, "dataset": evaluation.dataset_id},
                 )
-                for one in evaluations[:MOST_RECENT]
+                for evaluation in evaluations[:MOST_RECENT]
             ]
         )
 
     def _show_models(self, families: Sequence[Family]) -> Viewable:
-        made = [one for one in families if one.latest is not None]
+        made = [family for family in families if family.latest is not None]
         if not made:
             go = pmui.Button(label="Go to Families", variant="outlined")
             go.on_click(lambda _: self.session.open("families", family=""))
             return empty("No models of your own yet. A family grows on a dataset.", go)
-        made.sort(key=lambda one: -(one.latest.created_at or 0) if one.latest else 0)
+        made.sort(key=lambda family: -(family.latest.created_at or 0) if family.latest else 0)
         shown: list[Viewable] = []
-        for one in made[:MOST_RECENT]:
-            text = f"made {ago(one.latest.created_at if one.latest else None)}; " + (
-                f"{one.id} serves {one.served.ref}" if one.served else "not served"
+        for family in made[:MOST_RECENT]:
+            text = f"made {ago(family.latest.created_at if family.latest else None)}; " + (
+                f"{family.id} serves {family.served.ref}" if family.served else "not served"
             )
-            label = one.latest.ref if one.latest else one.id
-            shown += [self._links([(label, text, "families", {"family": one.id})])]
-            shown += show_course(one)
+            label = family.latest.ref if family.latest else family.id
+            shown += [self._links([(label, text, "families", {"family": family.id})])]
+            shown += show_course(family)
         return pn.Column(*shown, sizing_mode="stretch_width")
 
     def _links(self, entries: Sequence[tuple[str, str, str, dict[str, Any]]]) -> Viewable:
@@ -259,21 +259,23 @@ class HomePage(Page):
 def show_course(family: Family) -> list[Viewable]:
     """Show how a family's models did, oldest first; nothing of fewer than two."""
     for measure, word in _COURSE.items():
-        found = [
+        course = [
             (model.ref, heldout[measure], heldout.get("n"))
             for model in family.models
             if measure in (heldout := heldout_of(model))
         ]
-        if len(found) > 1:
-            told = "; ".join(
-                f"{ref} {value:.3f}" + (f" (n = {n:,.0f})" if n else "") for ref, value, n in found
+        if len(course) > 1:
+            description = "; ".join(
+                f"{ref} {value:.3f}" + (f" (n = {n:,.0f})" if n else "") for ref, value, n in course
             )
-            label = f"Held-out {word} of {family.id}, each on the rows of its own gate: {told}"
-            first, last = found[0], found[-1]
-            text = f"held-out {word} {first[1]:.3f} to {last[1]:.3f}, {len(found)} models"
+            label = (
+                f"Held-out {word} of {family.id}, each on the rows of its own gate: {description}"
+            )
+            first, last = course[0], course[-1]
+            text = f"held-out {word} {first[1]:.3f} to {last[1]:.3f}, {len(course)} models"
             return [
                 pn.Row(
-                    sparkline([value for _, value, _ in found], label),
+                    sparkline([value for _, value, _ in course], label),
                     pmui.Typography(text, variant="body2", margin=0, sx=_CLOSE),
                 )
             ]
@@ -304,12 +306,12 @@ def fetch_spend(client: Client, *, with_keys: bool = True) -> Spend | None:
     )
 
 
-def show_spend(found: Spend | None) -> Viewable:
+def show_spend(spend: Spend | None) -> Viewable:
     """Show what is spent, and nothing where accounts are off."""
-    if found is None:
+    if spend is None:
         return pn.Column(visible=False)
-    wallet = found.wallet
-    month = found.month_usd
+    wallet = spend.wallet
+    month = spend.month_usd
     values = {
         **({} if month is None else {"This month": f"{month} USD, by the account's keys"}),
         "Available": f"{wallet.available_usd} USD, and {wallet.reserved_usd} USD held by work in "

@@ -171,15 +171,15 @@ class JobsPage(Page):
             work += map(summary_of_evaluation, self._evaluations(datasets))
         except SteelyardError as error:
             problems.append(_of_a_part(error, "Evaluations"))
-        names = {one.id: one.name for one in datasets}
+        names = {dataset.id: dataset.name for dataset in datasets}
         try:
             work += [
-                summary_of_map(one, names.get(one.dataset_id, one.dataset_id))
-                for one in islice(self.client.maps.list(), _MOST_MAPS)
+                summary_of_map(map_, names.get(map_.dataset_id, map_.dataset_id))
+                for map_ in islice(self.client.maps.list(), _MOST_MAPS)
             ]
         except SteelyardError as error:
             problems.append(_of_a_part(error, "Maps"))
-        return Listed(tuple(sorted(work, key=lambda one: -one.created_at)), tuple(problems))
+        return Listed(tuple(sorted(work, key=lambda summary: -summary.created_at)), tuple(problems))
 
     def _evaluations(self, datasets: Iterable[Dataset]) -> Iterable[Evaluation]:
         for dataset in datasets:
@@ -192,7 +192,7 @@ class JobsPage(Page):
     def _fill(self, listed: Listed) -> None:
         self._track(listed.work)
         shown: list[Viewable] = [
-            failed(one, self.listed.refresh.on_event) for one in listed.problems
+            failed(problem, self.listed.refresh.on_event) for problem in listed.problems
         ]
         kind = self._kind.value
         matching = [work for work in listed.work if kind in ("", work.kind)]
@@ -239,13 +239,13 @@ class JobsPage(Page):
         )
         name.on_click(lambda _: self._open(work))
         ended = escape_markdown(shorten(work.ended, _MOST_REASON, placeholder=" …"))
-        said = pmui.Typography(
+        state = pmui.Typography(
             f"{ago(work.created_at)}: {ended}",
             variant="body2",
             align="center",
             sizing_mode="stretch_width",
         )
-        return pmui.Row(name, said, sizing_mode="stretch_width", margin=(0, 6))
+        return pmui.Row(name, state, sizing_mode="stretch_width", margin=(0, 6))
 
     def _track(self, listed: Iterable[JobSummary]) -> None:
         now = time.monotonic()
@@ -290,50 +290,50 @@ class JobsPage(Page):
         return True
 
     async def _list_again(self) -> None:
-        found = await asyncio.to_thread(self._fetch)
-        is_like, self.listed.data = self._is_like(found), found
+        listed = await asyncio.to_thread(self._fetch)
+        is_like, self.listed.data = self._is_like(listed), listed
         if is_like:
-            self._update(found.work)
+            self._update(listed.work)
         else:
-            self._fill(found)
+            self._fill(listed)
 
     async def _update_active(self, active: list[JobSummary]) -> None:
-        found = await asyncio.to_thread(self._again, active)
-        if any(not work.is_active for work in found) or len(found) < len(active):
+        active_now = await asyncio.to_thread(self._again, active)
+        if any(not work.is_active for work in active_now) or len(active_now) < len(active):
             await self._look_at_all()
             return
-        self._update(found)
+        self._update(active_now)
 
     def _again(self, active: list[JobSummary]) -> list[JobSummary]:
         """Ask for what ran again: fine-tunes in one call, the others each."""
-        found: list[JobSummary] = []
+        summaries: list[JobSummary] = []
         if any(work.kind == "fine-tune" for work in active):
             jobs = self.client.jobs.list(status=sorted(ACTIVE))
-            found += [summary_of_job(job) for job in islice(jobs, _MOST_JOBS)]
-        found += [
+            summaries += [summary_of_job(job) for job in islice(jobs, _MOST_JOBS)]
+        summaries += [
             summary_of_evaluation(self.client.evaluations.get(work.id))
             for work in active
             if work.kind == "evaluation"
         ]
-        found += [
+        summaries += [
             replace(summary_of_map(self.client.maps.get(work.id), ""), name=work.name)
             for work in active
             if work.kind == "map"
         ]
-        return found
+        return summaries
 
-    def _update(self, found: Iterable[JobSummary]) -> None:
+    def _update(self, summaries: Iterable[JobSummary]) -> None:
         """Show how far everything is, in the rows that are there."""
-        listed = list(found)
+        listed = list(summaries)
         self._track(listed)
         for work in listed:
             if work.id in self._rows:
                 self._rows[work.id].update(work, self._tracks[work.id])
 
-    def _is_like(self, found: Listed) -> bool:
+    def _is_like(self, listed: Listed) -> bool:
         """Whether the rows that are there are those of what was found."""
         shown = self.listed.data
-        return shown is not None and _outline(shown) == _outline(found)
+        return shown is not None and _outline(shown) == _outline(listed)
 
     def on_session(self, *_: Any) -> None:
         """Show the fine-tune that is chosen now."""
@@ -348,20 +348,20 @@ class JobsPage(Page):
         shown = self.chosen.data
         if not self.session.job or shown is None or shown[0].status not in ACTIVE:
             return
-        found = await asyncio.to_thread(self._fetch_chosen)
-        job, events = found
+        job_and_events = await asyncio.to_thread(self._fetch_chosen)
+        job, events = job_and_events
         if job.status not in ACTIVE or self._detail is None or job.id != shown[0].id:
             await self.chosen.refresh(quietly=True)
             return
-        self.chosen.data = found
+        self.chosen.data = job_and_events
         self._detail.update(job, events, self._track_of(job))
 
     def _fetch_chosen(self) -> tuple[Job, list[JobEvent]]:
         job_id = self.session.job
         return self.client.jobs.get(job_id), self.client.jobs.events(job_id).data
 
-    def _show_detail(self, found: tuple[Job, list[JobEvent]]) -> Viewable:
-        job, events = found
+    def _show_detail(self, job_and_events: tuple[Job, list[JobEvent]]) -> Viewable:
+        job, events = job_and_events
         links: list[Viewable] = []
         if job.status in ACTIVE:
             if self.forbidden:
@@ -375,12 +375,12 @@ class JobsPage(Page):
             gate = pmui.Button(label=label, variant="outlined")
             gate.on_click(lambda _: self.session.open("families", family=job.family, job=job.id))
             links.append(gate)
-        held = job.dataset_evaluation
-        if isinstance(held, Evaluation):
+        evaluation = job.dataset_evaluation
+        if isinstance(evaluation, Evaluation):
             opened = pmui.Button(label="Open its evaluation", variant="outlined")
             opened.on_click(
                 lambda _: self.session.open(
-                    "evaluations", evaluation=held.id, dataset=held.dataset_id
+                    "evaluations", evaluation=evaluation.id, dataset=evaluation.dataset_id
                 )
             )
             links.append(opened)

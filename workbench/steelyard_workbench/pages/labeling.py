@@ -104,8 +104,8 @@ class LabelingPage(OnePartPage):
             return job, []
         return job, list(self.client.labeling.results(job.id))
 
-    def _show_opened(self, found: _Opened) -> Viewable:
-        job, results = found
+    def _show_opened(self, opened: _Opened) -> Viewable:
+        job, results = opened
         values = {
             "Status": job.status.replace("_", " "),
             "Rows": _progress_of(job),

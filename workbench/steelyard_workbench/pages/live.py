@@ -179,7 +179,7 @@ class LivePage(Page):
         self.session.decision = self.feed.opened = decision_id
         self.feed.table.mark(decision_id)
         self.opened = OpenedAnswer(
-            self.client, decision_id, on_told=self._told, on_close=self.close_answer
+            self.client, decision_id, on_feedback=self._on_feedback, on_close=self.close_answer
         )
         self._opened[:] = [self.opened]
         self._opened.visible = True
@@ -197,7 +197,7 @@ class LivePage(Page):
         """Show in the feed the rows behind a figure, a bar or a point."""
         self._look_at(replace(self.view, rows=rows))
 
-    def _told(self) -> None:
+    def _on_feedback(self) -> None:
         schedule(self.feed.look)
         schedule(self.sum_up)
 
@@ -281,7 +281,7 @@ class LivePage(Page):
         return pn.Column(
             raised,
             show_figures(summary, self.view, self.show_rows, self._tables, alarms),
-            *(show_shadow(one) for one in shadows),
+            *(show_shadow(shadow) for shadow in shadows),
             sizing_mode="stretch_width",
         )
 
@@ -289,12 +289,12 @@ class LivePage(Page):
         """Offer what there is to choose; what was offered before stays."""
         self._is_offering = True
         try:
-            for field, found, every, chosen in (
+            for field, names_here, every, chosen in (
                 (self.model, models, "every model", self.view.model),
                 (self.decision, decisions, "every decision", self.view.decision),
             ):
                 known = set(field.options.values()) if isinstance(field.options, dict) else set()
-                names = sorted((known | found | {chosen}) - {""})
+                names = sorted((known | names_here | {chosen}) - {""})
                 options = {every: "", **{name: name for name in names}}
                 if options != field.options:
                     field.options = options

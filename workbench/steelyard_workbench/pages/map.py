@@ -31,7 +31,7 @@ _DOING = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _MappedVersion:
     """A dataset, the version that is looked at, and its map as far as there is one."""
 
     dataset: Dataset
@@ -56,7 +56,7 @@ class MapPage(OnePartPage):
     async def look(self) -> None:
         """Bring a map that is computed up to date."""
         part = self.shown
-        if part is None or part.state != "shown" or not isinstance(part.data, _Found):
+        if part is None or part.state != "shown" or not isinstance(part.data, _MappedVersion):
             return
         if part.data.map is not None and part.data.map.status in _UNFINISHED:
             await part.refresh(quietly=True)
@@ -78,7 +78,7 @@ class MapPage(OnePartPage):
             go = pmui.Button(label="Import rows", variant="contained")
             go.on_click(lambda _: self.session.open("datasets"))
             return empty("No datasets yet. A map shows the rows of one.", go)
-        named = {f"{one.name} ({one.rows:,} rows)": one.id for one in datasets}
+        named = {f"{dataset.name} ({dataset.rows:,} rows)": dataset.id for dataset in datasets}
         choose = pmui.Select(
             label="Map a dataset", options={"": "", **named}, value="", width=330, searchable=True
         )
@@ -90,36 +90,38 @@ class MapPage(OnePartPage):
         pn.bind(chosen, choose, watch=True)
         return choose
 
-    def _fetch(self) -> _Found:
+    def _fetch(self) -> _MappedVersion:
         dataset = self.client.datasets.get(self.session.dataset)
         version = self.session.version or dataset.version
         listed = islice(self.client.maps.list(dataset_id=dataset.id), _MOST_MAPS)
-        found = next((one for one in listed if one.dataset_version == version), None)
-        if found is None or found.status != "succeeded":
-            return _Found(dataset, version, found)
-        return _Found(dataset, version, found, fetch_mapped(self.client, found))
+        dataset_map = next((map_ for map_ in listed if map_.dataset_version == version), None)
+        if dataset_map is None or dataset_map.status != "succeeded":
+            return _MappedVersion(dataset, version, dataset_map)
+        return _MappedVersion(dataset, version, dataset_map, fetch_mapped(self.client, dataset_map))
 
-    def _show(self, found: _Found) -> Viewable:
-        title = heading(f"Version {found.version}")
-        if found.mapped is not None:
-            self.view = MapView(self.session, found.mapped, self.visit)
+    def _show(self, mapped_version: _MappedVersion) -> Viewable:
+        title = heading(f"Version {mapped_version.version}")
+        if mapped_version.mapped is not None:
+            self.view = MapView(self.session, mapped_version.mapped, self.visit)
             self.view.recolour.start()
             return pn.Column(title, self.view, sizing_mode="stretch_width")
         place = pn.Column(sizing_mode="stretch_width")
         shown = (
-            self._show_none(found, place) if found.map is None else self._show_job(found.map, place)
+            self._show_none(mapped_version, place)
+            if mapped_version.map is None
+            else self._show_job(mapped_version.map, place)
         )
         return pn.Column(title, *shown, place, sizing_mode="stretch_width")
 
-    def _show_none(self, found: _Found, place: pn.Column) -> list[Viewable]:
+    def _show_none(self, mapped_version: _MappedVersion, place: pn.Column) -> list[Viewable]:
         most = (
             f" Of its rows, {MAX_POINTS:,} are taken evenly."
-            if found.dataset.rows > MAX_POINTS
+            if mapped_version.dataset.rows > MAX_POINTS
             else ""
         )
         start = self.button(
             "Lay out the rows",
-            lambda: self._create(found),
+            lambda: self._create(mapped_version),
             place,
             variant="contained",
             refused="Lay out the rows",
@@ -133,32 +135,38 @@ class MapPage(OnePartPage):
             )
         ]
 
-    def _show_job(self, found: DatasetMap, place: pn.Column) -> list[Viewable]:
-        if found.status in _UNFINISHED:
-            now = found.progress
-            said = "It waits for its turn."
+    def _show_job(self, dataset_map: DatasetMap, place: pn.Column) -> list[Viewable]:
+        if dataset_map.status in _UNFINISHED:
+            now = dataset_map.progress
+            description = "It waits for its turn."
             if now is not None:
-                said = f"It is {_DOING[now.phase]}: {now.step:,} of {now.steps:,}."
+                description = f"It is {_DOING[now.phase]}: {now.step:,} of {now.steps:,}."
             bar = pmui.LinearProgress(
                 label="Progress of the map", max=100, sizing_mode="stretch_width",
                 value=0 if now is None else round(100 * now.step / now.steps),
             )  # fmt: skip
             cancel = self.button(
-                "Cancel", lambda: self.client.maps.cancel(found.id), place, refused="Cancel"
+                "Cancel", lambda: self.client.maps.cancel(dataset_map.id), place, refused="Cancel"
             )
-            cancel.disabled = found.status == "cancelling"
-            return [verdict("running", "The map is computed.", said), bar, cancel]
-        said = "Its progress is stored for a day." if found.error is None else found.error
-        again = self.button(
-            "Go on", lambda: self._create_again(found), place, variant="contained", refused="Go on"
+            cancel.disabled = dataset_map.status == "cancelling"
+            return [verdict("running", "The map is computed.", description), bar, cancel]
+        description = (
+            "Its progress is stored for a day." if dataset_map.error is None else dataset_map.error
         )
-        status: Status = "off" if found.status == "cancelled" else "bad"
-        return [verdict(status, f"The map is {found.status}.", said), again]
+        again = self.button(
+            "Go on",
+            lambda: self._create_again(dataset_map),
+            place,
+            variant="contained",
+            refused="Go on",
+        )
+        status: Status = "off" if dataset_map.status == "cancelled" else "bad"
+        return [verdict(status, f"The map is {dataset_map.status}.", description), again]
 
-    def _create(self, found: _Found) -> DatasetMap:
-        return self.client.maps.create(found.dataset.id, version=found.version)
+    def _create(self, mapped_version: _MappedVersion) -> DatasetMap:
+        return self.client.maps.create(mapped_version.dataset.id, version=mapped_version.version)
 
-    def _create_again(self, found: DatasetMap) -> DatasetMap:
+    def _create_again(self, dataset_map: DatasetMap) -> DatasetMap:
         return self.client.maps.create(
-            found.dataset_id, version=found.dataset_version, model=found.model
+            dataset_map.dataset_id, version=dataset_map.dataset_version, model=dataset_map.model
         )

@@ -49,13 +49,13 @@ def fetch_models(client: Client) -> list[ListedModel]:
     models, families = client.models.list(), client.families.list()
     by_id = {model.id: model for model in models.data}
     served = {family.id: family.served for family in families.data}
-    found = []
+    listed = []
     for choice in list_choices(models, families):
         if choice.kind == "number":
             continue
         number = served.get(choice.name)
-        found.append(ListedModel(choice, by_id.get(choice.name if number is None else number.ref)))
-    return found
+        listed.append(ListedModel(choice, by_id.get(choice.name if number is None else number.ref)))
+    return listed
 
 
 class ModelsPage(Page):
@@ -95,7 +95,7 @@ class ModelsPage(Page):
         if self.judges is not None and self.session.is_connected:
             await self.judges.look()
 
-    def _show(self, found: Sequence[ListedModel]) -> Viewable:
+    def _show(self, models: Sequence[ListedModel]) -> Viewable:
         return mark_table(
             ("model", "kind", "now", "USD a million tokens", "flips under pressure", "runs on"),
             [
@@ -107,11 +107,11 @@ class ModelsPage(Page):
                     _flips_of(listed.model),
                     "" if listed.model is None else listed.model.engine,
                 )
-                for listed in found
+                for listed in models
             ],
             label="Models",
             numbers=(3,),
-            open_=lambda place: self.open_model(found[place]),
+            open_=lambda place: self.open_model(models[place]),
             opens="Show what is known of it",
         )
 

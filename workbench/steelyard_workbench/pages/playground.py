@@ -37,7 +37,7 @@ from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
 from steelyard_workbench.playground.keeping import WasItRight
 from steelyard_workbench.playground.saving import SaveRow
-from steelyard_workbench.playground.side_by_side import MOST_MODELS, AskedTogether
+from steelyard_workbench.playground.side_by_side import MOST_MODELS, AnswersTogether
 from steelyard_workbench.playground.why import marked_context
 from steelyard_workbench.problems import not_loaded, problem_of
 from steelyard_workbench.review.questions import as_text, labels_text, questions_of
@@ -155,7 +155,7 @@ class PlaygroundPage(Page):
         )  # fmt: skip
         self._row: Example | None = None
         self.saving: SaveRow | None = None
-        self.kept: WasItRight | None = None
+        self.feedback: WasItRight | None = None
         self._context = pmui.TextAreaInput(
             label="Context",
             value=_CONTEXT,
@@ -224,10 +224,14 @@ class PlaygroundPage(Page):
         request = self.request()
         models = list(dict.fromkeys([self._model.value, *self._beside.value]))[:MOST_MODELS]
         if len(models) > 1:
-            together = AskedTogether(self.client, models, partial(show_answer, has_charts=False))
+            together = AnswersTogether(self.client, models, partial(show_answer, has_charts=False))
             self._answer[:] = [together]
             await together.ask(request)
-            answers = [one.answer for one in together.answers.values() if one.answer is not None]
+            answers = [
+                answered.answer
+                for answered in together.answers.values()
+                if answered.answer is not None
+            ]
             if answers:
                 self._answer[:] = [together, *self._offer_feedback(request, answers)]
                 self._answer.append(self._offer_row(request, answers))
@@ -250,9 +254,9 @@ class PlaygroundPage(Page):
         self, request: Mapping[str, Any], answers: Sequence[DecideAnswer]
     ) -> list[Viewer]:
         """Return what asks whether answers that are kept were right; nothing for others."""
-        kept = WasItRight(self.client, answers, self.visit) if request["store"] else None
-        self.kept = kept
-        return [] if kept is None else [kept]
+        feedback = WasItRight(self.client, answers, self.visit) if request["store"] else None
+        self.feedback = feedback
+        return [] if feedback is None else [feedback]
 
     def _offer_row(self, request: Mapping[str, Any], answers: list[DecideAnswer]) -> Viewable:
         """Return the fields that save what was asked as a row; what a row said is right stays so."""
@@ -264,22 +268,22 @@ class PlaygroundPage(Page):
             if expected in answers[0].decisions[name].probabilities:
                 labels[name] = str(expected)
         self.saving = SaveRow(self.session, request, answers, labels, self.visit)
-        for name, field in self.kept.right.items() if self.kept is not None else ():
+        for name, field in self.feedback.right.items() if self.feedback is not None else ():
             # What somebody says was right is right for the row too.
             field.link(self.saving.right[name], value="value")
         self.saving.part.start()
         return self.saving.__panel__()
 
     def _fetch_row(self) -> Example:
-        found = self.client.datasets.search(
+        rows = self.client.datasets.search(
             self.session.dataset,
             where=None if self.session.view == ASK else at_places([self.session.row]),
             version=self.session.version or None,
             limit=1,
         )
-        if not found.data:
+        if not rows.data:
             raise NotFoundError(f"The dataset has no row {max(self.session.row, 0):,}.")
-        return found.data[0]
+        return rows.data[0]
 
     def _fill_row(self, row: Example) -> Viewable:
         """Fill the fields with a row; what is not changed is sent as the row has it."""
@@ -293,17 +297,17 @@ class PlaygroundPage(Page):
                 kind = str(given.get("kind") or "single")
                 self._add(question.id, kind, question.text, "\n".join(lines), given)
         labels = labels_text(labels_of(row))
-        told = f"Row {self.session.row:,}"
+        origin = f"Row {self.session.row:,}"
         if self.session.view == ASK:
-            told = "The first row of the family's dataset, in its wording"
-        told += f", labelled {labels}" if labels else ""
-        return pmui.Typography(escape_markdown(told), variant="body2")
+            origin = "The first row of the family's dataset, in its wording"
+        origin += f", labelled {labels}" if labels else ""
+        return pmui.Typography(escape_markdown(origin), variant="body2")
 
     async def _lint(self) -> None:
         request = self.request()
         self._code[:] = [self._show_code(request)]
-        found = await asyncio.to_thread(self.client.lint, request["context"], request["decisions"])
-        self._warnings[:] = show_warnings(found)
+        answer = await asyncio.to_thread(self.client.lint, request["context"], request["decisions"])
+        self._warnings[:] = show_warnings(answer)
 
     def _show_no_warnings(self, error: Exception) -> None:
         is_invalid = isinstance(error, InvalidRequestError)
@@ -377,13 +381,13 @@ def show_answer(answer: DecideAnswer, *, has_charts: bool = True, context: Any =
     if answer.warnings is not UNSET:
         parts += [
             pmui.Alert(
-                object=escape_markdown(one.message),
+                object=escape_markdown(warning.message),
                 severity="warning",
                 variant="outlined",
                 closeable=False,
                 sizing_mode="stretch_width",
             )
-            for one in answer.warnings
+            for warning in answer.warnings
         ]
     if answer.novelty is not UNSET:
         parts.append(_show_novelty(answer.novelty))

@@ -48,9 +48,9 @@ class ReviewPage(Page):
         back = pmui.Button(label="Other drafts", variant="text", size="small")
         back.on_click(lambda _: self._leave())
 
-        def show(found: Draft) -> Viewable:
+        def show(draft: Draft) -> Viewable:
             back.visible = False
-            return self._show(found)
+            return self._show(draft)
 
         draft_id = self.session.draft
         return [

@@ -151,26 +151,26 @@ def show_keys(keys: list[ApiKey]) -> Viewable:
     )
 
 
-def show_environment(found: Environment) -> Viewable:
+def show_environment(environment: Environment) -> Viewable:
     """Show the server's version, engine and parts, and the versions of what draws this page."""
     shown: list[Viewable] = [
         verdict("unsure", f"{warning.code}:", escape_markdown(warning.message))
-        for warning in found.discovery.warnings
+        for warning in environment.discovery.warnings
     ]
     values = {
-        "Server": f"Steelyard {found.health.version}",
-        "Default model": f"{found.health.model} on {found.health.engine}",
-        "Training": "available" if found.discovery.training_available else "not here",
+        "Server": f"Steelyard {environment.health.version}",
+        "Default model": f"{environment.health.model} on {environment.health.engine}",
+        "Training": "available" if environment.discovery.training_available else "not here",
     }
-    prices = found.discovery.pricing.input_tokens_per_million_usd
+    prices = environment.discovery.pricing.input_tokens_per_million_usd
     values |= {
         f"Price of {model}": f"{price} USD a million input tokens"
         for model, price in prices.items()
     }
-    if found.retention_days is not None:
-        days = f"{found.retention_days:g} day{'' if found.retention_days == 1 else 's'}"
+    if environment.retention_days is not None:
+        days = f"{environment.retention_days:g} day{'' if environment.retention_days == 1 else 's'}"
         values["Decisions are stored for"] = f"{days} (STEELYARD_RETENTION_DAYS of the server)"
-    values |= {f"Part {name}": state for name, state in found.parts.items()}
+    values |= {f"Part {name}": state for name, state in environment.parts.items()}
     values |= {name: _version(name) for name in _PARTS}
     return pmui.Column(*shown, facts(values), sizing_mode="stretch_width")
 

@@ -68,8 +68,8 @@ class TuningPage(OnePartPage):
         jobs = list(islice(self.client.prompt_tuning.list(), _MOST))
         return jobs, list(islice(self.client.datasets.iterate(), _MOST))
 
-    def _show(self, found: _Listed) -> Viewable:
-        jobs, datasets = found
+    def _show(self, listed: _Listed) -> Viewable:
+        jobs, datasets = listed
         shown: list[Viewable] = []
         if datasets:
             self.form = StartForm(
@@ -80,7 +80,7 @@ class TuningPage(OnePartPage):
                 self.visit,
             )
             shown.append(self.form)
-        names = {one.id: one.name for one in datasets}
+        names = {dataset.id: dataset.name for dataset in datasets}
         shown += [self._line(job, names) for job in jobs] if jobs else [empty(_NONE)]
         return pn.Column(*shown, sizing_mode="stretch_width")
 
@@ -161,7 +161,7 @@ class TuningPage(OnePartPage):
             lambda: self.client.prompt_tuning.dismiss_label_issues(job.id, dismissed=not is_off),
             place,
         )
-        rows = [(one.row, one.reason) for one in issues]
+        rows = [(issue.row, issue.reason) for issue in issues]
         return [
             heading("Labels that contradict the wording"),
             table(("row", "why"), rows, label="Labels that contradict the wording"),

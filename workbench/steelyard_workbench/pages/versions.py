@@ -14,7 +14,7 @@ from steelyard.datasets.wire import Dataset, DatasetVersion
 from steelyard.errors import KeyScopeError
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import facts, heading, table
-from steelyard_workbench.components.frame_table import PageAsked, TablePage
+from steelyard_workbench.components.frame_table import PageRequest, TablePage
 from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.datasets.changes import Changes, Transition, fetch_changes
 from steelyard_workbench.datasets.export_bar import ExportBar
@@ -142,7 +142,10 @@ class VersionsPage(Page):
             return empty(
                 "**No datasets yet.** Every import and every sealed review makes a version.", action
             )
-        options = {f"{one.name} ({one.rows:,} rows) {one.id}": one.id for one in datasets}
+        options = {
+            f"{dataset.name} ({dataset.rows:,} rows) {dataset.id}": dataset.id
+            for dataset in datasets
+        }
         if chosen and chosen not in options.values():
             options[chosen] = chosen
         field = pmui.Select(
@@ -177,10 +180,12 @@ class VersionsPage(Page):
         except KeyScopeError:
             return {}
         sealed = [(draft.sealed, draft.name) for draft in drafts if draft.sealed is not None]
-        return {one.version: name for one, name in sealed if one.dataset_id == dataset_id}
+        return {
+            version.version: name for version, name in sealed if version.dataset_id == dataset_id
+        }
 
-    def _show(self, found: History) -> Viewable:
-        dataset, versions = found.dataset, found.versions
+    def _show(self, history: History) -> Viewable:
+        dataset, versions = history.dataset, history.versions
         shown, _ = self._pick(versions)
         newer = pmui.Select(label="Version", options=_names(versions), value=shown, width=300)
         pn.bind(self._choose_version, newer, watch=True)
@@ -189,7 +194,7 @@ class VersionsPage(Page):
             section(
                 f"Export version {shown}", ExportBar(self.client, dataset.id, dataset.name, shown)
             ),
-            section("All versions", _show_versions(versions, found.reviews)),
+            section("All versions", _show_versions(versions, history.reviews)),
             figures.show(draw_sides(versions, self._choose_version)),
             sizing_mode="stretch_width",
         )
@@ -204,31 +209,37 @@ class VersionsPage(Page):
         newer, older = self._pick(versions)
         if not older:
             return Difference(versions, newer, 0, {})
-        found = self.client.datasets.diff(self.shown[0], older, newer)
-        is_next = older == max(one.version for one in versions if one.version < newer)
+        diff = self.client.datasets.diff(self.shown[0], older, newer)
+        is_next = older == max(other.version for other in versions if other.version < newer)
         is_review = is_next and newer in self._reviews(self.shown[0])
-        return Difference(versions, newer, older, found, is_review)
+        return Difference(versions, newer, older, diff, is_review)
 
-    def _show_difference(self, found: Difference) -> Viewable:
-        self.newer, self.older = found.newer, found.older
+    def _show_difference(self, difference: Difference) -> Viewable:
+        self.newer, self.older = difference.newer, difference.older
         self.rows = RowTable(self._row_page, what="The rows", page_size=15)
-        title = f"What version {found.newer} changed"
-        if not found.older:
+        title = f"What version {difference.newer} changed"
+        if not difference.older:
             self._first = 0
-            rows = next(one.rows for one in found.versions if one.version == found.newer)
-            told = empty(
-                f"Version {found.newer} is the first: all of its {rows:,} rows are new. Add rows "
+            rows = next(
+                version.rows
+                for version in difference.versions
+                if version.version == difference.newer
+            )
+            first = empty(
+                f"Version {difference.newer} is the first: all of its {rows:,} rows are new. Add rows "
                 "to the dataset, or seal a review as a version, and what changed is shown here."
             )
-            return section(title, told, *self._show_rows({"rows": rows, "removed": 0}))
+            return section(title, first, *self._show_rows({"rows": rows, "removed": 0}))
         against = pmui.Select(
             label="Compared with",
-            options=_names([one for one in found.versions if one.version < found.newer]),
-            value=found.older,
+            options=_names(
+                [version for version in difference.versions if version.version < difference.newer]
+            ),
+            value=difference.older,
             width=300,
         )
         pn.bind(self._choose_older, against, watch=True)
-        diff = found.diff
+        diff = difference.diff
         self._first = diff["first"] or 0
         if not diff["rows"] and not diff.get("removed", 0):
             self.rows = None
@@ -236,9 +247,9 @@ class VersionsPage(Page):
         return section(
             title,
             against,
-            facts(_difference_facts(diff, is_review=found.is_review)),
+            facts(_difference_facts(diff, is_review=difference.is_review)),
             *self._show_transitions(diff["relabelled"]),
-            *self._show_rows(diff, is_review=found.is_review),
+            *self._show_rows(diff, is_review=difference.is_review),
         )
 
     def _show_transitions(self, relabelled: Sequence[Mapping[str, Any]]) -> list[Viewable]:
@@ -247,22 +258,22 @@ class VersionsPage(Page):
                 verdict("off", "No labels changed.", "No context got another expected outcome.")
             ]
         counts = {
-            Transition(one["decision"], one["before"], one["after"]): one["contexts"]
-            for one in relabelled
+            Transition(change["decision"], change["before"], change["after"]): change["contexts"]
+            for change in relabelled
         }
         charts = [
             pn.Column(figures.show(draw_transitions(decision, counts, self.choose_rows)), width=470)
-            for decision in dict.fromkeys(one.decision for one in counts)
+            for decision in dict.fromkeys(transition.decision for transition in counts)
         ]
         buttons = []
-        for one, n in list(counts.items())[:MOST_TRANSITIONS]:
+        for transition, n in list(counts.items())[:MOST_TRANSITIONS]:
             button = pmui.Button(
-                label=f"{one.decision}: {one.before} → {one.after} ({n:,})",
+                label=f"{transition.decision}: {transition.before} → {transition.after} ({n:,})",
                 variant="outlined",
                 size="small",
                 margin=4,
             )
-            button.on_click(lambda _, one=one: self.choose_rows(one))
+            button.on_click(lambda _, transition=transition: self.choose_rows(transition))
             buttons.append(button)
         return [
             heading("Labels that changed", 3),
@@ -292,17 +303,17 @@ class VersionsPage(Page):
         self.rows.reload()
         return [heading("Rows", 3), pn.FlexBox(*buttons), self._told, self.rows]
 
-    def _row_page(self, asked: PageAsked) -> TablePage:
+    def _row_page(self, request: PageRequest) -> TablePage:
         dataset_id, which = self.shown[0], self.which
         if which == _ADDED:
             where = {"type": "index", "at_least": self._first} if self._first else None
-            return search_page(self.client, dataset_id, asked, version=self.newer, where=where)
+            return search_page(self.client, dataset_id, request, version=self.newer, where=where)
         changes = self._find_changes()
         if isinstance(which, Transition):
             indexes, version = changes.relabelled.get(which, []), self.newer
         else:
             indexes, version = changes.removed, self.older
-        return listed_page(self.client, dataset_id, asked, version=version, indexes=indexes)
+        return listed_page(self.client, dataset_id, request, version=version, indexes=indexes)
 
     def _find_changes(self) -> Changes:
         """Return which rows changed, fetched once."""
@@ -317,16 +328,16 @@ class VersionsPage(Page):
             decision, before, after = map(
                 escape_markdown, (which.decision, which.before, which.after)
             )
-            told = f"{decision}: rows that expect **{after}**, before **{before}**"
+            description = f"{decision}: rows that expect **{after}**, before **{before}**"
         else:
-            told = f"Rows {which}"
-        self._told.object = told
+            description = f"Rows {which}"
+        self._told.object = description
 
     # What is chosen
 
     def _pick(self, versions: Sequence[DatasetVersion]) -> tuple[int, int]:
         """Return the version that is shown and the one it is compared with; 0 for none."""
-        numbers = [one.version for one in versions]
+        numbers = [version.version for version in versions]
         newer = self.shown[1] if self.shown[1] in numbers else max(numbers)
         older = [n for n in numbers if n < newer]
         if self.session.against in older:
@@ -350,8 +361,8 @@ class VersionsPage(Page):
 
 def _names(versions: Sequence[DatasetVersion]) -> dict[str, int]:
     return {
-        f"version {one.version} ({one.rows:,} rows, {ago(one.created_at)})": one.version
-        for one in versions
+        f"version {version.version} ({version.rows:,} rows, {ago(version.created_at)})": version.version
+        for version in versions
     }
 
 
@@ -360,36 +371,36 @@ def _show_versions(versions: Sequence[DatasetVersion], reviews: Mapping[int, str
         ("version", "made", "by", "rows", "added", "training", "evaluation", "contexts"),
         [
             (
-                str(one.version),
-                when(one.created_at),
-                _made_by(one, reviews),
-                f"{one.rows:,}",
-                _added(one, reviews),
-                f"{one.split.training:,}",
-                f"{one.split.evaluation:,}",
-                f"{one.contexts:,}",
+                str(version.version),
+                when(version.created_at),
+                _made_by(version, reviews),
+                f"{version.rows:,}",
+                _added(version, reviews),
+                f"{version.split.training:,}",
+                f"{version.split.evaluation:,}",
+                f"{version.contexts:,}",
             )
-            for one in versions
+            for version in versions
         ],
         label="Versions, newest first",
         numbers=(0, 3, 4, 5, 6, 7),
     )
 
 
-def _made_by(one: DatasetVersion, reviews: Mapping[int, str]) -> str:
-    if one.version in reviews:
-        return f"the review {reviews[one.version]}"
-    via = _VIA.get(one.added_via, one.added_via)
-    return f"{via}, from {one.added_from}" if one.added_from else via
+def _made_by(version: DatasetVersion, reviews: Mapping[int, str]) -> str:
+    if version.version in reviews:
+        return f"the review {reviews[version.version]}"
+    via = _VIA.get(version.added_via, version.added_via)
+    return f"{via}, from {version.added_from}" if version.added_from else via
 
 
-def _added(one: DatasetVersion, reviews: Mapping[int, str]) -> str:
-    is_revision = one.version in reviews and one.version > 1
-    return f"{one.added:,} relabelled" if is_revision else f"{one.added:,}"
+def _added(version: DatasetVersion, reviews: Mapping[int, str]) -> str:
+    is_revision = version.version in reviews and version.version > 1
+    return f"{version.added:,} relabelled" if is_revision else f"{version.added:,}"
 
 
 def _difference_facts(diff: Mapping[str, Any], *, is_review: bool) -> dict[str, str]:
-    relabelled = sum(one["contexts"] for one in diff["relabelled"])
+    relabelled = sum(change["contexts"] for change in diff["relabelled"])
     sides = ", ".join(f"{n:,} {side}" for side, n in diff["sides"].items())
     n_added = f"{diff['rows']:,}" + (f": {sides}" if sides else "")
     changed = f"{relabelled:,} (a decision of a context)"

@@ -14,7 +14,7 @@ from steelyard.client.answers import DecideAnswer
 from steelyard_workbench.states import empty, verdict
 from steelyard_workbench.tasks import Scope, Write
 
-_NOT_SAID = "—"
+_NO_OUTCOME = "—"
 
 
 class WasItRight(Viewer):
@@ -32,8 +32,8 @@ class WasItRight(Viewer):
         self.right = {
             name: pmui.Select(
                 label=f"Right for {name}",
-                options=[_NOT_SAID, *result.probabilities],
-                value=_NOT_SAID,
+                options=[_NO_OUTCOME, *result.probabilities],
+                value=_NO_OUTCOME,
                 width=200,
                 size="small",
             )
@@ -55,12 +55,14 @@ class WasItRight(Viewer):
 
     async def _send(self) -> None:
         outcomes = {
-            name: str(field.value) for name, field in self.right.items() if field.value != _NOT_SAID
+            name: str(field.value)
+            for name, field in self.right.items()
+            if field.value != _NO_OUTCOME
         }
         if not outcomes:
             self._said[:] = [empty("Choose which outcome was right of one decision at least.")]
             return
         for decision_id in self._ids:
             await asyncio.to_thread(self._client.feedback, decision_id, outcomes, by="person")
-        told = "; ".join(f"{name} is {outcome}" for name, outcome in outcomes.items())
-        self._said[:] = [verdict("good", "Feedback sent.", told)]
+        summary = "; ".join(f"{name} is {outcome}" for name, outcome in outcomes.items())
+        self._said[:] = [verdict("good", "Feedback sent.", summary)]

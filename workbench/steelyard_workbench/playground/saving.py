@@ -44,7 +44,7 @@ class Taker:
 
 def find_takers(client: Client, decisions: Sequence[Any]) -> list[Taker]:
     """Return the datasets that ask these decisions: of the same ids and outcomes."""
-    found = []
+    takers = []
     for dataset in client.datasets.list(limit=_MOST_DATASETS).data:
         if dataset.method != "sft" or dataset.archived_at is not None:
             continue
@@ -53,14 +53,14 @@ def find_takers(client: Client, decisions: Sequence[Any]) -> list[Taker]:
         except SteelyardError:  # it was deleted meanwhile, or its rows cannot be read
             continue
         known = _by_id(rows[0].decisions if rows else [])
-        asked = _by_id(decisions)
-        if not asked or not asked.keys() <= known.keys():
+        by_id = _by_id(decisions)
+        if not by_id or not by_id.keys() <= known.keys():
             continue
-        if all(asked[name][0] == known[name][0] for name in asked):
-            found.append(Taker(dataset))
-        elif all(set(asked[name][1]) == set(known[name][1]) for name in asked):
-            found.append(Taker(dataset, [known[name][2] for name in asked]))
-    return found
+        if all(by_id[name][0] == known[name][0] for name in by_id):
+            takers.append(Taker(dataset))
+        elif all(set(by_id[name][1]) == set(known[name][1]) for name in by_id):
+            takers.append(Taker(dataset, [known[name][2] for name in by_id]))
+    return takers
 
 
 def _by_id(decisions: Sequence[Any]) -> dict[str, tuple[bytes, tuple[str, ...], Any]]:
@@ -147,7 +147,7 @@ class SaveRow(Viewer):
         self._takers = {taker.dataset.id: taker for taker in takers}
         chosen = self._session.dataset
         self.dataset.param.update(
-            options={_NEW: "", **{_label(one, takers): one.dataset.id for one in takers}},
+            options={_NEW: "", **{_label(taker, takers): taker.dataset.id for taker in takers}},
             value=chosen if chosen in self._takers else "",
         )
         return self._fields
@@ -197,26 +197,26 @@ class SaveRow(Viewer):
             self._said[:] = [empty("Give the new dataset a name.")]
             return
         client, waiting = self._session.client, self._session.waiting_rows
-        rows = [one for one in waiting.get(name, []) if one["row"] != row]
+        rows = [waiting_row for waiting_row in waiting.get(name, []) if waiting_row["row"] != row]
         rows.append({"row": row, "side": str(self.side.value)})
         limits = await asyncio.to_thread(client.capabilities)
         least = limits.limits["dataset_min_rows"]
         if len(rows) < least:
             self._wait({**waiting, name: rows})
-            told = (
+            status = (
                 f"{len(rows)} of the {least} rows that a dataset needs. Ask another question and "
                 f"save it under the same name: both are then stored. Until then this browser tab has it."
             )
-            self._said[:] = [verdict("running", f"It waits for {name}.", told)]
+            self._said[:] = [verdict("running", f"It waits for {name}.", status)]
             return
         given: dict[str, Any] = {
-            side: [one["row"] for one in rows if one["side"] == side]
+            side: [waiting_row["row"] for waiting_row in rows if waiting_row["side"] == side]
             for side in ("training", "evaluation")
         }
         made = await asyncio.to_thread(
             client.datasets.create, name, **{side: sent for side, sent in given.items() if sent}
         )
-        self._wait({key: held for key, held in waiting.items() if key != name})
+        self._wait({key: waiting_rows for key, waiting_rows in waiting.items() if key != name})
         self._session.dataset = made.id
         self._tell_saved(made.id, f"{name} has {made.rows} rows.")
         self.part.start()
@@ -235,8 +235,8 @@ def _write(waiting: Mapping[str, Any]) -> str:
     return msgspec.json.encode(waiting).decode() if waiting else ""
 
 
-def _label(one: Taker, among: Sequence[Taker]) -> str:
-    dataset = one.dataset
+def _label(taker: Taker, among: Sequence[Taker]) -> str:
+    dataset = taker.dataset
     is_alone = sum(other.dataset.name == dataset.name for other in among) == 1
     name = dataset.name if is_alone else f"{dataset.name} ({dataset.id})"
-    return name if one.decisions is None else f"{name}, with its wording"
+    return name if taker.decisions is None else f"{name}, with its wording"

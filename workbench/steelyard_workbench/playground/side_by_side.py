@@ -37,7 +37,7 @@ class Answered:
     problem: Problem | None = None
 
 
-class AskedTogether(Viewer):
+class AnswersTogether(Viewer):
     """The answers of several models, each shown when it is there.
 
     Parameters
@@ -76,20 +76,20 @@ class AskedTogether(Viewer):
 
     async def ask(self, request: Mapping[str, Any]) -> None:
         """Ask all of them at once."""
-        await asyncio.gather(*(self._ask_one(model, request) for model in self._models))
+        await asyncio.gather(*(self._ask_model(model, request) for model in self._models))
 
-    async def _ask_one(self, model: str, request: Mapping[str, Any]) -> None:
+    async def _ask_model(self, model: str, request: Mapping[str, Any]) -> None:
         try:
-            found = await asyncio.to_thread(self._decide, model, request)
+            answered = await asyncio.to_thread(self._decide, model, request)
         except Exception as error:  # noqa: BLE001  the others' answers are shown all the same
-            found = Answered(problem=problem_of(error, "No answer:"))
-        self.answers[model] = found
+            answered = Answered(problem=problem_of(error, "No answer:"))
+        self.answers[model] = answered
         column = self._columns[model]
-        if found.answer is not None:
-            column[:] = [self._show(found.answer)]
-        elif found.problem is not None:
-            column[:] = [failed(found.problem)]
-        self._table[:] = self._told()
+        if answered.answer is not None:
+            column[:] = [self._show(answered.answer)]
+        elif answered.problem is not None:
+            column[:] = [failed(answered.problem)]
+        self._table[:] = self._summary()
 
     def _decide(self, model: str, request: Mapping[str, Any]) -> Answered:
         began = time.perf_counter()
@@ -103,31 +103,33 @@ class AskedTogether(Viewer):
         )
         return Answered(answer, (time.perf_counter() - began) * 1000)
 
-    def _told(self) -> list[Viewable]:
+    def _summary(self) -> list[Viewable]:
         """Return the table of what there is, and how far the models agree."""
-        found = [(model, self.answers[model]) for model in self._models if model in self.answers]
-        answered = [one.answer for _, one in found if one.answer is not None]
+        by_model = [(model, self.answers[model]) for model in self._models if model in self.answers]
+        answered = [outcome.answer for _, outcome in by_model if outcome.answer is not None]
         names = list(answered[0].decisions)[:MOST_COLUMNS] if answered else []
         has_price = any(not is_free(answer.charge.amount_usd) for answer in answered)
         columns = ("model", *names, "ms, with the way", *(("USD",) if has_price else ()))
         rows = []
-        for model, one in found:
-            if one.answer is None:
+        for model, outcome in by_model:
+            if outcome.answer is None:
                 rows.append((model, *("—" for _ in columns[1:])))
                 continue
-            results = one.answer.decisions
+            results = outcome.answer.decisions
             cells = [f"{results[name].top} {results[name].p_top:.3f}" for name in names]
-            price = (one.answer.charge.amount_usd,) if has_price else ()
-            rows.append((model, *cells, f"{one.took_ms:,.0f}", *price))
+            price = (outcome.answer.charge.amount_usd,) if has_price else ()
+            rows.append((model, *cells, f"{outcome.took_ms:,.0f}", *price))
         numbers = tuple(range(1 + len(names), len(columns)))
         shown: list[Viewable] = [
             table(columns, rows, label="Answers by model", numbers=numbers),
         ]
         if len(answered) > 1:
-            said = "; ".join(agreement(name, answered) for name in names)
-            shown.append(pmui.Typography(said, variant="body2"))
-            by_model = {model: one.answer for model, one in found if one.answer is not None}
-            shown += [_draw_decision(name, by_model) for name in names]
+            agreements = "; ".join(agreement(name, answered) for name in names)
+            shown.append(pmui.Typography(agreements, variant="body2"))
+            answer_of = {
+                model: outcome.answer for model, outcome in by_model if outcome.answer is not None
+            }
+            shown += [_draw_decision(name, answer_of) for name in names]
         return shown
 
 
@@ -147,7 +149,7 @@ def _draw_decision(name: str, answers: Mapping[str, DecideAnswer]) -> Viewable:
 
 def agreement(name: str, answers: Sequence[DecideAnswer]) -> str:
     """Return in Markdown how many of the answers say what of a decision."""
-    said = Counter(answer.decisions[name].top for answer in answers).most_common()
-    counts = ", ".join(f"{n} of {len(answers)} {escape_markdown(top)}" for top, n in said)
-    told = f"all say {escape_markdown(said[0][0])}" if len(said) == 1 else counts
-    return f"**{escape_markdown(name)}**: {told}"
+    tops = Counter(answer.decisions[name].top for answer in answers).most_common()
+    counts = ", ".join(f"{n} of {len(answers)} {escape_markdown(top)}" for top, n in tops)
+    summary = f"all say {escape_markdown(tops[0][0])}" if len(tops) == 1 else counts
+    return f"**{escape_markdown(name)}**: {summary}"

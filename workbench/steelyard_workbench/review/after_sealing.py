@@ -50,11 +50,11 @@ class AfterSealing(Viewer):
         scored = islice(client.evaluations.list(self._draft.dataset_id), _MOST_EVALUATIONS)
         families = client.families.list().data
         return last_models(list(scored)), [
-            one for one in families if one.dataset_id == self._sealed.dataset_id
+            family for family in families if family.dataset_id == self._sealed.dataset_id
         ]
 
-    def _show(self, found: tuple[list[str], list[Family]]) -> Viewable:
-        models, families = found
+    def _show(self, answers: tuple[list[str], list[Family]]) -> Viewable:
+        models, families = answers
         if models:
             evaluate = pmui.Button(
                 label="Evaluate again", description=", ".join(models), variant="outlined"
@@ -66,9 +66,9 @@ class AfterSealing(Viewer):
         return pn.FlexBox(evaluate, *map(self._offer, families), align_items="center")
 
     def _offer(self, family: Family) -> Viewable:
-        label, told = f"Continue {family.id}…", continue_of(family)
-        if told is not None and told.state in CANNOT_CONTINUE:
-            return refused_button(label, [CANNOT_CONTINUE[told.state]])
+        label, continuation = f"Continue {family.id}…", continue_of(family)
+        if continuation is not None and continuation.state in CANNOT_CONTINUE:
+            return refused_button(label, [CANNOT_CONTINUE[continuation.state]])
         button = pmui.Button(label=label, variant="outlined")
         button.on_click(
             lambda _: self._session.open("families", view=CONTINUE, family=family.id, job="")
@@ -98,8 +98,8 @@ def last_models(evaluations: Sequence[Evaluation]) -> list[str]:
         Of one dataset, newest first.
     """
     names = [
-        one.named if isinstance(one.named, str) else one.model_id
-        for one in evaluations
-        if one.dataset_version == evaluations[0].dataset_version
+        evaluation.named if isinstance(evaluation.named, str) else evaluation.model_id
+        for evaluation in evaluations
+        if evaluation.dataset_version == evaluations[0].dataset_version
     ]
     return list(dict.fromkeys(names))

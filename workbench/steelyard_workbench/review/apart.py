@@ -53,16 +53,22 @@ def picked_of(row: DraftRow) -> dict[str, str]:
     """Return the outcomes that are chosen already: by oneself, or by all of those who dispute others."""
     if row.blind is UNSET or not (is_yours(row) or is_disputed(row)):
         return {}
-    said = [one.outcomes for one in row.blind.answers]
-    first = said[0] if said else {}
-    return {name: one for name, one in first.items() if all(s.get(name) == one for s in said)}
+    answers = [answer.outcomes for answer in row.blind.answers]
+    first = answers[0] if answers else {}
+    return {
+        name: outcome
+        for name, outcome in first.items()
+        if all(s.get(name) == outcome for s in answers)
+    }
 
 
-def said_by(row: DraftRow, decision: str, outcome: str) -> list[str]:
+def reviewers_choosing(row: DraftRow, decision: str, outcome: str) -> list[str]:
     """Return who said an outcome, once all have answered."""
     if row.blind is UNSET or is_apart(row):
         return []
-    return [one.reviewer for one in row.blind.answers if one.outcomes.get(decision) == outcome]
+    return [
+        answer.reviewer for answer in row.blind.answers if answer.outcomes.get(decision) == outcome
+    ]
 
 
 def answer_text(answer: RowAnswer) -> str:

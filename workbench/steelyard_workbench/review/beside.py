@@ -233,15 +233,15 @@ class Beside(Viewer):
             limit=N_SIMILAR,
         )
 
-    def _show_similar(self, found: FoundSimilar | None) -> Viewable:
+    def _show_similar(self, similar: FoundSimilar | None) -> Viewable:
         if self._row is not None and is_apart(self._row):
             return empty("Similar rows have labels: they are shown once both have answered.")
-        if found is None or not found.data:
+        if similar is None or not similar.data:
             return empty("There is no row to compare, or no other that is like it.")
         shown: list[Viewable] = [
-            pmui.Typography(text, variant="body2") for text in agreement(found, self._row)
+            pmui.Typography(text, variant="body2") for text in agreement(similar, self._row)
         ]
-        for row in found.data:
+        for row in similar.data:
             text = as_text(row.row.context)
             snippet = text if len(text) <= _SNIPPET else f"{text[:_SNIPPET]}…"
             button = pmui.Button(label=f"Open row {row.index}", variant="text", size="small")
@@ -268,21 +268,21 @@ class Beside(Viewer):
         return self._client.drafts.history(self._draft.id, limit=N_ENTRIES)
 
 
-def agreement(found: FoundSimilar, row: DraftRow | None) -> list[str]:
+def agreement(similar: FoundSimilar, row: DraftRow | None) -> list[str]:
     """Return in words for each decision what the similar rows are labelled, as ``4 of 5 neighbours say …``."""
     votes: dict[str, Counter[str]] = {}
-    for near in found.data:
+    for near in similar.data:
         for decision, label in _labels(near.row).items():
             if label:
                 top = max(label, key=lambda outcome: label[outcome])
                 votes.setdefault(decision, Counter())[top] += 1
-    asked = set(row.now.labels) if row is not None else set(votes)
+    decision_ids = set(row.now.labels) if row is not None else set(votes)
     lines = []
     for decision, counted in votes.items():
-        if decision in asked:
+        if decision in decision_ids:
             outcome, n = counted.most_common(1)[0]
-            said = escape_markdown(f"{decision}: {outcome}")
-            lines.append(f"{n} of {counted.total()} neighbours say **{said}**")
+            answer = escape_markdown(f"{decision}: {outcome}")
+            lines.append(f"{n} of {counted.total()} neighbours say **{answer}**")
     return lines
 
 

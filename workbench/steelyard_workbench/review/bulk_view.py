@@ -14,7 +14,7 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.review.wire import MAX_EDITS, BulkAction, DraftRow, DraftRowPage
 from steelyard_workbench.components.drawn_dialog import DrawnDialog
-from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
+from steelyard_workbench.components.frame_table import FrameTable, PageRequest, TablePage
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.review.questions import (
     Question,
@@ -88,11 +88,11 @@ class BulkView(Viewer):
         on_matching: Callable[[Change, int], None],
         on_open: Callable[[DraftRow], None],
         on_note: Callable[[DraftRow], None],
-        on_told: Callable[[str], None],
+        on_message: Callable[[str], None],
     ) -> None:
         self._fetch_rows = fetch
         self._on_selected, self._on_matching = on_selected, on_matching
-        self._on_told = on_told
+        self._on_message = on_message
         self._seen: dict[int, DraftRow] = {}
         self._changes: dict[str, Change] = {change.label: change for change in _PLAIN}
         self._cursor = 0
@@ -155,10 +155,10 @@ class BulkView(Viewer):
         named = [change for change in outcomes if change.decision == decision]
         keys = digits_of([str(change.outcome) for change in named])
         if str(digit) not in keys:
-            self._on_told(f"There is no outcome {digit}.")
+            self._on_message(f"There is no outcome {digit}.")
             return False
         self._change.value = named[keys.index(str(digit))].label
-        self._on_told(f"{self.change.label}: for the {self._n_selected:,} selected rows")
+        self._on_message(f"{self.change.label}: for the {self._n_selected:,} selected rows")
         return True
 
     def act(self, action: BulkAction) -> None:
@@ -171,9 +171,9 @@ class BulkView(Viewer):
         rows = [self._seen[number] for number in self.table.selected if number in self._seen]
         change = self.change
         if not rows:
-            self._on_told("No row is selected. Select rows first, or change all that match.")
+            self._on_message("No row is selected. Select rows first, or change all that match.")
         elif len(rows) > MAX_EDITS:
-            self._on_told(
+            self._on_message(
                 f"{len(rows):,} rows are selected and {MAX_EDITS} can be changed in one step. "
                 "Narrow the filter and change all that match."
             )
@@ -208,7 +208,7 @@ class BulkView(Viewer):
         self._cursor = min(max(self._cursor + step, 0), len(numbers) - 1)
         row = self._seen[numbers[self._cursor]]
         self.table.mark(row.row)
-        self._on_told(
+        self._on_message(
             f"row {row.row}, {labels_text(row.now.labels)}; {self._n_selected:,} selected"
         )
 
@@ -229,22 +229,22 @@ class BulkView(Viewer):
         self._all.label = f"{self.change.sentence(self.table.total)} (all that match)"
         self._all.disabled = self._is_forbidden or self.table.total == 0
 
-    def _fetch(self, asked: PageAsked) -> TablePage:
+    def _fetch(self, request: PageRequest) -> TablePage:
         order: dict[str, Any] | None = None
-        for column, falls in asked.sort[:1]:
+        for column, falls in request.sort[:1]:
             by = "index" if column == "row" else "context_characters"
             order = {"by": by, "descending": falls}
-        page = self._fetch_rows(asked.offset, asked.limit, order)
+        page = self._fetch_rows(request.offset, request.limit, order)
         self._seen |= {row.row: row for row in page.data}
         self._cursor = 0
         return TablePage(frame_of(page.data), page.total)
 
     def _offer(self) -> None:
         """Offer the outcomes of every decision that was seen; pages come in a thread."""
-        asked: dict[Question, None] = {}
+        questions: dict[Question, None] = {}
         for row in list(self._seen.values()):
-            asked.update(dict.fromkeys(questions_of(row.decisions)))
-        for question in asked:
+            questions.update(dict.fromkeys(questions_of(row.decisions)))
+        for question in questions:
             for name in question.outcomes:
                 change = Change("relabel", question.id, name)
                 self._changes.setdefault(change.label, change)
@@ -280,9 +280,9 @@ class Confirm(Viewer):
     def ask(self, sentence: str, n_rows: int, then: Callable[[], None]) -> None:
         """Ask whether to do it."""
         self._n_rows, self._then = n_rows, then
-        asked = escape_markdown(sentence)
+        question = escape_markdown(sentence)
         self._text.object = (
-            f"**{asked}?** It is one entry of the history, and one undo takes it back."
+            f"**{question}?** It is one entry of the history, and one undo takes it back."
         )
         self._number.param.update(value="", value_input="", visible=n_rows > MAX_UNTYPED)
         self._yes.label = sentence

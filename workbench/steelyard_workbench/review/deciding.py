@@ -58,12 +58,12 @@ class Deciding:
         on_next: Callable[[], None],
         on_decision: Callable[[int], None],
         on_again: Callable[[], None],
-        on_told: Callable[[str], None],
+        on_message: Callable[[str], None],
     ) -> None:
         self._reader, self._steps, self._question = reader, steps, question
         self._suggestions = suggestions
         self._on_next, self._on_decision, self._on_again = on_next, on_decision, on_again
-        self._on_told = on_told
+        self._on_message = on_message
         #: Whether another label was chosen for a decision of the row since it came into focus.
         self._is_changed = False
         #: Outcomes that were chosen of a row that is decided on as a whole.
@@ -87,8 +87,8 @@ class Deciding:
         if row is None or not is_disputed(row):
             return 0
         agreed = picked_of(row)
-        asked = questions_of(row.decisions)
-        return next((i for i, one in enumerate(asked) if one.id not in agreed), 0)
+        questions = questions_of(row.decisions)
+        return next((i for i, question in enumerate(questions) if question.id not in agreed), 0)
 
     def choose(self, decision: str, outcome: str) -> None:
         """Choose the outcome of a decision of the row, and go on.
@@ -100,7 +100,7 @@ class Deciding:
         if row is None or self._steps.forbidden:
             return
         questions = questions_of(row.decisions)
-        place = next((i for i, one in enumerate(questions) if one.id == decision), None)
+        place = next((i for i, listed in enumerate(questions) if listed.id == decision), None)
         if place is None:
             return
         question = questions[place]
@@ -114,15 +114,15 @@ class Deciding:
             after = with_label(row, question, outcome)
             entry = self._steps.show_edit(row, edit, after, f"{decision} is {outcome}")
             self._is_changed = True
-        said = f"row {self._reader.rows.place_text}, {outcome}"
+        message = f"row {self._reader.rows.place_text}, {outcome}"
         if place + 1 < len(questions):
             self._on_decision(place + 1)
-            self._on_told(f"{said}; next: {questions[place + 1].id}")
+            self._on_message(f"{message}; next: {questions[place + 1].id}")
         else:
             if not self._is_changed and row.now.state in ("untouched", "skipped"):
                 accepted = with_state(row, "accepted")
                 entry = self._steps.show_edit(row, {"action": "accept"}, accepted, "accept")
-            self._on_told(said)
+            self._on_message(message)
             self._on_next()
         if entry is not None:
             self._steps.push(entry)
@@ -130,26 +130,28 @@ class Deciding:
     def _pick(self, row: DraftRow, questions: Sequence[Question], place: int, outcome: str) -> None:
         """Choose an outcome of a row that two label, which is sent once every decision has one."""
         if is_apart(row) and not is_yours(row):
-            self._on_told(note_of(row))
+            self._on_message(note_of(row))
             return
         self._picked[questions[place].id] = outcome
-        chosen = {name: self.picked.get(name) for name in (one.id for one in questions)}
+        chosen = {name: self.picked.get(name) for name in (question.id for question in questions)}
         # Of an answer that is given anew, every decision is asked again.
-        asked = self._picked if is_apart(row) else self.picked
-        left = [i for i, one in enumerate(questions) if i > place and one.id not in asked]
-        left += [i for i, one in enumerate(questions) if chosen[one.id] is None]
-        said = f"row {self._reader.rows.place_text}, {outcome}"
+        answered = self._picked if is_apart(row) else self.picked
+        left = [
+            i for i, question in enumerate(questions) if i > place and question.id not in answered
+        ]
+        left += [i for i, question in enumerate(questions) if chosen[question.id] is None]
+        message = f"row {self._reader.rows.place_text}, {outcome}"
         if left:
             self._on_decision(left[0])
-            self._on_told(f"{said}; next: {questions[left[0]].id}")
+            self._on_message(f"{message}; next: {questions[left[0]].id}")
             return
-        outcomes = {name: str(one) for name, one in chosen.items()}
+        outcomes = {name: str(picked) for name, picked in chosen.items()}
         if is_apart(row):
             self._answer(row, outcomes)
             return
         edits, after = edits_to(row, outcomes)
         self._steps.show_row(row, after)
-        self._on_told(said)
+        self._on_message(message)
         self._on_next()
         label = f"row {row.row}: adjudicated"
         self._steps.push(Unsent("edit", label, edits=edits, before=(row,), after=(after,)))
@@ -160,21 +162,21 @@ class Deciding:
         name = self._steps.queue.reviewer or ""
         after = with_answer(row, name, outcomes, is_excluded=not outcomes)
         self._steps.show_row(row, after)
-        self._on_told(f"row {self._reader.rows.place_text}, answered")
+        self._on_message(f"row {self._reader.rows.place_text}, answered")
         self._on_next()
         label = f"row {row.row}: your answer"
         self._steps.push(Unsent("answer", label, given=given, before=(row,), after=(after,)))
 
     def _decide_apart(self, row: DraftRow, action: str) -> None:
         if not is_yours(row):
-            self._on_told(note_of(row))
+            self._on_message(note_of(row))
         elif action == "exclude":
             self._answer(row, {})
         elif action == "skip":
-            self._on_told(f"row {self._reader.rows.place_text}, left for later")
+            self._on_message(f"row {self._reader.rows.place_text}, left for later")
             self._on_next()
         else:
-            self._on_told("No label is shown of this row; choose an outcome.")
+            self._on_message("No label is shown of this row; choose an outcome.")
 
     def decide(self, action: str) -> None:
         """Accept, exclude, include or skip the row, and go on."""
@@ -195,7 +197,7 @@ class Deciding:
             return
         if action == "exclude" and row.now.state == "excluded":
             action = "include"
-        said = f"row {self._reader.rows.place_text}, {_STATE_OF[action]}"
+        message = f"row {self._reader.rows.place_text}, {_STATE_OF[action]}"
         if action == "include":
             state: RowState = "relabelled" if row.now.relabelled else "untouched"
         elif action == "accept" and row.now.relabelled:
@@ -203,7 +205,7 @@ class Deciding:
         else:
             state = _STATE_OF[action]
         entry = self._steps.show_edit(row, {"action": action}, with_state(row, state), action)
-        self._on_told(said)
+        self._on_message(message)
         self._on_next()
         self._steps.push(entry)
 
@@ -222,7 +224,7 @@ class Deciding:
         if outcome in question.outcomes:
             self.choose(question.id, outcome)
         else:
-            self._on_told("Nothing is suggested here.")
+            self._on_message("Nothing is suggested here.")
 
     def take_suggestions(self, rows: Sequence[DraftRow]) -> None:
         """Write what the model suggests into undecided rows, in one step."""
@@ -233,13 +235,13 @@ class Deciding:
         self._steps.push(
             Unsent("edit", label, edits=edits, before=tuple(before), after=tuple(after))
         )
-        self._on_told(label)
+        self._on_message(label)
 
     def note(self, row: DraftRow, text: str) -> None:
         """Note something on a row."""
         edit = {"action": "note", "note": text}
         entry = self._steps.show_edit(row, edit, with_now(row, note=text or None), "note")
-        self._on_told(f"row {row.row}, noted")
+        self._on_message(f"row {row.row}, noted")
         self._on_again()
         self._steps.push(entry)
 
@@ -247,20 +249,20 @@ class Deciding:
         """Change rows of the table in one step; those that do not ask the decision are left."""
         edits, before, after = [], [], []
         for row in rows:
-            found = None if is_apart(row) else _edit_of(change, row)
-            if found is not None:
-                edits.append(found[0])
+            change_of_row = None if is_apart(row) else _edit_of(change, row)
+            if change_of_row is not None:
+                edits.append(change_of_row[0])
                 before.append(row)
-                after.append(found[1])
+                after.append(change_of_row[1])
         if not edits:
-            asked = f"asks {change.decision}" if change.decision else "takes edits"
-            self._on_told(f"None of the selected rows {asked}.")
+            condition = f"asks {change.decision}" if change.decision else "takes edits"
+            self._on_message(f"None of the selected rows {condition}.")
             return
         label = f"{len(edits):,} rows: {change.label}"
         self._steps.push(
             Unsent("edit", label, edits=edits, before=tuple(before), after=tuple(after))
         )
-        self._on_told(label)
+        self._on_message(label)
 
     def change_matching(self, change: Change, n_rows: int) -> None:
         """Change every row of the queue under the filter in one step."""
@@ -275,7 +277,7 @@ class Deciding:
             "revision": self._reader.revision,
         }
         self._steps.push(Unsent("bulk", f"{n_rows:,} rows: {change.label}", given=given))
-        self._on_told(change.sentence(n_rows))
+        self._on_message(change.sentence(n_rows))
 
 
 def _edit_of(change: Change, row: DraftRow) -> tuple[dict[str, Any], DraftRow] | None:
@@ -283,8 +285,8 @@ def _edit_of(change: Change, row: DraftRow) -> tuple[dict[str, Any], DraftRow] |
     edit: dict[str, Any] = {"row": row.row, "action": change.action}
     if change.action != "relabel":
         return edit, with_state(row, _STATE_OF[change.action])
-    asked = questions_of(row.decisions)
-    question = next((one for one in asked if one.id == change.decision), None)
+    questions = questions_of(row.decisions)
+    question = next((question for question in questions if question.id == change.decision), None)
     if question is None or change.outcome not in question.outcomes:
         return None
     edit |= {"decision": question.id, **relabel_fields(row, question, change.outcome)}

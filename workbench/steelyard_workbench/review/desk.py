@@ -73,7 +73,7 @@ class Desk(Viewer):
             on_next=lambda: self.step(1),
             on_decision=self._show,
             on_again=self.show_again,
-            on_told=self.tell,
+            on_message=self.tell,
         )
         self._keys = DeskKeys(self)
         self._filling_table = Task(self._fill_table)
@@ -95,7 +95,7 @@ class Desk(Viewer):
             on_matching=self.deciding.change_matching,
             on_open=self.open_row,
             on_note=self.ask_for_note,
-            on_told=self.tell,
+            on_message=self.tell,
         )
         pn.bind(self._on_selected, self.bulk.table.param.selected, watch=True)
         self.suggesting = Suggesting(
@@ -179,7 +179,7 @@ class Desk(Viewer):
         return self.steps.conflicts
 
     @property
-    def told(self) -> str:
+    def last_message(self) -> str:
         """What was read out last."""
         return str(self._live.text)
 
@@ -279,17 +279,17 @@ class Desk(Viewer):
         self._opening.start(number)
 
     async def _open_number(self, number: int) -> None:
-        found = await self._reader.fetch_row(number)
-        for row in found:
+        rows = await self._reader.fetch_row(number)
+        for row in rows:
             self.open_row(row)
-        if not found:
+        if not rows:
             self._show_trouble(empty(f"The draft has no row {number:,}."))
 
     def _show_failure(self, error: Exception) -> None:
         self._show_trouble(failed(problem_of(error, not_loaded("The row"))))
 
-    def _show_trouble(self, told: Viewable) -> None:
-        self._notices.show_trouble(told)
+    def _show_trouble(self, notice: Viewable) -> None:
+        self._notices.show_trouble(notice)
         if not self.rows.rows:
             self.reload()
 
@@ -323,17 +323,17 @@ class Desk(Viewer):
 
     def _take_suggestions(self, rows: Sequence[DraftRow], n_audit: int) -> None:
         """Write what is suggested into rows, but some that are drawn for an audit, once it is confirmed."""
-        held = self.suggesting.held
+        suggestions = self.suggesting.held
 
         def take() -> None:
             # A call takes so many edits: the surest rows come first.
             chosen = list(rows)[: MAX_EDITS + n_audit]
-            self.deciding.take_suggestions(held.draw(chosen, n_audit))
+            self.deciding.take_suggestions(suggestions.draw(chosen, n_audit))
             self._on_suggested()
             self.suggesting.tell()
 
         n_rows = min(len(rows) - n_audit, MAX_EDITS)
-        sentence = f"Accept what {held.model} suggests on {n_rows:,} rows"
+        sentence = f"Accept what {suggestions.model} suggests on {n_rows:,} rows"
         self.bulk.confirm.ask(sentence, n_rows, take)
 
     # What steps change
@@ -412,15 +412,15 @@ class Desk(Viewer):
                 )
             )
             return
-        held = self.suggesting.held
+        suggestions = self.suggesting.held
         self.view.show(
             row,
             f"Row {self.rows.place_text}",
             self._reader.filter.words,
             self.deciding.first if active is None else active,
-            suggested=held.of(row),
+            suggested=suggestions.of(row),
             picked=self.deciding.picked,
-            note=note_of(row) or (_HIDDEN if held.is_hidden(row) else ""),
+            note=note_of(row) or (_HIDDEN if suggestions.is_hidden(row) else ""),
         )
         self._show_in_middle(self.view)
 
@@ -460,11 +460,11 @@ class Desk(Viewer):
         sealed = draft.sealed
         if sealed is None:
             return
-        told = _sealed_text(draft)
-        self.steps.forbid(told)
+        message = _sealed_text(draft)
+        self.steps.forbid(message)
         self.beside.sealed(draft)
         following = AfterSealing(self._session, draft, sealed)
-        self._notices.show_trouble(empty(f"**{told}**", is_good=True), following.__panel__())
+        self._notices.show_trouble(empty(f"**{message}**", is_good=True), following.__panel__())
         following.part.start()
         self.tell("Sealed.")  # the sentence stands above
 

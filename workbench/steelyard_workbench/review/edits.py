@@ -152,9 +152,9 @@ class EditQueue:
             receipt = await asyncio.to_thread(self._call, entry)
         except DraftConflictError as error:
             self._ended(entry)
-            found = [convert(detail, DraftConflict) for detail in error.details or ()]
+            conflicts = [convert(detail, DraftConflict) for detail in error.details or ()]
             if entry.kind == "edit":
-                self._listener.on_conflict(entry, [conflict.now for conflict in found])
+                self._listener.on_conflict(entry, [conflict.now for conflict in conflicts])
             else:
                 self._listener.on_refused(entry, problem_of(error, f"Not done: {entry.label}."))
         except Exception as error:  # noqa: BLE001  every failure is shown

@@ -100,13 +100,13 @@ class OutcomesPanel(Viewer):
 
     def _changes(self, decision: str, table: OutcomeTable) -> Changes:
         """Return what becomes of the outcomes of a decision, those with a change alone."""
-        found = {}
-        for one in self._listed[decision].outcomes:
-            edit = table.edits.get(one.outcome)
-            change = _change_of(one) if edit is None else _edit_to_wire(one, edit)
+        changes = {}
+        for outcome in self._listed[decision].outcomes:
+            edit = table.edits.get(outcome.outcome)
+            change = _change_of(outcome) if edit is None else _edit_to_wire(outcome, edit)
             if change:
-                found[one.outcome] = change
-        return found
+                changes[outcome.outcome] = change
+        return changes
 
     def _changed(self) -> None:
         self.save.disabled = self._is_forbidden or all(
@@ -125,11 +125,13 @@ class OutcomesPanel(Viewer):
                 continue
             table = self._tables[decision.decision] = OutcomeTable(
                 name,
-                {one.outcome: one.rows for one in decision.outcomes},
+                {outcome.outcome: outcome.rows for outcome in decision.outcomes},
                 self._changed,
                 edits={
-                    one.outcome: OutcomeEdit(one.name, _text(one.description), one.same_as or "")
-                    for one in decision.outcomes
+                    outcome.outcome: OutcomeEdit(
+                        outcome.name, _text(outcome.description), outcome.same_as or ""
+                    )
+                    for outcome in decision.outcomes
                 },
                 is_open=True,
             )
@@ -137,26 +139,28 @@ class OutcomesPanel(Viewer):
         return pn.Column(*(parts or [empty("No decisions yet.")]), sizing_mode="stretch_width")
 
 
-def _edit_to_wire(one: DraftOutcome, edit: OutcomeEdit) -> dict[str, Any]:
+def _edit_to_wire(outcome: DraftOutcome, edit: OutcomeEdit) -> dict[str, Any]:
     if edit.same_as:
         return {"same_as": edit.same_as}
     change: dict[str, Any] = {}
-    name, description = edit.name.strip() or one.outcome, edit.description.strip()
-    if name != one.outcome:
+    name, description = edit.name.strip() or outcome.outcome, edit.description.strip()
+    if name != outcome.outcome:
         change["name"] = name
     # A text that the version has already is no change: the server sees that.
-    if description or _text(one.description):
+    if description or _text(outcome.description):
         change["description"] = description
     return change
 
 
-def _change_of(one: DraftOutcome) -> dict[str, Any]:
-    edit = OutcomeEdit(one.name, _text(one.description), one.same_as or "")
-    return _edit_to_wire(one, edit)
+def _change_of(outcome: DraftOutcome) -> dict[str, Any]:
+    edit = OutcomeEdit(outcome.name, _text(outcome.description), outcome.same_as or "")
+    return _edit_to_wire(outcome, edit)
 
 
 def _current(decision: DecisionOutcomes) -> Changes:
-    return {one.outcome: change for one in decision.outcomes if (change := _change_of(one))}
+    return {
+        outcome.outcome: change for outcome in decision.outcomes if (change := _change_of(outcome))
+    }
 
 
 def _roots(changes: Changes, table: OutcomeTable) -> list[str]:

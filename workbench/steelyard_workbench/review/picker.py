@@ -79,7 +79,7 @@ class Picker(Viewer):
         self._names: dict[str, str] = {}
         self._cursor: str | None = None
         self._lines = pn.Column(sizing_mode="stretch_width")
-        self._told = pmui.Typography("", variant="body2")
+        self._more_text = pmui.Typography("", variant="body2")
         self._more = pmui.Button(label="Load more", variant="outlined", size="small")
         self._said = pn.Column(sizing_mode="stretch_width")
         self.load_more = OneAtATime(
@@ -103,14 +103,14 @@ class Picker(Viewer):
             self._on_draft(draft.id)
 
     async def _load_more(self) -> None:
-        found = await asyncio.to_thread(self._fetch_drafts, self._cursor)
+        drafts = await asyncio.to_thread(self._fetch_drafts, self._cursor)
         self._said[:] = []
-        self._list(found)
+        self._list(drafts)
 
     def ask_delete(self, draft: Draft) -> None:
         """Ask whether to delete a draft, and for its name."""
         edits = f"{draft.revision:,} edit{'' if draft.revision == 1 else 's'}"
-        told = pmui.Typography(
+        warning = pmui.Typography(
             f"{escape_markdown(draft.name)} goes for good, with its {edits}. The dataset stays as it "
             "is.",
             variant="body1",
@@ -124,7 +124,7 @@ class Picker(Viewer):
 
         self.asked = Confirmation(
             "Delete the draft?",
-            told,
+            warning,
             action="Delete it",
             act=delete,
             typed=draft.name,
@@ -137,14 +137,14 @@ class Picker(Viewer):
         return Choices(datasets, self._fetch_drafts(None))
 
     def _fetch_drafts(self, cursor: str | None) -> OpenDrafts:
-        found = self._client.drafts.list(
+        page = self._client.drafts.list(
             dataset_id=self._session.dataset or None,
             status="open",
             limit=MOST_DRAFTS,
             cursor=cursor,
         )
-        drafts = [self._client.drafts.get(draft.id) for draft in found.data]
-        return OpenDrafts(drafts, found.next_cursor)
+        drafts = [self._client.drafts.get(draft.id) for draft in page.data]
+        return OpenDrafts(drafts, page.next_cursor)
 
     def _show(self, choices: Choices) -> Viewable:
         if not choices.datasets:
@@ -155,10 +155,14 @@ class Picker(Viewer):
                 "**There are no datasets yet.**",
                 go,
             )
-        names = {f"{one.name} ({one.rows:,} rows)": one.id for one in choices.datasets}
+        names = {
+            f"{dataset_row.name} ({dataset_row.rows:,} rows)": dataset_row.id
+            for dataset_row in choices.datasets
+        }
         if len(names) < len(choices.datasets):
             names = {
-                f"{one.name} ({one.rows:,} rows, {one.id})": one.id for one in choices.datasets
+                f"{dataset_row.name} ({dataset_row.rows:,} rows, {dataset_row.id})": dataset_row.id
+                for dataset_row in choices.datasets
             }
         known = self._session.dataset in names.values()
         # Where no choice is empty, Panel takes the first.
@@ -171,28 +175,30 @@ class Picker(Viewer):
         pn.bind(self._on_dataset, dataset, watch=True)
         start = pmui.Button(label="Start a review", variant="contained", disabled=not known)
         start.on_click(self.start.on_event)
-        said = "" if known else "Choose the dataset to review."
+        hint = "" if known else "Choose the dataset to review."
         if known and self._session.version:
-            said = f"Of version {self._session.version}."
+            hint = f"Of version {self._session.version}."
         parts: list[Viewable] = [
-            pn.Row(dataset, start, pmui.Typography(said, variant="body2")),
+            pn.Row(dataset, start, pmui.Typography(hint, variant="body2")),
             heading("Open drafts"),
         ]
         if not choices.drafts.drafts:
             parts.append(empty("No review is open. **Start a review** begins one."))
-        self._names = {one.id: one.name for one in choices.datasets}
+        self._names = {dataset_row.id: dataset_row.name for dataset_row in choices.datasets}
         self.load_more.drop()
         self._lines[:] = []
         self._list(choices.drafts)
-        return pn.Column(*parts, self._lines, self._told, self._more, sizing_mode="stretch_width")
+        return pn.Column(
+            *parts, self._lines, self._more_text, self._more, sizing_mode="stretch_width"
+        )
 
-    def _list(self, found: OpenDrafts) -> None:
+    def _list(self, drafts: OpenDrafts) -> None:
         """Add drafts to those that are listed, and say whether there are more."""
-        self._cursor = found.next_cursor
-        self._lines.extend([self._line(draft) for draft in found.drafts])
-        has_more = found.next_cursor is not None
-        self._told.object = f"The {len(self._lines):,} newest are listed; there are more."
-        self._told.visible = self._more.visible = has_more
+        self._cursor = drafts.next_cursor
+        self._lines.extend([self._line(draft) for draft in drafts.drafts])
+        has_more = drafts.next_cursor is not None
+        self._more_text.object = f"The {len(self._lines):,} newest are listed; there are more."
+        self._more_text.visible = self._more.visible = has_more
 
     def _line(self, draft: Draft) -> Viewable:
         go = pmui.Button(label=f"Open {draft.name}", variant="outlined", size="small")

@@ -40,7 +40,7 @@ def questions_of(decisions: Sequence[Any]) -> tuple[Question, ...]:
 
 
 def _question(decision: Mapping[str, Any]) -> Question:
-    asked, given = decision.get("question", ""), decision.get("outcomes")
+    question, given = decision.get("question", ""), decision.get("outcomes")
     rubric = decision.get("rubric") or ()
     if decision.get("kind") == "binary":
         names: Sequence[Any] = ("yes", "no")
@@ -54,7 +54,7 @@ def _question(decision: Mapping[str, Any]) -> Question:
         texts = [*rubric, *(None for _ in names)][: len(names)]
     return Question(
         str(decision.get("id", "")),
-        as_text(asked),
+        as_text(question),
         tuple(str(name) for name in names),
         tuple("" if text is None else as_text(text) for text in texts),
     )
@@ -145,6 +145,6 @@ def with_now(row: DraftRow, **changed: Any) -> DraftRow:
     return msgspec.structs.replace(row, now=msgspec.structs.replace(row.now, **changed))
 
 
-def as_told(row: DraftRow, now: RowNow) -> DraftRow:
+def with_state_of(row: DraftRow, now: RowNow) -> DraftRow:
     """Return a row as the server says that it stands."""
     return msgspec.structs.replace(row, now=now)

@@ -106,14 +106,14 @@ class QueueReader:
             When they cannot be loaded.
         """
         rows = self.rows
-        while len(found := rows.undecided) < n_rows and not rows.is_complete:
+        while len(undecided := rows.undecided) < n_rows and not rows.is_complete:
             page = await asyncio.to_thread(self._fetch, rows.offset, MAX_PAGE_ROWS)
             self._take(page)
             new = rows.take(page)
             self._on_seen(new)
             if not new:
                 break
-        return found[:n_rows]
+        return undecided[:n_rows]
 
     def _show_failure(self, error: Exception) -> None:
         self.failure = problem_of(error, not_loaded("The rows"))
@@ -164,9 +164,9 @@ class QueueReader:
             reviewer=self._reviewer(),
         )
 
-    def _show(self, found: list[DraftRow]) -> None:
+    def _show(self, fetched: list[DraftRow]) -> None:
         """Mark rows as seen, and show those of the walk as they were seen."""
-        for now in self._on_seen(found):
+        for now in self._on_seen(fetched):
             self.rows.tell(now)
 
     def _take(self, page: DraftRowPage) -> None:

@@ -102,15 +102,20 @@ class Reviewers(Viewer):
         return Shares(drafts.assignments(self._draft_id), drafts.agreement(self._draft_id))
 
     def _show(self, shares: Shares) -> Viewable:
-        found, agreement = shares.assignments, shares.agreement
+        assignments, agreement = shares.assignments, shares.agreement
         parts: list[Viewable] = []
-        if found.data:
+        if assignments.data:
             parts.append(
                 table(
                     ("reviewer", "done", "of", "apart"),
                     [
-                        (one.reviewer, f"{one.done:,}", f"{one.rows:,}", f"{one.blind:,}")
-                        for one in found.data
+                        (
+                            progress.reviewer,
+                            f"{progress.done:,}",
+                            f"{progress.rows:,}",
+                            f"{progress.blind:,}",
+                        )
+                        for progress in assignments.data
                     ],
                     label="Reviewers and their rows",
                     numbers=(1, 2, 3),
@@ -120,48 +125,56 @@ class Reviewers(Viewer):
             parts.append(empty("No rows are assigned. Reviewers take the rows in **To review**."))
         parts.append(
             pmui.Typography(
-                f"{found.unassigned:,} undecided rows have no reviewer.", variant="body2"
+                f"{assignments.unassigned:,} undecided rows have no reviewer.", variant="body2"
             )
         )
         if agreement.blind:
             parts += self._show_agreement(agreement)
-        parts += self._show_forms(found)
+        parts += self._show_forms(assignments)
         return pn.Column(*parts, self._said, self._problem, sizing_mode="stretch_width")
 
-    def _show_agreement(self, found: DraftAgreement) -> list[Viewable]:
-        told = (
-            f"Of {found.blind:,} rows that several label apart, all answered {found.answered:,}: the "
-            f"same on {found.agreed:,}. Of {found.disputed:,} disputed, {found.to_adjudicate:,} wait "
+    def _show_agreement(self, agreement: DraftAgreement) -> list[Viewable]:
+        summary = (
+            f"Of {agreement.blind:,} rows that several label apart, all answered {agreement.answered:,}: the "
+            f"same on {agreement.agreed:,}. Of {agreement.disputed:,} disputed, {agreement.to_adjudicate:,} wait "
             "for a decision."
         )
-        if found.exclusions:
-            told += f" {found.exclusions:,} with an exclusion count for no decision."
-        shown: list[Viewable] = [heading("Agreement"), pmui.Typography(told, variant="body2")]
-        if found.decisions:
+        if agreement.exclusions:
+            summary += f" {agreement.exclusions:,} with an exclusion count for no decision."
+        shown: list[Viewable] = [heading("Agreement"), pmui.Typography(summary, variant="body2")]
+        if agreement.decisions:
             shown.append(
                 table(
                     ("decision", "Krippendorff's alpha", "same label"),
                     [
-                        (one.decision_id, measure_text(one.alpha), measure_text(one.agreement))
-                        for one in found.decisions
+                        (
+                            decision.decision_id,
+                            measure_text(decision.alpha),
+                            measure_text(decision.agreement),
+                        )
+                        for decision in agreement.decisions
                     ],
                     label="Agreement by decision, with 95 % intervals",
                 )
             )
-        if found.to_adjudicate:
+        if agreement.to_adjudicate:
             go = pmui.Button(
-                label=f"Decide {found.to_adjudicate:,} disputed", variant="outlined", size="small"
+                label=f"Decide {agreement.to_adjudicate:,} disputed",
+                variant="outlined",
+                size="small",
             )
             go.on_click(lambda _: self._on_queue("disagreement"))
             shown.append(go)
         return shown
 
-    def _show_forms(self, found: Assignments) -> list[Viewable]:
-        if self._is_signed_in and found.candidates is None:
+    def _show_forms(self, assignments: Assignments) -> list[Viewable]:
+        if self._is_signed_in and assignments.candidates is None:
             return [pmui.Typography(_NOT_YOURS, variant="body2")]
-        if found.candidates is not None:
-            self.members.options = list(found.candidates)
-        names = [one.reviewer for one in found.data if one.done < one.rows]
+        if assignments.candidates is not None:
+            self.members.options = list(assignments.candidates)
+        names = [
+            progress.reviewer for progress in assignments.data if progress.done < progress.rows
+        ]
         self._from.param.update(
             options=names, value=self._from.value if self._from.value in names else None
         )
@@ -173,7 +186,7 @@ class Reviewers(Viewer):
                 "Assigned rows are left out.",
                 variant="body2",
             ),
-            self.typed if found.candidates is None else self.members,
+            self.typed if assignments.candidates is None else self.members,
             pn.FlexBox(self.overlap, self.limit),
             self._assign,
             *moving,
@@ -200,7 +213,7 @@ class Reviewers(Viewer):
             self._client.drafts.assign, self._draft_id, self._names, **given
         )
         shares = ", ".join(f"{escape_markdown(name)} {n:,}" for name, n in made.reviewers.items())
-        self._told(
+        self._show_message(
             f"{made.rows:,} rows of {TITLES[queue]} assigned, {made.blind:,} of them to two: {shares}."
         )
 
@@ -209,12 +222,12 @@ class Reviewers(Viewer):
         moved = await asyncio.to_thread(
             self._client.drafts.move_assigned, self._draft_id, from_, to
         )
-        told = f"{moved.moved:,} rows of {escape_markdown(from_)} are {escape_markdown(to or _NOBODY)}'s."
+        message = f"{moved.moved:,} rows of {escape_markdown(from_)} are {escape_markdown(to or _NOBODY)}'s."
         if moved.kept:
-            told += f" {moved.kept:,} stay."
-        self._told(told)
+            message += f" {moved.kept:,} stay."
+        self._show_message(message)
 
-    def _told(self, text: str) -> None:
+    def _show_message(self, text: str) -> None:
         self._problem[:] = []
         self._said.object = text
         self.part.refresh.start(quietly=True)

@@ -86,25 +86,29 @@ class RowFilter:
             Decisions and outcomes of the version to what a draft calls them; those that are merged
             are one part.
         """
-        found: list[tuple[str, RowFilter]] = []
+        filter_parts: list[tuple[str, RowFilter]] = []
         if self.text:
-            found.append((f"words: {self.text}", replace(self, words="")))
+            filter_parts.append((f"words: {self.text}", replace(self, words="")))
         present = {pair: (pair[0], names.get(pair, pair[1])) for pair in self.expected}
         for name in dict.fromkeys(present.values()):
             rest = tuple(pair for pair in self.expected if present[pair] != name)
-            found.append((f"{name[0]} is {name[1]}", replace(self, expected=rest)))
+            filter_parts.append((f"{name[0]} is {name[1]}", replace(self, expected=rest)))
         if self.side:
-            found.append((f"side: {self.side}", replace(self, side="")))
+            filter_parts.append((f"side: {self.side}", replace(self, side="")))
         if self.at_least is not None:
-            found.append((f"{self.at_least:,} characters or more", replace(self, at_least=None)))
+            filter_parts.append(
+                (f"{self.at_least:,} characters or more", replace(self, at_least=None))
+            )
         if self.at_most is not None:
-            found.append((f"{self.at_most:,} characters or fewer", replace(self, at_most=None)))
+            filter_parts.append(
+                (f"{self.at_most:,} characters or fewer", replace(self, at_most=None))
+            )
         if self.places:
             chosen = (
                 "1 chosen row" if len(self.places) == 1 else f"{len(self.places):,} chosen rows"
             )
-            found.append((chosen, replace(self, places=())))
-        return tuple(found)
+            filter_parts.append((chosen, replace(self, places=())))
+        return tuple(filter_parts)
 
     def with_expected(self, decision: str, *outcomes: str) -> RowFilter:
         """Return it with more outcomes of a decision."""

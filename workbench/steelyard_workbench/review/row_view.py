@@ -11,9 +11,9 @@ import panel as pn
 from panel.viewable import Viewable, Viewer
 
 from steelyard.review.wire import DraftRow
-from steelyard_workbench.components.row_card import Asked, Choice, Image, RowCard, Run
+from steelyard_workbench.components.row_card import CardQuestion, Choice, Image, RowCard, Run
 from steelyard_workbench.keys import key_of, shown_key
-from steelyard_workbench.review.apart import answer_text, is_apart, said_by
+from steelyard_workbench.review.apart import answer_text, is_apart, reviewers_choosing
 from steelyard_workbench.review.questions import (
     Question,
     as_text,
@@ -75,15 +75,18 @@ class RowView(Viewer):
         if self._row is not None:
             self._card.param.update(**self._buttons(self._row))
 
-    def pressed(self, told: Any) -> None:
+    def pressed(self, press: Any) -> None:
         """Do what a button of the card is for."""
         # All that a press changes goes to the browser as one message.
         with pn.io.hold():
-            if told.get("action") in _ACTIONS:
-                self._on_action(told["action"])
+            if press.get("action") in _ACTIONS:
+                self._on_action(press["action"])
             for question in self._questions:
-                if question.id == told.get("question") and told.get("outcome") in question.outcomes:
-                    self._on_choose(question.id, told["outcome"])
+                if (
+                    question.id == press.get("question")
+                    and press.get("outcome") in question.outcomes
+                ):
+                    self._on_choose(question.id, press["outcome"])
                     return
 
     @property
@@ -129,15 +132,17 @@ class RowView(Viewer):
             head=[(f"{place} · number {row.row} · {row.side} · ", ""), (row.now.state, "strong")],
             context=marked(as_text(row.context), words),
             images=images_of(row),
-            said=[*([[(note, "strong")]] if note else []), *said_of(row)],
+            said=[*([[(note, "strong")]] if note else []), *notes_of(row)],
             **self._buttons(row),
         )
 
     def _buttons(self, row: DraftRow) -> dict[str, Any]:
-        questions = [self._asked(i, one, row) for i, one in enumerate(self._questions)]
+        questions = [
+            self._question_of(i, question, row) for i, question in enumerate(self._questions)
+        ]
         return {"questions": questions, "actions": [self._action(name, row) for name in _ACTIONS]}
 
-    def _asked(self, place: int, question: Question, row: DraftRow) -> Asked:
+    def _question_of(self, place: int, question: Question, row: DraftRow) -> CardQuestion:
         """Mark the label of a row, what is predicted against it, and the keys while it is active."""
         here = expected_of(row, question.id)
         near = (row.expected or {}).get(question.id)
@@ -155,7 +160,7 @@ class RowView(Viewer):
                 words.append(f"{suggested[outcome]:.2f}")
             if outcome == top:
                 words.append("◆ suggested")
-            words += [f"● {name}" for name in said_by(row, question.id, outcome)]
+            words += [f"● {name}" for name in reviewers_choosing(row, question.id, outcome)]
             is_picked = self._picked.get(question.id) == outcome
             if is_picked:
                 words.append("✓ chosen")
@@ -169,7 +174,7 @@ class RowView(Viewer):
                 )
             )
         described = zip(question.outcomes, question.descriptions, strict=True)
-        return Asked(
+        return CardQuestion(
             name=question.id,
             text=[(question.id, "strong"), (f"{changed}: {question.text}", "")],
             outcomes=outcomes,
@@ -191,17 +196,17 @@ class RowView(Viewer):
         )
 
 
-def said_of(row: DraftRow) -> list[list[Run]]:
+def notes_of(row: DraftRow) -> list[list[Run]]:
     """Return what models and people said about a row, and its metadata, a line each."""
     lines: list[list[Run]] = []
-    for name, found in (row.expected or {}).items():
-        told = f", {found.probability:.0%}; its label {found.label_probability:.0%}."
-        line: list[Run] = [("From the other rows: ", ""), (f"{name}: {found.outcome}", "strong")]
-        lines.append([*line, (told, "")])
+    for name, expected in (row.expected or {}).items():
+        probabilities = f", {expected.probability:.0%}; its label {expected.label_probability:.0%}."
+        line: list[Run] = [("From the other rows: ", ""), (f"{name}: {expected.outcome}", "strong")]
+        lines.append([*line, (probabilities, "")])
     if row.blind is not msgspec.UNSET:
         lines += [
-            [(f"{one.reviewer}:", "strong"), (f" {answer_text(one)}", "")]
-            for one in row.blind.answers
+            [(f"{answer.reviewer}:", "strong"), (f" {answer_text(answer)}", "")]
+            for answer in row.blind.answers
         ]
     if row.now.reviewer:
         lines.append([(f"Last edit by {row.now.reviewer}.", "")])
@@ -225,10 +230,10 @@ def marked(text: str, words: str = "") -> list[Run]:
     >>> marked("No card, no money.", "card")
     [('No ', ''), ('card', 'mark'), (', no money.', '')]
     """
-    wanted = sorted(set(re.findall(r"\w+", words)), key=len, reverse=True)
-    if not wanted:
+    searched = sorted(set(re.findall(r"\w+", words)), key=len, reverse=True)
+    if not searched:
         return [(text, "")]
-    pattern = r"(?<!\w)(" + "|".join(map(re.escape, wanted)) + r")(?!\w)"
+    pattern = r"(?<!\w)(" + "|".join(map(re.escape, searched)) + r")(?!\w)"
     pieces = re.split(pattern, text, flags=re.IGNORECASE)
     # What a pattern with one group splits is text and match in turn.
     return [(piece, "mark" if i % 2 else "") for i, piece in enumerate(pieces) if piece]
@@ -238,8 +243,8 @@ def images_of(row: DraftRow) -> list[Image]:
     """Return the images of a row."""
     if row.images is msgspec.UNSET:
         return []
-    found = []
+    images = []
     for image in row.images:
         kind, data, name = (str(image.get(part, "")) for part in ("media_type", "data", "id"))
-        found.append(Image(address=f"data:{kind};base64,{data}", text=f"Image {name}"))
-    return found
+        images.append(Image(address=f"data:{kind};base64,{data}", text=f"Image {name}"))
+    return images

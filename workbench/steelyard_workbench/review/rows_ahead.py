@@ -7,7 +7,7 @@ from typing import Any
 
 from steelyard.review.wire import BlindStatus, DraftRow, DraftRowPage, RowNow
 from steelyard_workbench.review.apart import is_disputed, is_to_do, with_status
-from steelyard_workbench.review.questions import as_told
+from steelyard_workbench.review.questions import with_state_of
 
 #: Rows of a page, and how many must be ahead of the shown one.
 PAGE_ROWS, LEAST_AHEAD = 25, 10
@@ -141,7 +141,7 @@ class RowsAhead:
         row = self.get(now.row)
         if row is not None:
             self._unsent.discard(now.row)
-            self._replace(as_told(row, now))
+            self._replace(with_state_of(row, now))
 
     def answered(self, number: int, status: BlindStatus) -> None:
         """Note what became of an answer about a row that two label apart."""

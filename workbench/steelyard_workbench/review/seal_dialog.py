@@ -55,9 +55,9 @@ class Changes:
     def n_renamed(self) -> int:
         """Outcomes that get another name, or are merged into another."""
         return sum(
-            one.name != one.outcome or one.same_as is not None
+            outcome.name != outcome.outcome or outcome.same_as is not None
             for decision in self.outcomes.data
-            for one in decision.outcomes
+            for outcome in decision.outcomes
         )
 
     @property
@@ -66,8 +66,8 @@ class Changes:
         unused: list[str] = []
         for decision in self.outcomes.data:
             rows: Counter[str] = Counter()
-            for one in decision.outcomes:
-                rows[one.name] += one.rows
+            for outcome in decision.outcomes:
+                rows[outcome.name] += outcome.rows
             empty_names = [name for name, count in rows.items() if not count]
             if decision.fixed is None and len(rows) - len(empty_names) > 1:
                 unused += empty_names
@@ -201,13 +201,17 @@ class SealDialog(Viewer):
         """Return what continuing each family of the dataset would do once the draft was sealed."""
         families = self._client.families
         try:
-            names = [one.id for one in families.list().data if one.dataset_id == draft.dataset_id]
+            names = [
+                family.id
+                for family in families.list().data
+                if family.dataset_id == draft.dataset_id
+            ]
             return {name: families.check_continue(name, draft_id=draft.id) for name in names}
         except SteelyardError:  # nothing is changed yet, or it cannot follow: sealing says which
             return {}
 
     def _show(self, changes: Changes) -> Viewable:
-        draft, found = changes.draft, changes.agreement
+        draft, agreement = changes.draft, changes.agreement
         rows = [(f"{draft.states.get(state, 0):,}", meaning) for state, meaning in _STATES.items()]
         rows.append((f"{draft.noted:,}", "rows have a note"))
         if changes.n_renamed:
@@ -219,19 +223,19 @@ class SealDialog(Viewer):
             self.drop.param.update(
                 label=f"Leave out outcomes that no row has: {names}{more}", visible=True
             )
-        if found.blind > found.answered:
-            n_waiting = found.blind - found.answered
+        if agreement.blind > agreement.answered:
+            n_waiting = agreement.blind - agreement.answered
             rows.append((f"{n_waiting:,}", "rows wait for two reviewers, and keep their label"))
-        if found.to_adjudicate:
-            rows.append((f"{found.to_adjudicate:,}", "rows are disputed, and keep their label"))
+        if agreement.to_adjudicate:
+            rows.append((f"{agreement.to_adjudicate:,}", "rows are disputed, and keep their label"))
         shown = table(
             ("rows", f"of the {draft.rows:,} of version {draft.dataset_version}"),
             rows,
             label="What the draft changes",
             numbers=(0,),
         )
-        told = [_describe_growth(name, growth) for name, growth in changes.growths.items()]
-        return pn.Column(shown, *told, sizing_mode="stretch_width")
+        growths = [_describe_growth(name, growth) for name, growth in changes.growths.items()]
+        return pn.Column(shown, *growths, sizing_mode="stretch_width")
 
 
 def _describe_growth(name: str, growth: Continue) -> Viewable:

@@ -85,5 +85,5 @@ def draft_at(client: Client, evaluation_id: str, row: int) -> tuple[int, Draft |
 def draft_of(client: Client, dataset_id: str, version: int) -> Draft | DraftSummary:
     """Return the newest open draft of a version, or else a new one."""
     opened = client.drafts.list(dataset_id=dataset_id, status="open").data
-    found = next((one for one in opened if one.dataset_version == version), None)
-    return found or client.drafts.create(dataset_id, version)
+    newest = next((draft for draft in opened if draft.dataset_version == version), None)
+    return newest or client.drafts.create(dataset_id, version)

@@ -155,12 +155,12 @@ class Steps:
             self._done.append(entry)
 
     def _send_again(self, kind: str, entry: Unsent | None, rows: tuple[DraftRow, ...]) -> None:
-        said = kind if entry is None else f"{kind}: {entry.label}"
-        held = self.reader.rows
-        before = tuple(found for row in rows if (found := held.get(row.row)) is not None)
+        label = kind if entry is None else f"{kind}: {entry.label}"
+        walk = self.reader.rows
+        before = tuple(shown_row for row in rows if (shown_row := walk.get(row.row)) is not None)
         self._put(rows)
-        self._shown.tell(said)
-        self.queue.push(Unsent(kind, said, before=before, after=rows, of=entry))
+        self._shown.tell(label)
+        self.queue.push(Unsent(kind, label, before=before, after=rows, of=entry))
 
     def _put(self, rows: tuple[DraftRow, ...]) -> None:
         """Show rows as they were, the first of them in focus."""
@@ -170,12 +170,12 @@ class Steps:
         self._shown.show_first()
 
     def _bring_back(self, rows: tuple[DraftRow, ...]) -> None:
-        held = self.reader.rows
+        walk = self.reader.rows
         for row in rows:
-            found = held.get(row.row)
-            if found is not None:
-                self._tabs.edited(found.now, row.now)
-            held.put(row)
+            shown_row = walk.get(row.row)
+            if shown_row is not None:
+                self._tabs.edited(shown_row.now, row.now)
+            walk.put(row)
             self._shown.stands(row.now)
 
     # How they end
@@ -185,7 +185,7 @@ class Steps:
         self.reader.revision = max(self.reader.revision, receipt.revision)
         if isinstance(receipt, AnswerReceipt):
             self.reader.rows.answered(receipt.row, receipt.status)
-        waiting = set().union(*(one.rows for one in self.queue.unsent))
+        waiting = set().union(*(unsent.rows for unsent in self.queue.unsent))
         for now in receipt.rows:
             if now.row not in waiting:
                 self.reader.rows.tell(now)
@@ -284,7 +284,7 @@ class Steps:
 
     def _show_theirs(self, entry: Unsent, now: Sequence[RowNow]) -> None:
         self.queue.looked_at(now)
-        theirs = {one.row: one for one in now}
+        theirs = {state.row: state for state in now}
         for row in entry.before:
             if row.row in theirs:
                 self.reader.rows.tell(theirs[row.row])

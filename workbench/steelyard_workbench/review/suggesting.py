@@ -78,11 +78,11 @@ class Suggesting(Viewer):
         self.n_audit = pmui.IntInput(
             label="Left for an audit", value=20, start=0, end=_MOST_AUDITED, width=140
         )
-        self._told = pmui.Typography("", variant="body2")
+        self._agreement_text = pmui.Typography("", variant="body2")
         self._take = pmui.Button(label="", variant="outlined", size="small", disabled=True)
         self._accepting = pn.Column(
             number_fields(self.threshold, self.n_audit),
-            self._told,
+            self._agreement_text,
             self._take,
             sizing_mode="stretch_width",
             visible=False,
@@ -132,8 +132,8 @@ class Suggesting(Viewer):
         self._problem[:] = []
         self._ask.disabled = self._stop.visible = True
         self._said.object = "The rows are fetched."
-        found = await self._find(self.n_rows.value)
-        rows = [row for row in found if row.row not in self.held]
+        rows_to_answer = await self._find(self.n_rows.value)
+        rows = [row for row in rows_to_answer if row.row not in self.held]
         for start in range(0, len(rows), _AT_ONCE):
             self._said.object = f"{start:,} of {len(rows):,} rows are answered."
             together = rows[start : start + _AT_ONCE]
@@ -143,12 +143,12 @@ class Suggesting(Viewer):
             for row, suggested in zip(together, answers, strict=True):
                 self.held.put(row.row, suggested)
                 self.held.note(row.now)
-        self._end(f"{len(self.held):,} rows have suggestions." if found else _NONE)
+        self._end(f"{len(self.held):,} rows have suggestions." if rows_to_answer else _NONE)
 
-    def _end(self, said: str) -> None:
+    def _end(self, message: str) -> None:
         self.ask.drop()
         self._ask.disabled = self._stop.visible = False
-        self._said.object = said
+        self._said.object = message
         self.tell()
         self._on_suggested()
 
@@ -177,8 +177,8 @@ class Suggesting(Viewer):
                 row.context, row.decisions, model=str(self.model.value), fallback="none",
             )  # fmt: skip
             most = Decimal(quote.maximum_charge_usd) * int(self.n_rows.value)
-            told = f"{self.n_rows.value:,} rows like the shown one cost at most {most.normalize():f} USD."
-            self._price.param.update(object=told, visible=most > 0)
+            price = f"{self.n_rows.value:,} rows like the shown one cost at most {most.normalize():f} USD."
+            self._price.param.update(object=price, visible=most > 0)
 
     def _show_no_price(self, _: Exception) -> None:
         """Show no price: whoever asks hears what is wrong."""
@@ -191,20 +191,20 @@ class Suggesting(Viewer):
     @param.depends("threshold.value", "n_audit.value", watch=True)
     def tell(self) -> None:
         """Show how far the reviewer agrees, and offer to accept the surest rows."""
-        held = self.held
-        self._accepting.visible = len(held) > 0
+        suggestions = self.held
+        self._accepting.visible = len(suggestions) > 0
         at_least = 1.0 if self.threshold.value is None else self.threshold.value
         sure = self.sure_rows
         n_audited = min(self.n_audit.value or 0, len(sure))
         n_taken = min(len(sure) - n_audited, MAX_EDITS)
-        name = escape_markdown(held.model)
-        lines = [f"**You agree with {name}**", f"- in all: {measure_text(held.agreement())}"]
-        near = held.agreement(at_least=at_least)
+        name = escape_markdown(suggestions.model)
+        lines = [f"**You agree with {name}**", f"- in all: {measure_text(suggestions.agreement())}"]
+        near = suggestions.agreement(at_least=at_least)
         lines.append(f"- where it is as sure as {at_least:.2f}: {measure_text(near)}")
-        if held.audit:
-            lines.append(f"- in the audit: {measure_text(held.agreement(of_audit=True))}")
+        if suggestions.audit:
+            lines.append(f"- in the audit: {measure_text(suggestions.agreement(of_audit=True))}")
         lines.append(f"\n{len(sure):,} undecided rows are as sure as {at_least:.2f}.")
-        self._told.object = "\n".join(lines)
+        self._agreement_text.object = "\n".join(lines)
         self._take.label = f"Accept {n_taken:,}, audit {n_audited:,}"
         self._take.disabled = self._is_forbidden or n_taken == 0
 

@@ -64,7 +64,9 @@ class Suggestions:
     def sureness(self, row: int) -> float:
         """Return the probability of the top outcome of the least sure decision; 1 if unknown."""
         suggested = self._by_row.get(row, {})
-        return min((max(one.values()) for one in suggested.values()), default=1.0)
+        return min(
+            (max(probabilities.values()) for probabilities in suggested.values()), default=1.0
+        )
 
     def order(self, row: DraftRow) -> tuple[bool, float]:
         """Return where a row comes: the audit first, then the least sure."""
@@ -77,8 +79,10 @@ class Suggestions:
         if now.state not in ("accepted", "relabelled"):
             self._agreed.pop(now.row, None)
         elif now.row not in self._taken:
-            tops = {name: top_of(one) for name, one in self._by_row[now.row].items()}
-            labels = {name: top_of(one) for name, one in now.labels.items() if one}
+            tops = {
+                name: top_of(probabilities) for name, probabilities in self._by_row[now.row].items()
+            }
+            labels = {name: top_of(label) for name, label in now.labels.items() if label}
             self._agreed[now.row] = all(labels.get(name) == top for name, top in tops.items())
 
     def agreement(self, *, at_least: float = 0.0, of_audit: bool = False) -> Measure | None:
@@ -91,20 +95,20 @@ class Suggestions:
         of_audit : bool, default False
             Of rows that were decided without seeing what is suggested.
         """
-        found = [
+        agreements = [
             agreed
             for row, agreed in self._agreed.items()
             if self.sureness(row) >= at_least and (not of_audit or row in self.audit)
         ]
-        if not found:
+        if not agreements:
             return None
-        interval = proportion_interval(sum(found), len(found))
-        share = sum(found) / len(found)
-        return Measure(value=share, low=interval.low, high=interval.high, n=len(found))
+        interval = proportion_interval(sum(agreements), len(agreements))
+        share = sum(agreements) / len(agreements)
+        return Measure(value=share, low=interval.low, high=interval.high, n=len(agreements))
 
     def sure_rows(self, rows: Sequence[DraftRow], at_least: float) -> list[DraftRow]:
         """Return the undecided rows that are as sure as this, the surest first."""
-        found = [
+        sure = [
             row
             for row in rows
             if row.row in self._by_row
@@ -113,7 +117,7 @@ class Suggestions:
             and not is_apart(row)
             and self.sureness(row.row) >= at_least
         ]
-        return sorted(found, key=lambda row: -self.sureness(row.row))
+        return sorted(sure, key=lambda row: -self.sureness(row.row))
 
     def draw(self, rows: Sequence[DraftRow], n: int) -> list[DraftRow]:
         """Draw rows for the audit at random, and return the others."""
@@ -143,7 +147,9 @@ class Suggestions:
 
     def _edits_of(self, row: DraftRow) -> tuple[list[dict[str, Any]], DraftRow]:
         suggested = self._by_row[row.row]
-        return edits_to(row, {name: top_of(one) for name, one in suggested.items()})
+        return edits_to(
+            row, {name: top_of(probabilities) for name, probabilities in suggested.items()}
+        )
 
 
 def edits_to(row: DraftRow, outcomes: Mapping[str, str]) -> tuple[list[dict[str, Any]], DraftRow]:

@@ -19,7 +19,7 @@ def compare_versions(store: FrameStore, older: Manifest, newer: Manifest) -> Ver
     facets = RowStore(store).facets(newer, where=IndexFilter(at_least=older.next_index))
     frame = scan(store, newer)
     is_added = pl.col("index") >= older.next_index
-    asked = (
+    decisions = (
         frame.filter(is_added)
         .select(decision=pl.col("asked"))
         .explode("decision")
@@ -55,17 +55,17 @@ def compare_versions(store: FrameStore, older: Manifest, newer: Manifest) -> Ver
         .select(pl.len())
     )
     with store.reading(*older.part_names(), *newer.part_names()):
-        asked_rows, moved, added = pl.collect_all([asked, relabelled, contexts])
-    n_kept = newer.rows - facets.rows
+        decision_rows, moved, added = pl.collect_all([decisions, relabelled, contexts])
+    n_remaining = newer.rows - facets.rows
     return VersionDiff(
         from_=older.version,
         to=newer.version,
         rows=facets.rows,
-        removed=older.rows - n_kept,
+        removed=older.rows - n_remaining,
         first=older.next_index if facets.rows else None,
         contexts=int(added.item()),
         sides=facets.sides,
-        asked=dict(asked_rows.rows()),
+        asked=dict(decision_rows.rows()),
         expected=facets.expected,
         relabelled=[
             Relabelled(decision=decision, before=old, after=new, contexts=count)

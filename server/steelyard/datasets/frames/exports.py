@@ -39,14 +39,14 @@ def export_table(
     and for each decision a column of its id with the expected outcome.
     """
     columns = _fixed_columns(manifest)
-    asked = _outcomes_by_id(load_definitions(store, manifest))
-    taken = {one.name for one in columns}
-    labels = {id_: _free_name(id_, taken) for id_ in asked}
+    outcomes_by_id = _outcomes_by_id(load_definitions(store, manifest))
+    taken = {column.name for column in columns}
+    labels = {id_: _free_name(id_, taken) for id_ in outcomes_by_id}
     columns += [
         Column(labels[id_], _TEXT, f"expected outcome of the decision `{id_}`", names)
-        for id_, names in asked.items()
+        for id_, names in outcomes_by_id.items()
     ]
-    schema = pa.schema([pa.field(one.name, one.type) for one in columns])
+    schema = pa.schema([pa.field(column.name, column.type) for column in columns])
 
     def batches(sides: Sequence[Side]) -> Iterator[pa.RecordBatch]:
         streams = [_stream(store, manifest.parts_of(side)) for side in sides]
@@ -85,10 +85,10 @@ def _fixed_columns(manifest: Manifest) -> list[Column]:
 
 def _outcomes_by_id(definitions: Sequence[Definition]) -> dict[str, tuple[str, ...]]:
     """Return the outcomes of each decision, of all its wordings."""
-    found: dict[str, dict[str, None]] = {}
+    names_by_id: dict[str, dict[str, None]] = {}
     for definition in definitions:
-        found.setdefault(definition.id, {}).update(dict.fromkeys(definition.outcomes))
-    return {id_: tuple(names) for id_, names in found.items()}
+        names_by_id.setdefault(definition.id, {}).update(dict.fromkeys(definition.outcomes))
+    return {id_: tuple(names) for id_, names in names_by_id.items()}
 
 
 def _free_name(name: str, taken: set[str]) -> str:
@@ -112,18 +112,18 @@ def _stream(store: FrameStore, parts: Sequence[Part]) -> Iterator[pa.Table]:
 
 def _merged(streams: Sequence[Iterator[pa.Table]]) -> Iterator[pa.Table]:
     """Yield the rows of streams, each in order of ``index``, in that order: a batch of each is held."""
-    held = [next(stream, None) for stream in streams]
-    while waiting := [table for table in held if table is not None]:
+    tables = [next(stream, None) for stream in streams]
+    while waiting := [table for table in tables if table is not None]:
         # No stream has a row before this one that is not held.
         stop = min(table["index"][-1].as_py() for table in waiting)
         ready = []
-        for at, table in enumerate(held):
+        for at, table in enumerate(tables):
             if table is None:
                 continue
             n_ready = int(np.searchsorted(table["index"].to_numpy(), stop, side="right"))
             ready.append(table.slice(0, n_ready))
             rest = table.slice(n_ready)
-            held[at] = rest if len(rest) else next(streams[at], None)
+            tables[at] = rest if len(rest) else next(streams[at], None)
         yield pa.concat_tables(ready).sort_by("index")
 
 
@@ -137,10 +137,12 @@ def _batch(
     expected = flat.field("is_top").to_numpy(zero_copy_only=False)
     decisions = flat.field("decision").to_numpy(zero_copy_only=False)
     values = {name: table[name] for name in table.column_names if name != "labels"}
-    values |= {name: pa.array([one.hex() for one in table[name].to_pylist()]) for name in _HEX}
-    told = pa.StructArray.from_arrays([flat.field(name) for name in _LABEL], names=list(_LABEL))
+    values |= {name: pa.array([value.hex() for value in table[name].to_pylist()]) for name in _HEX}
+    labels_column = pa.StructArray.from_arrays(
+        [flat.field(name) for name in _LABEL], names=list(_LABEL)
+    )
     offsets = pa.array(np.concatenate([[0], np.cumsum(pc.list_value_length(entries))]), pa.int32())
-    values[SUPERVISION_OF[manifest.method]] = pa.ListArray.from_arrays(offsets, told)
+    values[SUPERVISION_OF[manifest.method]] = pa.ListArray.from_arrays(offsets, labels_column)
     for id_, name in labels.items():
         places = np.full(len(table), -1)
         chosen = np.flatnonzero(expected & (decisions == id_))

@@ -77,9 +77,9 @@ def _leaf(where: Filter, method: Method) -> pl.Expr:
                 has_label = _any_entry(_entry("decision").eq(where.decision))
                 holds &= has_label if where.labelled else ~has_label
         case filters.DecisionsFilter() | filters.CharactersFilter():
-            asked, context = pl.col("asked"), pl.col("context")
-            is_asked = isinstance(where, filters.DecisionsFilter)
-            size = asked.list.len() if is_asked else context.str.len_chars()
+            decisions, context = pl.col("asked"), pl.col("context")
+            counts_decisions = isinstance(where, filters.DecisionsFilter)
+            size = decisions.list.len() if counts_decisions else context.str.len_chars()
             holds = _COMPARE[where.op](size.cast(pl.Int64), where.value)
         case filters.IndexFilter():
             holds = pl.col("index") >= where.at_least
@@ -112,8 +112,8 @@ def _text_leaf(where: Filter) -> pl.Expr:
 def _has_words(text: str) -> pl.Expr:
     lowered = pl.col("context").str.to_lowercase()
     words = dict.fromkeys(WORD.findall(text.lower()))
-    found = [lowered.str.contains(f"(?:^|{_NOT_WORD}){word}(?:{_NOT_WORD}|$)") for word in words]
-    return reduce(operator.and_, found, pl.lit(True))
+    matches = [lowered.str.contains(f"(?:^|{_NOT_WORD}){word}(?:{_NOT_WORD}|$)") for word in words]
+    return reduce(operator.and_, matches, pl.lit(True))
 
 
 def _entry(field: str) -> pl.Expr:

@@ -69,13 +69,13 @@ class RowStore:
             # Rows were removed, so that a row's place among the others is not its index.
             return self.rows_at(manifest, self.indexes(manifest)[offset : offset + limit].tolist())
         if partition == "all":
-            found = [
+            unsorted = [
                 row
                 for part in manifest.parts
                 if part.first < offset + limit and part.last >= offset
                 for row in self._rows_between(manifest, part, offset, offset + limit)
             ]
-            return sorted(found, key=lambda row: row.index)
+            return sorted(unsorted, key=lambda row: row.index)
         rows: list[StoredRow] = []
         for part in manifest.parts_of(partition):
             if offset >= part.rows:
@@ -119,9 +119,9 @@ class RowStore:
             return []
         # A range goes to the statistics of the files, so that groups far off are not read.
         near = (pl.col("index") >= min(indexes)) & (pl.col("index") <= max(indexes))
-        wanted = scan(self._store, manifest).filter(near & pl.col("index").is_in(list(indexes)))
+        selected = scan(self._store, manifest).filter(near & pl.col("index").is_in(list(indexes)))
         with self._store.reading(*manifest.part_names()):
-            table = wanted.select(*_COLUMNS, "side").collect().to_arrow()
+            table = selected.select(*_COLUMNS, "side").collect().to_arrow()
             rows = _stored(table, manifest, table["side"].to_pylist())
             by_index = {row.index: row for row in rows}
         return [by_index[index] for index in indexes if index in by_index]

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from steelyard.datasets.wire import MAX_FRACTION
 
 #: From this many new contexts on, at least one is put aside.
-MIN_CONTEXTS_FOR_ONE = 5
+MIN_CONTEXTS_FOR_EVALUATION = 5
 
 
 def count_evaluation(n_contexts: int, fraction: float) -> int:
     """Return how many of the new contexts are put aside for evaluation."""
     if fraction >= MAX_FRACTION:
         return n_contexts
-    least = 1 if n_contexts >= MIN_CONTEXTS_FOR_ONE else 0
+    least = 1 if n_contexts >= MIN_CONTEXTS_FOR_EVALUATION else 0
     return max(0, min(max(round(fraction * n_contexts), least), n_contexts - 1))
 
 

@@ -56,17 +56,17 @@ class PlacedRows:
         self, find_known: FindKnown | None, retired: pl.DataFrame | None, *, max_listed: int
     ) -> None:
         """Look at every row."""
-        for wanted in self._ranges:
-            keys = self._staged.keys(wanted)
+        for hash_range in self._ranges:
+            keys = self._staged.keys(hash_range)
             if keys.is_empty():
                 continue
             known = None
             if find_known is not None:
                 known = find_known(keys["context_sha256"].unique())
             contexts = _Contexts(keys, known, retired)
-            found = contexts.settle()
-            self.n_conflicts += len(found)
-            self.conflicts = sorted([*self.conflicts, *found[:max_listed]])[:max_listed]
+            conflicts = contexts.settle()
+            self.n_conflicts += len(conflicts)
+            self.conflicts = sorted([*self.conflicts, *conflicts[:max_listed]])[:max_listed]
             self._pick.offer(contexts.open_hashes())
             hashes = keys["row_sha256"]
             is_new = hashes.is_first_distinct().to_numpy()
@@ -80,8 +80,8 @@ class PlacedRows:
     def new_hashes(self) -> Iterator[bytes]:
         """Yield the hash of every new row, sorted."""
         is_new = self._codes != _OLD
-        for wanted in self._ranges:
-            yield from self._staged.row_hashes(wanted, is_new)
+        for hash_range in self._ranges:
+            yield from self._staged.row_hashes(hash_range, is_new)
 
     def side_numbers(self, start: int, context_hashes: pa.ChunkedArray) -> NDArray[np.int8]:
         """Return the numbers of the sides of some rows, once sides were picked.
@@ -90,8 +90,8 @@ class PlacedRows:
         """
         codes = self._codes[start : start + len(context_hashes)].copy()
         is_picked = codes == _PICKED
-        asked = context_hashes.filter(pa.array(is_picked)).to_pylist()
-        is_evaluation = self._pick.is_evaluation(asked)
+        picked = context_hashes.filter(pa.array(is_picked)).to_pylist()
+        is_evaluation = self._pick.is_evaluation(picked)
         codes[is_picked] = np.where(
             is_evaluation, SIDE_NUMBERS["evaluation"], SIDE_NUMBERS["training"]
         )

@@ -43,7 +43,7 @@ _LABEL_FIELDS = [
     pa.field("is_top", pa.bool_(), nullable=False),
 ]
 _LABELS = pa.list_(pa.field("element", pa.struct(_LABEL_FIELDS), nullable=False))
-_ASKED = pa.list_(pa.field("element", pa.string(), nullable=False))
+_DECISION_IDS = pa.list_(pa.field("element", pa.string(), nullable=False))
 _SENT = [
     pa.field("line", pa.int64(), nullable=False),
     pa.field("context", pa.string(), nullable=False),
@@ -73,7 +73,7 @@ STORED_SCHEMA = pa.schema(
         pa.field("index", pa.int64(), nullable=False),
         *_SENT,
         pa.field("decisions", pa.string(), nullable=False),
-        pa.field("asked", _ASKED, nullable=False),
+        pa.field("asked", _DECISION_IDS, nullable=False),
         *_REST,
         pa.field("side", pa.string(), nullable=False),
     ]
@@ -118,7 +118,7 @@ def store_rows(staged: pa.Table, indexes: pa.Array, tasks: Sequence[Task], side:
     columns = {name: staged[name] for name in staged.column_names if name not in ("task", "named")}
     columns["index"] = indexes
     columns["decisions"] = pa.array([tasks[task].json for task in used], pa.string()).take(place)
-    columns["asked"] = pa.array([tasks[task].ids for task in used], _ASKED).take(place)
+    columns["asked"] = pa.array([tasks[task].ids for task in used], _DECISION_IDS).take(place)
     columns["side"] = pa.repeat(pa.scalar(side, pa.string()), len(staged))
     return pa.table([columns[name] for name in STORED_SCHEMA.names], schema=STORED_SCHEMA)
 

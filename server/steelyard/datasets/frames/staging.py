@@ -51,29 +51,29 @@ class StagedRows:
 
     def keys(self, contexts: range) -> pl.DataFrame:
         """Return what tells rows apart, of the rows on some contexts."""
-        found = []
+        tables = []
         for start, batch in self.batches(("context_sha256", "row_sha256", "named")):
             is_in = _is_in(batch["context_sha256"], contexts)
             places = pa.array(np.arange(start, start + len(batch)))
-            found.append(batch.append_column("place", places).filter(pa.array(is_in)))
-        return pl.DataFrame(pl.from_arrow(pa.concat_tables(found)))
+            tables.append(batch.append_column("place", places).filter(pa.array(is_in)))
+        return pl.DataFrame(pl.from_arrow(pa.concat_tables(tables)))
 
-    def row_hashes(self, rows: range, is_wanted: NDArray[np.bool_]) -> list[bytes]:
+    def row_hashes(self, rows: range, is_selected: NDArray[np.bool_]) -> list[bytes]:
         """Return the hashes, in a range, of the rows that a mask over all rows wants; sorted."""
-        found: list[bytes] = []
+        hashes_in_range: list[bytes] = []
         for start, batch in self.batches(("row_sha256",)):
             hashes = batch["row_sha256"]
-            mask = _is_in(hashes, rows) & is_wanted[start : start + len(batch)]
-            found += hashes.filter(pa.array(mask)).to_pylist()
-        return sorted(found)
+            mask = _is_in(hashes, rows) & is_selected[start : start + len(batch)]
+            hashes_in_range += hashes.filter(pa.array(mask)).to_pylist()
+        return sorted(hashes_in_range)
 
     def lines(self, places: Sequence[int]) -> list[int]:
         """Return the line that each of some rows came on."""
-        found: dict[int, int] = {}
+        line_at: dict[int, int] = {}
         for start, batch in self.batches(("line",)):
             inside = [place for place in places if start <= place < start + len(batch)]
-            found |= {place: batch["line"][place - start].as_py() for place in inside}
-        return [found[place] for place in places]
+            line_at |= {place: batch["line"][place - start].as_py() for place in inside}
+        return [line_at[place] for place in places]
 
 
 def hash_ranges(n: int) -> list[range]:
@@ -82,9 +82,9 @@ def hash_ranges(n: int) -> list[range]:
     return [range(low, high) for low, high in itertools.pairwise(edges)]
 
 
-def _is_in(hashes: pa.ChunkedArray, wanted: range) -> NDArray[np.bool_]:
+def _is_in(hashes: pa.ChunkedArray, hash_range: range) -> NDArray[np.bool_]:
     (chunk,) = hashes.chunks
     words = np.frombuffer(chunk.buffers()[1], dtype=">u8").reshape(-1, _HASH_BYTES // 8)
     first = words[chunk.offset : chunk.offset + len(chunk), 0]
-    is_in: NDArray[np.bool_] = first >= np.uint64(wanted.start)
-    return is_in & (first <= np.uint64(wanted.stop - 1))
+    is_in: NDArray[np.bool_] = first >= np.uint64(hash_range.start)
+    return is_in & (first <= np.uint64(hash_range.stop - 1))

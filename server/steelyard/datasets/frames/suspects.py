@@ -65,11 +65,11 @@ class SuspectTable:
 def load_suspects(store: FrameStore, manifest: Manifest, scorer: str) -> SuspectTable | None:
     """Return what was found before; ``None`` when nobody looked, or what is kept is damaged."""
     name = _name_of(manifest, scorer)
-    kept = store.find(name)
-    if kept is None:
+    stored = store.find(name)
+    if stored is None:
         return None
     try:
-        return _table(pl.read_parquet(io.BytesIO(kept)), manifest.next_index)
+        return _table(pl.read_parquet(io.BytesIO(stored)), manifest.next_index)
     except pl.exceptions.PolarsError as error:
         _log.warning("%s is damaged and will be made again: %s", name, error)
         return None
@@ -98,12 +98,12 @@ def find_suspects(
     vectors = [vectors_of(store, part, watched, scorer) for part in manifest.parts]
     indexes = np.concatenate([of_part for of_part, _ in vectors])
     stacked = np.concatenate([of_part for _, of_part in vectors])
-    found = _judge(store, manifest, indexes, stacked, lambda: progress(n_done))
+    frame = _judge(store, manifest, indexes, stacked, lambda: progress(n_done))
     progress(manifest.rows)
     file_bytes = io.BytesIO()
-    found.write_parquet(file_bytes, compression="zstd")
+    frame.write_parquet(file_bytes, compression="zstd")
     store.put_beside(_name_of(manifest, scorer), file_bytes.getvalue())
-    return _table(found, manifest.next_index)
+    return _table(frame, manifest.next_index)
 
 
 def _judge(
@@ -116,32 +116,35 @@ def _judge(
     """Return the score of every row, and what is expected where its label is doubted."""
     is_sample = np.isin(indexes, _sample(indexes, manifest))
     # By the vector, so that equal contexts are held out together.
-    folds = np.array([zlib.crc32(one.tobytes()) % FOLDS for one in vectors], dtype=np.intp)
+    folds = np.array([zlib.crc32(vector.tobytes()) % FOLDS for vector in vectors], dtype=np.intp)
     scores = np.full(len(indexes), np.nan, dtype=np.float32)
     expected: list[dict[str, Expected]] = [{} for _ in range(len(indexes))]
     all_codes, outcomes = _labels_of(store, manifest)
     for decision, codes in all_codes.items():
-        asked = np.flatnonzero(codes[indexes] >= 0)
-        found, labels = np.unique(codes[indexes[asked]], return_inverse=True)
-        if len(asked) < LEAST_ROWS or len(found) < 2:
+        places = np.flatnonzero(codes[indexes] >= 0)
+        codes_present, labels = np.unique(codes[indexes[places]], return_inverse=True)
+        if len(places) < LEAST_ROWS or len(codes_present) < 2:
             continue
-        shares = _held_out(vectors[asked], labels, folds[asked], is_sample[asked], progress)
-        rows = np.arange(len(asked))
+        shares = _out_of_fold(vectors[places], labels, folds[places], is_sample[places], progress)
+        rows = np.arange(len(places))
         rivals = rivals_of(shares, labels)
         own, rival = shares[rows, labels], shares[rows, rivals]
         severity = np.where(rivals >= 0, rival - own, 0.0).astype(np.float32)
-        scores[asked] = np.fmax(scores[asked], severity)
+        scores[places] = np.fmax(scores[places], severity)
         for row in np.flatnonzero(rivals >= 0).tolist():
-            expected[asked[row]][decision] = Expected(
-                outcome=outcomes[found[rivals[row]]],
+            expected[places[row]][decision] = Expected(
+                outcome=outcomes[codes_present[rivals[row]]],
                 probability=round(float(rival[row]), 4),
                 label_probability=round(float(own[row]), 4),
             )
-    encoded = [msgspec.json.encode(one).decode() if one else None for one in expected]
+    encoded = [
+        msgspec.json.encode(by_decision).decode() if by_decision else None
+        for by_decision in expected
+    ]
     return pl.DataFrame({"index": indexes, "score": scores, "expected": encoded}, schema=_SCHEMA)
 
 
-def _held_out(
+def _out_of_fold(
     vectors: Vectors,
     labels: NDArray[np.intp],
     folds: NDArray[np.intp],
@@ -155,13 +158,13 @@ def _held_out(
     shares = np.full((len(labels), n_outcomes), 1 / n_outcomes)
     for fold in range(FOLDS):
         progress()
-        learned, held = is_sample & (folds != fold), np.flatnonzero(folds == fold)
-        if len(held) == 0 or len(np.unique(labels[learned])) < 2:
+        learned, fold_rows = is_sample & (folds != fold), np.flatnonzero(folds == fold)
+        if len(fold_rows) == 0 or len(np.unique(labels[learned])) < 2:
             continue
         model = LogisticRegression(C=_STRENGTH, max_iter=200, tol=1e-3)
         model.fit(vectors[learned], labels[learned])
-        shares[held] = 0.0
-        shares[np.ix_(held, model.classes_)] = model.predict_proba(vectors[held])
+        shares[fold_rows] = 0.0
+        shares[np.ix_(fold_rows, model.classes_)] = model.predict_proba(vectors[fold_rows])
     return shares
 
 
@@ -199,12 +202,12 @@ def _labels_of(
     return dict(sorted(codes.items())), outcomes.to_list()
 
 
-def _table(found: pl.DataFrame, n_places: int) -> SuspectTable:
+def _table(frame: pl.DataFrame, n_places: int) -> SuspectTable:
     score = np.full(n_places, np.nan, dtype=np.float32)
-    score[found["index"].to_numpy()] = found["score"].to_numpy()
-    told = found.filter(pl.col("expected").is_not_null())
+    score[frame["index"].to_numpy()] = frame["score"].to_numpy()
+    doubted = frame.filter(pl.col("expected").is_not_null())
     return SuspectTable(
-        score, dict(zip(told["index"].to_list(), told["expected"].to_list(), strict=True))
+        score, dict(zip(doubted["index"].to_list(), doubted["expected"].to_list(), strict=True))
     )
 
 

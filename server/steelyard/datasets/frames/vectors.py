@@ -30,7 +30,7 @@ _BATCH = 512
 def nearest_rows(
     store: FrameStore,
     manifest: Manifest,
-    wanted: Vectors,
+    target: Vectors,
     embed: Embed,
     *,
     scorer: str,
@@ -39,15 +39,15 @@ def nearest_rows(
     without: int | None = None,
 ) -> list[tuple[int, float]]:
     """Return the rows whose contexts are nearest to a unit vector, the nearest first."""
-    found: list[tuple[float, int]] = []
+    matches: list[tuple[float, int]] = []
     for part in manifest.parts_of(partition):
         indexes, vectors = vectors_of(store, part, embed, scorer)
-        likeness = vectors @ wanted
+        likeness = vectors @ target
         nearest = np.argsort(-likeness, kind="stable")[: limit + 1]
-        found += [(float(likeness[place]), int(indexes[place])) for place in nearest]
-    found = [(likeness, index) for likeness, index in found if index != without]
-    found.sort(key=lambda pair: (-pair[0], pair[1]))
-    return [(index, min(max(likeness, -1.0), 1.0)) for likeness, index in found[:limit]]
+        matches += [(float(likeness[place]), int(indexes[place])) for place in nearest]
+    matches = [(likeness, index) for likeness, index in matches if index != without]
+    matches.sort(key=lambda pair: (-pair[0], pair[1]))
+    return [(index, min(max(likeness, -1.0), 1.0)) for likeness, index in matches[:limit]]
 
 
 def vectors_of(
@@ -57,9 +57,9 @@ def vectors_of(
     with store.open(f"{part.sha256}.parquet") as file:
         frame = pl.read_parquet(file, columns=["index", "context"])
     indexes = frame["index"].to_numpy()
-    kept = kept_vectors(store, part, scorer)
-    if kept is not None:
-        return indexes, kept
+    stored = stored_vectors(store, part, scorer)
+    if stored is not None:
+        return indexes, stored
     texts = frame["context"].to_list()
     vectors = np.concatenate(
         [embed(texts[start : start + _BATCH]) for start in range(0, len(texts), _BATCH)]
@@ -70,14 +70,14 @@ def vectors_of(
     return indexes, vectors
 
 
-def kept_vectors(store: FrameStore, part: Part, scorer: str) -> Vectors | None:
+def stored_vectors(store: FrameStore, part: Part, scorer: str) -> Vectors | None:
     """Return the vectors of a part's rows; ``None`` where nobody made them yet."""
     name = _name_of(part, scorer)
-    kept = store.find(name)
-    if kept is None:
+    stored = store.find(name)
+    if stored is None:
         return None
     try:
-        vectors: Vectors = np.load(io.BytesIO(kept), allow_pickle=False)
+        vectors: Vectors = np.load(io.BytesIO(stored), allow_pickle=False)
     except (EOFError, ValueError) as error:
         _log.warning("%s is damaged and is made again: %s", name, error)
         return None

@@ -133,10 +133,10 @@ class VersionWriter:
 
     def _find_known(self, previous: Manifest, contexts: pl.Series) -> pl.DataFrame:
         """Return the rows of the version before that are on some contexts."""
-        wanted = contexts.to_frame().lazy()
+        looked_up = contexts.to_frame().lazy()
         columns = ("row_sha256", "context_sha256", "side")
         rows = scan(self._store, previous).select(columns)
-        return rows.join(wanted, on="context_sha256", how="semi").collect(engine="streaming")
+        return rows.join(looked_up, on="context_sha256", how="semi").collect(engine="streaming")
 
     def _check_sides(self, placed: PlacedRows) -> None:
         """Refuse contexts sent for a side they are not on, or for both at once."""
@@ -226,15 +226,15 @@ class VersionWriter:
             rows = {side: counts[side, number] for side in SIDES}
             if not any(rows.values()):
                 continue
-            for asked in task.decisions:
+            for decision in task.decisions:
                 fields = merged.setdefault(
-                    (asked.id, asked.fingerprint.hex()),
+                    (decision.id, decision.fingerprint.hex()),
                     {
-                        "id": asked.id,
-                        "fingerprint": asked.fingerprint.hex(),
-                        "decision": Raw(asked.json.encode()),
-                        "outcomes": asked.outcomes,
-                        "is_plain": asked.is_plain,
+                        "id": decision.id,
+                        "fingerprint": decision.fingerprint.hex(),
+                        "decision": Raw(decision.json.encode()),
+                        "outcomes": decision.outcomes,
+                        "is_plain": decision.is_plain,
                         "training": 0,
                         "evaluation": 0,
                         "expected": {},
@@ -242,8 +242,10 @@ class VersionWriter:
                 )
                 for side, count in rows.items():
                     fields[side] += count
-                total = Counter(fields["expected"]) + labels.get((number, asked.id), Counter())
-                fields["expected"] = {name: total[name] for name in asked.outcomes if total[name]}
+                total = Counter(fields["expected"]) + labels.get((number, decision.id), Counter())
+                fields["expected"] = {
+                    name: total[name] for name in decision.outcomes if total[name]
+                }
         return [Definition(**fields) for _, fields in sorted(merged.items())]
 
 

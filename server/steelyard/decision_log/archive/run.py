@@ -34,14 +34,14 @@ _AT_ONCE, _PAUSE_S = 500, 0.01
 
 @dataclass(eq=False, slots=True)
 class ArchiveRuns(TableWork):
-    """Moves of closed days as a kind of job; what a column of ``kept_by`` names stays."""
+    """Moves of closed days as a kind of job; what a column of ``referring_columns`` names stays."""
 
     name: ClassVar[str] = "decision_archive"
     table: ClassVar[Table] = decision_archivings
 
     state: State
     files: ArchiveFiles
-    kept_by: Sequence[ColumnElement[str]]
+    referring_columns: Sequence[ColumnElement[str]]
     sweep_files: Callable[[], object]
     _: KW_ONLY
     now: Callable[[], float] = time.time
@@ -92,7 +92,7 @@ class ArchiveRun(Run):
                         account_id=account_id,
                         day=day,
                         after=after,
-                        kept_by=work.kept_by,
+                        referring_columns=work.referring_columns,
                         limit=GROUP_ROWS,
                         n_bytes=GROUP_BYTES,
                     )
@@ -119,7 +119,9 @@ class ArchiveRun(Run):
             ids = table["id"].to_pylist()
             for start in range(0, len(ids), _AT_ONCE):
                 some = ids[start : start + _AT_ONCE]
-                self._keep(partial(rows.remove_rows, ids=some, kept_by=work.kept_by))
+                self._keep(
+                    partial(rows.remove_rows, ids=some, referring_columns=work.referring_columns)
+                )
                 if self.stopping.wait(_PAUSE_S):
                     return
         self._keep(partial(rows.set_cleared, sha256=sha256))

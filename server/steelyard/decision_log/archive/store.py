@@ -71,7 +71,7 @@ def next_rows(
     account_id: str,
     day: int,
     after: tuple[float, str] | None,
-    kept_by: Sequence[ColumnElement[str]],
+    referring_columns: Sequence[ColumnElement[str]],
     *,
     limit: int,
     n_bytes: int,
@@ -82,7 +82,7 @@ def next_rows(
         _COLUMNS.account_id == account_id,
         _COLUMNS.created_at >= (start if after is None else after[0]),
         _COLUMNS.created_at < start + SECONDS_A_DAY,
-        *_unreferred(kept_by),
+        *_unreferred(referring_columns),
     ]
     if after is not None:
         at, id_ = after
@@ -105,8 +105,8 @@ def next_rows(
     return rows
 
 
-def _unreferred(kept_by: Sequence[ColumnElement[str]]) -> list[ColumnElement[bool]]:
-    return [~exists().where(column == _COLUMNS.id) for column in kept_by]
+def _unreferred(referring_columns: Sequence[ColumnElement[str]]) -> list[ColumnElement[bool]]:
+    return [~exists().where(column == _COLUMNS.id) for column in referring_columns]
 
 
 def last_place(connection: Connection, account_id: str, day: int) -> tuple[float, str] | None:
@@ -146,10 +146,12 @@ def next_uncleared(connection: Connection, account_id: str, day: int) -> str | N
 
 
 def remove_rows(
-    connection: Connection, ids: Sequence[str], kept_by: Sequence[ColumnElement[str]]
+    connection: Connection, ids: Sequence[str], referring_columns: Sequence[ColumnElement[str]]
 ) -> None:
     """Remove answers that a file has, except those that something refers to by now."""
-    connection.execute(delete(decisions).where(_COLUMNS.id.in_(ids), *_unreferred(kept_by)))
+    connection.execute(
+        delete(decisions).where(_COLUMNS.id.in_(ids), *_unreferred(referring_columns))
+    )
 
 
 def set_cleared(connection: Connection, sha256: str) -> None:

@@ -122,11 +122,11 @@ def pair_records(before: Records, after: Records) -> Pairing:
             f"One evaluation has {before.supervision} and the other {after.supervision}; compare "
             "evaluations of one dataset."
         )
-    held_before, held_after = _rows_by_key(before), _rows_by_key(after)
+    rows_before, rows_after = _rows_by_key(before), _rows_by_key(after)
     left: list[int] = []
     right: list[int] = []
-    for key in sorted(held_before.keys() & held_after.keys()):
-        pairs = list(zip(held_before[key], held_after[key], strict=False))
+    for key in sorted(rows_before.keys() & rows_after.keys()):
+        pairs = list(zip(rows_before[key], rows_after[key], strict=False))
         left.extend(pair[0] for pair in pairs)
         right.extend(pair[1] for pair in pairs)
     if not left:
@@ -342,7 +342,7 @@ class _Flipped:
         was, is_now = _is_right(pairing.before), _is_right(pairing.after)
         says_other = np.array(
             [
-                self._said_before(pair) != self._said_after(pair) if is_wrong else False
+                self._answer_before(pair) != self._answer_after(pair) if is_wrong else False
                 for pair, is_wrong in enumerate((~was & ~is_now).tolist())
             ],
             dtype=bool,
@@ -369,17 +369,17 @@ class _Flipped:
             decision_id=self.after.decision_ids[row],
             flip="fixed" if is_now else "broken" if was else "changed",
             right=right,
-            before=self._said_before(pair),
-            after=self._said_after(pair),
+            before=self._answer_before(pair),
+            after=self._answer_after(pair),
             p_before=float(pairing.before.p_top[pair]),
             p_after=float(pairing.after.p_top[pair]),
         )
 
-    def _said_before(self, pair: int) -> str:
+    def _answer_before(self, pair: int) -> str:
         names = self.before.outcomes_of(int(self.pairing.before_rows[pair]))
         return names[int(self.pairing.before.top[pair])]
 
-    def _said_after(self, pair: int) -> str:
+    def _answer_after(self, pair: int) -> str:
         names = self.after.outcomes_of(int(self.pairing.after_rows[pair]))
         return names[int(self.pairing.after.top[pair])]
 

@@ -65,11 +65,11 @@ class Asking:
         if self._partial.exists():
             os.truncate(self._partial, n_bytes)
         rows = read_rows(folder / ROWS, method)
-        judged = [(one.context, one.rendered) for one in rows.evaluation]
-        trained = [(one.context, one.decision) for one in rows.training]
+        judged = [(row.context, row.rendered) for row in rows.evaluation]
+        trained = [(row.context, row.decision) for row in rows.training]
         questions = [*_questions(judged, is_judged=True), *_questions(trained, is_judged=False)]
         self._n_all = len(questions)
-        self._left = deque(one for one in questions if not _is_known(one, known))
+        self._left = deque(question for question in questions if not _is_known(question, known))
         self._asked: dict[Future[list[ScoredDecision]], _Question] = {}
         self._answered_at = time.monotonic()
         self._resume_at = 0.0
@@ -143,7 +143,7 @@ class Asking:
         if not answers:
             return
         with self._partial.open("ab") as file:
-            file.write(b"".join(_encode(one) + b"\n" for one in answers))
+            file.write(b"".join(_encode(answer) + b"\n" for answer in answers))
             file.flush()
             os.fsync(file.fileno())
         self._answered_at = time.monotonic()
@@ -158,25 +158,25 @@ class Asking:
 
 
 def _questions(
-    asked: Iterable[tuple[str, RenderedDecision]], *, is_judged: bool
+    decisions_by_context: Iterable[tuple[str, RenderedDecision]], *, is_judged: bool
 ) -> list[_Question]:
     """Put decisions of one context together, each once, as many as a request may have."""
     by_context: dict[str, dict[RenderedDecision, None]] = defaultdict(dict)
-    for context, decision in asked:
+    for context, decision in decisions_by_context:
         by_context[context][decision] = None
-    found = []
+    questions = []
     for context, decisions in by_context.items():
         every = tuple(decisions)
-        found += [
+        questions += [
             _Question(RenderedRequest(context, every[start : start + MAX_DECISIONS]), is_judged)
             for start in range(0, len(every), MAX_DECISIONS)
         ]
-    return found
+    return questions
 
 
 def _is_known(question: _Question, known: dict[str, list[float] | None]) -> bool:
     context = question.request.context
-    return all(key_of(context, one) in known for one in question.request.decisions)
+    return all(key_of(context, decision) in known for decision in question.request.decisions)
 
 
 def _answers_of(question: _Question, scored: list[ScoredDecision] | None) -> list[BaseAnswer]:
@@ -184,7 +184,7 @@ def _answers_of(question: _Question, scored: list[ScoredDecision] | None) -> lis
     logits = (
         [None] * len(request.decisions)
         if scored is None
-        else [one.logits.tolist() for one in scored]
+        else [decision.logits.tolist() for decision in scored]
     )
     return [
         BaseAnswer(key=key_of(request.context, decision), logits=values)

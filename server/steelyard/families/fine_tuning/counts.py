@@ -24,7 +24,7 @@ from steelyard.wire.methods import Method
 from steelyard.wire.violations import Violations
 
 #: Lists of decisions that are kept read.
-_KEPT_TASKS = 256
+_CACHED_TASKS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ def count_evaluation(
 ) -> EvaluationCounts:
     """Count the evaluation rows of a version; it blocks."""
     frame = scan(store, manifest, "evaluation")
-    for one in learned:
-        frame = frame.join(contexts_of(store, one, "training"), on="context_sha256", how="anti")
+    for version in learned:
+        frame = frame.join(contexts_of(store, version, "training"), on="context_sha256", how="anti")
     judged = frame.select("index", "labels")
     decided = (
         judged.explode("labels")
@@ -60,7 +60,7 @@ def count_evaluation(
         decided = decided.filter(pl.col("value") > 1)  # equal rewards decide nothing
     images = scan(store, manifest).select(pl.col("images").is_not_null().any())
     read = [manifest, *learned]
-    with store.reading(*(name for one in read for name in one.part_names())):
+    with store.reading(*(name for version in read for name in version.part_names())):
         rows, decisions, has_images = pl.collect_all(
             [judged.select("index"), decided.select("index", "decision"), images]
         )
@@ -91,11 +91,11 @@ def judged_decisions(
     """
     if trained is None:
         return {}
-    wanted = ("index", "context_sha256", "decisions", "labels")
-    earlier = scan(store, trained, "evaluation").select(wanted[1:])
+    columns = ("index", "context_sha256", "decisions", "labels")
+    earlier = scan(store, trained, "evaluation").select(columns[1:])
     later = (
         scan(store, manifest, "evaluation")
-        .select(wanted)
+        .select(columns)
         .filter(pl.col("index") >= trained.next_index)
         .join(earlier.select("context_sha256").unique(), on="context_sha256", how="semi")
     )
@@ -107,17 +107,17 @@ def judged_decisions(
             rows.lazy().select("context_sha256").unique(), on="context_sha256", how="semi"
         )
         before = earlier.collect()
-    read = lru_cache(_KEPT_TASKS)(_fingerprints)
+    read = lru_cache(_CACHED_TASKS)(_fingerprints)
     known: defaultdict[bytes, set[tuple[str, str, Any]]] = defaultdict(set)
     for context, decisions, labels in before.iter_rows():
         known[context] |= _labelled(read(decisions), labels)
-    found = {}
+    known_decisions = {}
     for index, context, decisions, labels in rows.iter_rows():
         every = _labelled(read(decisions), labels)
         same = every & known[context]
         if same:
-            found[index] = (frozenset(name for name, *_ in same), same == every)
-    return found
+            known_decisions[index] = (frozenset(name for name, *_ in same), same == every)
+    return known_decisions
 
 
 def _labelled(
@@ -134,7 +134,7 @@ def _fingerprints(decisions: str) -> dict[str, str]:
     task, _ = read_task({"decisions": msgspec.json.decode(decisions)}, Violations())
     if task is None:
         raise RuntimeError("A stored row asks what no row can ask.")
-    return {one.id: one.fingerprint.hex() for one in task.decisions}
+    return {decision.id: decision.fingerprint.hex() for decision in task.decisions}
 
 
 def contexts_of(store: FrameStore, manifest: Manifest, partition: Partition) -> pl.LazyFrame:

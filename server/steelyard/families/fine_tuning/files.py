@@ -19,7 +19,7 @@ from steelyard.families.tables import fine_tunes
 from steelyard.jobs.store import unfinished
 from steelyard.storage import State
 from steelyard.storage.artifacts import ArtifactStore
-from steelyard.storage.frame_store import FrameStore, told_as_unavailable
+from steelyard.storage.frame_store import FrameStore, raised_as_unavailable
 
 _log = logging.getLogger(__name__)
 
@@ -41,16 +41,18 @@ class FineTuneFiles:
 
     def sweep(self, *, running: Collection[str] = ()) -> None:
         """Remove folders, models and records that nothing refers to any more; it blocks."""
-        with told_as_unavailable():
-            held = [one.name for one in self._folder.iterdir()] if self._folder.is_dir() else []
+        with raised_as_unavailable():
+            names = (
+                [folder.name for folder in self._folder.iterdir()] if self._folder.is_dir() else []
+            )
         # Asked after the look at the folders: one made since belongs to a fine-tune that runs.
-        wanted = {
+        unfinished_ids = {
             row.id for row in self._state.read_now(functools.partial(unfinished, table=fine_tunes))
         }
-        for name in held:
-            if name not in wanted and name not in running:
+        for name in names:
+            if name not in unfinished_ids and name not in running:
                 self.remove(name)
-        with told_as_unavailable():
+        with raised_as_unavailable():
             removed = sweep_owned(self._state, self._artifacts, live_artifacts)
         removed += sweep_owned(self._state, self._records, live_records)
         if removed:

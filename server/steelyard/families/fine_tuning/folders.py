@@ -41,12 +41,12 @@ def write_folder(
             file.write(encode(row) + b"\n")
         file.flush()
         os.fsync(file.fileno())
-    kept = None
+    parent_copy = None
     if parent is not None:
-        kept = folder / _PARENT
-        shutil.rmtree(kept, ignore_errors=True)
+        parent_copy = folder / _PARENT
+        shutil.rmtree(parent_copy, ignore_errors=True)
         # A copy: a model's folder in the cache of a store may go while this one is needed.
-        shutil.copytree(parent, kept, copy_function=_link_or_copy)
+        shutil.copytree(parent, parent_copy, copy_function=_link_or_copy)
     chosen = job.hyperparameters
     task = FineTuneTask(
         job_id=job.id,
@@ -56,9 +56,9 @@ def write_folder(
         learning_rate=chosen.learning_rate,
         lora_rank=chosen.lora_rank,
         base=base,
-        parent=None if kept is None else str(kept),
+        parent=None if parent_copy is None else str(parent_copy),
         parent_base=parent_base,
-        against="base" if kept is None else "parent",
+        against="base" if parent_copy is None else "parent",
         needed=needed,
         judged_on="new" if job.lineage is None else job.lineage.judged_on,
         threads=threads,

@@ -28,7 +28,7 @@ from steelyard.families.lineage.lineage import FamilyModel, FineTune, adapter_of
 from steelyard.families.tuned import tuned_evaluation_key
 from steelyard.ids import new_id
 from steelyard.serving.registry import ModelRegistry
-from steelyard.storage.frame_store import FrameStore, told_as_unavailable
+from steelyard.storage.frame_store import FrameStore, raised_as_unavailable
 
 
 class HeldOutEvaluations:
@@ -47,7 +47,7 @@ class HeldOutEvaluations:
         ``None`` when no decision was scored, or rows were left out that the model's ancestors
         was trained on: an evaluation is of every row.
         """
-        with told_as_unavailable():
+        with raised_as_unavailable():
             scored = pq.read_table(
                 records, filters=pc.field("group") == "adapted", use_threads=False
             )

@@ -21,7 +21,7 @@ STEP_PERCENT = 5
 #: Share of a phase in a whole training, in percent, with LoRA and without; in order.
 _WITH_LORA = {"lora": 75, "features": 15, "heads": 8, "calibration": 2}
 _HEADS_ALONE = {"features": 65, "heads": 30, "calibration": 5}
-_TOLD_PERCENT = re.compile(r"(\d+) %")
+_PERCENT = re.compile(r"(\d+) %")
 
 _decode = decoder_of(Progress).decode
 
@@ -55,9 +55,9 @@ class Telling:
         self._percent = 0
         for event in events:
             self._told.add(event.type)
-            found = _TOLD_PERCENT.match(event.message) if event.type == "step" else None
-            if found is not None:
-                self._percent = max(self._percent, int(found[1]))
+            percent = _PERCENT.match(event.message) if event.type == "step" else None
+            if percent is not None:
+                self._percent = max(self._percent, int(percent[1]))
 
     def events_of(self, report: Progress) -> list[tuple[EventType, str]]:
         """Return the events that a report calls for: their types and messages, in order."""
@@ -75,8 +75,8 @@ class Telling:
 
     def count_tokens(self, n_tokens: int, n_rows: int) -> list[tuple[EventType, str]]:
         """Return the event that the rows are there."""
-        said = f"{n_rows:,} rows to train on; {n_tokens:,} tokens are trained."
-        return self._once("tokens_counted", said)
+        message = f"{n_rows:,} rows to train on; {n_tokens:,} tokens are trained."
+        return self._once("tokens_counted", message)
 
     def _once(self, type_: EventType, message: str) -> list[tuple[EventType, str]]:
         if type_ in self._told:

@@ -54,7 +54,7 @@ MAX_EARLIER = 4096
 #: A seed that is chosen here is below this: every library takes it, and JSON keeps it exact.
 _SEEDS = 2**31
 #: Counts of evaluation decisions kept in memory.
-_KEPT_COUNTS = 256
+_CACHED_COUNTS = 256
 
 Places = NDArray[np.int64]
 
@@ -107,11 +107,12 @@ class TuningRows:
             row = _require_known(connection, caller.account_id, basis.dataset_id)
             if row.deleted_at is not None:
                 return row, [None, None, None], []
-            wanted = (row.version, min(version or row.version, row.version), basis.trained_version)
-            found = [
-                None if one is None else find_version(connection, row.id, one) for one in wanted
+            numbers = (row.version, min(version or row.version, row.version), basis.trained_version)
+            versions = [
+                None if number is None else find_version(connection, row.id, number)
+                for number in numbers
             ]
-            return row, found, _elsewhere(connection, basis) if counted else []
+            return row, versions, _elsewhere(connection, basis) if counted else []
 
         row, (newest, at, trained), elsewhere = await self._state.read(find)
         growth = Growth(
@@ -162,9 +163,9 @@ class TuningRows:
             raise errors.TrainingUnavailableError(lacking)
         _check_kind(manifest, basis)
         if basis.trained_version is None:
-            for one in elsewhere:
-                if (one.dataset_id, one.version) == basis.learned[0]:
-                    await asyncio.to_thread(self._check_asked, manifest, one, basis)
+            for other in elsewhere:
+                if (other.dataset_id, other.version) == basis.learned[0]:
+                    await asyncio.to_thread(self._check_decisions, manifest, other, basis)
         changes = changes_of(manifest, trained)
         self._check_rows(manifest, changes, basis)
         seed = _seed_of(hyperparameters, manifest, basis.family)
@@ -242,11 +243,15 @@ class TuningRows:
 
     def _contexts_of(self, versions: Iterable[DatasetAt]) -> frozenset[str]:
         """Return the contexts of the training sides."""
-        manifests = [one.manifest for one in versions]
-        frames = [contexts_of(self._store, one, "training") for one in manifests]
-        with self._store.reading(*(name for one in manifests for name in one.part_names())):
-            found = [frame.collect()["context_sha256"] for frame in frames]
-        return frozenset(name.hex() for names in found for name in names)
+        manifests = [version.manifest for version in versions]
+        frames = [
+            contexts_of(self._store, other_manifest, "training") for other_manifest in manifests
+        ]
+        with self._store.reading(
+            *(name for other_manifest in manifests for name in other_manifest.part_names())
+        ):
+            contexts = [frame.collect()["context_sha256"] for frame in frames]
+        return frozenset(name.hex() for names in contexts for name in names)
 
     async def _count(
         self,
@@ -256,15 +261,15 @@ class TuningRows:
         learned: Sequence[Manifest],
     ) -> EvaluationCounts:
         key = _count_key(manifest, trained, learned)
-        found = self._evaluations.get(key)
-        if found is None:
-            found = await asyncio.to_thread(
+        counts = self._evaluations.get(key)
+        if counts is None:
+            counts = await asyncio.to_thread(
                 count_evaluation, self._store, manifest, trained, method, learned
             )
-            while len(self._evaluations) >= _KEPT_COUNTS:
+            while len(self._evaluations) >= _CACHED_COUNTS:
                 self._evaluations.pop(next(iter(self._evaluations)))
-            self._evaluations[key] = found
-        return found
+            self._evaluations[key] = counts
+        return counts
 
     async def _check_tokens(self, manifest: Manifest, basis: TuningBasis) -> NDArray[np.int32]:
         """Return the tokens of every training row; no row of either side may have too many."""
@@ -312,12 +317,12 @@ class TuningRows:
                 "most; name an earlier dataset_version, or make a smaller dataset."
             )
 
-    def _check_asked(self, manifest: Manifest, origin: Manifest, basis: TuningBasis) -> None:
-        asked, known = (
-            {definition.fingerprint for definition in load_definitions(self._store, one)}
-            for one in (manifest, origin)
+    def _check_decisions(self, manifest: Manifest, origin: Manifest, basis: TuningBasis) -> None:
+        fingerprints, known = (
+            {definition.fingerprint for definition in load_definitions(self._store, version)}
+            for version in (manifest, origin)
         )
-        if not asked & known:
+        if not fingerprints & known:
             raise errors.DatasetMismatchError(
                 f"The dataset {manifest.dataset_id} asks none of the decisions that the model to "
                 "start from was trained on; start from a base model.",
@@ -427,8 +432,12 @@ def _manifest_of(row: VersionRow | None) -> Manifest | None:
 
 def _elsewhere(connection: Connection, basis: TuningBasis) -> list[Manifest]:
     """Return the versions of other datasets that were learned, but for those that are deleted."""
-    found = (find_version(connection, *one) for one in basis.learned if one[0] != basis.dataset_id)
-    return [row.manifest for row in found if row is not None]
+    versions = (
+        find_version(connection, *learned)
+        for learned in basis.learned
+        if learned[0] != basis.dataset_id
+    )
+    return [row.manifest for row in versions if row is not None]
 
 
 def _count_key(
@@ -437,7 +446,10 @@ def _count_key(
     # Not the version's hash alone: two datasets may have the same rows on other sides. Not its number
     # alone: a draft may still become another next version.
     versions = (manifest, *([] if trained is None else [trained]))
-    named = (f"{one.dataset_id}@{one.version} {one.sha256}" for one in (*versions, *learned))
+    named = (
+        f"{version.dataset_id}@{version.version} {version.sha256}"
+        for version in (*versions, *learned)
+    )
     return ("first" if trained is None else "next", *named)
 
 

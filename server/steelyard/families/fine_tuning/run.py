@@ -64,7 +64,7 @@ from steelyard.jobs.work import LostRunError, Run, Work
 from steelyard.serving.registry import HostedModel
 from steelyard.storage import State
 from steelyard.storage.artifacts import ArtifactStore
-from steelyard.storage.frame_store import FrameStore, told_as_unavailable
+from steelyard.storage.frame_store import FrameStore, raised_as_unavailable
 from steelyard.trainer.durable import read_struct, write_struct
 from steelyard.trainer.task import (
     ANSWERS,
@@ -151,8 +151,8 @@ class FineTuneRuns(Work):
 
     def fail(self, job: PendingJob, error: errors.SteelyardError) -> None:
         """Note why a fine-tune cannot be done; nothing is charged."""
-        told = JobError(code=error.code, message=error.message)
-        self._end(job, lambda lineage, now: fail_job(lineage, job.id, told, now))
+        job_error = JobError(code=error.code, message=error.message)
+        self._end(job, lambda lineage, now: fail_job(lineage, job.id, job_error, now))
 
     def cancel(self, job: PendingJob) -> None:
         """End a fine-tune that is to stop; nothing is charged."""
@@ -187,7 +187,7 @@ class FineTuneRun(Run):
         """Train for a while, or end the fine-tune when its trainer has."""
         job = self._find()
         try:
-            with told_as_unavailable():
+            with raised_as_unavailable():
                 result = self._train(job)
                 if result is not None:
                     self._finish(job, result)
@@ -272,12 +272,12 @@ class FineTuneRun(Run):
         if status == 0 and (self._folder / RESULT).exists():
             return
         if status == FAILED:
-            told = read_struct(self._folder / ERROR, FineTuneFailure)
-            if told is None:
+            failure = read_struct(self._folder / ERROR, FineTuneFailure)
+            if failure is None:
                 raise errors.StorageUnavailableError(
                     "The fine-tune's files cannot be written; look at the disk of the worker."
                 )
-            raise errors.error_classes().get(told.code, errors.InternalError)(told.message)
+            raise errors.error_classes().get(failure.code, errors.InternalError)(failure.message)
         deaths = read_struct(self._folder / _DEATHS, _Deaths)
         count = 1 if deaths is None or self._furthest > deaths.furthest else deaths.count + 1
         _log.warning(
@@ -371,11 +371,11 @@ class FineTuneRun(Run):
 
     def _still_there(self, versions: Iterable[tuple[str, int]]) -> list[DatasetAt]:
         """Return versions of datasets, but for those that are deleted."""
-        found = []
+        versions_left = []
         for dataset_id, version in versions:
             with suppress(errors.NotFoundError, errors.DatasetDeletedError):
-                found.append(self._dataset_at(dataset_id, version))
-        return found
+                versions_left.append(self._dataset_at(dataset_id, version))
+        return versions_left
 
     def _dataset_at(self, dataset_id: str, version: int) -> DatasetAt:
         caller = Caller(self.job.account_id, None, "full", _WORKER_ADDRESS)

@@ -48,7 +48,7 @@ from steelyard.wire.decoding import decoder_of
 from steelyard.wire.training import CurvePoint
 
 #: Groups of records kept in memory: 10,000 records take about 5 MB.
-_KEPT = 4
+_CACHED = 4
 
 _decode_progress = decoder_of(JobProgress).decode
 _decode_curve = decoder_of(list[CurvePoint]).decode
@@ -80,8 +80,8 @@ class FineTuneJobs(JobQueue[Job, JobPage]):
         super().__init__(house)
         self._lineages = lineages
         self._records = records
-        self._groups_of = functools.lru_cache(_KEPT * 3)(self._read_groups)
-        self._scored_of = functools.lru_cache(_KEPT)(self._read_scored)
+        self._groups_of = functools.lru_cache(_CACHED * 3)(self._read_groups)
+        self._scored_of = functools.lru_cache(_CACHED)(self._read_scored)
 
     @staticmethod
     def to_wire(row: Row[Any]) -> Job:
@@ -171,8 +171,8 @@ class FineTuneJobs(JobQueue[Job, JobPage]):
             return self.detail(connection, row)
 
         job = await self._writes.once(write, work, window_s=SECONDS_A_DAY)
-        for one in applied:
-            self._lineages.follow(one)
+        for done in applied:
+            self._lineages.follow(done)
         return job
 
     def _page(

@@ -27,9 +27,9 @@ from steelyard.storage.frame_store import FrameStore
 #: Seconds that a call waits for a count.
 WAIT_S = 5.0
 #: Lists of decisions whose tokens are kept at hand during one count.
-_KEPT_TASKS = 1024
+_CACHED_TASKS = 1024
 #: Counts kept in memory: 4 bytes a row, a part has at most about a hundred thousand.
-_KEPT_COUNTS = 32
+_CACHED_COUNTS = 32
 #: Digits of a tokenizer's hash in the name of a count.
 _NAME_DIGITS = 16
 
@@ -66,12 +66,12 @@ class RowTokens:
                     "The tokens of the dataset are being counted; try again in a few seconds."
                 )
         counts = [self._kept.get(_name_of(part, counter)) for part in parts]
-        found = [
+        complete = [
             # One that was pushed out of memory meanwhile is on the disk.
             await asyncio.to_thread(self._read_or_count, part, counter) if count is None else count
             for part, count in zip(parts, counts, strict=True)
         ]
-        return np.concatenate(found) if found else np.zeros(0, np.int32)
+        return np.concatenate(complete) if complete else np.zeros(0, np.int32)
 
     def _start(self, part: Part, counter: TokenCounter) -> asyncio.Task[Counts] | None:
         name = _name_of(part, counter)
@@ -90,7 +90,7 @@ class RowTokens:
     async def _find(self, part: Part, counter: TokenCounter) -> Counts:
         counts = await asyncio.to_thread(self._read_or_count, part, counter)
         self._kept[_name_of(part, counter)] = counts
-        while len(self._kept) > _KEPT_COUNTS:
+        while len(self._kept) > _CACHED_COUNTS:
             self._kept.pop(next(iter(self._kept)))
         return counts
 
@@ -115,7 +115,7 @@ class RowTokens:
         return counts
 
     def _count(self, part: Part, counter: TokenCounter) -> Counts:
-        @lru_cache(_KEPT_TASKS)
+        @lru_cache(_CACHED_TASKS)
         def count_decisions(sent: str) -> int:
             value = {"context": "", "decisions": msgspec.json.decode(sent)}
             return count_input_tokens(counter, "", read_request(value).decisions)

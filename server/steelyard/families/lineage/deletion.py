@@ -42,7 +42,7 @@ def delete_family(
     for job_id in family.jobs:
         draft.put_job(structs.replace(lineage.jobs[job_id], family_deleted=True))
     if not family.models:
-        families = {kept: lineage.families[kept] for kept in lineage.families if kept != name}
+        families = {other: lineage.families[other] for other in lineage.families if other != name}
         draft.lineage = structs.replace(draft.lineage, families=families)
         return draft.done()
     for adapter in family.models:

@@ -34,11 +34,11 @@ def happenings(before: Lineage, after: Lineage) -> Iterator[Happening]:
 
 
 def _of_job(after: Lineage, job: FineTune) -> Iterator[Happening]:
-    told = {"family": job.family, "fine_tune_id": job.id}
+    common = {"family": job.family, "fine_tune_id": job.id}
     if job.gate is not None:
         event: Event = "gate.passed" if job.gate.passed else "gate.failed"
         model = None if job.output_model is None else after.models[job.output_model].ref
-        data = {**told, "model": model, "reasons": list(job.gate.reasons)}
+        data = {**common, "model": model, "reasons": list(job.gate.reasons)}
         yield Happening(event, job.family, data)
     if job.status in {"succeeded", "failed"}:
         data = {

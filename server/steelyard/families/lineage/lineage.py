@@ -286,19 +286,19 @@ def base_under(lineage: Lineage, family: TunedFamily, adapter: str | None) -> st
     return family.base if adapter is None else lineage.models[adapter].base
 
 
-def next_base(lineage: Lineage, family: TunedFamily, asked: str | None = None) -> str:
+def next_base(lineage: Lineage, family: TunedFamily, requested: str | None = None) -> str:
     """Return the base model of a family's next fine-tune: its latest model's unless one is asked for."""
-    return asked or base_under(lineage, family, parent_of(lineage, family))
+    return requested or base_under(lineage, family, parent_of(lineage, family))
 
 
 def learned_from(lineage: Lineage, adapter: str | None) -> tuple[tuple[str, int], ...]:
     """Return the dataset versions that a model and those it was trained from were trained on."""
-    found: dict[tuple[str, int], None] = {}
+    versions: dict[tuple[str, int], None] = {}
     while adapter is not None and adapter in lineage.models:
         job = lineage.jobs[lineage.models[adapter].job_id]
-        found[job.dataset_id, job.dataset_version] = None
+        versions[job.dataset_id, job.dataset_version] = None
         adapter = job.parent
-    return tuple(found)
+    return tuple(versions)
 
 
 def answering(lineage: Lineage) -> dict[str, Holders]:
@@ -338,15 +338,15 @@ def _holders(lineage: Lineage, own: set[str], families: list[TunedFamily]) -> di
     for family in families:
         if family.served is not None:
             served.setdefault(family.served, []).append(family)
-    found = {}
+    holders = {}
     for adapter in sorted(own | served.keys()):
         by = sorted(served.get(adapter, ()), key=lambda family: family.name)
         used = [family.switch.used_at for family in by]
         if adapter in own:
             used.append(lineage.models[adapter].switch.used_at)
-        found[adapter] = Holders(
+        holders[adapter] = Holders(
             is_own=adapter in own,
             families=tuple(family.name for family in by),
             used_at=max((at for at in used if at is not None), default=None),
         )
-    return found
+    return holders

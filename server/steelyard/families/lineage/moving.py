@@ -38,7 +38,7 @@ def waiting_move(lineage: Lineage, family: TunedFamily, conditions: Conditions) 
     target = _target(lineage, family)
     if target is None:
         return None
-    waiting_for = _held_by(lineage, family, target, conditions) or "engines"
+    waiting_for = _obstacle_to(lineage, family, target, conditions) or "engines"
     return Move(to=target.ref, waiting_for=waiting_for, reason=_REASONS[waiting_for])
 
 
@@ -55,7 +55,7 @@ def move_families(draft: LineageDraft) -> None:
         target = _target(draft.lineage, family)
         if target is None:
             continue
-        waiting_for = _held_by(draft.lineage, family, target, draft.conditions)
+        waiting_for = _obstacle_to(draft.lineage, family, target, draft.conditions)
         if waiting_for is None:
             _move(draft, family, target)
         elif waiting_for == "engines":
@@ -76,7 +76,7 @@ def _target(lineage: Lineage, family: TunedFamily) -> FamilyModel | None:
     return None if latest is None or latest.adapter == family.served else latest
 
 
-def _held_by(
+def _obstacle_to(
     lineage: Lineage, family: TunedFamily, target: FamilyModel, conditions: Conditions
 ) -> WaitingFor | None:
     draft = LineageDraft(lineage, conditions)
@@ -109,5 +109,7 @@ def _move(draft: LineageDraft, family: TunedFamily, target: FamilyModel) -> None
 
 def _can_stay_warm(draft: LineageDraft, follow: dict[str, str], target: FamilyModel) -> bool:
     warm, windows = kept_warm(draft.lineage), draft.lineage.windows
-    is_held = target.adapter in windows or any(old in windows and old not in warm for old in follow)
-    return is_held or draft.can_hold(draft.hour_price(target.adapter))
+    has_window = target.adapter in windows or any(
+        old in windows and old not in warm for old in follow
+    )
+    return has_window or draft.can_hold(draft.hour_price(target.adapter))

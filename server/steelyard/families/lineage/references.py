@@ -27,23 +27,23 @@ _REFERENCE = re.compile(r"([a-z][a-z0-9-]{0,47})(?:@([1-9][0-9]{0,8}))?")
 
 def check_name(name: str, base_models: frozenset[str]) -> None:
     """Refuse a name that no family may have."""
-    told = None
+    refusal = None
     if name in base_models:
-        told = f"{name!r} is a base model; give the family another name."
+        refusal = f"{name!r} is a base model; give the family another name."
     elif name in _TAKEN:
-        told = f"{name!r} is an address of the API; give the family another name."
+        refusal = f"{name!r} is an address of the API; give the family another name."
     elif name.startswith(FOREIGN_PREFIX):
-        told = (
+        refusal = (
             f"{name[:60]!r} begins with {FOREIGN_PREFIX!r}, which names the default base model; "
             "give the family another name."
         )
     elif _NAME.fullmatch(name) is None:
-        told = (
+        refusal = (
             f"{name[:60]!r} is no name of a family; give a small letter and then at most 47 small "
             "letters, digits or hyphens."
         )
-    if told is not None:
-        raise errors.InvalidNameError(told, path=_NEW)
+    if refusal is not None:
+        raise errors.InvalidNameError(refusal, path=_NEW)
 
 
 def parse_reference(text: str, path: Path = _MODEL) -> tuple[str, int | None]:

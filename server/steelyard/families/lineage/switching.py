@@ -141,7 +141,7 @@ def list_holders(
     lineage: Lineage, holders: dict[str, Holders]
 ) -> list[tuple[FamilyModel, Holders]]:
     """Return models that answer or are kept warm, the least recently used first, then by number."""
-    entries = [(lineage.models[adapter], held) for adapter, held in holders.items()]
+    entries = [(lineage.models[adapter], holder) for adapter, holder in holders.items()]
     return sorted(
         entries,
         key=lambda entry: (
@@ -179,8 +179,10 @@ def _check_place(draft: LineageDraft, before: dict[str, Holders]) -> None:
     if not after.keys() - before.keys() or len(after) <= limit:
         return
     listed = [
-        Answering(model=model.ref, on=held.is_own, serves=list(held.families), used_at=held.used_at)
-        for model, held in list_holders(draft.lineage, before)
+        Answering(
+            model=model.ref, on=holder.is_own, serves=list(holder.families), used_at=holder.used_at
+        )
+        for model, holder in list_holders(draft.lineage, before)
     ]
     raise LiveLimitError(
         f"{len(before)} models answer, and the account may have {limit}; name what to switch off "

@@ -162,11 +162,11 @@ def _check_room(draft: LineageDraft, before: dict[str, Holders]) -> None:
         listed = [
             KeptWarm(
                 model=model.ref,
-                keep_warm=held.is_own,
-                families=list(held.families),
-                used_at=held.used_at,
+                keep_warm=holder.is_own,
+                families=list(holder.families),
+                used_at=holder.used_at,
             )
-            for model, held in list_holders(draft.lineage, before)
+            for model, holder in list_holders(draft.lineage, before)
         ]
         raise errors.WarmLimitError(
             f"{len(before)} models are kept warm, and the account may have {limit}; name whose "

@@ -15,9 +15,9 @@ from steelyard.scoring.remote.shared_region import SharedRegion
 from steelyard.scoring.remote.triton_failures import status_of
 
 #: Bytes of a region that is kept for the next pass.
-KEPT_REGION = 64 * 1024 * 1024
+REUSED_REGION = 64 * 1024 * 1024
 #: Regions that a server may still map after they were used; with as many it is given no others.
-MAX_HELD = 16
+MAX_MAPPED = 16
 #: Statuses of a server that does not answer: it is asked nothing more for now.
 _SILENT = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED"})
 
@@ -64,7 +64,7 @@ class RegionPool:
             for index, region in enumerate(self._waiting):
                 if region.size >= size:
                     return self._waiting.pop(index)
-            if len(self._held) >= MAX_HELD:
+            if len(self._held) >= MAX_MAPPED:
                 return None
         try:
             return SharedRegion(size, self._register)
@@ -78,10 +78,10 @@ class RegionPool:
     def give_back(self, region: SharedRegion) -> None:
         """Take a region back from a pass that ended well."""
         with self._lock:
-            is_kept = region.size <= KEPT_REGION and not self._closed
-            if is_kept:
+            is_reused = region.size <= REUSED_REGION and not self._closed
+            if is_reused:
                 self._waiting.append(region)
-        if not is_kept:
+        if not is_reused:
             self.discard(region)
 
     def discard(self, region: SharedRegion) -> None:
@@ -97,7 +97,7 @@ class RegionPool:
         for region in regions:
             region.close()
 
-    def ask_again(self, most: int = MAX_HELD) -> None:
+    def ask_again(self, most: int = MAX_MAPPED) -> None:
         """Ask the server again to unmap regions that it kept when asked first."""
         if not self._held:
             return

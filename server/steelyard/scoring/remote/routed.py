@@ -28,7 +28,7 @@ from steelyard.errors import (
     ModelWarmingError,
     SteelyardError,
 )
-from steelyard.scoring.cancellation import check_wanted
+from steelyard.scoring.cancellation import check_awaited
 from steelyard.scoring.engine import PassEngine, Tensors
 from steelyard.scoring.packing import CLS, SEP, TokenizedDecision, TokenizedRequest, lay_out
 from steelyard.scoring.passes import PassDecision, pass_inputs
@@ -163,7 +163,7 @@ class RoutedEngine:
         (``cancellation.only_while``).
         """
         # Before any engine is asked: that nobody waits is no failure of a server.
-        check_wanted()
+        check_awaited()
         remote, local = self._enter()
         if remote is not None:
             try:
@@ -414,7 +414,7 @@ class RoutedEngine:
             is_settled = now - self._active_since >= _SETTLED_S
             self._next_open = now + (PROBE_S if is_settled else self._pause_s)
             self._pause_s = PROBE_S if is_settled else min(2 * self._pause_s, MAX_PAUSE_S)
-            is_wanted = self._chosen is remote
+            is_chosen = self._chosen is remote
         self._log_change(
             logging.WARNING,
             "%s failed passes of %s: %s %s",
@@ -424,7 +424,7 @@ class RoutedEngine:
             self._instead(),
         )
         remote.engine.interrupt()
-        if not is_wanted:
+        if not is_chosen:
             self._retire(remote)
 
     def _instead(self) -> str:

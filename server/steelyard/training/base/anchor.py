@@ -21,7 +21,7 @@ from steelyard.training.base.model import WIDTH, PackedScorer
 
 ROW_LENGTH = 128
 #: Vectors of short texts, mostly labels, that are kept.
-MAX_KEPT, MAX_KEPT_TOKENS = 50_000, 12
+MAX_CACHED, MAX_CACHED_TOKENS = 50_000, 12
 
 
 class Anchor:
@@ -42,8 +42,8 @@ class Anchor:
         missing = [text for text in dict.fromkeys(texts) if text not in self._kept]
         encoded = dict(zip(missing, self._encode(missing), strict=True)) if missing else {}
         result = torch.stack([encoded[t] if t in encoded else self._kept[t] for t in texts])
-        if len(self._kept) < MAX_KEPT:
-            short = {t: v for t, v in encoded.items() if len(t) <= MAX_KEPT_TOKENS}
+        if len(self._kept) < MAX_CACHED:
+            short = {t: v for t, v in encoded.items() if len(t) <= MAX_CACHED_TOKENS}
             self._kept.update(short)
         return result
 

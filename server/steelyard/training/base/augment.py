@@ -46,7 +46,7 @@ SURROUND_SHARE, UNANSWERED_SHARE, MISLEAD_SHARE = 0.35, 0.05, 0.15
 SURROUND_MESSAGE_SHARE = 0.7
 #: How much of a choice's target is a teacher's answer, where there is one; and the share of rows
 #: that are asked another source's choice, of which all of the target is.
-KEPT, ELSEWHERE_SHARE = 0.6, 0.12
+TEACHER_SHARE, ELSEWHERE_SHARE = 0.6, 0.12
 #: Sources that judge all of a text, so that more text may be judged otherwise.
 WHOLE_SOURCES = (
     "blimp",
@@ -223,7 +223,9 @@ def _worded(
         checks = _both_ways(_check(draft, forms, rng), rng)
         if rng.random() < 0.6:
             return checks
-    draft.teacher_share = KEPT if draft.kind == "single" or source in mixture.moderation else 0.0
+    draft.teacher_share = (
+        TEACHER_SHARE if draft.kind == "single" or source in mixture.moderation else 0.0
+    )
     if draft.kind == "single":
         if source in EXCLUSIVE_SOURCES and rng.random() < MISLEAD_SHARE:
             _mislead(draft, context, source, mixture, rng)
@@ -289,24 +291,24 @@ def _check(draft: _Draft, forms: tuple[str, ...], rng: np.random.Generator) -> _
 
 def _both_ways(draft: _Draft, rng: np.random.Generator) -> list[WordedDecision]:
     """Ask a yes/no question as it is, its negation, another wording of it, or two of these."""
-    plain_one = _example(draft)
+    plain = _example(draft)
     if any(description is not None for description in draft.descriptions) or draft.names != [
         "yes",
         "no",
     ]:
         # What "yes" means is said with it, and would have to be turned round too.
-        return [plain_one]
+        return [plain]
     turned = _Draft("binary", negated(draft.question, rng), ["yes", "no"], [None, None], [])
     turned.targets = draft.targets[::-1]
     draw = rng.random()
     if draw < PAIR_SHARE:
-        return [plain_one, _example(turned)]
+        return [plain, _example(turned)]
     if draw < PAIR_SHARE + NEGATE_SHARE:
         return [_example(turned)]
     if draw < PAIR_SHARE + NEGATE_SHARE + REWORD_SHARE:
         draft.question = reworded(draft.question, rng)
-        return [plain_one, _example(draft)]
-    return [plain_one]
+        return [plain, _example(draft)]
+    return [plain]
 
 
 def _unanswered(source: str, mixture: Mixture, rng: np.random.Generator) -> list[WordedDecision]:

@@ -107,8 +107,8 @@ def fit_similarity(
     """Choose the similarity channel's weight for each of ``KINDS``."""
     without = _logits_at(0.0, weights, shape, tokenizer, chosen)
     similarity = [
-        at_one - at_zero
-        for at_one, at_zero in zip(
+        with_similarity - at_zero
+        for with_similarity, at_zero in zip(
             _logits_at(1.0, weights, shape, tokenizer, chosen), without, strict=True
         )
     ]

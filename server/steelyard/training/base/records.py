@@ -84,7 +84,7 @@ _STATED = (
     "Please note: {n} {a}.",
     "I looked at the {n} and found it {a}.",
 )
-_ASKED = (
+_QUESTIONS = (
     "Is the {n} {a}?",
     "Is the {n} {a}?",
     "Does the text say that the {n} is {a}?",
@@ -152,18 +152,20 @@ def made_record(rng: np.random.Generator) -> tuple[str, list[Made]]:
     joint = "\n" if rng.random() < 0.2 else " "
     context = joint.join(sentences[i] for i in rng.permutation(len(sentences)))
     drawn = [
-        Made("binary", _worded(pick(_ASKED, rng), noun, claim, other, rng), ("yes", "no"), right)
+        Made(
+            "binary", _worded(pick(_QUESTIONS, rng), noun, claim, other, rng), ("yes", "no"), right
+        )
         for claim, other, right in ((is_, is_not, 0), (is_not, is_, 1))
     ]
     draw = rng.random()
     if draw < 0.25:
         absent, claim, unsaid = _drawn(third, rng)
         if absent not in context:
-            question = _worded(_ASKED[2], absent, claim, unsaid, rng)
+            question = _worded(_QUESTIONS[2], absent, claim, unsaid, rng)
             drawn.append(Made("binary", question, ("yes", "no"), 1))
     elif draw < 0.5:
         # The same words about the mentioned thing, so that the wording alone gives no answer away.
-        question = _worded(_ASKED[2], noun, is_, is_not, rng)
+        question = _worded(_QUESTIONS[2], noun, is_, is_not, rng)
         drawn.append(Made("binary", question, ("yes", "no"), 0))
     if rng.random() < 0.5:
         drawn.append(_choice(noun, is_, is_not, rng))
