@@ -96,7 +96,7 @@ def test_rows_that_a_server_refuses_are_left_out_with_their_lines(run, tmp_path)
     path.write_bytes(to_ndjson(rows))
     done = run("import", path, "--label", "team", "--bad-rows", bad, "--json")
     assert json.loads(done.stdout)["rows"] == 8
-    assert "1 are left out, which the server refuses:\n  line 7: team: " in done.stderr
+    assert "1 is left out, which the server refuses:\n  line 7: team: " in done.stderr
     assert [line.split(",")[0] for line in bad.read_text().splitlines()] == ["line", "4", "7"]
     # A file of nothing else is refused.
     path.write_bytes(to_ndjson(rows[6:7]))
@@ -130,11 +130,17 @@ def test_rows_are_added_from_lines_and_from_a_table(run, dataset, tmp_path):
     assert json.loads(run("add", dataset, table, "--json").stdout)["version"] == 3
     bad = tmp_path / "bad.csv"
     table = tmp_path / "more.tsv"
-    table.write_bytes("context\trefund\nCafé dû?\tno\nbroken\tno\tmore\n".encode("cp1252"))
+    table.write_bytes(
+        "context\trefund\nCafé dû?\tno\nbroken\tno\tmore\nno outcome\tnobody\n".encode("cp1252")
+    )
     added = run("add", dataset, table, "--bad-rows", bad, "--encoding", "cp1252", "--json")
     assert json.loads(added.stdout)["rows"] == 27
     assert "line 3" in added.stderr
-    assert bad.read_text().startswith("line,reason,context,refund\n3,")
+    left_out = bad.read_text().splitlines()
+    assert [line.split(",")[0] for line in left_out] == ["line", "3", "4"]
+    assert "refund is 'nobody', which is no outcome" in left_out[2]
+    table.write_text("context,team\nAnother,billing\n")
+    assert "name one by its id: refund, route" in run("add", dataset, table, status=2).stderr
     assert "Café dû?" in run("rows", dataset, "--text", "Café").stdout
     assert "dataset import" in run("create", table, "--name", "tsv", status=2).stderr
     assert "no_new_rows" in run("add", dataset, more, status=2).stderr

@@ -50,6 +50,12 @@ def test_a_table_becomes_queries_without_its_bad_rows(ask, tmp_path):
     assert "Windows-1252" in made.stderr
     assert "in line 3, character 3" in made.stderr
     assert [line.split(",")[0] for line in bad.read_text().splitlines()] == ["line", "3", "6"]
+    lines = '{"context": "a"}\n{"context": 1e999}\n[]\n{"context": "b", "n": 1}\n'
+    (tmp_path / "rows.jsonl").write_text(lines)
+    made = ask("upload", str(tmp_path / "rows.jsonl"), *asked[:2], *asked[4:], "--json")
+    assert json.loads(made.stdout)[0]["rows"] == 1, made.output
+    left_out = [line.split(",")[0] for line in bad.read_text().splitlines()]
+    assert left_out == ["line", "3", "2", "4"]
     refused = ask("upload", str(tmp_path / "mails.csv"), "--name", "mails", "--context", "text")
     assert (refused.exit_code, "the file has id, body" in refused.stderr) == (2, True)
 

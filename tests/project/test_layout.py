@@ -70,7 +70,7 @@ VAGUE_WORDS = {
     "found": 12,
     "held": 39,
     "kept": 7,
-    "one": 20,
+    "one": 19,
     "said": 1,
     "told": 28,
     "wanted": 0,

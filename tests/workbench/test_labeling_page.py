@@ -98,6 +98,14 @@ def test_rows_of_a_file_and_of_a_dataset_are_labelled_from_the_form(client):
     asyncio.run(form.begin())
     job = next(iter(client.labeling.list()))
     assert (job.name, job.rows, job.teacher_models) == ("mails", 2, ["even", "sure"])
+    form.take(
+        "mails.jsonl", queries(2, is_open=False) + b'no row\n{"context": "a", "decisions": []}\n'
+    )
+    asyncio.run(form.begin())
+    assert "2 left out" in texts(form.said)
+    assert "Line 3: It is no JSON at character 1" in texts(form.said)
+    assert "Line 4: " in texts(form.said)
+    assert next(iter(client.labeling.list())).rows == 2
     form.source.value = "Rows of a dataset"
     assert form.dataset.visible
     form.n_rows.value = 5

@@ -106,3 +106,20 @@ def test_variants_of_outcomes_are_merged_by_one_press_before_anything_is_stored(
     (asked,) = kept.decisions
     assert set(asked["outcomes"]) == {"money", "Refund", "shipping"}
     assert asked["outcomes"]["money"] == "Charges and invoices"
+
+
+def test_values_that_mean_no_label_are_chosen(client):
+    values = ["billing", "shipping", "unknown", "-1"]
+    lines = [f"Message number {n} of all;{values[n % 4]}" for n in range(24)]
+    page = opened(client)
+    asyncio.run(page.importing.take("some.csv", "\n".join(["message;team", *lines]).encode()))
+    columns = page.importing.columns
+    assert columns.no_label["team"].value == ["-1"]
+    assert "18 rows can be imported" in texts_of(columns.shown)
+    columns.no_label["team"].value = ["-1", "unknown"]
+    asyncio.run(columns.convert())
+    assert "12 rows can be imported" in texts_of(columns.shown)
+    assert "team: -1, unknown is taken for no label" in texts_of(columns.shown)
+    columns.no_label["team"].value = []
+    asyncio.run(columns.convert())
+    assert "24 rows can be imported" in texts_of(columns.shown)

@@ -140,9 +140,10 @@ class RowFile:
     def _check_refused(self) -> None:
         if self.refused and not self._skips:
             row = self.refused[0]
+            place = row.place if row.file else f"Line {row.line}"
             raise ValueError(
-                f"{row.place.capitalize()} of {self.path} cannot be read. {row.reason} Or leave such "
-                "rows out: --bad-rows FILE writes them there."
+                f"{place} of {self.path} cannot be read. {row.reason} Or leave such rows out: "
+                "--bad-rows FILE writes them there."
             )
 
     def _objects(self, context: Sequence[str]) -> Iterator[tuple[int, Any]]:

@@ -209,9 +209,7 @@ def decide_file(
         _score(missing, decisions, questions, parts, rows_file.count(), progress, workers)
         if not parts.numbers:
             parts.remove()
-            reasons = "".join(
-                f" {row.place.capitalize()}: {row.reason}" for row in rows_file.refused[:1]
-            )
+            reasons = "".join(f" {row.sentence}" for row in rows_file.refused[:1])
             raise ValueError(f"{source} has no rows.{reasons}")
         rows = parts.scan()
         n_errors = rows.select(pl.col(ERROR).is_not_null().sum()).collect().item()

@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -54,9 +53,9 @@ class Server:
 _DATASETS = ("dataset", "dataset_id")
 
 
-def _dataset_id(server: Server, dataset: str) -> str:
-    """Return the id of the dataset of a name; what is none of a server's, a file too, as it is."""
-    if dataset.startswith("ds_") or Path(dataset).exists():
+def dataset_id_of(server: Server, dataset: str) -> str:
+    """Return the id of the dataset of a name; what is none of a server's as it is."""
+    if dataset.startswith("ds_"):
         return dataset
     with server.connected() as client:
         ids = [each.id for each in client.datasets.iterate() if each.name == dataset]
@@ -78,7 +77,7 @@ def server_options(command: Callable[..., None]) -> Callable[..., None]:
         server = Server(url, api_key, as_json)
         for name in _DATASETS:
             if isinstance(given.get(name), str):
-                given[name] = _dataset_id(server, given[name])
+                given[name] = dataset_id_of(server, given[name])
         command(*args, server=server, **given)
 
     return asking

@@ -14,6 +14,7 @@ from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.dataset_shown import connected, fraction_option, show_dataset, show_from_feedback
 from steelyard.cli.exporting import ExportAs, export_options
 from steelyard.cli.importing import command as import_command
+from steelyard.cli.importing import rows_of
 from steelyard.cli.local_state import show_table, show_time
 from steelyard.cli.options import origin_option, setting_option
 from steelyard.cli.table_files import (
@@ -22,7 +23,6 @@ from steelyard.cli.table_files import (
     encoding_option,
     is_table,
     read_options,
-    show_read,
 )
 from steelyard.cli.terminal import printable
 from steelyard.cli.times import seconds_of
@@ -133,22 +133,19 @@ def add(
 
     A table has a column named context, and one for each decision, named by its id.
     """
-    from steelyard.client import dataset_calls
-
     if is_table(file):
-        from steelyard.client.tables import table_csv
+        from steelyard.client.tables import known_decisions
 
-        table = read_as.read(file)
-        show_read(table, (), table.refused)
-        read_as.keep(table.columns, table.refused)
-        call = dataset_calls.add_rows(
-            dataset,
-            {"examples": table_csv(table)},
-            evaluation_fraction=evaluation_fraction,
-            content_type=dataset_calls.CSV,
-        )
         with connected(server) as client:
-            made = client.send(call)
+            known = known_decisions(client, client.datasets.get(dataset))
+            table = rows_of(file, read_as, known=known)
+            made = client.datasets.add_rows(
+                dataset,
+                table.parts,
+                evaluation_fraction=evaluation_fraction,
+                on_refused=table.refusals,
+            )
+            table.show_sent(client, made)
     else:
         rows = read_as.rows(file)
         with _sending(server, file, read_as, rows) as (client, hooks):

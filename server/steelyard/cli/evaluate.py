@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from steelyard.cli.connecting import Server, server_options
+from steelyard.cli.connecting import Server, dataset_id_of, server_options
 from steelyard.cli.failures import FAILED
 from steelyard.cli.importing import rows_of
 from steelyard.cli.local_state import show_table, show_time
@@ -62,7 +62,7 @@ def command() -> None:
 
 
 @command.command("start", epilog=_EPILOG)
-@click.argument("dataset")
+@click.argument("source", metavar="DATASET")
 @click.option(
     "--model",
     "models",
@@ -84,7 +84,7 @@ def command() -> None:
 @server_options
 def start(
     *,
-    dataset: str,
+    source: str,
     models: tuple[str, ...],
     follow: bool,
     context: tuple[str, ...],
@@ -97,10 +97,14 @@ def start(
     DATASET may be a file, as dataset import or dataset create takes it: all of its rows become the
     evaluation side of a dataset that has its name.
     """
-    file = None if _is_id(dataset) else Path(dataset)
+    is_file = not source.startswith("ds_") and Path(source).exists()
+    if not is_file and is_table(Path(source)):
+        raise click.UsageError(f"There is no file {source}; give a file or a dataset's id.")
     with server.connected() as client:
-        if file is not None:
-            dataset = _store_file(client, file, read_as, context, labels).id
+        if is_file:
+            dataset = _store_file(client, Path(source), read_as, context, labels).id
+        else:
+            dataset = dataset_id_of(server, source)
         if not models:
             choices = client.models.choices()
             models = tuple(choice.name for choice in choices if choice.kind == "base")[:1]
@@ -116,12 +120,6 @@ def start(
             _show_detail(client.evaluations.detail(evaluations[0].id))
     if follow and any(evaluation.status != "succeeded" for evaluation in evaluations):
         raise click.exceptions.Exit(FAILED)
-
-
-def _is_id(dataset: str) -> bool:
-    if not Path(dataset).exists() and is_table(Path(dataset)):
-        raise click.UsageError(f"There is no file {dataset}; give a file or a dataset's id.")
-    return dataset.startswith("ds_") or not Path(dataset).exists()
 
 
 def _store_file(

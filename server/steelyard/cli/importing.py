@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -147,23 +147,24 @@ def rows_of(
     read_as: ReadAs,
     shape: str | None = None,
     context: Sequence[str] = (),
-    labels: Sequence[str] = (),
+    labels: Sequence[str] | None = (),
     metadata: Sequence[str] = (),
     split: str | None = None,
     names: Path | None = None,
     no_label: Sequence[str] = (),
+    known: Sequence[dict[str, Any]] = (),
 ) -> TableRows:
-    """Return the rows of a file, and show how it was read."""
+    """Return the rows of a file, and show how it was read; ``labels`` is ``None`` for labeling."""
     from steelyard.client.tables import ServerRefusals, convert, is_exported, read_exported
 
     table = read_as.read(file, shape)
     try:
-        if is_exported(table) and not (context or labels or metadata):
+        if labels is not None and is_exported(table) and not (context or labels or metadata):
             exported = read_exported(table)
             show_exported(table, exported)
             rows = TableRows(exported, table.columns, read_as)
         else:
-            mapping = choose_columns(table, context, labels, metadata, split, no_label)
+            mapping = choose_columns(table, context, labels, metadata, split, no_label, known)
             if names is not None:
                 mapping = _named(table, mapping, names, read_as.encoding)
             made = convert(table, mapping)
@@ -197,13 +198,13 @@ class TableRows:
             return replace(self, made=refusals.made, refusals=refusals)
         return self
 
-    def show_sent(self, client: Client, stored: Dataset) -> None:
-        """Print which rows the server refused, and record who said what of the others."""
+    def show_sent(self, client: Client, stored: Dataset | None) -> None:
+        """Print which rows the server refused, and record who said what of those of a dataset."""
         from steelyard.client.tables import Converted, record_answers
 
         if self.refusals is not None:
             self.read_as.keep_of_server(self.columns, self.refusals.rows)
-        if isinstance(self.made, Converted):
+        if stored is not None and isinstance(self.made, Converted):
             recorded = record_answers(client, stored, self.made)
             if recorded is not None:
                 click.echo(recorded.summary, err=True)
@@ -223,19 +224,22 @@ def _named(table: Table, mapping: Mapping, names: Path, encoding: str | None) ->
 def choose_columns(
     table: Table,
     context: Sequence[str],
-    labels: Sequence[str],
+    labels: Sequence[str] | None,
     metadata: Sequence[str],
     split: str | None = None,
     no_label: Sequence[str] = (),
+    known: Sequence[dict[str, Any]] = (),
 ) -> Mapping:
     """Return what the columns mean: as given, and as they seem where nothing is.
+
+    ``labels`` is ``None`` where rows have none; ``known`` are the decisions that alone may be.
 
     Raises
     ------
     ValueError
         When a column is not there, or there is no label.
     """
-    asked = [column.partition("=")[::2] for column in labels]
+    asked = [column.partition("=")[::2] for column in labels or ()]
     for column in (*context, *(name for name, _ in asked), *metadata, *([split] if split else [])):
         if column not in table.columns:
             raise ValueError(
@@ -243,8 +247,15 @@ def choose_columns(
             )
     from steelyard.client.tables import Mapping, guess_mapping, guess_split, label_of
 
-    guessed = None if context and asked and table.hints is None else guess_mapping(table)
+    guessed = None
+    if not context or (labels is not None and (not asked or table.hints is not None)):
+        guessed = guess_mapping(table, known)
     chosen = tuple(context) or (guessed.context if guessed else ())
+    if labels is None:
+        return Mapping(chosen, (), tuple(metadata))
+    if known and guessed and all(label.definition is None for label in guessed.labels):
+        ids = ", ".join(str(decision["id"]) for decision in known)
+        raise ValueError(f"No column is a decision of the dataset; name one by its id: {ids}.")
     missing = no_label or None
     found = tuple(label_of(table, name, question or None, missing) for name, question in asked)
     if not found and guessed is not None:

@@ -10,10 +10,11 @@ import click
 
 from steelyard.cli import next_rows
 from steelyard.cli.connecting import Server, server_options
+from steelyard.cli.importing import TableRows, rows_of
 from steelyard.cli.job_commands import JobCommands
 from steelyard.cli.local_state import show_table, show_time
 from steelyard.cli.stored_queries import MAX_QUERIES, read_window, unsure_queries
-from steelyard.cli.table_files import ReadAs, has_rows, is_table, read_options, show_read
+from steelyard.cli.table_files import ReadAs, has_rows, is_table, read_options
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -88,16 +89,25 @@ def upload(
     Rows of a table are asked what labeling start gives with --decisions; - reads JSON Lines from
     the input.
     """
-    rows: Any = sys.stdin.buffer.read() if file == "-" else file
+    sent: Any = sys.stdin.buffer.read() if file == "-" else file
+    rows: TableRows | None = None
     if file != "-":
-        is_read = is_table(Path(file)) or context or not _has_contexts(Path(file))
-        rows = (
-            _rows_of_table(Path(file), read_as, context, metadata)
-            if is_read
-            else read_as.rows(Path(file))
-        )
+        path = Path(file)
+        if is_table(path) or context or not _has_contexts(path):
+            rows = rows_of(path, read_as, context=context, labels=None, metadata=metadata)
+            rows = rows.on_one_side()
+            sent = rows.parts
+            if not sent:
+                raise click.UsageError("No row can be used; nothing was stored.")
+        else:
+            sent = read_as.rows(path)
     with server.connected() as client:
-        source = client.labeling.upload(name, rows)
+        with read_as.leaving_out(sent if rows is None else None) as on_refused:
+            source = client.labeling.upload(
+                name, sent, on_refused=on_refused if rows is None else rows.refusals
+            )
+        if rows is not None:
+            rows.show_sent(client, None)
     server.show([source], _show_sources)
 
 
@@ -105,30 +115,6 @@ def _has_contexts(file: Path) -> bool:
     """Return whether the first line has a row, with decisions or without."""
     with file.open("rb") as lines:
         return b'"context"' in lines.readline(_FIRST_BYTES) or has_rows(file)
-
-
-def _rows_of_table(
-    file: Path, read_as: ReadAs, context: Sequence[str], metadata: Sequence[str]
-) -> bytes:
-    from steelyard.client.tables import Mapping, convert, guess_mapping
-
-    table = read_as.read(file)
-    for column in (*context, *metadata):
-        if column not in table.columns:
-            raise click.UsageError(
-                f"There is no column {column!r}; the file has {', '.join(table.columns)}."
-            )
-    try:
-        chosen = tuple(context) or guess_mapping(table).context
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
-    made = convert(table, Mapping(chosen, (), tuple(metadata)))
-    told = [f"  context  {', '.join(chosen)}", f"{len(made.lines):,} rows can be used."]
-    show_read(table, told, made.refused)
-    read_as.keep(table.columns, made.refused)
-    if not made.lines:
-        raise click.UsageError("No row can be used; nothing was stored.")
-    return made.data
 
 
 @command.command("from-log", epilog=_EPILOG)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
@@ -15,7 +15,7 @@ from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
     from steelyard.client.packed_lines import PackedLines
-    from steelyard.client.tables import Table
+    from steelyard.client.tables import RefusedLines, Table
     from steelyard.imports.tables import Refused
 
 #: Reasons that are listed; the file of bad rows has all.
@@ -78,27 +78,18 @@ class ReadAs:
         Without a file for such rows one of them is a mistake in the call, and a server lists those
         of plain UTF-8 with whatever else is wrong.
         """
-        from steelyard.client.packed_lines import PackedLines
+        from steelyard.client.tables import Table, read_lines
         from steelyard.imports.encodings import Source
-        from steelyard.imports.objects import raw_lines
-        from steelyard.imports.tables import Refused, Table
 
         try:
-            lines, title = raw_lines(Source(file.name, file), self.encoding)
+            made, refused, title = read_lines(Source(file.name, file), self.encoding)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
         if title.endswith("UTF-8") and self.bad_rows is None:
             return file
-        made, refused = PackedLines(), list[Refused]()
-        for line in lines:
-            if isinstance(line, Refused):
-                refused.append(line)
-            else:
-                made.append(line)
         if refused and self.bad_rows is None:
             raise click.UsageError(
-                f"{refused[0].place.capitalize()}: {refused[0].reason} Or leave such rows out: "
-                "--bad-rows FILE writes them there."
+                f"{refused[0].sentence} Or leave such rows out: --bad-rows FILE writes them there."
             )
         table = Table(("row",), [], refused, title)
         n_rows = sum(line != b"\n" for line in made)
@@ -112,6 +103,7 @@ class ReadAs:
     def leaving_out(self, rows: object) -> Iterator[RefusedLines | None]:
         """Collect the rows of JSON Lines that a server refuses inside, where these may be left out."""
         from steelyard.client.packed_lines import PackedLines
+        from steelyard.client.tables import RefusedLines
 
         if self.bad_rows is None or not isinstance(rows, PackedLines):
             yield None
@@ -179,31 +171,11 @@ def show_read(table: Table, details: Sequence[str], refused: Sequence[Refused]) 
         click.echo(printable(line), err=True)
 
 
-class RefusedLines:
-    """Collects the rows of JSON Lines that a server refuses: ``on_refused`` of ``datasets.create``."""
-
-    def __init__(self) -> None:
-        self._reasons: dict[int, list[str]] = {}
-
-    def __call__(self, _: str, line: int, problem: Mapping[str, Any]) -> None:
-        """Note a problem of a row."""
-        _, _, reason = str(problem.get("message", "")).partition(": ")
-        self._reasons.setdefault(line, []).append(reason)
-
-    def rows(self, lines: Sequence[bytes]) -> list[Refused]:
-        """Return the rows that were refused, of the lines that were sent."""
-        from steelyard.imports.tables import Refused
-
-        return [
-            Refused(line + 1, " ".join(reasons), (lines[line].decode().rstrip("\n"),))
-            for line, reasons in sorted(self._reasons.items())
-        ]
-
-
 def _list_refused(because: str, refused: Sequence[Refused]) -> list[str]:
     if not refused:
         return []
-    lines = [f"{len(refused):,} are left out{because}:"]
+    are = "is" if len(refused) == 1 else "are"
+    lines = [f"{len(refused):,} {are} left out{because}:"]
     lines += [f"  {row.place}: {row.reason}" for row in refused[:_MOST_LISTED]]
     if len(refused) > _MOST_LISTED:
         lines.append(f"  … and {len(refused) - _MOST_LISTED:,} more (--bad-rows FILE).")

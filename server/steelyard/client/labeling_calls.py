@@ -14,7 +14,6 @@ from steelyard.client.calls import (
     write,
 )
 from steelyard.client.dataset_calls import NDJSON
-from steelyard.client.row_sources import Rows, pieces_of
 from steelyard.datasets.wire import Dataset
 from steelyard.labeling.judging import Weighting
 from steelyard.labeling.wire import (
@@ -37,18 +36,11 @@ def teachers() -> Call[TeacherList]:
     return read("/v1/labeling/teachers", TeacherList)
 
 
-def upload(name: str, rows: Rows, *, idempotency_key: str | None = None) -> Call[LabelingSource]:
-    """Upload queries to be labelled: ``POST /v1/labeling/sources``.
-
-    Parameters
-    ----------
-    rows : path, bytes or iterable of mappings
-        JSON Lines or rows, each with ``context`` and, unless the job gives them, ``decisions``.
-    """
-    body = b"".join(piece.data for piece in pieces_of(rows))
+def upload(name: str, rows: bytes, *, idempotency_key: str | None = None) -> Call[LabelingSource]:
+    """Upload queries to be labelled, as JSON Lines: ``POST /v1/labeling/sources``."""
     key = new_or_checked_key(idempotency_key)
     query = query_of(name=name)
-    return Call("POST", _SOURCES, LabelingSource, body, query, key, content_type=NDJSON)
+    return Call("POST", _SOURCES, LabelingSource, rows, query, key, content_type=NDJSON)
 
 
 def source_page(*, limit: int | None = None, cursor: str | None = None) -> Call[LabelingSourcePage]:

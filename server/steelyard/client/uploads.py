@@ -8,11 +8,14 @@ from __future__ import annotations
 import hashlib
 import io
 import itertools
+import sys
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
+from typing import Any, Generic, TypeVar
 
-from steelyard.client import dataset_calls
+from steelyard.client import dataset_calls, labeling_calls
 from steelyard.client.calls import Call
 from steelyard.client.row_sources import (
     PIECE_BYTES,
@@ -26,45 +29,42 @@ from steelyard.client.row_sources import (
 )
 from steelyard.datasets.wire import Dataset
 from steelyard.errors import NoNewRowsError, SteelyardError
+from steelyard.labeling.wire import LabelingSource
+
+_Made = TypeVar("_Made", bound=Dataset | LabelingSource)
 
 #: Times that a piece is sent again without rows that were refused: a refusal lists a hundred problems.
 _MOST_ROUNDS = 50
 
 
-class RowUpload:
-    """The calls that make a dataset ``name`` of rows, or add them to the dataset ``dataset_id``.
+class Upload(Generic[_Made]):
+    """Calls that send rows, and again without those that the server refuses.
 
     ``progress`` is called with the bytes sent so far. Under ``idempotency_key``, every call has a
     key of its own that is made of it, so that the same rows sent again are added once. With
     ``on_refused``, rows that the server refuses are left out, and it is called with each. As a context
-    manager, it notes on whatever ends the sending which dataset has the rows sent before.
+    manager, it notes on whatever ends the sending where the rows are that were sent before.
     """
 
     def __init__(
         self,
         parts: Mapping[str, Rows],
-        columns: FrameColumns,
-        evaluation_fraction: float | None = None,
+        columns: FrameColumns | None = None,
         *,
-        name: str = "",
-        dataset_id: str | None = None,
         piece_bytes: int = PIECE_BYTES,
         progress: Progress | None = None,
         idempotency_key: str | None = None,
         on_refused: OnRefused | None = None,
     ) -> None:
         self._parts = parts
-        self._columns = columns
-        self._fraction = evaluation_fraction
-        self._name = name
-        self._dataset_id = dataset_id
+        self._columns = columns or FrameColumns()
         self._piece_bytes = piece_bytes
         self._progress = progress
         self._idempotency_key = idempotency_key
         self._on_refused = on_refused
         self._is_again = False
         #: What the last call made.
-        self.made: Dataset | None = None
+        self.made: _Made | None = None
         self._nothing_new: NoNewRowsError | None = None
         self._load: dict[str, Piece] = {}
 
@@ -75,19 +75,20 @@ class RowUpload:
         self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None
     ) -> None:
         # Also where rows cannot be read, and at Ctrl-C.
-        if error is not None and self.made is not None:
+        if error is not None and isinstance(self.made, Dataset):
             error.add_note(
                 f"The dataset {self.made.id} has the rows sent before: version {self.made.version}."
             )
 
-    def calls(self) -> Iterator[Call[Dataset]]:
-        """Yield each call, once the one before was answered; the first may make the dataset."""
+    def calls(self) -> Iterator[Call[_Made]]:
+        """Yield each call, once the one before was answered."""
         n_sent = 0
         for number, load in enumerate(self._loads()):
             self._load = load
             for attempt in itertools.count():
                 self._is_again = False
-                yield self._call(self._key(number, attempt))
+                data = {part: piece.data for part, piece in self._load.items()}
+                yield self._call(data, self._key(number, attempt))
                 if not self._is_again or not self._load:
                     break
                 if attempt == _MOST_ROUNDS:
@@ -111,7 +112,7 @@ class RowUpload:
             shift_refusal(error, {part: piece.start for part, piece in self._load.items()})
             raise
 
-    def dataset(self) -> Dataset:
+    def result(self) -> _Made:
         """Return what was made; raise when there was no row, or none that is new."""
         if self.made is None:
             raise self._nothing_new or ValueError(
@@ -119,16 +120,9 @@ class RowUpload:
             )
         return self.made
 
-    def _call(self, key: str | None) -> Call[Dataset]:
-        data = {part: piece.data for part, piece in self._load.items()}
-        dataset_id = self._dataset_id if self.made is None else self.made.id
-        if dataset_id is None:
-            return dataset_calls.create_dataset(
-                self._name, data, evaluation_fraction=self._fraction, idempotency_key=key
-            )
-        return dataset_calls.add_rows(
-            dataset_id, data, evaluation_fraction=self._fraction, idempotency_key=key
-        )
+    @abstractmethod
+    def _call(self, data: Mapping[str, bytes], key: str | None) -> Call[_Made]:
+        """Return the call that sends pieces."""
 
     def _leave_out(self, error: SteelyardError) -> bool:
         """Blank the lines that a refusal names, if it may be; tell whether rows are left to send."""
@@ -175,6 +169,44 @@ class RowUpload:
                 held[part] = piece
         if held:
             yield held
+
+
+class RowUpload(Upload[Dataset]):
+    """The calls that make a dataset ``name`` of rows, or add them to the dataset ``dataset_id``."""
+
+    def __init__(
+        self,
+        parts: Mapping[str, Rows],
+        columns: FrameColumns | None = None,
+        evaluation_fraction: float | None = None,
+        *,
+        name: str = "",
+        dataset_id: str | None = None,
+        **sending: Any,
+    ) -> None:
+        super().__init__(parts, columns, **sending)
+        self._fraction, self._name, self._dataset_id = evaluation_fraction, name, dataset_id
+
+    def _call(self, data: Mapping[str, bytes], key: str | None) -> Call[Dataset]:
+        dataset_id = self._dataset_id if self.made is None else self.made.id
+        if dataset_id is None:
+            return dataset_calls.create_dataset(
+                self._name, data, evaluation_fraction=self._fraction, idempotency_key=key
+            )
+        return dataset_calls.add_rows(
+            dataset_id, data, evaluation_fraction=self._fraction, idempotency_key=key
+        )
+
+
+class SourceUpload(Upload[LabelingSource]):
+    """The calls that make a source of labeling of rows, which go in one piece."""
+
+    def __init__(self, name: str, rows: Rows, **sending: Any) -> None:
+        super().__init__({"rows": rows}, piece_bytes=sys.maxsize, **sending)
+        self._name = name
+
+    def _call(self, data: Mapping[str, bytes], key: str | None) -> Call[LabelingSource]:
+        return labeling_calls.upload(self._name, data["rows"], idempotency_key=key)
 
 
 def parts_of(

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from steelyard.imports.delimited import wrong_characters
-from steelyard.imports.encodings import Encoding, Source, find_encoding
+from steelyard.imports.encodings import Encoding, Source
 from steelyard.imports.tables import Refused, Table, unique_names
 from steelyard.wire.decoding import decode
 from steelyard.wire.violations import has_lone_surrogate
@@ -39,7 +39,7 @@ def read_objects(source: Source, encoding: Encoding) -> tuple[list[Numbered], li
         except ValueError as error:
             if is_object:
                 return *_apart(json_lines(source, encoding)), f"JSON Lines, {encoding.name}"
-            return [], [Refused(getattr(error, "lineno", 1), f"It is no JSON: {error}.", ())], ""
+            return [], [Refused(getattr(error, "lineno", 1), _no_json(error), ())], ""
     lists = [value] if isinstance(value, list) else [
         part for part in value.values() if isinstance(part, list)
     ]  # fmt: skip
@@ -82,29 +82,6 @@ def json_lines(
             yield row
 
 
-def raw_lines(source: Source, given: str | None) -> tuple[Iterator[bytes | Refused], str]:
-    """Return the objects of JSON Lines as UTF-8, one a line and with values as they are written.
-
-    What is no object is yielded as why; then what the file is. Lines that are left out stay as
-    empty ones, so that a server counts the lines of the file.
-    """
-    encoding = find_encoding(source, given)
-
-    def lines() -> Iterator[bytes | Refused]:
-        n_before = 0
-        for row in json_lines(source, encoding, is_raw=True):
-            number = row.line if isinstance(row, Refused) else row[0]
-            yield from [b"\n"] * (number - n_before - 1)
-            n_before = number
-            if isinstance(row, Refused):
-                yield row
-                yield b"\n"
-            else:
-                yield msgspec.json.encode(row[1]) + b"\n"
-
-    return lines(), f"JSON Lines, {encoding.name}"
-
-
 def _row(number: int, line: str, *, is_raw: bool) -> Numbered | Refused | None:
     if line.isspace():
         return None
@@ -116,7 +93,7 @@ def _row(number: int, line: str, *, is_raw: bool) -> Numbered | Refused | None:
         if is_raw and isinstance(row, dict):
             return number, decode(line, dict[str, msgspec.Raw])
     except (ValueError, RecursionError, msgspec.MsgspecError) as error:
-        return Refused(number, f"It is no JSON: {error}.", (raw,))
+        return Refused(number, _no_json(error), (raw,))
     if not isinstance(row, dict):
         return Refused(number, "It is no JSON object; give one a line.", (raw,))
     reason = _surrogates(row) if "\\u" in line else None
@@ -152,6 +129,13 @@ def _sort_out(
         rows.append((number, row))
     else:
         refused.append(Refused(number, reason, (raw,)))
+
+
+def _no_json(error: Exception) -> str:
+    """Return why a text is no JSON; the line is told beside."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"It is no JSON at character {error.colno}: {error.msg}."
+    return f"It is no JSON: {error}."
 
 
 def _surrogates(row: dict[str, Any]) -> str | None:

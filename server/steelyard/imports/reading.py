@@ -93,8 +93,7 @@ def read_table(
     if table.rows or set(table.columns) >= _OURS:
         return table
     if table.refused:
-        first = table.refused[0]
-        raise ValueError(f"No row can be read. {first.place.capitalize()}: {first.reason}")
+        raise ValueError(f"No row can be read. {table.refused[0].sentence}")
     raise ValueError(
         f"{name or 'The file'} has no rows below the names of its columns; choose another."
     )

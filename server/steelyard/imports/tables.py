@@ -19,7 +19,7 @@ Row = tuple[int, list[Any]]
 _CHUNK_ROWS = 8_192
 #: Rows at the start in which the names of the columns are looked for.
 SAMPLE_RECORDS = 50
-_MOST_SHOWN = 80
+_MOST_SHOWN, _MOST_LISTED = 80, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,11 @@ class Refused:
     def place(self) -> str:
         """Where it is, in words."""
         return f"{self.file}, line {self.line}" if self.file else f"line {self.line}"
+
+    @property
+    def sentence(self) -> str:
+        """Where it is, and why it cannot be imported."""
+        return f"{self.place if self.file else f'Line {self.line}'}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +283,11 @@ def unique_names(cells: Sequence[str | None]) -> tuple[tuple[str, ...], list[str
             else f"Column {number} has no name; it is called {made} here."
         )
     return tuple(names), notes
+
+
+def describe_refused(refused: Sequence[Refused]) -> str:
+    """Return the first rows that were left out, in words."""
+    return " ".join(row.sentence for row in refused[:_MOST_LISTED])
 
 
 def refused_csv(columns: Sequence[str], refused: Sequence[Refused]) -> bytes:

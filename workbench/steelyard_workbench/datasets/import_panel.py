@@ -10,7 +10,6 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 import param
-from msgspec import UNSET
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
@@ -24,7 +23,9 @@ from steelyard.client.tables import (
     ServerRefusals,
     Table,
     are_rows,
+    describe_refused,
     is_exported,
+    known_decisions,
     read_exported,
     read_table,
     record_answers,
@@ -157,7 +158,9 @@ class ImportPanel(Viewer):
 
     async def _read(self) -> None:
         """Read the file as a table, whose columns are asked for."""
-        known = await asyncio.to_thread(self._known_decisions)
+        known: list[dict[str, Any]] = []
+        if self._dataset is not None:
+            known = await asyncio.to_thread(known_decisions, self._client, self._dataset)
         table = await asyncio.to_thread(read_table, self._data, self._filename)
         if is_exported(table):
             self._show_exported(await asyncio.to_thread(read_exported, table))
@@ -173,15 +176,6 @@ class ImportPanel(Viewer):
         self._open_form()
         await self.columns.convert()
 
-    def _known_decisions(self) -> list[dict[str, Any]]:
-        """Return the decisions of the open dataset, by whose ids columns are named."""
-        if self._dataset is None:
-            return []
-        if self._dataset.prompt_tuning is not UNSET and self._dataset.prompt_tuning.decisions:
-            return [dict(row.decision) for row in self._dataset.prompt_tuning.decisions]
-        page = self._client.datasets.rows(self._dataset.id, limit=1)
-        return [dict(decision) for row in page.data for decision in row.decisions]
-
     def _show_exported(self, found: Exported) -> None:
         """Show that the rows are as they were, with their sides, so that nothing is asked of them."""
         self._rows = found.parts
@@ -189,9 +183,9 @@ class ImportPanel(Viewer):
         told = f"{n_rows:,} rows of an exported dataset, with their questions, labels and sides."
         self.found[:] = [verdict("good" if n_rows else "bad", told)]
         if found.refused:
-            reasons = "; ".join(f"{one.place}: {one.reason}" for one in found.refused[:5])
             left = f"{len(found.refused):,} left out:"
-            self.found.append(verdict("unsure", left, escape_markdown(reasons)))
+            reasons = escape_markdown(describe_refused(found.refused))
+            self.found.append(verdict("unsure", left, reasons))
         if self._dataset is not None:
             self.kept_as.options = [_NEXT, _NEW]
         self._open_form()
@@ -255,8 +249,8 @@ class ImportPanel(Viewer):
         if n_left > 0:
             told += f". {n_left:,} duplicate{' was' if n_left == 1 else 's were'} left out"
         if self._refusals is not None and (refused := self._refusals.rows):
-            reasons = " ".join(f"{row.place.capitalize()}: {row.reason}" for row in refused[:5])
-            told += f". {len(refused):,} that the server refused are left out. {reasons}"
+            told += f". {len(refused):,} that the server refused are left out. "
+            told += describe_refused(refused)
             told = told.removesuffix(".")
         return f"{told}." if self._recorded is None else f"{told}. {self._recorded.summary}"
 

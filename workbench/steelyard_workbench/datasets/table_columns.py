@@ -27,7 +27,7 @@ from steelyard.client.tables import (
 from steelyard.client.tables import Mapping as Columns
 from steelyard_workbench.components.download import Download
 from steelyard_workbench.components.lint_warnings import show_warnings
-from steelyard_workbench.datasets.outcome_table import OutcomeTable
+from steelyard_workbench.datasets.outcome_table import MOST_SHOWN, OutcomeTable
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.scheduling import schedule
 from steelyard_workbench.states import empty, loading, verdict
@@ -106,11 +106,26 @@ class TableColumns(Viewer):
             )
             for name, label in read.labels.items()
         }
-        self.outcomes = {
-            name: OutcomeTable(name, count_values(table, name), self._again)
+        values = {
+            name: count_values(table, name)
             for name, label in read.labels.items()
-            if label.definition is None and label.kind == "single"
+            if label.definition is None
         }
+        self.outcomes = {
+            name: OutcomeTable(name, values[name], self._again)
+            for name in values
+            if read.labels[name].kind == "single"
+        }
+        self.no_label = {
+            name: pmui.MultiChoice(
+                label=f"Values of {name} that mean no label",
+                options=list(dict.fromkeys([*read.labels[name].no_label, *counts]))[:MOST_SHOWN],
+                value=sorted(read.labels[name].no_label),
+                width=420,
+            )
+            for name, counts in values.items()
+        }
+        self._labels: dict[tuple[str, ...], Label] = {}
         self._asked = pn.Column(sizing_mode="stretch_width")
         self.shown = pn.Column(sizing_mode="stretch_width")
         self._warned = pn.Column(sizing_mode="stretch_width")
@@ -118,7 +133,8 @@ class TableColumns(Viewer):
         self.convert = Task(
             self._convert, "Could not make rows of the table.", self.shown, scope=scope
         )
-        for widget in (self.context, self.labels, *self.questions.values()):
+        widgets = (self.context, self.labels, *self.questions.values(), *self.no_label.values())
+        for widget in widgets:
             pn.bind(self.convert.on_event, widget, watch=True)
 
     def __panel__(self) -> Viewable:
@@ -137,7 +153,7 @@ class TableColumns(Viewer):
         """What the columns mean, as it is chosen."""
         chosen = []
         for name in self.labels.value:
-            label, question = self._read.labels[name], self.questions[name].value.strip()
+            label, question = self._label(name), self.questions[name].value.strip()
             if label.definition is None and question:
                 label = replace(label, question=question)
             if name in self.outcomes:
@@ -146,6 +162,16 @@ class TableColumns(Viewer):
         context = str(self.context.value)
         labels = tuple(one for one in chosen if one.column != context)
         return Columns((context,), labels, split=self._read.columns.split)
+
+    def _label(self, name: str) -> Label:
+        """Return a column as a label without the values that mean none."""
+        label = self._read.labels[name]
+        if name not in self.no_label or label.no_label == set(self.no_label[name].value):
+            return label
+        key = (name, *sorted(self.no_label[name].value))
+        if key not in self._labels:
+            self._labels[key] = label_of(self._read.table, name, None, key[1:])
+        return self._labels[key]
 
     def _again(self) -> None:
         schedule(self.convert)
@@ -162,6 +188,8 @@ class TableColumns(Viewer):
         asked: list[Viewable] = []
         for label in columns.labels:
             asked.append(self.questions[label.column])
+            if label.column in self.no_label:
+                asked.append(self.no_label[label.column])
             if label.column in self.outcomes:
                 asked.append(self.outcomes[label.column].__panel__())
         if list(self._asked) != asked:

@@ -19,16 +19,23 @@ from steelyard.client.stored_queries import unsure_queries
 from steelyard.client.tables import (
     ENDINGS,
     Mapping,
+    Refused,
+    RefusedLines,
+    ServerRefusals,
     are_rows,
     convert,
+    describe_refused,
     guess_mapping,
+    read_lines,
     read_table,
 )
 from steelyard.datasets.wire import Dataset
 from steelyard.errors import PriceChangedError
-from steelyard.labeling.wire import LabelingJob, TeacherList
+from steelyard.imports.encodings import Source
+from steelyard.labeling.wire import LabelingJob, LabelingSource, TeacherList
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.components.file_chooser import FileChooser
+from steelyard_workbench.datasets.importing import name_of
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.states import empty, verdict
 from steelyard_workbench.tasks import Scope, Write
@@ -36,6 +43,8 @@ from steelyard_workbench.tasks import Scope, Write
 _FILE, _DATASET, _LIVE = "A file", "Rows of a dataset", "Unsure answers of Live"
 _OWN = ""
 _WEEK_S = 7 * 86_400.0
+#: What rows of a file keep.
+_FIELDS = ("context", "decisions", "metadata")
 #: An answer whose top probability is at most this is unsure.
 _UNSURE = 0.6
 _WHAT = (
@@ -55,6 +64,7 @@ class _Uploaded:
     choice: tuple[Any, ...]
     source_id: str
     rows: int
+    left_out: list[Refused]
 
 
 class LabelingForm(Viewer):
@@ -182,10 +192,12 @@ class LabelingForm(Viewer):
             self._agreed = str((error.details or [{}])[0].get("price_usd"))
             sentence = f"Labeling {source.rows:,} rows costs {self._agreed} USD."
             self.said[:] = [
-                verdict("unsure", sentence, "Press again to reserve that amount and start.")
+                verdict("unsure", sentence, "Press again to reserve that amount and start."),
+                *_show_left_out(source.left_out),
             ]
             return
         self._agreed = "0"
+        self.said[:] = _show_left_out(source.left_out)
         self._open_job(job)
 
     def _decisions(self) -> list[dict[str, Any]] | None:
@@ -218,9 +230,11 @@ class LabelingForm(Viewer):
         )
         if self._uploaded is not None and self._uploaded.choice == choice and source != _LIVE:
             return self._uploaded
-        name, rows = self._rows()
-        made = self._client.labeling.upload(name, rows)
-        self._uploaded = _Uploaded(choice, made.id, made.rows)
+        if source == _FILE:
+            made, left_out = self._send_file()
+        else:
+            made, left_out = self._client.labeling.upload(*self._rows()), []
+        self._uploaded = _Uploaded(choice, made.id, made.rows, left_out)
         return self._uploaded
 
     def _queries_of(self, dataset_id: str) -> Iterator[dict[str, Any]]:
@@ -243,17 +257,36 @@ class LabelingForm(Viewer):
                     "store=true first, or choose other rows."
                 )
             return "Unsure answers of Live", rows
-        if self.source.value == _DATASET:
-            dataset = self._client.datasets.get(str(self.dataset.value))
-            return dataset.name, list(islice(self._queries_of(dataset.id), most))
-        name = self._filename.rpartition(".")[0] or self._filename
+        dataset = self._client.datasets.get(str(self.dataset.value))
+        return dataset.name, list(islice(self._queries_of(dataset.id), most))
+
+    def _send_file(self) -> tuple[LabelingSource, list[Refused]]:
+        """Upload the rows of the file without their labels; return what is left out too."""
+        name = name_of(self._filename)
         if are_rows(self._data):
-            lines = [json.loads(line) for line in self._data.splitlines() if line.strip()]
-            fields = ("context", "decisions", "metadata")
-            return name, [
-                {field: line[field] for field in fields if line.get(field) is not None}
-                for line in lines
-            ]
+            lines, left_out, _ = read_lines(Source(self._filename, self._data))
+            sent = [_without_labels(line) for line in lines]
+            refused = RefusedLines()
+            made = self._client.labeling.upload(name, b"".join(sent), on_refused=refused)
+            return made, [*left_out, *refused.rows(sent)]
         table = read_table(self._data, self._filename)
-        made = convert(table, Mapping(guess_mapping(table).context, ()))
-        return name, [json.loads(line) for line in made.lines]
+        columns = Mapping(guess_mapping(table).context, ())
+        refusals = ServerRefusals(table, columns, convert(table, columns)).of_one_side()
+        rows = refusals.made
+        if not rows.lines:
+            raise ValueError(f"No row can be used. {describe_refused(rows.refused)}")
+        made = self._client.labeling.upload(name, rows.lines, on_refused=refusals)
+        return made, [*rows.refused, *refusals.rows]
+
+
+def _show_left_out(refused: Sequence[Refused]) -> list[Viewable]:
+    if not refused:
+        return []
+    left = f"{len(refused):,} left out:"
+    return [verdict("unsure", left, escape_markdown(describe_refused(refused)))]
+
+
+def _without_labels(line: bytes) -> bytes:
+    row = json.loads(line) if line.strip() else {}
+    fields = {name: row[name] for name in _FIELDS if row.get(name) is not None}
+    return json.dumps(fields, ensure_ascii=False).encode() + b"\n" if fields else b"\n"

@@ -238,10 +238,3 @@ class AsyncDatasets(AsyncResource):
 
         data = await self.send(calls.export_rows(dataset_id, partition=partition, version=version))
         return pl.read_parquet(io.BytesIO(data))
-
-    async def _upload(self, upload: RowUpload) -> Dataset:
-        with upload:
-            for call in upload.calls():
-                with upload.sending():
-                    upload.made = await self.send(call)
-            return upload.dataset()

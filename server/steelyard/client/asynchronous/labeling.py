@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Sequence
 from steelyard.client import labeling_calls as calls
 from steelyard.client.asynchronous.resource import AsyncJobResource
 from steelyard.client.calls import async_method as _method
+from steelyard.client.row_sources import OnRefused, Rows
+from steelyard.client.uploads import SourceUpload
 from steelyard.client.waiting import LABELING
 from steelyard.labeling.wire import LabelingJob, LabelingResult, LabelingSource, SourceRow
 
@@ -17,7 +19,6 @@ class AsyncLabeling(AsyncJobResource[LabelingJob]):
     _kind = LABELING
     _look = staticmethod(calls.get)
     teachers = _method(calls.teachers)
-    upload = _method(calls.upload)
     source = _method(calls.source)
     source_rows_page = _method(calls.source_rows_page)
     delete_source = _method(calls.delete_source)
@@ -28,6 +29,27 @@ class AsyncLabeling(AsyncJobResource[LabelingJob]):
     cancel = _method(calls.cancel)
     discard = _method(calls.discard)
     finalize = _method(calls.finalize)
+
+    async def upload(
+        self,
+        name: str,
+        rows: Rows,
+        *,
+        on_refused: OnRefused | None = None,
+        idempotency_key: str | None = None,
+    ) -> LabelingSource:
+        """Upload queries to be labelled: ``POST /v1/labeling/sources``.
+
+        Parameters
+        ----------
+        rows : path, bytes or iterable of mappings
+            JSON Lines or rows, each with ``context`` and, unless the job gives them, ``decisions``.
+        on_refused : callable, optional
+            Called with ``"rows"``, its line from 0 and the problem of each row that the server
+            refuses; the other rows are kept.
+        """
+        sent = SourceUpload(name, rows, on_refused=on_refused, idempotency_key=idempotency_key)
+        return await self._upload(sent)
 
     def sources(self, *, page_size: int = 200) -> AsyncIterator[LabelingSource]:
         """Iterate over uploaded sources, newest first."""

@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from steelyard.client.answers import RecordList
 from steelyard.client.calls import Call
 from steelyard.client.progress import progress_bar
+from steelyard.client.uploads import Upload
 from steelyard.client.waiting import Following, Job_, Kind, Looking
+from steelyard.datasets.wire import Dataset
 from steelyard.evaluations.wire import MAX_RECORDS, JobRecord
+from steelyard.labeling.wire import LabelingSource
 
 if TYPE_CHECKING:
     from steelyard.client.asynchronous.client import AsyncClient
 
 _Answer = TypeVar("_Answer")
+_Made = TypeVar("_Made", bound=Dataset | LabelingSource)
 _Item_co = TypeVar("_Item_co", covariant=True)
 
 
@@ -48,6 +52,14 @@ class AsyncResource:
     async def send(self, call: Call[_Answer]) -> _Answer:
         """Send a call through the client."""
         return await self._client.send(call)
+
+    async def _upload(self, upload: Upload[_Made]) -> _Made:
+        """Send rows in as many calls as they need."""
+        with upload:
+            for call in upload.calls():
+                with upload.sending():
+                    upload.made = await self.send(call)
+            return upload.result()
 
     async def _until(
         self,

@@ -237,10 +237,3 @@ class Datasets(Resource):
 
         data = self.send(calls.export_rows(dataset_id, partition=partition, version=version))
         return pl.read_parquet(io.BytesIO(data))
-
-    def _upload(self, upload: RowUpload) -> Dataset:
-        with upload:
-            for call in upload.calls():
-                with upload.sending():
-                    upload.made = self.send(call)
-            return upload.dataset()

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from steelyard.client import labeling_calls as calls
 from steelyard.client.blocking.resource import JobResource
 from steelyard.client.calls import blocking_method as _method
+from steelyard.client.row_sources import OnRefused, Rows
+from steelyard.client.uploads import SourceUpload
 from steelyard.client.waiting import LABELING
 from steelyard.labeling.wire import LabelingJob, LabelingResult, LabelingSource, SourceRow
 
@@ -19,7 +21,6 @@ class Labeling(JobResource[LabelingJob]):
     _kind = LABELING
     _look = staticmethod(calls.get)
     teachers = _method(calls.teachers)
-    upload = _method(calls.upload)
     source = _method(calls.source)
     source_rows_page = _method(calls.source_rows_page)
     delete_source = _method(calls.delete_source)
@@ -30,6 +31,27 @@ class Labeling(JobResource[LabelingJob]):
     cancel = _method(calls.cancel)
     discard = _method(calls.discard)
     finalize = _method(calls.finalize)
+
+    def upload(
+        self,
+        name: str,
+        rows: Rows,
+        *,
+        on_refused: OnRefused | None = None,
+        idempotency_key: str | None = None,
+    ) -> LabelingSource:
+        """Upload queries to be labelled: ``POST /v1/labeling/sources``.
+
+        Parameters
+        ----------
+        rows : path, bytes or iterable of mappings
+            JSON Lines or rows, each with ``context`` and, unless the job gives them, ``decisions``.
+        on_refused : callable, optional
+            Called with ``"rows"``, its line from 0 and the problem of each row that the server
+            refuses; the other rows are kept.
+        """
+        sent = SourceUpload(name, rows, on_refused=on_refused, idempotency_key=idempotency_key)
+        return self._upload(sent)
 
     def sources(self, *, page_size: int = 200) -> Iterator[LabelingSource]:
         """Iterate over uploaded sources, newest first."""

@@ -1,12 +1,12 @@
 """Files of any common format as rows of a dataset: read as a table, mapped, and told about."""
 
-from steelyard.client.tables.cells import table_csv
 from steelyard.client.tables.exported import (
     Exported,
     is_exported,
     read_exported,
 )
-from steelyard.client.tables.labels import Label, label_of
+from steelyard.client.tables.labels import Label, known_decisions, label_of
+from steelyard.client.tables.lines import RefusedLines, read_lines
 from steelyard.client.tables.mapping import (
     Converted,
     Mapping,
@@ -25,7 +25,7 @@ from steelyard.client.tables.recording import Recorded, record_answers
 from steelyard.client.tables.refusals import ServerRefusals
 from steelyard.imports.reading import ENDINGS, are_rows, read_table
 from steelyard.imports.shapes import SHAPES
-from steelyard.imports.tables import Refused, Table, refused_csv
+from steelyard.imports.tables import Refused, Table, describe_refused, refused_csv
 
 __all__ = [
     "ENDINGS",
@@ -37,22 +37,25 @@ __all__ = [
     "OutcomeEdit",
     "Recorded",
     "Refused",
+    "RefusedLines",
     "ServerRefusals",
     "Table",
     "are_rows",
     "convert",
     "count_values",
+    "describe_refused",
     "edit_outcomes",
     "guess_mapping",
     "guess_split",
     "is_exported",
+    "known_decisions",
     "label_of",
     "name_values",
     "propose_same",
     "read_exported",
+    "read_lines",
     "read_names",
     "read_table",
     "record_answers",
     "refused_csv",
-    "table_csv",
 ]

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import ast
-import csv
-import io
 import json
 from typing import Any
-
-from steelyard.imports.tables import Table
 
 #: What programs write for no value.
 _NO_VALUES = frozenset({"nan", "null", "#n/a", "<na>"})
@@ -23,16 +19,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if value == value and abs(value) != float("inf") else None  # noqa: PLR0124
     return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def table_csv(table: Table) -> bytes:
-    """Return a table as the CSV that a server reads: UTF-8, with commas; texts are as they were."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table.columns)
-    for _, cells in table.rows:
-        writer.writerow([cell if isinstance(cell, str) else text_of(cell) for cell in cells])
-    return text.getvalue().encode()
 
 
 def label_names(cell: Any) -> list[str]:

@@ -5,12 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import UNSET
 
 from steelyard.client.tables.cells import label_names
 from steelyard.decisions.several import id_of, ids_of_labels, multi_label
 from steelyard.imports.tables import Table
 from steelyard.wire.limits import MAX_DECISIONS, MAX_OUTCOMES
+
+if TYPE_CHECKING:
+    from steelyard.client import Client
+    from steelyard.datasets.wire import Dataset
 
 #: What a column asks: one decision, or, of lists with several names, one of yes and no a name.
 Kind = Literal["single", "binary", "ordinal", "several"]
@@ -209,7 +215,8 @@ def _find_no_label(values: set[str]) -> set[str]:
 
 def known_label(decision: dict[str, Any]) -> Label:
     """Return the label of a decision that a dataset has, in a column named by its id."""
-    outcomes = decision.get("outcomes") or ("yes", "no")
+    levels = range(len(decision.get("rubric") or ()))
+    outcomes = decision.get("outcomes") or levels or ("yes", "no")
     return Label(
         str(decision["id"]),
         str(decision["id"]),
@@ -218,6 +225,14 @@ def known_label(decision: dict[str, Any]) -> Label:
         tuple(map(str, outcomes)),
         decision,
     )
+
+
+def known_decisions(client: Client, dataset: Dataset) -> list[dict[str, Any]]:
+    """Return the decisions of a dataset, by whose ids columns are named."""
+    if dataset.prompt_tuning is not UNSET and dataset.prompt_tuning.decisions:
+        return [dict(row.decision) for row in dataset.prompt_tuning.decisions]
+    page = client.datasets.rows(dataset.id, limit=1)
+    return [dict(decision) for row in page.data for decision in row.decisions]
 
 
 def question_of(column: str, kind: Kind) -> str:
