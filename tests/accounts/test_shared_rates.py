@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import create_engine, func, select, update
 
 from steelyard.accounts.rate_limits import WINDOW_S, RateWindows
-from steelyard.accounts.rate_store import Asked, lease, slice_of, sweep
+from steelyard.accounts.rate_store import RateRequest, lease, slice_of, sweep
 from steelyard.accounts.shared_rates import SLICE_S, SharedRates
 from steelyard.accounts.tables import rate_windows
 from steelyard.errors import StorageUnavailableError
@@ -188,10 +188,12 @@ def test_callers_are_bounded(table, clock):
 
 
 def test_the_window_before_counts_in_part():
-    asked = Asked(key="k", limit=100, needed=100, ahead=0)
+    asked = RateRequest(key="k", limit=100, needed=100, ahead=0)
     assert slice_of(asked, (NUMBER - 1, 0, 100), NUMBER, rest_s=45.0).units == 25
     assert slice_of(asked, (NUMBER - 2, 0, 100), NUMBER, rest_s=45.0).units == 100
-    given_back = Asked(key="k", limit=100, needed=100, ahead=0, unused=40, unused_of=NUMBER - 1)
+    given_back = RateRequest(
+        key="k", limit=100, needed=100, ahead=0, unused=40, unused_of=NUMBER - 1
+    )
     assert slice_of(given_back, (NUMBER - 1, 0, 100), NUMBER, rest_s=45.0).units == 55
 
 
@@ -217,7 +219,7 @@ def test_what_is_over_leaves_the_table(postgres):
     open_state(url).close()
     engine = create_engine(url)
     with engine.begin() as connection:
-        asked = [Asked(key=f"k{n}", limit=9, needed=1 + n % 2, ahead=0) for n in range(30)]
+        asked = [RateRequest(key=f"k{n}", limit=9, needed=1 + n % 2, ahead=0) for n in range(30)]
         lease(connection, asked)
         old = update(rate_windows).where(rate_windows.c.key.in_([f"k{n}" for n in range(10)]))
         connection.execute(old.values(number=rate_windows.c.number - 2))
