@@ -344,10 +344,16 @@ def raise_alarm(connection: Connection, alarm_id: str, account: Any) -> None:
         decisions=DecisionsBehind(since=0.0, until=1.0, model=MODEL),
     )
     values = {
-        "id": alarm_id, "account_id": account.id, "model": MODEL, "version": "", "decision": "",
-        "watch": "errors", "message": f"{account.name}: half failed.", "created_at": 1.0,
+        "id": alarm_id,
+        "account_id": account.id,
+        "model": MODEL,
+        "version": "",
+        "decision": "",
+        "watch": "errors",
+        "message": f"{account.name}: half failed.",
+        "created_at": 1.0,
         "evidence": json.dumps(to_builtins(evidence)).encode(),
-    }  # fmt: skip
+    }
     insert_alarm(connection, values)
 
 

@@ -97,9 +97,13 @@ def test_a_mark_that_does_not_close_is_found_where_it_opens():
     data = b'a,b\n"x, ""y""",1\n"open,2\nq,3\n"w",4\n5" deep,5\n"z\r\nz",6\n"never,7\nl,8\n'
     rows, opened = read(data)
     assert rows == [
-        (2, ['x, "y"', "1"]), (4, ["q", "3"]), (5, ["w", "4"]), (6, ['5" deep', "5"]),
-        (7, ["z\r\nz", "6"]), (10, ["l", "8"]),
-    ]  # fmt: skip
+        (2, ['x, "y"', "1"]),
+        (4, ["q", "3"]),
+        (5, ["w", "4"]),
+        (6, ['5" deep', "5"]),
+        (7, ["z\r\nz", "6"]),
+        (10, ["l", "8"]),
+    ]
     assert [(row.line, row.cells) for row in opened.refused] == [
         (3, ['"open,2']),
         (9, ['"never,7']),
@@ -217,8 +221,10 @@ def test_lists_of_labels(as_text):
     assert len(made.refused) == 4
     _, _, rows = converted(rows_of(LISTS * 3))
     assert rows[2]["targets"] == {
-        "label_billing": "yes", "label_other": "no", "label_shipping": "yes"
-    }  # fmt: skip
+        "label_billing": "yes",
+        "label_other": "no",
+        "label_shipping": "yes",
+    }
     assert rows[0]["decisions"][0] == {
         "id": "label_billing",
         "kind": "binary",

@@ -79,11 +79,13 @@ def test_what_fits_is_as_it_was():
     table = pa.table(
         {
             "list": pa.array([["y" * 3_000, "a"], [], ["a"]] * 100),
-            "object": pa.array([{"in": [("k", "v")]}, None, {"in": []}] * 100,
-                               pa.struct({"in": pa.map_(pa.string(), pa.string())})),
+            "object": pa.array(
+                [{"in": [("k", "v")]}, None, {"in": []}] * 100,
+                pa.struct({"in": pa.map_(pa.string(), pa.string())}),
+            ),
             "text": ["one", None, "two"] * 100,
         }
-    )  # fmt: skip
+    )
     file = io.BytesIO()
     pq.write_table(table, file)
     batches = list(parquet_batches(file, UnpackedBytes("rows", bound=1_000_000)))

@@ -59,9 +59,14 @@ def test_live_shows_an_alarm_with_its_evidence_and_leads_to_its_decisions(client
 def test_the_evidence_on_contexts_is_told_with_its_chance(client):
     alarm = fetch_alarms(client)[0]
     evidence = structs.replace(
-        alarm.evidence, figure="distance", p_value=3e-9, log_evidence=None, log_threshold=None,
-        estimate=Measure(value=0.71, low=0.5, high=0.9, n=200), reference_value=0.54,
-    )  # fmt: skip
+        alarm.evidence,
+        figure="distance",
+        p_value=3e-9,
+        log_evidence=None,
+        log_threshold=None,
+        estimate=Measure(value=0.71, low=0.5, high=0.9, n=200),
+        reference_value=0.54,
+    )
     of_contexts = structs.replace(alarm, watch="contexts", evidence=evidence)
     band = AlarmBand(client, of_contexts, open_=lambda _: None, on_known=lambda: None)
     said = texts_of(band.__panel__())

@@ -247,8 +247,14 @@ def read_record(page):
 
 @pytest.mark.parametrize("find", [read_flip, read_record])
 def test_a_wrong_answer_opens_its_own_row_in_review(server, pair, find):
-    session = Session(server.client, page="compare", dataset=pair.dataset, evaluation=pair.after,
-                      before=pair.before, after=pair.after)  # fmt: skip
+    session = Session(
+        server.client,
+        page="compare",
+        dataset=pair.dataset,
+        evaluation=pair.after,
+        before=pair.before,
+        after=pair.after,
+    )
     page = (ComparePage if find is read_flip else EvaluationsPage)(session)
     page.open()
     read = find(page)

@@ -254,8 +254,9 @@ def fake_client(**datasets):
     def refuse(*_, **__):
         raise ForbiddenError("This key may not do that; ask for one with another scope.")
 
-    return SimpleNamespace(datasets=SimpleNamespace(**{"iterate": lambda **_: [], **datasets}),
-                           send=refuse)  # fmt: skip
+    return SimpleNamespace(
+        datasets=SimpleNamespace(**{"iterate": lambda **_: [], **datasets}), send=refuse
+    )
 
 
 def test_without_datasets_it_says_how_to_get_some_and_offers_the_import():
@@ -289,8 +290,9 @@ def test_one_part_that_fails_leaves_the_others(client, dataset):
 
     whole = client.datasets
     parts = {name: getattr(whole, name) for name in ("get", "labels_to_check", "search")}
-    page = opened(SimpleNamespace(datasets=SimpleNamespace(facets=fail, **parts)),
-                  dataset=dataset.id)  # fmt: skip
+    page = opened(
+        SimpleNamespace(datasets=SimpleNamespace(facets=fail, **parts)), dataset=dataset.id
+    )
     assert [part.state for part in page.parts] == ["shown", "failed", "shown", "shown"]
     assert page.rows.table.total == 40
     assert isinstance(page.rows.table.rows, pl.DataFrame)

@@ -72,10 +72,13 @@ def of_rows_of_the_address():
 def of_a_dataset():
     with steelyard.embed(engine="hashing") as server:
         rows = [
-            {"context": f"{NASTY} {n}", "decisions": [QUESTION | {"id": "team"}],
-             "targets": {"team": "a"}}
+            {
+                "context": f"{NASTY} {n}",
+                "decisions": [QUESTION | {"id": "team"}],
+                "targets": {"team": "a"},
+            }
             for n in range(12)
-        ]  # fmt: skip
+        ]
         made = server.client.datasets.create(NASTY, rows)
         page = DatasetsPage(Session(server.client, page="datasets", dataset=made.id))
         page.open()

@@ -361,9 +361,8 @@ class TestOpened:
         source.selected.indices = [cell]
         assert page.opened.browser.table.total == source.data["count"][cell]
         chosen = page.opened.browser.chosen
-        assert (chosen.target, chosen.top) == (
-            source.data["target"][cell], source.data["top"][cell],
-        )  # fmt: skip
+        assert chosen.target == source.data["target"][cell]
+        assert chosen.top == source.data["top"][cell]
 
     def test_rows_are_read_with_the_keys(self, server, scored):
         page = opened(server, evaluation=scored["targets"])

@@ -37,17 +37,34 @@ NOW = 1_000_000.0
 
 def draft(**states):
     return Draft(
-        id="dft_1", dataset_id="ds_1", dataset_version=2, name="desk", status="open", revision=3,
-        rows=10, states=states, noted=0, created_at=NOW, updated_at=NOW, sealed=None,
-    )  # fmt: skip
+        id="dft_1",
+        dataset_id="ds_1",
+        dataset_version=2,
+        name="desk",
+        status="open",
+        revision=3,
+        rows=10,
+        states=states,
+        noted=0,
+        created_at=NOW,
+        updated_at=NOW,
+        sealed=None,
+    )
 
 
 def job(**given):
     fields = {
-        "id": "ftj_1", "family": "router", "model": "base", "status": "succeeded",
-        "outcome": "joined", "gate": None, "progress": None, "error": None, "reason": None,
+        "id": "ftj_1",
+        "family": "router",
+        "model": "base",
+        "status": "succeeded",
+        "outcome": "joined",
+        "gate": None,
+        "progress": None,
+        "error": None,
+        "reason": None,
         "updated_at": NOW - 60,
-    }  # fmt: skip
+    }
     return SimpleNamespace(**{**fields, **given})
 
 
@@ -57,10 +74,16 @@ def gate(*reasons):
 
 def evaluation(**given):
     fields = {
-        "id": "ev_1", "dataset_id": "ds_1", "named": "router", "model_label": "router@1",
-        "status": "running", "completed_rows": 40, "evaluation_rows": 100, "updated_at": NOW,
+        "id": "ev_1",
+        "dataset_id": "ds_1",
+        "named": "router",
+        "model_label": "router@1",
+        "status": "running",
+        "completed_rows": 40,
+        "evaluation_rows": 100,
+        "updated_at": NOW,
         "error": None,
-    }  # fmt: skip
+    }
     return SimpleNamespace(**{**fields, **given})
 
 
@@ -243,10 +266,16 @@ def test_a_part_that_fails_leaves_the_others_and_nobody_says_that_all_is_well(se
 
     whole = server.client
     client = SimpleNamespace(
-        drafts=SimpleNamespace(list=fail), datasets=whole.datasets, families=whole.families,
-        evaluations=whole.evaluations, capabilities=whole.capabilities, send=whole.send,
-        account=whole.account, alarms=whole.alarms, named_decisions=whole.named_decisions,
-    )  # fmt: skip
+        drafts=SimpleNamespace(list=fail),
+        datasets=whole.datasets,
+        families=whole.families,
+        evaluations=whole.evaluations,
+        capabilities=whole.capabilities,
+        send=whole.send,
+        account=whole.account,
+        alarms=whole.alarms,
+        named_decisions=whole.named_decisions,
+    )
     page = HomePage(Session(client))
     page.open()
     assert [part.state for part in page.parts].count("failed") == 1

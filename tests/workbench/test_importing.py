@@ -37,9 +37,14 @@ def test_a_long_file_is_looked_at_in_pieces_and_its_lines_are_those_of_the_file(
         sent.append(call)
         detail = {"path": ["body", "examples", 0, "context"], "message": "Line 1: wrong."}
         return SimpleNamespace(
-            lines=1, rows=0, problems=1, method=None, code="invalid_example", message="",
+            lines=1,
+            rows=0,
+            problems=1,
+            method=None,
+            code="invalid_example",
+            message="",
             details=[detail],
-        )  # fmt: skip
+        )
 
     monkeypatch.setattr("steelyard.client.row_sources.PIECE_BYTES", 20)
     monkeypatch.setattr(

@@ -25,9 +25,15 @@ def running(step: int, **fields: Any) -> Any:
     """A fine-tune at a step."""
     progress = {"step": step, "steps": 200, "loss": 1.0 - step / 400, "phase": "heads"}
     return told_job(
-        id="ftj_4", status="running", outcome=None, output_model=None, metrics=None, curve=None,
-        progress=progress, **fields,
-    )  # fmt: skip
+        id="ftj_4",
+        status="running",
+        outcome=None,
+        output_model=None,
+        metrics=None,
+        curve=None,
+        progress=progress,
+        **fields,
+    )
 
 
 def open_page(client: Any, **session: Any) -> JobsPage:
@@ -125,10 +131,16 @@ def test_a_map_comes_with_its_progress_is_cancelled_and_opened():
         return told_map(id=map_id, progress=now)
 
     client = make_client(
-        maps_list=lambda: iter([told_map(), told_map(id="map_0", status="failed", progress=None,
-                                                     error="No model.", error_code="gone")]),
+        maps_list=lambda: iter(
+            [
+                told_map(),
+                told_map(
+                    id="map_0", status="failed", progress=None, error="No model.", error_code="gone"
+                ),
+            ]
+        ),
         maps_get=get,
-    )  # fmt: skip
+    )
     page = open_page(client)
     said = texts(page._box)
     assert "running, laying out: 90 of 450 iterations" in said
@@ -226,8 +238,9 @@ def test_a_look_at_one_shows_nothing_under_another_that_was_chosen_meanwhile(cho
             return look()
         return running(40) if job_id == "ftj_4" else told_job(id=job_id)
 
-    page = open_page(make_client(jobs_list=lambda **k: iter([running(40)]), jobs_get=get),
-                     job="ftj_4")  # fmt: skip
+    page = open_page(
+        make_client(jobs_list=lambda **k: iter([running(40)]), jobs_get=get), job="ftj_4"
+    )
 
     async def choose():
         looking = asyncio.create_task(page._look_at_chosen())

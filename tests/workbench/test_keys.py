@@ -37,8 +37,15 @@ def test_a_page_takes_only_the_keys_that_it_has_a_use_for(slug):
 
 def test_single_letters_can_be_switched_off():
     assert watched_on("review", shortcuts=False) == [
-        "ArrowDown", "ArrowUp", "Enter", "Ctrl+z", "Ctrl+y", "Ctrl+Shift+Z", "Escape", "?",
-    ]  # fmt: skip
+        "ArrowDown",
+        "ArrowUp",
+        "Enter",
+        "Ctrl+z",
+        "Ctrl+y",
+        "Ctrl+Shift+Z",
+        "Escape",
+        "?",
+    ]
 
 
 def make_table(count=60, **given):

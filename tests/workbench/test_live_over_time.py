@@ -65,8 +65,12 @@ def test_every_figure_has_a_chart_whose_points_open_their_decisions(client):
     charts = charts_of(page.over_time.__panel__())
     right, calibration = "Right on feedback", "Calibration on feedback: Brier score, less is better"
     assert list(charts) == [
-        right, calibration, "Shares of outcomes", "Abstained or went on", "Time to answer",
-    ]  # fmt: skip
+        right,
+        calibration,
+        "Shares of outcomes",
+        "Abstained or went on",
+        "Time to answer",
+    ]
     assert {len(marks_of(charts[name])) for name in (right, calibration)} == {1}
     assert len(marks_of(charts["Shares of outcomes"])) == 3
     assert len(marks_of(charts["Time to answer"])) == 2

@@ -143,9 +143,14 @@ def test_colours_of_many_outcomes_and_of_unknown_ones():
     names = [f"o{n}" for n in range(9)]
     points = MapPoints(map="m", index=[0], x=[0.0], y=[0.0], is_evaluation=[True], text=[""])
     values = MapValues(
-        map="m", decision="d", outcomes=names, expected=[0, 8, -2, -1], answered=None,
-        is_right=None, confidence=None,
-    )  # fmt: skip
+        map="m",
+        decision="d",
+        outcomes=names,
+        expected=[0, 8, -2, -1],
+        answered=None,
+        is_right=None,
+        confidence=None,
+    )
     made = colour("label", points, values)
     groups = [made.names[code] for code in made.codes]
     assert groups == ["o0", "another outcome", "another outcome", "no label"]

@@ -112,9 +112,17 @@ def test_a_webhook_is_added_tried_switched_off_and_removed(server):
 
 def test_a_judge_goes_from_the_catalogue_to_a_route(server):
     judge = Judge(
-        name="small", repository="a/b", licence="MIT", bytes=2_000_000_000, context_tokens=4096,
-        measured=None, downloaded=False, connected=False, calibrated=False, routes=[],
-    )  # fmt: skip
+        name="small",
+        repository="a/b",
+        licence="MIT",
+        bytes=2_000_000_000,
+        context_tokens=4096,
+        measured=None,
+        downloaded=False,
+        connected=False,
+        calibrated=False,
+        routes=[],
+    )
     steps, state = [], {"judge": judge}
 
     def change(step, **changes):
@@ -127,9 +135,14 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server):
 
     running = JudgeTask(kind="download", status="running", done=500_000_000, total=2_000_000_000)
     fitted = JudgeCalibration(
-        dataset_id="ds_1", version=1, fitted_on=90, held_out=40, log_loss_before=0.6,
-        log_loss_after=0.5, in_use=True,
-    )  # fmt: skip
+        dataset_id="ds_1",
+        version=1,
+        fitted_on=90,
+        held_out=40,
+        log_loss_before=0.6,
+        log_loss_after=0.5,
+        in_use=True,
+    )
     client = SimpleNamespace(
         judges=SimpleNamespace(
             list=lambda: JudgeList(data=[state["judge"]], runs_here=False),

@@ -20,9 +20,14 @@ from support.shown_parts import texts
 
 def run(number: int, model: str, *, family: str | None = None, rows: str = "a") -> Any:
     return SimpleNamespace(
-        id=f"eval_{number}", model_label=model, model_name=family, dataset_version=1 + number,
-        created_at=1e9 + number, evaluation_sha256=rows, status="succeeded",
-    )  # fmt: skip
+        id=f"eval_{number}",
+        model_label=model,
+        model_name=family,
+        dataset_version=1 + number,
+        created_at=1e9 + number,
+        evaluation_sha256=rows,
+        status="succeeded",
+    )
 
 
 def opened(runs: list[Any]) -> tuple[OverTime, list[str], list[str]]:

@@ -59,9 +59,13 @@ def test_a_dialog_that_nobody_answers_is_closed(monkeypatch):
 
 def test_connected_models_and_limits_say_how_they_are():
     model = ConnectedModel(
-        name="qwen", engine="chat", is_available=False, is_calibrated=True, is_teacher=True,
+        name="qwen",
+        engine="chat",
+        is_available=False,
+        is_calibrated=True,
+        is_teacher=True,
         n_waiting=3,
-    )  # fmt: skip
+    )
     assert "does not answer" in texts(show_models([model]))
     assert "members of an account" in texts(show_limits({}))
 
@@ -74,9 +78,14 @@ def test_what_is_older_goes_under_what_is_there():
     pressed = []
     for open_ in (None, pressed.append):
         table = PagedTable(
-            "The letters", pages.__getitem__, ("letter",), lambda one: (one,), nothing="None.",
-            scope=Scope(), open_=open_,
-        )  # fmt: skip
+            "The letters",
+            pages.__getitem__,
+            ("letter",),
+            lambda one: (one,),
+            nothing="None.",
+            scope=Scope(),
+            open_=open_,
+        )
         asyncio.run(table.part.refresh())
         assert table.older.visible
         asyncio.run(table.load_older())

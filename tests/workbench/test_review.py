@@ -131,9 +131,15 @@ def test_a_reward_row_keeps_its_rewards_and_exchanges_the_best() -> None:
         row=0, state="untouched", labels=rewards, relabelled=[], note=None, edit=0, reviewer=None
     )
     row = DraftRow(
-        row=0, side="training", context="a", decisions=[TEAM], rewards=rewards, now=now,
-        suspect=None, expected=None,
-    )  # fmt: skip
+        row=0,
+        side="training",
+        context="a",
+        decisions=[TEAM],
+        rewards=rewards,
+        now=now,
+        suspect=None,
+        expected=None,
+    )
     desk, client = make_desk([row])
     client.drafts.failing = [ModelUnavailableError("stop here")]
     press(desk, "choose 2")

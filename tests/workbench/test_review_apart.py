@@ -128,9 +128,14 @@ def test_reviewers_are_shown_with_their_agreement_and_rows_are_assigned() -> Non
     progress = [ReviewerProgress(reviewer="ann", rows=20, done=5, blind=8)]
     known = Assignments(data=progress, unassigned=7, candidates=None)
     agreement = DraftAgreement(
-        blind=8, answered=6, agreed=4, disputed=2, to_adjudicate=1, exclusions=1,
+        blind=8,
+        answered=6,
+        agreed=4,
+        disputed=2,
+        to_adjudicate=1,
+        exclusions=1,
         decisions=[AgreedDecision(decision_id="team", alpha=share(0.7), agreement=share(0.8))],
-    )  # fmt: skip
+    )
 
     def assign(draft_id: str, names: list[str], **given: Any) -> Assignment:
         calls.append((names, given["overlap"], given["queue"], given["limit"]))

@@ -51,8 +51,10 @@ def test_the_least_sure_rows_come_first_with_probabilities_and_one_key_takes_the
     press(desk, "take", "take", "choose 1")
     kept = client.drafts.held
     assert (kept[29].now.state, kept[28].now.state, kept[27].now.state) == (
-        "accepted", "relabelled", "accepted",
-    )  # fmt: skip
+        "accepted",
+        "relabelled",
+        "accepted",
+    )
     press(desk, "choose 1")  # billing, where shipping is suggested
     agreed = desk.suggesting.held.agreement()
     assert agreed is not None

@@ -110,9 +110,12 @@ class App:
         self._menu = pmui.MenuList(items=_items(self._sections), sizing_mode="stretch_width")
         self._menu.on_click(self._on_menu)
         self._lost = pmui.Alert(
-            object=_LOST, severity="error", closeable=False, visible=False,
+            object=_LOST,
+            severity="error",
+            closeable=False,
+            visible=False,
             sizing_mode="stretch_width",
-        )  # fmt: skip
+        )
         # Bokeh bounds what stands here by the height of the window: taller parts would lie on those
         # after them.
         self._place = pn.Column(sizing_mode="stretch_width", styles={"max-height": "none"})
@@ -147,50 +150,79 @@ class App:
         account_button.on_click(lambda _: self._accounts.open())
         self._account_button = account_button
         home_button = pmui.Button(
-            label="Steelyard", icon=MARK, icon_size="26px", variant="text", margin=(0, 4),
-            align="center", sx=ON_BAR | {"fontSize": HEADING, "fontWeight": 700} | {_NARROW: _ICON_ALONE},
-        )  # fmt: skip
+            label="Steelyard",
+            icon=MARK,
+            icon_size="26px",
+            variant="text",
+            margin=(0, 4),
+            align="center",
+            sx=ON_BAR | {"fontSize": HEADING, "fontWeight": 700} | {_NARROW: _ICON_ALONE},
+        )
         home_button.on_click(lambda _: self.session.open("home"))
         find_button = pmui.Button(label=_FIND, variant="outlined", **_ON_BAR)
         self._find_button = find_button
         find_button.on_click(lambda _: self._finding.open())
         views_button = pmui.Button(
-            label="Views", variant="text",
+            label="Views",
+            variant="text",
             **_ON_BAR | {"sx": ON_BAR | {_NARROW: {"display": "none"}}},
-        )  # fmt: skip
+        )
         views_button.on_click(lambda _: self._views.open())
         # A view is a link to the address of a page of its own, which a cell of a notebook has not.
         views_button.visible = pn.state.curdoc is not None
         keys_button = pmui.Button(
-            label="Keys ?", variant="text",
+            label="Keys ?",
+            variant="text",
             **_ON_BAR | {"sx": ON_BAR | {_NARROW: {"display": "none"}}},
-        )  # fmt: skip
+        )
         keys_button.on_click(lambda _: self._help.open())
         shell = pmui.Page(
             meta_title="Steelyard",
             favicon=FAVICON,
             header=[
                 pn.Row(
-                    home_button, pn.layout.HSpacer(), account_button, find_button, views_button,
-                    keys_button, out_button,
-                    sizing_mode="stretch_width", margin=0, align="center",
+                    home_button,
+                    pn.layout.HSpacer(),
+                    account_button,
+                    find_button,
+                    views_button,
+                    keys_button,
+                    out_button,
+                    sizing_mode="stretch_width",
+                    margin=0,
+                    align="center",
                 )
             ],
             sidebar=[self._menu],
             main=[
                 # First: what is drawn before it is heard by Panel's own rule.
-                HeardChanges(), self._lost, self._heading, self._place, self._help, self._views, self._accounts,
-                self.session.confirm, self._keys,
-                SelectKeys(), FrameRoles(), SkipLink(), self._finding.finder, self._browser,
+                HeardChanges(),
+                self._lost,
+                self._heading,
+                self._place,
+                self._help,
+                self._views,
+                self._accounts,
+                self.session.confirm,
+                self._keys,
+                SelectKeys(),
+                FrameRoles(),
+                SkipLink(),
+                self._finding.finder,
+                self._browser,
                 # The history, and the window, of a notebook that draws the app are the notebook's.
-                *([] if pn.state.curdoc is None else [PageHistory(), self._window, LostWorkbench()]),
+                *(
+                    []
+                    if pn.state.curdoc is None
+                    else [PageHistory(), self._window, LostWorkbench()]
+                ),
             ],
             sidebar_width=190,
             theme_config=THEME_CONFIG,
             busy_indicator=None,
             main_width=PAGE_WIDTH,
             app_bar_width="100%",
-        )  # fmt: skip
+        )
         # It would follow whether anything of this process runs, in whichever browser, and look through
         # every part of the page at each change: dozens of times while a page opens. Parts that load
         # say so themselves. What follows it would be kept for good, and with it the whole page.

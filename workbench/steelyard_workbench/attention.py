@@ -234,9 +234,15 @@ def job_needs(jobs: Iterable[Job], now: float | None = None) -> list[Need]:
         elif job.status == "failed":
             why = escape_markdown(job.error.message if job.error else job.reason or "")
             needs.append(
-                Need("bad", f"{name}: failed", f"{ago(job.updated_at, now)}. {why}", "Look", "jobs",
-                     chosen)
-            )  # fmt: skip
+                Need(
+                    "bad",
+                    f"{name}: failed",
+                    f"{ago(job.updated_at, now)}. {why}",
+                    "Look",
+                    "jobs",
+                    chosen,
+                )
+            )
     return needs
 
 
@@ -244,12 +250,16 @@ def family_needs(families: Iterable[Family]) -> list[Need]:
     """Return the families that wait to move to their latest model."""
     return [
         Need(
-            "unsure", f"Family {family.id}:", move_text(family.move), "Look", "families",
+            "unsure",
+            f"Family {family.id}:",
+            move_text(family.move),
+            "Look",
+            "families",
             {"family": family.id},
         )
         for family in families
         if family.move is not None
-    ]  # fmt: skip
+    ]
 
 
 def evaluation_needs(evaluations: Iterable[Evaluation], now: float | None = None) -> list[Need]:

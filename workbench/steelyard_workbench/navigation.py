@@ -83,9 +83,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("decisions", "Decisions", "ask", "decisions:DecisionsPage", _WORKERS),
     Entry("live", "Live", "ask", "live:LivePage", _WORKERS),
     Entry(DATASETS, "Datasets", "data", "datasets:DatasetsPage", _REVIEWERS),
-    Entry(
-        "versions", "Versions", "data", "versions:VersionsPage", _REVIEWERS
-    ),
+    Entry("versions", "Versions", "data", "versions:VersionsPage", _REVIEWERS),
     Entry("map", "Map", "data", "map:MapPage", _REVIEWERS),
     Entry("review", "Review", "data", "review:ReviewPage", _REVIEWERS),
     Entry("labeling", "Labeling", "data", "labeling:LabelingPage", _REVIEWERS),
@@ -100,14 +98,17 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("jobs", "Jobs", "watch", "jobs:JobsPage", _WORKERS),
     Entry("usage", "Usage and billing", "watch", "usage:UsagePage", _PAYERS, needs_sign_in=True),
     Entry("settings", "Settings", "settings", "settings:SettingsPage", _WORKERS),
+    Entry(ACCOUNT, "Account", "settings", "account:AccountPage", _EVERYBODY, needs_sign_in=True),
     Entry(
-        ACCOUNT, "Account", "settings", "account:AccountPage", _EVERYBODY, needs_sign_in=True
+        "operator",
+        "Operator",
+        "settings",
+        "operator:OperatorPage",
+        frozenset(),
+        needs_sign_in=True,
+        is_for_operators=True,
     ),
-    Entry(
-        "operator", "Operator", "settings", "operator:OperatorPage", frozenset(),
-        needs_sign_in=True, is_for_operators=True,
-    ),
-)  # fmt: skip
+)
 
 
 def sections_for(who: CurrentSession | None) -> list[Section]:

@@ -78,9 +78,11 @@ def report_html(
     charts = {name: chart for section in sections for name, chart in section.charts.items()}
     items = [_item(name, chart) for name, chart in charts.items()]
     templates = Environment(
-        loader=PackageLoader("steelyard_workbench"), autoescape=True, trim_blocks=True,
+        loader=PackageLoader("steelyard_workbench"),
+        autoescape=True,
+        trim_blocks=True,
         lstrip_blocks=True,
-    )  # fmt: skip
+    )
     # Bokeh reads models in the order in which they were written.
     templates.policies["json.dumps_kwargs"] = {"sort_keys": False}
     evaluation = scored.evaluation
@@ -142,11 +144,15 @@ def _sections(detail: EvaluationDetail) -> list[_Section]:
     rows = detail.reliability
     if isinstance(rows, list):
         bins = [
-            (bin_name(row), f"{row.n:,}", f"{row.mean_top_probability or 0:.3f}",
-             measure_text(row.accuracy))
+            (
+                bin_name(row),
+                f"{row.n:,}",
+                f"{row.mean_top_probability or 0:.3f}",
+                measure_text(row.accuracy),
+            )
             for row in rows
             if row.n
-        ]  # fmt: skip
+        ]
         sections.append(
             _Section(
                 "Reliability",
@@ -166,15 +172,19 @@ def _sections(detail: EvaluationDetail) -> list[_Section]:
                     ("outcome", "right in", "answered in", "precision", "recall", "F1", "AUC"),
                     [
                         (
-                            outcome.outcome, f"{outcome.support:,}", f"{outcome.predicted:,}",
-                            measure_text(outcome.precision), measure_text(outcome.recall),
-                            measure_text(outcome.f1), measure_text(outcome.auc),
+                            outcome.outcome,
+                            f"{outcome.support:,}",
+                            f"{outcome.predicted:,}",
+                            measure_text(outcome.precision),
+                            measure_text(outcome.recall),
+                            measure_text(outcome.f1),
+                            measure_text(outcome.auc),
                         )
                         for outcome in outcomes
                     ],
                 ),
             )
-        )  # fmt: skip
+        )
     sections.append(_Section("Abstaining", {"coverage": coverage_chart(detail.coverage_curve)}))
     sections += _slices(detail)
     return sections
@@ -182,10 +192,13 @@ def _sections(detail: EvaluationDetail) -> list[_Section]:
 
 def _slices(detail: EvaluationDetail) -> list[_Section]:
     measure = next(
-        (name for name in ("accuracy", "scaled_reward", "expected_reward")
-         if measure_of(detail.overall, name) is not None),
+        (
+            name
+            for name in ("accuracy", "scaled_reward", "expected_reward")
+            if measure_of(detail.overall, name) is not None
+        ),
         None,
-    )  # fmt: skip
+    )
     rows = [] if measure is None else slice_rows(measure, detail.slices, detail.decisions)
     if measure is None or not rows:
         return []

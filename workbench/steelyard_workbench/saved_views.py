@@ -45,11 +45,16 @@ class SavedViews(Viewer):
         self._dialog = DrawnDialog(
             "Saved views",
             pn.Column(
-                self.title, button, self._problem, self.part, sizing_mode="stretch_width",
+                self.title,
+                button,
+                self._problem,
+                self.part,
+                sizing_mode="stretch_width",
                 min_width=280,
             ),
-            width=460, has_field=True,
-        )  # fmt: skip
+            width=460,
+            has_field=True,
+        )
 
     def __panel__(self) -> Viewable:
         return self._dialog.__panel__()

@@ -59,17 +59,21 @@ def empty(text: str, *actions: Viewable, is_good: bool = False) -> Viewable:
     text : str
         Markdown: what this place is for, or which filter left nothing.
     """
-    return pmui.Alert(
-        object=text,
-        severity="success" if is_good else "info",
-        variant="outlined",
-        closeable=False,
-        margin=(5, 10),
-        sx=ALERT_TEXT if is_good else ALERT_TEXT | _WITHOUT_ICON,
-        sizing_mode="stretch_width",
-    ) if not actions else pn.Column(
-        empty(text, is_good=is_good), pn.FlexBox(*actions), sizing_mode="stretch_width"
-    )  # fmt: skip
+    return (
+        pmui.Alert(
+            object=text,
+            severity="success" if is_good else "info",
+            variant="outlined",
+            closeable=False,
+            margin=(5, 10),
+            sx=ALERT_TEXT if is_good else ALERT_TEXT | _WITHOUT_ICON,
+            sizing_mode="stretch_width",
+        )
+        if not actions
+        else pn.Column(
+            empty(text, is_good=is_good), pn.FlexBox(*actions), sizing_mode="stretch_width"
+        )
+    )
 
 
 def failed(

@@ -27,8 +27,17 @@ from steelyard.wire.csv_cells import unguard
 
 #: Endings of the files that are read; a folder of Hugging Face ``datasets`` is too.
 ENDINGS = (
-    ".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".xlsx", ".xls", ".parquet", ".zip",
-)  # fmt: skip
+    ".csv",
+    ".tsv",
+    ".txt",
+    ".jsonl",
+    ".ndjson",
+    ".json",
+    ".xlsx",
+    ".xls",
+    ".parquet",
+    ".zip",
+)
 #: Of a folder the files of the first kind that it has are read.
 _KINDS = ((".arrow",), (".parquet",), (".csv", ".tsv", ".jsonl", ".ndjson", ".json"))
 _JSON = frozenset({".jsonl", ".ndjson", ".json"})

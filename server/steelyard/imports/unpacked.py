@@ -142,10 +142,12 @@ def _is_text(kind: Any) -> bool:
     return any(
         check(kind)
         for check in (
-            pa.types.is_string, pa.types.is_large_string,
-            pa.types.is_binary, pa.types.is_large_binary,
+            pa.types.is_string,
+            pa.types.is_large_string,
+            pa.types.is_binary,
+            pa.types.is_large_binary,
         )
-    )  # fmt: skip
+    )
 
 
 def _largest_value(file: BinaryIO, chunk: Any) -> int:

@@ -43,7 +43,7 @@ class Referrals(Section):
                 align_items="center",
             ),
             sizing_mode="stretch_width",
-        )  # fmt: skip
+        )
 
     async def _redeem(self) -> None:
         code = typed(self.code)

@@ -31,8 +31,11 @@ _DAY_S = 86_400
 _CENT = Decimal("0.01")
 _SPANS = {"last 7 days": 7, "last 30 days": 30, "last 90 days": 90, "last 365 days": 365}
 _BY: dict[str, UsageBy] = {
-    "By day": "day", "By key": "key", "By model": "model", "By family": "family",
-}  # fmt: skip
+    "By day": "day",
+    "By key": "key",
+    "By model": "model",
+    "By family": "family",
+}
 #: Bars of a chart, and lines of a table, of those that cost most.
 _MOST_BARS, _MOST_LINES = 20, 200
 #: Roles that read the calls themselves.
@@ -228,9 +231,13 @@ def day_chart(
     )
     end = math.ceil(until / _DAY_S) * _DAY_S
     made = figures.plot(
-        "Cost by day", "day, UTC", "USD", height=260, x_axis_type="datetime",
+        "Cost by day",
+        "day, UTC",
+        "USD",
+        height=260,
+        x_axis_type="datetime",
         x_range=(since * 1000, end * 1000),
-    )  # fmt: skip
+    )
     made.vbar(x="at", top="cost", width=_DAY_S * 1000 * 0.86, source=source, color=BLUE)
     made.y_range.start = 0
     made.yaxis[0].formatter = _ticks(lines)

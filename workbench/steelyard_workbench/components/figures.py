@@ -131,9 +131,13 @@ def bars(
     # Shares are compared across charts: their axes are all of one length.
     ends = {"x_range": (0, 1)} if x.startswith(("probability", "share")) else {}
     made = plot(
-        title, x, "", height=60 + 26 * max(1, len(names)), y_range=list(reversed(list(names))),
+        title,
+        x,
+        "",
+        height=60 + 26 * max(1, len(names)),
+        y_range=list(reversed(list(names))),
         **ends,
-    )  # fmt: skip
+    )
     made.hbar(y="name", right="value", height=0.7, source=source, color=color)
     made.hover.tooltips = [("", "@full"), (x, "@value{0,0.[000]}")]
     if open_ is not None:
@@ -161,9 +165,13 @@ def grouped_bars(
         }
     )
     chart = plot(
-        title, x, "", height=70 + 22 * max(1, len(factors)) + 8 * len(names), x_range=(0, 1),
+        title,
+        x,
+        "",
+        height=70 + 22 * max(1, len(factors)) + 8 * len(names),
+        x_range=(0, 1),
         y_range=FactorRange(*reversed(factors), group_padding=0.6),
-    )  # fmt: skip
+    )
     chart.y_range.range_padding = 0.1
     chart.yaxis.group_label_orientation = "horizontal"
     chart.hbar(y="factor", right="value", height=0.8, source=source, color="color")

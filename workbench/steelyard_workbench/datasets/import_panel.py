@@ -101,9 +101,11 @@ class ImportPanel(Viewer):
             variant="contained",
         )
         self.kept_as = pmui.RadioBoxGroup(
-            label="Keep it as", options=[_NEXT, _NEW] if dataset else [_NEW], value=_NEW,
+            label="Keep it as",
+            options=[_NEXT, _NEW] if dataset else [_NEW],
+            value=_NEW,
             inline=True,
-        )  # fmt: skip
+        )
         super().__init__()
         self.name_field = pmui.TextInput(label="Name of the dataset", max_length=128, width=320)
         self.fraction = pmui.FloatInput(
@@ -307,10 +309,15 @@ class ImportPanel(Viewer):
             text = problem_text(check) if check.n_problems else "**The file has no rows.**"
             self.found[:] = [
                 pmui.Alert(
-                    object=text, severity="error", variant="outlined", sx=ALERT_TEXT, closeable=False,
-                    margin=(5, 10), sizing_mode="stretch_width",
+                    object=text,
+                    severity="error",
+                    variant="outlined",
+                    sx=ALERT_TEXT,
+                    closeable=False,
+                    margin=(5, 10),
+                    sizing_mode="stretch_width",
                 )
-            ]  # fmt: skip
+            ]
             return
         word = _LABELLED.get(check.method or "", "labels")
         self.found[:] = [

@@ -114,11 +114,12 @@ class OutcomeTable(Viewer):
         """What was said of each value."""
         return {
             value: OutcomeEdit(
-                str(self.names[value].value), str(self.descriptions[value].value),
+                str(self.names[value].value),
+                str(self.descriptions[value].value),
                 str(self.same[value].value),
             )
             for value in self.names
-        }  # fmt: skip
+        }
 
     def take_proposal(self) -> None:
         """Set of every variant what it is the same as."""

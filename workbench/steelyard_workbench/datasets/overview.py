@@ -67,9 +67,10 @@ def show_readiness(dataset: Dataset) -> Viewable:
     )
     more = f"{ready.unlisted:,} more decisions are not listed." if ready.unlisted else ""
     return pn.Column(
-        shown, *([pmui.Typography(more, variant="body2")] if more else []),
+        shown,
+        *([pmui.Typography(more, variant="body2")] if more else []),
         sizing_mode="stretch_width",
-    )  # fmt: skip
+    )
 
 
 def show_labels(facets: Mapping[str, Any], on_outcome: Callable[[str, str], None]) -> Viewable:

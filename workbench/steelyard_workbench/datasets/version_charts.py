@@ -45,9 +45,16 @@ def draw_sides(versions: Sequence[DatasetVersion], open_: Callable[[int], None])
     )
     sides = ["training", "evaluation"]
     made.hbar_stack(
-        sides, y="name", height=0.65, color=[BLUE, ORANGE], source=source, legend_label=sides,
-        hatch_pattern=[" ", "/"], hatch_alpha=0.5, hatch_color="white",
-    )  # fmt: skip
+        sides,
+        y="name",
+        height=0.65,
+        color=[BLUE, ORANGE],
+        source=source,
+        legend_label=sides,
+        hatch_pattern=[" ", "/"],
+        hatch_alpha=0.5,
+        hatch_color="white",
+    )
     made.hover.tooltips = [
         ("", "@name"),
         ("training", "@training{0,0}"),
@@ -89,14 +96,24 @@ def draw_transitions(
         y_range=list(reversed(outcomes)),
     )
     made.rect(
-        x="after", y="before", width=0.94, height=0.94, source=source, color="color",
+        x="after",
+        y="before",
+        width=0.94,
+        height=0.94,
+        source=source,
+        color="color",
         line_color=None,
-    )  # fmt: skip
+    )
     # The cells are light in both themes, so that the numbers in them can be black.
     made.text(
-        x="after", y="before", text="n", source=source, text_align="center",
-        text_baseline="middle", text_color="black",
-    )  # fmt: skip
+        x="after",
+        y="before",
+        text="n",
+        source=source,
+        text_align="center",
+        text_baseline="middle",
+        text_color="black",
+    )
     made.hover.tooltips = [("from", "@before"), ("to", "@after"), ("contexts", "@n{0,0}")]
     made.xaxis.major_label_orientation = 0.6
     figures.on_tap(made, source, lambda place: open_(transitions[place]))

@@ -134,9 +134,12 @@ def bin_counts_chart(rows: Sequence[ReliabilityRow], open_: Open | None = None) 
         }
     )
     made = figures.plot(
-        "", "decisions in each bin of promised probability", "decisions", height=150,
+        "",
+        "decisions in each bin of promised probability",
+        "decisions",
+        height=150,
         x_range=(0, 1.02),
-    )  # fmt: skip
+    )
     made.vbar("x", top="n", width=0.09, source=source, color=BLUE)
     made.y_range.start = 0
     made.xaxis.ticker = FixedTicker(ticks=centres)
@@ -186,16 +189,24 @@ def coverage_chart(
     made.varea("x", "low", "high", source=source, color=BLUE, alpha=0.2)
     made.line("x", "value", source=source, color=BLUE, width=2, legend_label=TITLES[name])
     made.step(
-        "x", "coverage", source=source, color=ORANGE, width=2, line_dash="dashed", mode="after",
+        "x",
+        "coverage",
+        source=source,
+        color=ORANGE,
+        width=2,
+        line_dash="dashed",
+        mode="after",
         legend_label="share answered",
-    )  # fmt: skip
+    )
     dots = made.scatter("x", "value", source=source, size=6, color=BLUE)
     made.legend.location = "bottom_left"
     made.hover.renderers = [dots]
     made.hover.tooltips = [
-        ("threshold", "@x{0.00}"), ("share answered", "@coverage{0.0%}"),
-        (TITLES[name], "@value{0.000} (@interval)"), ("n", "@n{0,0}"),
-    ]  # fmt: skip
+        ("threshold", "@x{0.00}"),
+        ("share answered", "@coverage{0.0%}"),
+        (TITLES[name], "@value{0.000} (@interval)"),
+        ("n", "@n{0,0}"),
+    ]
     if at is not None:
         made.add_layout(Span(location=at, dimension="height", line_color=GREY, line_width=2))
     if open_ is not None:
@@ -232,31 +243,42 @@ def cost_chart(
         }
     )
     made = figures.plot(
-        "Expected cost of a decision by threshold", x, "mean cost, with its 95 % interval",
-        height=320, x_range=(0, 1),
-    )  # fmt: skip
+        "Expected cost of a decision by threshold",
+        x,
+        "mean cost, with its 95 % interval",
+        height=320,
+        x_range=(0, 1),
+    )
     made.varea("x", "low", "high", source=source, color=BLUE, alpha=0.2)
     made.line("x", "value", source=source, color=BLUE, width=2, legend_label="mean cost")
     dots = made.scatter("x", "value", source=source, size=6, color=BLUE)
-    best = [(i, measure) for i, measure in known
-            if curve.points[i].threshold == curve.best_threshold]  # fmt: skip
+    best = [
+        (i, measure) for i, measure in known if curve.points[i].threshold == curve.best_threshold
+    ]
     made.scatter(
-        [curve.best_threshold for _ in best], [measure.value for _, measure in best],
-        marker="diamond", size=16, color=GREEN,
+        [curve.best_threshold for _ in best],
+        [measure.value for _, measure in best],
+        marker="diamond",
+        size=16,
+        color=GREEN,
         legend_label=f"cheapest: {curve.best_threshold:.2f}",
-    )  # fmt: skip
+    )
     if isinstance(curve.calibrated_threshold, float):
         made.line(
             [curve.calibrated_threshold] * 2,
             [0, max((measure.value for _, measure in known), default=1.0)],
-            color=ORANGE, line_dash="dashed", width=2,
+            color=ORANGE,
+            line_dash="dashed",
+            width=2,
             legend_label=f"cheapest if calibrated: {curve.calibrated_threshold:.2f}",
-        )  # fmt: skip
+        )
     made.hover.renderers = [dots]
     made.hover.tooltips = [
-        ("threshold", "@x{0.00}"), ("mean cost", "@value{0.0000} (@interval)"),
-        ("acted on", "@coverage{0.0%}"), ("n", "@n{0,0}"),
-    ]  # fmt: skip
+        ("threshold", "@x{0.00}"),
+        ("mean cost", "@value{0.0000} (@interval)"),
+        ("acted on", "@coverage{0.0%}"),
+        ("n", "@n{0,0}"),
+    ]
     if at is not None:
         made.add_layout(Span(location=at, dimension="height", line_color=GREY, line_width=2))
     if open_ is not None:
@@ -381,10 +403,15 @@ def sliced_changes(measure: str, tables: Sequence[ComparisonTable]) -> list[Fore
             if change is not None:
                 rows.append(
                     ForestRow(
-                        f"{table.by} = {slice_.value}", change.change, change.low, change.high,
-                        change.n, by=table.by, of=slice_.value,
+                        f"{table.by} = {slice_.value}",
+                        change.change,
+                        change.low,
+                        change.high,
+                        change.n,
+                        by=table.by,
+                        of=slice_.value,
                     )
-                )  # fmt: skip
+                )
     return sorted(rows, key=lambda row: _badness(row, measure))
 
 
@@ -419,11 +446,12 @@ def _interval_columns(measures: Sequence[Measure]) -> dict[str, list[Any]]:
         "high": [measure.value if measure.high is None else measure.high for measure in measures],
         "n": [measure.n for measure in measures],
         "interval": [
-            "no interval" if measure.low is None or measure.high is None
+            "no interval"
+            if measure.low is None or measure.high is None
             else f"{measure.low:.3f} to {measure.high:.3f}"
             for measure in measures
         ],
-    }  # fmt: skip
+    }
 
 
 def _span(ends: Sequence[float], reference: float | None) -> tuple[float, float]:

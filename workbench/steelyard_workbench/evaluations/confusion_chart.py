@@ -63,28 +63,42 @@ def confusion_chart(
     )
     unchanged = {"nonselection_fill_alpha": 0.55}
     made.rect(
-        "top", "target", width=1, height=1, source=source, fill_color="fill", line_color=GREY,
-        line_width="edge", **unchanged,
-    )  # fmt: skip
+        "top",
+        "target",
+        width=1,
+        height=1,
+        source=source,
+        fill_color="fill",
+        line_color=GREY,
+        line_width="edge",
+        **unchanged,
+    )
     made.text(
-        "top", "target", text="text", source=source, text_align="center", text_baseline="middle",
-        text_font_size="12px", text_color="ink", nonselection_text_alpha=1.0,
-    )  # fmt: skip
+        "top",
+        "target",
+        text="text",
+        source=source,
+        text_align="center",
+        text_baseline="middle",
+        text_font_size="12px",
+        text_color="ink",
+        nonselection_text_alpha=1.0,
+    )
     made.xaxis.major_label_orientation = 0.6
     made.grid.visible = False
     made.hover.tooltips = [
-        ("right", "@target"), ("answered", "@top"), ("n", "@count{0,0}"),
+        ("right", "@target"),
+        ("answered", "@top"),
+        ("n", "@count{0,0}"),
         ("share of the line", "@share{0.0%}"),
-    ]  # fmt: skip
+    ]
     if open_ is not None:
         figures.on_tap(made, source, lambda cell: open_(cells[cell][0], cells[cell][1]))
     return made
 
 
 def _blend(share: float) -> str:
-    mixed = (
-        round(a + (b - a) * share) for a, b in zip(_FAINTEST, _FULLEST, strict=True)
-    )  # fmt: skip
+    mixed = (round(a + (b - a) * share) for a, b in zip(_FAINTEST, _FULLEST, strict=True))
     return "#" + "".join(f"{channel:02x}" for channel in mixed)
 
 

@@ -98,9 +98,13 @@ def frontier_chart(
         # On to the dearest point: until there nothing better can be had.
         line.append((max(x for x, _ in drawn), line[-1][1]))
         made.step(
-            [x for x, _ in line], [y for _, y in line], mode="after", color=BLUE,
-            line_dash="dashed", legend_label="the best for as much or less",
-        )  # fmt: skip
+            [x for x, _ in line],
+            [y for _, y in line],
+            mode="after",
+            color=BLUE,
+            line_dash="dashed",
+            legend_label="the best for as much or less",
+        )
         made.legend.location = "bottom_right"
     figures.intervals(made, source, base="x", low="low", high="high")
     marks = made.scatter(
@@ -108,13 +112,22 @@ def frontier_chart(
     )
     made.add_layout(
         LabelSet(
-            x="x", y="value", text="model", source=source, x_offset=9, y_offset=5,
-            text_font_size="0.8rem", text_color=GREY,
+            x="x",
+            y="value",
+            text="model",
+            source=source,
+            x_offset=9,
+            y_offset=5,
+            text_font_size="0.8rem",
+            text_color=GREY,
         )
-    )  # fmt: skip
+    )
     made.hover.renderers = [marks]
     made.hover.tooltips = [
-        ("", "@model"), (_Y[measure], "@told"), (AXES[axis], "@x{0.0000}"), ("", "@state"),
-    ]  # fmt: skip
+        ("", "@model"),
+        (_Y[measure], "@told"),
+        (AXES[axis], "@x{0.0000}"),
+        ("", "@state"),
+    ]
     figures.on_tap(made, source, lambda place: open_(drawn[place][1].evaluation))
     return made

@@ -185,14 +185,18 @@ class EvaluationLine(Viewer):
         self._retry.on_click(self.retry.on_event)
         self._box = pmui.Paper(
             pn.Row(
-                self._name, self._bar, self._text, self._cancel, self._retry,
+                self._name,
+                self._bar,
+                self._text,
+                self._cancel,
+                self._retry,
                 sizing_mode="stretch_width",
             ),
             self._problem,
             sizing_mode="stretch_width",
             margin=(3, 10),
             elevation=1,
-        )  # fmt: skip
+        )
         self.update(evaluation, measured)
 
     def __panel__(self) -> Viewable:

@@ -41,8 +41,12 @@ class OneOutcome(Viewer):
         self.outcome = pmui.Select(label="Outcome", options=[], width=220)
         self.threshold = pmui.FloatSlider(
             label="Act on it from a probability of",
-            start=0.0, end=1.0, step=0.01, value=0.5, width=380,
-        )  # fmt: skip
+            start=0.0,
+            end=1.0,
+            step=0.01,
+            value=0.5,
+            width=380,
+        )
         self.precision = pmui.FloatInput(
             label="Precision to certify", value=0.95, start=0.01, end=0.999, step=0.01, width=170
         )

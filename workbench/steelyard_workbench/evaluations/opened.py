@@ -196,8 +196,9 @@ class OpenedEvaluation(Viewer):
             return [empty("A confusion matrix needs targets, and this evaluation has rewards.")]
         matrices = dict(confusions)
         chosen = self._decision if self._decision in matrices else confusions[0][0]
-        select = pmui.Select(label="Decision of the matrix", options=list(matrices), value=chosen,
-                             width=260)  # fmt: skip
+        select = pmui.Select(
+            label="Decision of the matrix", options=list(matrices), value=chosen, width=260
+        )
         place = pn.Column(sizing_mode="stretch_width")
 
         def show(decision_id: str) -> None:
@@ -244,23 +245,36 @@ class OpenedEvaluation(Viewer):
                     *(
                         _short(measure)
                         for measure in (
-                            outcome.precision, outcome.recall, outcome.f1, outcome.share,
-                            outcome.mean_probability, outcome.auc,
+                            outcome.precision,
+                            outcome.recall,
+                            outcome.f1,
+                            outcome.share,
+                            outcome.mean_probability,
+                            outcome.auc,
                         )
                     ),
                 )
                 for outcome in decision.outcomes
-            ]  # fmt: skip
+            ]
             shown += [
                 heading(f"{decision.decision_id} (n = {decision.metrics.n:,})", level=3),
                 table(
-                    ("outcome", "right in", "answered in", "precision", "recall", "F1",
-                     "share", "mean probability", "AUC"),
+                    (
+                        "outcome",
+                        "right in",
+                        "answered in",
+                        "precision",
+                        "recall",
+                        "F1",
+                        "share",
+                        "mean probability",
+                        "AUC",
+                    ),
                     rows,
                     label=f"Outcomes of {decision.decision_id}",
                     numbers=(1, 2),
                 ),
-            ]  # fmt: skip
+            ]
         shown.append(
             _note(
                 "In brackets 95 % intervals. Precision rests on the decisions answered so, recall "
@@ -401,7 +415,9 @@ def _card(title: str, measure: Measure) -> Viewable:
     return pmui.Paper(
         pmui.Typography(title, variant="body2", margin=(6, 12, 0, 12)),
         pmui.Typography(
-            f"{measure.value:.3f}", variant="h2", margin=(0, 12),
+            f"{measure.value:.3f}",
+            variant="h2",
+            margin=(0, 12),
             sx={"fontSize": "1.714rem", "fontWeight": 600},
         ),
         pmui.Typography(f"{interval}, n = {measure.n:,}", variant="body2", margin=(0, 12, 8, 12)),
@@ -410,7 +426,7 @@ def _card(title: str, measure: Measure) -> Viewable:
         min_height=92,
         margin=4,
         elevation=1,
-    )  # fmt: skip
+    )
 
 
 def _short(measure: Measure | None) -> str:

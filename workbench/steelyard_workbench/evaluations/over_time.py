@@ -176,16 +176,25 @@ def runs_chart(
                 )
     figures.intervals(made, source, base="x", low="low", high="high")
     marks = made.scatter(
-        "x", "value", source=source, marker="marker", color="color", size=11,
-        legend_group="series", name="runs",
-    )  # fmt: skip
+        "x",
+        "value",
+        source=source,
+        marker="marker",
+        color="color",
+        size=11,
+        legend_group="series",
+        name="runs",
+    )
     made.legend.location = "top_left"
     made.add_layout(made.legend[0], "below")
     made.legend.orientation = "horizontal"
     made.hover.renderers = [marks]
     made.hover.tooltips = [
-        ("", "@model"), (_TITLES[measure], "@told"), ("version", "@version"), ("run", "@when"),
-    ]  # fmt: skip
+        ("", "@model"),
+        (_TITLES[measure], "@told"),
+        ("version", "@version"),
+        ("run", "@when"),
+    ]
     figures.on_tap(made, source, lambda place: open_(runs[place].evaluation.id))
     return made
 

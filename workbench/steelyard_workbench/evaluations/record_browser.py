@@ -134,8 +134,16 @@ class RecordBrowser(Viewer):
         self._box = pn.Column(
             heading("Rows"),
             pmui.FlexBox(
-                self._decision, self._target, self._top, self._bin, self._slice, self._order,
-                self._wrong, self._clear, sizing_mode="stretch_width", align_items="center",
+                self._decision,
+                self._target,
+                self._top,
+                self._bin,
+                self._slice,
+                self._order,
+                self._wrong,
+                self._clear,
+                sizing_mode="stretch_width",
+                align_items="center",
             ),
             self._said,
             self._notes,
@@ -147,7 +155,7 @@ class RecordBrowser(Viewer):
             ),
             self._read,
             sizing_mode="stretch_width",
-        )  # fmt: skip
+        )
 
     def __panel__(self) -> Viewable:
         return self._box
@@ -254,8 +262,10 @@ class RecordBrowser(Viewer):
     def _bins(self) -> dict[str, str]:
         rows = self._detail.reliability
         if not isinstance(rows, list):
-            return {f"{low / 10:.1f} to {low / 10 + 0.1:.1f}":
-                    json.dumps([low / 10, (low + 1) / 10]) for low in range(10)}  # fmt: skip
+            return {
+                f"{low / 10:.1f} to {low / 10 + 0.1:.1f}": json.dumps([low / 10, (low + 1) / 10])
+                for low in range(10)
+            }
         return {bin_name(row): json.dumps([row.low, row.high]) for row in rows if row.n}
 
     def _outcomes(self, decision_id: str) -> list[str]:
@@ -268,9 +278,15 @@ class RecordBrowser(Viewer):
         return list(outcomes)
 
     @param.depends(
-        "_decision.value", "_target.value", "_top.value", "_bin.value", "_slice.value",
-        "_order.value", "_wrong.value", watch=True,
-    )  # fmt: skip
+        "_decision.value",
+        "_target.value",
+        "_top.value",
+        "_bin.value",
+        "_slice.value",
+        "_order.value",
+        "_wrong.value",
+        watch=True,
+    )
     def _on_field(self) -> None:
         if self._is_filling:
             return

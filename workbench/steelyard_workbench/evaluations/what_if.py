@@ -65,12 +65,20 @@ class WhatIf(Viewer):
         self.decision = pmui.Select(label="Decision", options=names, value=names[0], width=220)
         self.threshold = pmui.FloatSlider(
             label="Abstain when the top probability is below",
-            start=0.0, end=1.0, step=0.01, value=0.5, width=380,
-        )  # fmt: skip
+            start=0.0,
+            end=1.0,
+            step=0.01,
+            value=0.5,
+            width=380,
+        )
         self.yes_from = pmui.FloatSlider(
             label="Answer yes from a probability of",
-            start=0.0, end=1.0, step=0.01, value=0.5, width=380,
-        )  # fmt: skip
+            start=0.0,
+            end=1.0,
+            step=0.01,
+            value=0.5,
+            width=380,
+        )
         self.false_yes = pmui.FloatInput(label="A wrong yes costs", value=1.0, start=0, width=170)
         self.false_no = pmui.FloatInput(label="A wrong no costs", value=1.0, start=0, width=170)
         self.wrong = pmui.FloatInput(label="A wrong answer costs", value=1.0, start=0, width=170)
@@ -335,9 +343,13 @@ class WhatIf(Viewer):
         self.refresh.start()
 
     @param.depends(
-        "threshold.value_throttled", "false_yes.value", "false_no.value", "abstaining.value",
-        "matrix.value", watch=True,
-    )  # fmt: skip
+        "threshold.value_throttled",
+        "false_yes.value",
+        "false_no.value",
+        "abstaining.value",
+        "matrix.value",
+        watch=True,
+    )
     def _on_change(self) -> None:
         if not self._is_filling:
             self.refresh.start()

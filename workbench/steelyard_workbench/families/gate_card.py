@@ -138,9 +138,7 @@ def _line(
     change = change_of(group)
     if change is None:
         return None
-    return Line(
-        label, change.change, change.low, change.high, group.decisions, limit, is_worse
-    )  # fmt: skip
+    return Line(label, change.change, change.low, change.high, group.decisions, limit, is_worse)
 
 
 def _draw(

@@ -82,12 +82,20 @@ class StartForm(Viewer):
         super().__init__()
         self.place = pn.Column(sizing_mode="stretch_width")
         self._by_name = {
-            "dataset_id": self.dataset, "family": self.family, "lora_rank": self.rank, "seed": self.seed
-        }  # fmt: skip
+            "dataset_id": self.dataset,
+            "family": self.family,
+            "lora_rank": self.rank,
+            "seed": self.seed,
+        }
         self.estimate = Task(
-            self._estimate, not_loaded("The plan"), self.place, can_retry=False, refused="Start",
-            scope=scope, fields=self._by_name,
-        )  # fmt: skip
+            self._estimate,
+            not_loaded("The plan"),
+            self.place,
+            can_retry=False,
+            refused="Start",
+            scope=scope,
+            fields=self._by_name,
+        )
         self.estimate_button = pmui.Button(label="Show the plan", variant="contained")
         self.estimate_button.on_click(self.estimate.on_event)
         #: The start at the price that was shown, with the fields as they were then.

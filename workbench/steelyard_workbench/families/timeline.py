@@ -54,9 +54,11 @@ def _events(family: Family) -> Iterator[Event]:
             why = f": {job.reason}" if job.reason else ""
             is_judged = job.outcome == "gate_failed"
             yield Event(
-                job.created_at, f"{started}; it made no model{why}", _OWNER,
+                job.created_at,
+                f"{started}; it made no model{why}",
+                _OWNER,
                 "✗ not passed" if is_judged else mark(status, word),
-            )  # fmt: skip
+            )
         else:
             yield Event(job.created_at, started, _OWNER)
     for model in family.models:

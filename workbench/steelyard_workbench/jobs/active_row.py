@@ -39,9 +39,11 @@ class ActiveRow(Viewer):
             stop: Viewable = refused_button("Cancel…", [forbidden])
         else:
             stop = pmui.Button(
-                label="Cancel…", variant="outlined", color="danger",
+                label="Cancel…",
+                variant="outlined",
+                color="danger",
                 disabled=work.status == "cancelling",
-            )  # fmt: skip
+            )
             stop.on_click(lambda _: cancel(work))
         self._box = pmui.Paper(
             pmui.Row(name, stop), self._bar, self._text, sizing_mode="stretch_width", margin=(6, 10)

@@ -103,9 +103,14 @@ class LabelingForm(Viewer):
             self.dataset.value = next(iter(names.values()))
         self.n_rows = pmui.IntInput(label="At most rows", value=500, start=1, end=10_000, width=140)
         self.asked = pmui.Select(
-            label="Ask", options={"Another question": _OWN, **{f"As in {name}": id_ for name, id_ in names.items()}},
-            value=_OWN, width=330,
-        )  # fmt: skip
+            label="Ask",
+            options={
+                "Another question": _OWN,
+                **{f"As in {name}": id_ for name, id_ in names.items()},
+            },
+            value=_OWN,
+            width=330,
+        )
         self.question = pmui.TextInput(label="Question", max_length=1_000, width=420)
         self.outcomes = pmui.TextInput(label="Outcomes, with commas", max_length=4_000, width=420)
         self.teachers = pmui.MultiChoice(
@@ -118,8 +123,10 @@ class LabelingForm(Viewer):
         self.said = pn.Column(sizing_mode="stretch_width")
         super().__init__()
         fields = {
-            "question": self.question, "outcomes": self.outcomes, "teacher_models": self.teachers,
-        }  # fmt: skip
+            "question": self.question,
+            "outcomes": self.outcomes,
+            "teacher_models": self.teachers,
+        }
         self.begin = Write(self._begin, "Not started:", self.said, scope=scope, fields=fields)
         self.start.on_click(self.begin.on_event)
         self._of_file = pn.Column(

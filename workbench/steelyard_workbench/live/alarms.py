@@ -79,9 +79,11 @@ class AlarmBand(Viewer):
         self._client, self._alarm, self._on_known = client, alarm, on_known
         self._problem = pn.Column(sizing_mode="stretch_width")
         show = pmui.Button(
-            label="Show the decisions", variant="outlined", size="small",
+            label="Show the decisions",
+            variant="outlined",
+            size="small",
             description=f"Show the decisions behind the alarm about {alarm.watch}",
-        )  # fmt: skip
+        )
         show.on_click(lambda _: open_(rows_behind(alarm)))
         self.known = pmui.Button(
             label="Acknowledge", variant="text", size="small", visible=alarm.state == "raised"

@@ -66,10 +66,14 @@ def rate_chart(
     for since, until in bands:
         made.add_layout(
             BoxAnnotation(
-                left=since * 1000, right=until * 1000, level="underlay", fill_color=YELLOW,
-                fill_alpha=0.2, line_color=YELLOW,
+                left=since * 1000,
+                right=until * 1000,
+                level="underlay",
+                fill_color=YELLOW,
+                fill_alpha=0.2,
+                line_color=YELLOW,
             )
-        )  # fmt: skip
+        )
     made.y_range.start = 0
     if not any(bucket.decisions for bucket in buckets):
         made.y_range.end = 1

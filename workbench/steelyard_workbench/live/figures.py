@@ -147,9 +147,12 @@ def _card(
     ]
     if rows is not None and open_ is not None and value not in {"—"}:
         button = pmui.Button(
-            label=opens, variant="text", size="small", margin=(0, 4, 6, 4),
+            label=opens,
+            variant="text",
+            size="small",
+            margin=(0, 4, 6, 4),
             description=f"{opens}: {rows.name}",
-        )  # fmt: skip
+        )
         button.on_click(lambda _: open_(rows))
         shown.append(button)
     return pmui.Paper(*shown, width=_CARD_PX, min_height=_CARD_HEIGHT_PX, margin=0)

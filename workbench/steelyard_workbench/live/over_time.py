@@ -175,18 +175,28 @@ def show_charts(fetched: Fetched, open_: Open) -> list[Viewable]:
     ]
     charts = [
         _chart(
-            series, "Right on feedback", "share",
-            [_Line("right", attrgetter("accuracy"), BLUE)], open_, has_feedback=True, band=accuracy,
+            series,
+            "Right on feedback",
+            "share",
+            [_Line("right", attrgetter("accuracy"), BLUE)],
+            open_,
+            has_feedback=True,
+            band=accuracy,
         ),
         _chart(
-            series, "Calibration on feedback: Brier score, less is better", "Brier score",
-            [_Line("Brier score", attrgetter("brier"), BLUE)], open_, has_feedback=True, band=brier,
+            series,
+            "Calibration on feedback: Brier score, less is better",
+            "Brier score",
+            [_Line("Brier score", attrgetter("brier"), BLUE)],
+            open_,
+            has_feedback=True,
+            band=brier,
         ),
         _chart(series, "Shares of outcomes", "share", _outcome_lines(series), open_),
         _chart(series, "Abstained or went on", "share", rates, open_),
         _chart(series, "Time to answer", "ms", times, open_),
         _cost_chart(series, open_),
-    ]  # fmt: skip
+    ]
     return [pn.Column(figures.show(made), width=_CHART_PX) for made in charts if made is not None]
 
 
@@ -274,17 +284,28 @@ def _cost_chart(series: DecisionSeries, open_: Open) -> Any | None:
 def _empty(series: DecisionSeries, title: str, unit: str) -> Any:
     first, last = series.data[0].start, series.data[-1].start + series.bucket_s
     return figures.plot(
-        title, "", unit, height=_CHART_HEIGHT_PX, x_axis_type="datetime",
-        x_range=(first * 1000, last * 1000), tools="hover,tap",
-    )  # fmt: skip
+        title,
+        "",
+        unit,
+        height=_CHART_HEIGHT_PX,
+        x_axis_type="datetime",
+        x_range=(first * 1000, last * 1000),
+        tools="hover,tap",
+    )
 
 
 def _draw_band(made: Any, band: Measure) -> None:
     if band.low is not None and band.high is not None:
         made.add_layout(
-            BoxAnnotation(bottom=band.low, top=band.high, fill_color=GREEN, fill_alpha=0.18,
-                          line_color=None, level="underlay")
-        )  # fmt: skip
+            BoxAnnotation(
+                bottom=band.low,
+                top=band.high,
+                fill_color=GREEN,
+                fill_alpha=0.18,
+                line_color=None,
+                level="underlay",
+            )
+        )
     made.add_layout(
         Span(location=band.value, dimension="width", line_color=GREY, line_dash="dashed")
     )
@@ -334,10 +355,17 @@ def _outcome_lines(series: DecisionSeries) -> list[_Line]:
 def _table(series: DecisionSeries, open_: Open) -> Viewable:
     points = [point for point in series.data if point.answers or Decimal(point.cost_usd or 0)]
     columns = (
-        "from, UTC", "answers", "right on feedback", "Brier score", "abstained", "asked further",
-        "half within", "95 % within", "USD",
+        "from, UTC",
+        "answers",
+        "right on feedback",
+        "Brier score",
+        "abstained",
+        "asked further",
+        "half within",
+        "95 % within",
+        "USD",
         *(f"{outcome.decision}: {outcome.outcome}" for outcome in series.outcomes),
-    )  # fmt: skip
+    )
     rows = [
         (
             clock(point.start),

@@ -74,19 +74,27 @@ class MapChart(Viewer):
             }
         )
         made = figures.plot(
-            TITLE, "", "", height=_HEIGHT, x_range=span_of(points.x), y_range=span_of(points.y),
+            TITLE,
+            "",
+            "",
+            height=_HEIGHT,
+            x_range=span_of(points.x),
+            y_range=span_of(points.y),
             output_backend="webgl" if len(points.x) > _MOVING else "canvas",
             active_scroll="wheel_zoom",
-        )  # fmt: skip
+        )
         # BokehJS would draw a tenth of the points while the figure is moved, in grey.
         made.lod_threshold = None
         # The axes have no meaning: only what is near what has.
         made.axis.visible = made.grid.visible = False
         size = float(np.clip(600 / np.sqrt(max(len(points.x), 1)), _LEAST, _MOST))
         marks = {
-            "size": size, "fill_color": "color", "line_color": None,
-            "fill_alpha": 0.8, "nonselection_fill_alpha": 0.1,
-        }  # fmt: skip
+            "size": size,
+            "fill_color": "color",
+            "line_color": None,
+            "fill_alpha": 0.8,
+            "nonselection_fill_alpha": 0.1,
+        }
         every = made.scatter("x", "y", source=self.source, **marks)
         made.hover.renderers = [every]
         _thin_while_moving(made, every, self.source, marks, len(points.x))
@@ -143,10 +151,15 @@ def _thin_while_moving(
     some = [place * n_points // _MOVING for place in range(_MOVING)]
     across = {"value": marks["size"], "units": "screen"}
     few = made.ellipse(
-        "x", "y", source=source, view=CDSView(filter=IndexFilter(some)), visible=False,
-        width=across, height=across,
+        "x",
+        "y",
+        source=source,
+        view=CDSView(filter=IndexFilter(some)),
+        visible=False,
+        width=across,
+        height=across,
         **{name: value for name, value in marks.items() if name != "size"},
-    )  # fmt: skip
+    )
     for event, moving in (("lodstart", True), ("lodend", False)):
         args = {"every": every, "few": few, "moving": moving}
         made.js_on_event(event, CustomJS(args=args, code=_SWITCH))

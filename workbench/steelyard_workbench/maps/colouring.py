@@ -97,9 +97,12 @@ def _confidence(values: MapValues) -> Colouring:
     codes = np.where(np.isnan(sure), len(_SURENESS), np.digitize(sure, _BOUNDS))
     low, middle, high = _BOUNDS
     names = (
-        f"below {low}", f"{low} to {middle}", f"{middle} to {high}", f"{high} or more",
+        f"below {low}",
+        f"{low} to {middle}",
+        f"{middle} to {high}",
+        f"{high} or more",
         _NOT_SCORED,
-    )  # fmt: skip
+    )
     descriptions = [
         _NOT_SCORED if confidence is None else f"{confidence:.3f}" for confidence in given
     ]

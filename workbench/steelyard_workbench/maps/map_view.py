@@ -72,14 +72,20 @@ class MapView(Viewer):
         by: ColourBy = session.view if session.view in COLOURS_BY else "label"
         self._by = pmui.Select(label="Colour by", options=_BY, value=by, width=160, size="small")
         self._decision = pmui.Select(
-            label="Decision", options=mapped.decisions, width=220, size="small",
+            label="Decision",
+            options=mapped.decisions,
+            width=220,
+            size="small",
             value=_known_or_first(session.decision, mapped.decisions),
-        )  # fmt: skip
+        )
         evaluations = {_name_of(evaluation): evaluation.id for evaluation in mapped.evaluations}
         self._evaluation = pmui.Select(
-            label="Evaluation", options=evaluations, width=300, size="small",
+            label="Evaluation",
+            options=evaluations,
+            width=300,
+            size="small",
             value=_known_or_first(session.evaluation, list(evaluations.values())),
-        )  # fmt: skip
+        )
         self._problem = pn.Column(sizing_mode="stretch_width")
         self.colouring = colour("side", mapped.points, None)
         self.chart = MapChart(mapped.points, self.colouring, self._on_selected)
@@ -87,9 +93,12 @@ class MapView(Viewer):
         self.recolour = Task(self._recolour, "Not coloured:", self._problem, scope=self._scope)
         self.review_button = pmui.Button(label="", variant="contained", visible=False)
         self.send = Write(
-            self._send, "Not sent to review:", self._problem,
-            refused="Send to review", scope=self._scope,
-        )  # fmt: skip
+            self._send,
+            "Not sent to review:",
+            self._problem,
+            refused="Send to review",
+            scope=self._scope,
+        )
         self.review_button.on_click(self.send.on_event)
         self._clear = pmui.Button(label="Clear the selection", variant="text", visible=False)
         self._clear.on_click(lambda _: self.chart.select([]))

@@ -33,9 +33,13 @@ class StartForm(Viewer):
         self._problem = pn.Column(sizing_mode="stretch_width")
         super().__init__()
         self.do = Write(
-            self._do, "Not made:", self._problem, refused=START, scope=self._scope,
+            self._do,
+            "Not made:",
+            self._problem,
+            refused=START,
+            scope=self._scope,
             fields={"name": self.new_name},
-        )  # fmt: skip
+        )
         pn.bind(self._choose, self.template, watch=True)
         self.start.on_click(self.do.on_event)
 

@@ -94,6 +94,7 @@ def _show_cleared(alarms: list[Alarm]) -> Viewable:
     ]
     columns = ("model", "alarm", "raised", "cleared", "because")
     return pn.Column(
-        heading("Cleared"), table(columns, rows, label="Alarms that cleared"),
+        heading("Cleared"),
+        table(columns, rows, label="Alarms that cleared"),
         sizing_mode="stretch_width",
-    )  # fmt: skip
+    )

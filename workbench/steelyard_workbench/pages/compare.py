@@ -230,9 +230,11 @@ class ComparePage(Page):
         )
         await self.flips.refresh()
         sides = await asyncio.to_thread(self._fetch_sides, comparison, before, after)
-        warnings = [] if before != after else [
-            empty("Both sides are the same evaluation, so nothing changes.")
-        ]  # fmt: skip
+        warnings = (
+            []
+            if before != after
+            else [empty("Both sides are the same evaluation, so nothing changes.")]
+        )
         warnings += show_unpaired(comparison)
         measures = [name for name in MEASURES if change_of(comparison.overall, name) is not None]
         return pn.Column(
@@ -277,12 +279,14 @@ class ComparePage(Page):
                 charts.append(
                     figures.show(
                         forest_chart(
-                            rows, title="Change of each measure", x="after minus before",
+                            rows,
+                            title="Change of each measure",
+                            x="after minus before",
                             reference=0.0,
                             open_=lambda _: self._open_rows(RecordFilter(), after),
                         )
                     )
-                )  # fmt: skip
+                )
         values = []
         for name in measures:
             change = change_of(overall, name)

@@ -54,14 +54,26 @@ _TITLES = {
     "used": "Last used",
 }
 _WIDTHS = {
-    "name": 230, "rows": 80, "training": 110, "evaluation": 120, "method": 125, "version": 100,
-    "made": 145, "used": 110,
-}  # fmt: skip
+    "name": 230,
+    "rows": 80,
+    "training": 110,
+    "evaluation": 120,
+    "method": 125,
+    "version": 100,
+    "made": 145,
+    "used": 110,
+}
 _SCHEMA = {
-    "id": pl.String, "name": pl.String, "rows": pl.Int64, "training": pl.Int64,
-    "evaluation": pl.Int64, "method": pl.String, "version": pl.Int64, "made": pl.String,
+    "id": pl.String,
+    "name": pl.String,
+    "rows": pl.Int64,
+    "training": pl.Int64,
+    "evaluation": pl.Int64,
+    "method": pl.String,
+    "version": pl.Int64,
+    "made": pl.String,
     "used": pl.String,
-}  # fmt: skip
+}
 _NOTHING = (
     "**No datasets yet.** A dataset is rows of a context, the decisions asked about it and what is "
     "right; models are evaluated and fine-tuned on it. Import a table (CSV, Excel, Parquet) or JSON "

@@ -202,10 +202,12 @@ class EvaluationsPage(Page):
         button = pmui.Button(label="Compare", variant="outlined", size="small")
         button.on_click(
             lambda _: self.session.open(
-                "compare", dataset=scored.evaluation.dataset_id, before=select.value,
+                "compare",
+                dataset=scored.evaluation.dataset_id,
+                before=select.value,
                 after=scored.evaluation.id,
             )
-        )  # fmt: skip
+        )
         return pmui.Row(select, button)
 
     def _keep(self, chosen: RecordFilter) -> None:

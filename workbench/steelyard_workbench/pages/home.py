@@ -175,13 +175,21 @@ class HomePage(Page):
         if any(part_needs is None for part_needs in by_part):
             self.summary_box[:] = []
         elif not any(by_part) and self.session.role == "reviewer":
-            self.summary_box[:] = [empty("**Nothing waits for you.** Rows that are assigned to you "
-                                         "are listed here.", is_good=True)]  # fmt: skip
+            self.summary_box[:] = [
+                empty(
+                    "**Nothing waits for you.** Rows that are assigned to you are listed here.",
+                    is_good=True,
+                )
+            ]
         elif not any(by_part):
-            self.summary_box[:] = [empty("**Nothing needs you now.** No alarm is raised, no draft is "
-                                         "open, no work runs or failed this week, and no family "
-                                         "waits.",
-                                         is_good=True)]  # fmt: skip
+            self.summary_box[:] = [
+                empty(
+                    "**Nothing needs you now.** No alarm is raised, no draft is "
+                    "open, no work runs or failed this week, and no family "
+                    "waits.",
+                    is_good=True,
+                )
+            ]
 
     def _row(self, need: Need) -> Viewable:
         shown = verdict(need.status, need.title, need.text)

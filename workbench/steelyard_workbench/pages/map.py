@@ -142,9 +142,11 @@ class MapPage(OnePartPage):
             if now is not None:
                 description = f"It is {_DOING[now.phase]}: {now.step:,} of {now.steps:,}."
             bar = pmui.LinearProgress(
-                label="Progress of the map", max=100, sizing_mode="stretch_width",
+                label="Progress of the map",
+                max=100,
+                sizing_mode="stretch_width",
                 value=0 if now is None else round(100 * now.step / now.steps),
-            )  # fmt: skip
+            )
             cancel = self.button(
                 "Cancel", lambda: self.client.maps.cancel(dataset_map.id), place, refused="Cancel"
             )

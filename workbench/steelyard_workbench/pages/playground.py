@@ -150,9 +150,11 @@ class PlaygroundPage(Page):
         """Return the fields and the place of the answer."""
         self._model = pmui.Select(label="Model", options=[], width=240)
         self._beside = pmui.CheckBoxGroup(
-            label=f"Beside it, {MOST_MODELS - 1} at most", options=[], inline=True,
+            label=f"Beside it, {MOST_MODELS - 1} at most",
+            options=[],
+            inline=True,
             sizing_mode="stretch_width",
-        )  # fmt: skip
+        )
         self._row: Example | None = None
         self.saving: SaveRow | None = None
         self.feedback: WasItRight | None = None
@@ -338,9 +340,14 @@ class PlaygroundPage(Page):
         given: Mapping[str, Any] | None = None,
     ) -> None:
         form = DecisionForm(
-            name, kind, question, outcomes,
-            on_change=self._changed, on_remove=self._remove, given=given,
-        )  # fmt: skip
+            name,
+            kind,
+            question,
+            outcomes,
+            on_change=self._changed,
+            on_remove=self._remove,
+            given=given,
+        )
         self._forms.append(form)
         self._form_box[:] = [*self._forms]
         self._changed()

@@ -62,18 +62,26 @@ class ApiKeys(Section):
             self.revoked,
             heading("Make a key"),
             pn.FlexBox(
-                self.called, self.scope_of, self.cap, self.ends,
+                self.called,
+                self.scope_of,
+                self.cap,
+                self.ends,
                 self.button(
-                    "Make a key", self._make, "No key was made.", variant="contained",
+                    "Make a key",
+                    self._make,
+                    "No key was made.",
+                    variant="contained",
                     fields={
-                        "name": self.called, "scope": self.scope_of, "monthly_cap_usd": self.cap
+                        "name": self.called,
+                        "scope": self.scope_of,
+                        "monthly_cap_usd": self.cap,
                     },
                 ),
                 align_items="center",
             ),
             self.said,
             self.question,
-        ]  # fmt: skip
+        ]
 
     def _on_scope(self, scope: str) -> None:
         """Take a cap for keys that spend alone."""

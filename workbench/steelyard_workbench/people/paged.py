@@ -108,10 +108,14 @@ class PagedTable(Viewer, Generic[T]):
         elif self._open is not None:
             self._table[:] = [
                 mark_table(
-                    self._columns, rows, label=self._what, open_=self._press,
-                    numbers=self._numbers, opens=self._opens,
+                    self._columns,
+                    rows,
+                    label=self._what,
+                    open_=self._press,
+                    numbers=self._numbers,
+                    opens=self._opens,
                 )
-            ]  # fmt: skip
+            ]
         else:
             self._table[:] = [table(self._columns, rows, label=self._what, numbers=self._numbers)]
 

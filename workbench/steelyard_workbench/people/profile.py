@@ -60,9 +60,10 @@ class Profile(Section):
             shown.append(verdict("bad", f"{text}.", "" if is_owner else "An owner can restore it."))
             if is_owner:
                 shown.append(
-                    self.button("Restore the account", self._restore, "Not restored.",
-                                variant="contained")
-                )  # fmt: skip
+                    self.button(
+                        "Restore the account", self._restore, "Not restored.", variant="contained"
+                    )
+                )
         shown.append(facts(values))
         if not is_owner:
             return pn.Column(*shown, sizing_mode="stretch_width")
@@ -70,13 +71,14 @@ class Profile(Section):
         shown += [
             heading("Name"),
             pn.FlexBox(
-                self.called, self.button("Rename", self._rename, "Not renamed."),
+                self.called,
+                self.button("Rename", self._rename, "Not renamed."),
                 align_items="center",
             ),
             heading("Export"),
             pmui.Typography(_EXPORT, variant="body2"),
             self._download("Export the account"),
-        ]  # fmt: skip
+        ]
         if account.deletes_at is None:
             delete = pmui.Button(
                 label="Delete the account …", variant="outlined", color="danger", size="small"

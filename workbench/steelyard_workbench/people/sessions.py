@@ -27,9 +27,13 @@ _SHOWN_AGENT = 60
 #: Words of an agent with the names of browsers and systems; of several, the first here is meant.
 _BROWSERS = {"Edg/": "Edge", "Firefox/": "Firefox", "Chrome/": "Chrome", "Safari/": "Safari"}
 _SYSTEMS = {
-    "Windows": "Windows", "Android": "Android", "iPhone": "iPhone", "iPad": "iPad",
-    "Mac OS X": "macOS", "Linux": "Linux",
-}  # fmt: skip
+    "Windows": "Windows",
+    "Android": "Android",
+    "iPhone": "iPhone",
+    "iPad": "iPad",
+    "Mac OS X": "macOS",
+    "Linux": "Linux",
+}
 
 
 class Sessions(Section):

@@ -72,9 +72,16 @@ class SignIn(Viewer):
         title = pmui.Typography("Sign in", variant="h1", sx={"fontSize": TITLE, "fontWeight": 600})
         reason = [pmui.Typography(why, variant="body2")] if why else []
         self._box = pn.Column(
-            title, *reason, self._steps, *others, self.problem, self._dialog, self._visit,
-            sizing_mode="stretch_width", name="Sign in",
-        )  # fmt: skip
+            title,
+            *reason,
+            self._steps,
+            *others,
+            self.problem,
+            self._dialog,
+            self._visit,
+            sizing_mode="stretch_width",
+            name="Sign in",
+        )
         self._show_first()
 
     def __panel__(self) -> Viewable:

@@ -117,9 +117,13 @@ class SaveRow(Viewer):
         }
         self._said = pn.Column(sizing_mode="stretch_width")
         self.save = Write(
-            self._save, "Not saved:", self._said, refused="Save as a row", scope=scope,
+            self._save,
+            "Not saved:",
+            self._said,
+            refused="Save as a row",
+            scope=scope,
             fields={"name": self.new_name},
-        )  # fmt: skip
+        )
         button = pmui.Button(label="Save as a row", variant="outlined", size="small")
         button.on_click(self.save.on_event)
         pn.bind(self._fit, self.dataset, watch=True)

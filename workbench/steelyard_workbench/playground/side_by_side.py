@@ -67,9 +67,10 @@ class AnswersTogether(Viewer):
             for model, column in self._columns.items()
         ]
         self._box = pn.Column(
-            self._table, pn.FlexBox(*papers, sizing_mode="stretch_width"),
+            self._table,
+            pn.FlexBox(*papers, sizing_mode="stretch_width"),
             sizing_mode="stretch_width",
-        )  # fmt: skip
+        )
 
     def __panel__(self) -> Viewable:
         return self._box

@@ -71,9 +71,11 @@ class Beside(Viewer):
         self._of_row = Loaded("The row's history", self._fetch_row, show_history, n_lines=2)
         self._of_draft = Loaded("The draft's history", self._fetch_draft, show_history)
         self._choice = pmui.RadioButtonGroup(
-            options=[_FACETS, _SIMILAR, _HISTORY, _SUGGEST, _REVIEWERS], value=_FACETS, size="small",
+            options=[_FACETS, _SIMILAR, _HISTORY, _SUGGEST, _REVIEWERS],
+            value=_FACETS,
+            size="small",
             label="Beside the rows",
-        )  # fmt: skip
+        )
         super().__init__()
         self._place = pn.Column(self._facets, sizing_mode="stretch_width")
         self._box = pn.Column(self._choice, self._place, width=340)
@@ -135,8 +137,11 @@ class Beside(Viewer):
     def _turn(self) -> None:
         if self._choice.value == _HISTORY:
             self._place[:] = [
-                heading("This row"), self._of_row, heading("The whole draft"), self._of_draft,
-            ]  # fmt: skip
+                heading("This row"),
+                self._of_row,
+                heading("The whole draft"),
+                self._of_draft,
+            ]
         else:
             self._place[:] = list(self.parts)
         for part in self.parts:

@@ -58,13 +58,16 @@ class Desk(Viewer):
         self.steps = Steps(session.client, draft, self._tabs, self._notices, self)
         self.steps.queue.reviewer = session.reviewer or None
         self._reader = self.steps.reader = QueueReader(
-            session.client, draft, queue, chosen,
+            session.client,
+            draft,
+            queue,
+            chosen,
             reviewer=lambda: self.queue.reviewer,
             settled=self.queue.settled,
             on_seen=lambda rows: self.queue.saw([row.now for row in rows]),
             on_counts=self._tabs.show,
             on_rows=self._show,
-        )  # fmt: skip
+        )
         self.deciding = Deciding(
             self._reader,
             self.steps,

@@ -65,9 +65,14 @@ class DeskHead(Viewer):
         title = f"**{name_shown}** · version {draft.dataset_version} · {draft.rows:,} rows"
         self._box = pn.FlexBox(
             pmui.Typography(title, variant="body1"),
-            name, self._toggle, outcomes, self._seal, leave,
-            align_items="center", margin=(8, 0, 0, 0),
-        )  # fmt: skip
+            name,
+            self._toggle,
+            outcomes,
+            self._seal,
+            leave,
+            align_items="center",
+            margin=(8, 0, 0, 0),
+        )
 
     def __panel__(self) -> Viewable:
         return self._box

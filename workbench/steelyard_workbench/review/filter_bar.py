@@ -28,9 +28,12 @@ class FilterBar(Viewer):
         self._choices: dict[str, tuple[str, Sequence[str]]] = {}
         self._names: dict[tuple[str, str], str] = {}
         self._words = pmui.TextInput(
-            label="Words (key /)", placeholder="Enter searches", width=230, size="small",
+            label="Words (key /)",
+            placeholder="Enter searches",
+            width=230,
+            size="small",
             css_classes=_SEARCHING,
-        )  # fmt: skip
+        )
         self._outcome = pmui.Select(
             label="Expected outcome", options=[_ANY], value=_ANY, width=200, size="small"
         )

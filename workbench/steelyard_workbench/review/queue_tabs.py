@@ -29,9 +29,11 @@ class QueueTabs(Viewer):
         self._counts: dict[str, int] = {}
         self._showing = OneAtATime(self._show_soon)
         self._tabs = pmui.TabMenu(
-            items=tab_items({}), active=QUEUES.index(queue), variant="scrollable",
+            items=tab_items({}),
+            active=QUEUES.index(queue),
+            variant="scrollable",
             sizing_mode="stretch_width",
-        )  # fmt: skip
+        )
         super().__init__()
 
     def __panel__(self) -> Viewable:

@@ -88,9 +88,7 @@ class SealDialog(Viewer):
         self._client, self._draft_id = client, draft_id
         self._n_waiting, self._on_sealed = n_waiting, on_sealed
         self._draft = Loaded("The draft", self._fetch, self._show)
-        self._as = pmui.RadioBoxGroup(
-            label="Seal as", options=[_VERSION, _DATASET], value=_VERSION
-        )  # fmt: skip
+        self._as = pmui.RadioBoxGroup(label="Seal as", options=[_VERSION, _DATASET], value=_VERSION)
         self._name = pmui.TextInput(label="Name of the new dataset", sizing_mode="stretch_width")
         self._name.visible = False
         self.drop = pmui.Checkbox(label="", value=False, visible=False)

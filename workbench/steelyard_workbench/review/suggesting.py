@@ -174,8 +174,11 @@ class Suggesting(Viewer):
         for row in self._rows()[:1]:
             quote = await asyncio.to_thread(
                 self._client.estimate,
-                row.context, row.decisions, model=str(self.model.value), fallback="none",
-            )  # fmt: skip
+                row.context,
+                row.decisions,
+                model=str(self.model.value),
+                fallback="none",
+            )
             most = Decimal(quote.maximum_charge_usd) * int(self.n_rows.value)
             price = f"{self.n_rows.value:,} rows like the shown one cost at most {most.normalize():f} USD."
             self._price.param.update(object=price, visible=most > 0)

@@ -52,8 +52,10 @@ class StartForm(Viewer):
         self.said = pn.Column(sizing_mode="stretch_width")
         super().__init__()
         fields = {
-            "dataset_id": self.dataset, "decision": self.decision, "model": self.model,
-        }  # fmt: skip
+            "dataset_id": self.dataset,
+            "decision": self.decision,
+            "model": self.model,
+        }
         self.begin = Write(self._begin, "Not started:", self.said, scope=scope, fields=fields)
         self.start.on_click(self.begin.on_event)
         self.fill = Task(

@@ -50,9 +50,12 @@ class Webhooks(Section):
         self.about = pmui.TextInput(label="Note, for people", max_length=200, width=260)
         self.question = pn.Column()
         add = self.button(
-            "Add a webhook", self._add, "No webhook was added.", variant="contained",
+            "Add a webhook",
+            self._add,
+            "No webhook was added.",
+            variant="contained",
             fields={"url": self.url, "events": self.events, "description": self.about},
-        )  # fmt: skip
+        )
         return [
             side_by_side(self.part(self.webhooks), self.opened),
             heading("Add a webhook"),

@@ -23,9 +23,23 @@ from steelyard.imports.tables import Refused, Reply, Table
 
 #: Names of columns that are usually the text, and of those that are usually its label.
 _TEXTS = (
-    "context", "text", "message", "body", "content", "sentence", "utterance", "ticket", "review",
-    "query", "comment", "document", "email", "question", "description", "title",
-)  # fmt: skip
+    "context",
+    "text",
+    "message",
+    "body",
+    "content",
+    "sentence",
+    "utterance",
+    "ticket",
+    "review",
+    "query",
+    "comment",
+    "document",
+    "email",
+    "question",
+    "description",
+    "title",
+)
 _LABELS = ("label", "labels", "category", "class", "intent", "target", "topic", "sentiment", "tag")
 #: Guessed labels: at most so many columns, of at most so many outcomes and so long names.
 _MOST_LABELS, _MOST_GUESSED, _LONGEST_NAME = 8, 100, 80
