@@ -47,7 +47,8 @@ def run_until_killed(home: Path, first: int, after_s: float) -> list[list[str]]:
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("n_kills", [2, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("n_kills", [100])
 def test_kill_9_while_files_are_swept(tmp_path, monkeypatch, n_kills):
     monkeypatch.setattr(datasets_module, "ERASE_AFTER_S", 0.0)
     chance = random.Random(f"sweep {n_kills}")

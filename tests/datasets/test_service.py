@@ -209,7 +209,7 @@ def check_whole(url: str, acknowledged: dict[str, int], *, newest: int = 10_000)
 @pytest.mark.parametrize(
     "n_kills",
     [
-        pytest.param(3, marks=pytest.mark.timeout(300)),
+        pytest.param(3, marks=[pytest.mark.slow, pytest.mark.timeout(300)]),
         pytest.param(100, marks=[pytest.mark.slow, pytest.mark.timeout(3600)]),
     ],
 )

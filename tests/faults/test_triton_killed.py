@@ -31,7 +31,7 @@ from steelyard.triton.repository import ExportOptions, base_source, write_model
 from support.serving import wait_until
 from support.triton_service import Service, probabilities, serving_service
 
-pytestmark = [pytest.mark.triton, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.triton, pytest.mark.timeout(300)]
 
 DECISIONS = (
     RenderedDecision("single", "Which team?", ("billing", "sales", "support")),

@@ -561,6 +561,7 @@ def trainer_of(worker_pid):
     return children[-1] if children else None
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_kills_of_worker_and_trainer_end_in_one_model_and_one_charge(tmp_path):
     ended = crash_through(

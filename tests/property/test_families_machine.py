@@ -585,7 +585,7 @@ class ManyLineages(Lineages):
     """The same for longer."""
 
 
-Lineages.TestCase.settings = settings(max_examples=12, stateful_step_count=30, deadline=None)
+Lineages.TestCase.settings = settings(max_examples=6, stateful_step_count=30, deadline=None)
 ManyLineages.TestCase.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
 
 TestLineages = Lineages.TestCase

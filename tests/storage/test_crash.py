@@ -45,7 +45,9 @@ for index in range(100_000):
 """
 
 
-@pytest.mark.parametrize("n_lines", [1, 40, 150])
+@pytest.mark.parametrize(
+    "n_lines", [40, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 150))]
+)
 def test_acknowledged_writes_survive_kill_9_and_none_is_half_there(state_url: str, n_lines: int):
     open_state(state_url).close()
     command = [sys.executable, "-c", WRITER, state_url]

@@ -29,6 +29,7 @@ def choose(page, name, data):
     )
 
 
+@pytest.mark.slow
 def test_a_file_is_refused_with_every_mistake_then_imported_and_its_version_opened(
     quiet_page, server
 ):
@@ -63,6 +64,7 @@ def test_a_file_is_refused_with_every_mistake_then_imported_and_its_version_open
     assert len(read_table(download.value.path()).rows) == 16
 
 
+@pytest.mark.slow
 def test_what_rows_hold_is_shown_and_not_run(quiet_page, server):
     image = "<img src=x onerror=\"document.title='hit'\">"
     rows = [json.loads(line) for line in lines(["billing", "shipping"] * 4).splitlines()]

@@ -54,6 +54,7 @@ def click_until(page, mark, text):
     expect(wanted).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_model_is_evaluated_and_a_bin_opens_its_rows(quiet_page, server, dataset, tmp_path):
     visit(quiet_page, f"page=evaluations&dataset={dataset.id}")
     quiet_page.get_by_role("checkbox", name="hashing", exact=True).check()

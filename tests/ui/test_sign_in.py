@@ -248,6 +248,7 @@ def test_a_passkey_is_added_and_signs_in(quiet_page, letters, workbench):
     expect(page.get_by_text("This passkey signs nobody in")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_an_identity_provider_leads_back_signed_in(quiet_page, identity, server, workbench):
     page = quiet_page
     page.goto(f"{workbench.url}/?page=families")
