@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from types import SimpleNamespace
 
@@ -10,7 +11,6 @@ import pytest
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 import steelyard
-from steelyard.cli import samples
 from steelyard.errors import SteelyardError
 from steelyard.families.wire import Move
 from steelyard.review.wire import Draft
@@ -191,19 +191,26 @@ def labelled_rows():
     ]
 
 
-def test_a_newcomer_finds_three_cards_until_there_is_more_than_the_samples(server):
-    assert beginning.SAMPLES == samples.SAMPLES
+def test_a_newcomer_finds_three_cards_until_there_is_more_than_the_samples(
+    server, tmp_path, monkeypatch
+):
     page = HomePage(Session(server.client))
     page.open()
     cards = {"Ask a question": "playground", "Import your data": "datasets"}
     for label, where in cards.items():
         buttons(page._box)[label].clicks += 1
         assert page.session.page == where
+    monkeypatch.setattr(beginning, "sample_file", lambda _: None)
+    page.open()
     assert buttons(page._box)["Review the sample"].disabled
-    sample = server.client.datasets.create("support_triage", labelled_rows())
+    # One press loads the sample and opens a draft of it.
+    file = tmp_path / "support_triage.jsonl"
+    file.write_text("\n".join(map(json.dumps, labelled_rows())), encoding="utf-8")
+    monkeypatch.setattr(beginning, "sample_file", lambda _: file)
     for _ in range(2):  # the second opens the draft of the first
         page.open()
         buttons(page._box)["Review the sample"].clicks += 1
+        [sample] = server.client.datasets.list().data
         assert (page.session.page, page.session.dataset) == ("review", sample.id)
     [draft] = server.client.drafts.list().data
     assert page.session.draft == draft.id

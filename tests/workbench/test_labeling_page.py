@@ -16,6 +16,8 @@ from support.teaching import SHARED, is_even, queries, taught_server
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 from steelyard_workbench.components.mark_table import MarkTable
+from steelyard_workbench.escaping import escape_markdown
+from steelyard_workbench.frame.heading import Heading
 from steelyard_workbench.labeling import queue
 from steelyard_workbench.pages.labeling import LabelingPage
 from steelyard_workbench.session import Session
@@ -73,8 +75,11 @@ def test_jobs_are_listed_followed_and_opened(client, server):
     assert page.session.labeling == job.id
     assert page.queue is not None
     assert "Krippendorff&#x27;s alpha" in texts(page.__panel__())
-    [back] = named(page.__panel__(), "All labeling jobs")
-    back.clicks += 1
+    heading = Heading(page.session)
+    heading.refresh()
+    title = escape_markdown(job.name)
+    assert (heading.title.object, heading.up.label) == (title, "All labeling jobs")
+    heading.up.clicks += 1
     assert page.queue is None
 
 

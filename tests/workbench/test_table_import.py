@@ -119,7 +119,7 @@ def test_values_that_mean_no_label_are_chosen(client):
     columns.no_label["team"].value = ["-1", "unknown"]
     asyncio.run(columns.convert())
     assert "12 rows can be imported" in texts_of(columns.shown)
-    assert "team: -1, unknown is taken for no label" in texts_of(columns.shown)
+    assert "team: rows with -1, unknown have no label" in texts_of(columns.shown)
     columns.no_label["team"].value = []
     asyncio.run(columns.convert())
     assert "24 rows can be imported" in texts_of(columns.shown)

@@ -13,6 +13,7 @@ from support.wordings import TEAM, rows, tuned_server
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
+from steelyard_workbench.frame.heading import Heading
 from steelyard_workbench.pages.tuning import TuningPage
 from steelyard_workbench.session import Session
 from steelyard_workbench.tuning.changes import changed_words
@@ -66,8 +67,10 @@ def test_a_price_is_told_before_a_job_is_started(client, improved):
     page = opened(client, tuning=job.id)
     named(page.__panel__(), "Cancel")[0].clicks += 1
     assert "cancelled" in texts(page.__panel__())
-    [back] = named(page.__panel__(), "All prompt-tuning jobs")
-    back.clicks += 1
+    heading = Heading(page.session)
+    heading.refresh()
+    assert heading.title.object == f"Wording of {TEAM['id']}"
+    heading.up.clicks += 1
     assert page.form is not None
 
 

@@ -11,17 +11,18 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
+from steelyard.cli.samples import SAMPLES, sample_file
+from steelyard.client import Client
 from steelyard.datasets.wire import Dataset
 from steelyard.evaluations.wire import Evaluation
 from steelyard.families.wire import Family
+from steelyard.review.wire import Draft, DraftSummary
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.review.sending import draft_of
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import refused_button
 from steelyard_workbench.tasks import Scope, Write
 
-#: Names of the datasets that `steelyard up` loads; the first is the one to review.
-SAMPLES = ("support_triage", "reply_action")
 _REVIEW = "Review the sample"
 
 
@@ -32,7 +33,7 @@ class Beginning:
     Parameters
     ----------
     sample : Dataset or None
-        The one to review; ``None`` where none is loaded.
+        The one to review; ``None`` where it is not loaded yet.
     """
 
     sample: Dataset | None
@@ -75,14 +76,34 @@ def show_beginning(session: Session, beginning: Beginning, scope: Scope) -> View
     )
 
 
+def load_sample(client: Client) -> Dataset:
+    """Make a dataset of the sample that is reviewed first.
+
+    Raises
+    ------
+    FileNotFoundError
+        When this installation has no samples.
+    """
+    file = sample_file(SAMPLES[0])
+    if file is None:
+        raise FileNotFoundError("This installation has no samples. Import a file instead.")
+    return client.datasets.create(SAMPLES[0], file)
+
+
 def _review(session: Session, sample: Dataset | None, problem: Any, scope: Scope) -> Viewable:
-    if sample is None:
-        return refused_button(_REVIEW, ["this server has no samples; `steelyard up` loads two"])
+    if sample is None and sample_file(SAMPLES[0]) is None:
+        return refused_button(_REVIEW, ["This installation has no samples."])
+
+    def make_draft() -> Draft | DraftSummary:
+        dataset = load_sample(session.client) if sample is None else sample
+        return draft_of(session.client, dataset.id, dataset.version)
 
     async def open_draft() -> None:
-        draft = await asyncio.to_thread(draft_of, session.client, sample.id, sample.version)
+        draft = await asyncio.to_thread(make_draft)
         if not scope.say_if_ended("The review is started. It is on the Review page."):
-            session.open("review", dataset=sample.id, version=draft.dataset_version, draft=draft.id)
+            session.open(
+                "review", dataset=draft.dataset_id, version=draft.dataset_version, draft=draft.id
+            )
 
     review = Write(open_draft, "Not started:", problem, refused=_REVIEW, scope=scope)
     return _button(_REVIEW, review.start)

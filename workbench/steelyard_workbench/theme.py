@@ -91,10 +91,38 @@ ON_BAR = {"&&": {"color": "inherit", "borderColor": "rgba(128,128,128,0.5)"}, **
 
 
 def _of_theme(paper: str, ink: str, muted: str) -> dict[str, object]:
-    """Return what differs by theme: the slim bar at the top, with a line under it, and grey buttons."""
+    """Return what differs by theme: the slim bar at the top, grey buttons and what is said."""
     return {
         # What cannot be pressed now is read all the same: MUI's own grey has 2 to 1.
-        "MuiButton": {"styleOverrides": {"root": {**_STILL, "&&.Mui-disabled": {"color": muted}}}},
+        "MuiButton": {
+            "styleOverrides": {
+                "root": {**_STILL, "&&.Mui-disabled": {"color": muted}},
+                "sizeSmall": {"&&": {"fontSize": SMALL}},
+            }
+        },
+        # What is said stands on the page, without a box: its icon and its words tell how it is.
+        "MuiAlert": {
+            "styleOverrides": {
+                "root": {
+                    "&&": {
+                        "border": 0,
+                        "padding": "2px 0",
+                        "background": "none",
+                        "color": "inherit",
+                        "fontSize": TEXT,
+                        "maxWidth": READING_WIDTH,
+                    },
+                    # But a message that comes and goes lies over the page.
+                    ".notistack-SnackbarContainer &&&": {
+                        "backgroundColor": paper,
+                        "color": ink,
+                        "padding": "4px 16px",
+                        "boxShadow": "0 2px 8px rgba(0,0,0,0.4)",
+                    },
+                },
+                "icon": {"&&": {"padding": "5px 0", "marginRight": "8px", "fontSize": "20px"}},
+            }
+        },
         "MuiAppBar": {
             "styleOverrides": {
                 "root": {
@@ -113,33 +141,41 @@ def _of_theme(paper: str, ink: str, muted: str) -> dict[str, object]:
 
 
 _COMPONENTS = {
+    # The label above a field, and the gap in its frame, which is as wide as the text of both.
+    "MuiInputLabel": {
+        "styleOverrides": {
+            "outlined": {
+                "&&.MuiInputLabel-shrink": {
+                    "fontSize": SMALL,
+                    "transform": "translate(14px, -8px)",
+                    "maxWidth": "calc(100% - 28px)",
+                }
+            }
+        }
+    },
+    "MuiOutlinedInput": {
+        "styleOverrides": {
+            "notchedOutline": {"&& legend": {"fontSize": SMALL}},
+            # Small fields are of one height, whether text is written or chosen in them.
+            "input": {"&&&.MuiInputBase-inputSizeSmall": {"paddingBlock": "8.5px"}},
+        }
+    },
     "MuiButtonBase": {"styleOverrides": {"root": {"&.Mui-focusVisible": _OUTLINE}}},
     "MuiListItemButton": {"styleOverrides": {"root": {"&.Mui-focusVisible": _INNER}}},
     "MuiMenuItem": {"styleOverrides": {"root": {"&.Mui-focusVisible": _INNER}}},
     "MuiTab": {"styleOverrides": {"root": {"&.Mui-focusVisible": _INNER, **_AS_WRITTEN, **_STILL}}},
-    "MuiToggleButton": {"styleOverrides": {"root": {**_AS_WRITTEN, **_STILL}}},
+    "MuiToggleButton": {
+        "styleOverrides": {
+            "root": {**_AS_WRITTEN, **_STILL},
+            "sizeSmall": {"&&": {"fontSize": SMALL}},
+        }
+    },
     # Panel-material-ui gives code a light blue of 2.3 to 1 on white.
     "MuiTypography": {"styleOverrides": {"root": {"&& code": {"color": "inherit"}}}},
     # A dialog that is scrolled takes the focus itself.
     "MuiDialog": {"styleOverrides": {"paper": {"&:focus-visible": _INNER}}},
     "MuiSwitch": {
         "styleOverrides": {"root": {"&:has(input:focus-visible)": _INNER}},
-    },
-    # What is said stands on the page, without a box: its icon and its words tell how it is.
-    "MuiAlert": {
-        "styleOverrides": {
-            "root": {
-                "&&": {
-                    "border": 0,
-                    "padding": "2px 0",
-                    "background": "none",
-                    "color": "inherit",
-                    "fontSize": TEXT,
-                    "maxWidth": READING_WIDTH,
-                }
-            },
-            "icon": {"&&": {"padding": "5px 0", "marginRight": "8px", "fontSize": "20px"}},
-        }
     },
     "MuiCheckbox": {"styleOverrides": {"root": {"&:has(input:focus-visible)": _INNER}}},
     "MuiRadio": {"styleOverrides": {"root": {"&:has(input:focus-visible)": _INNER}}},

@@ -19,8 +19,8 @@ def show_warnings(answer: LintAnswer) -> list[Viewable]:
     return [
         verdict(
             _SEVERITY[warning.severity],
-            f"{warning.decision}, {warning.rule}:",
-            escape_markdown(warning.message),
+            f"{warning.decision}:",
+            f"{escape_markdown(warning.message)} (`{warning.rule}`)",
         )
         for warning in answer.warnings
     ]

@@ -10,12 +10,13 @@ from typing import Any
 import param
 
 from steelyard_workbench.components.unseen import Unseen
-from steelyard_workbench.theme import FOCUS
+from steelyard_workbench.theme import FOCUS, TEXT
 
 _CLASSES = count(1)
 
-#: Where the focus is, and which row was opened last, by more than a colour.
+#: Text of the size of the page, where the focus is, and which row was opened last, by more than a colour.
 TABLE_CSS = f"""
+.tabulator {{ font-size: {TEXT}; }}
 .tabulator-row:focus-visible, .tabulator-col:focus-visible {{
   outline: 3px solid {FOCUS}; outline-offset: -3px; z-index: 1;
 }}

@@ -100,6 +100,7 @@ class OutcomeTable(Viewer):
             collapsed=not is_open,
             # Few outcomes are seen at once, many are scrolled through.
             scrollable_height=min(_MOST_HEIGHT, 30 + _ROW_HEIGHT * len(rows)),
+            margin=(5, 10),
             sizing_mode="stretch_width",
         )
         self._offer = pn.Row(self.merge, visible=bool(self.proposed))

@@ -33,6 +33,7 @@ from steelyard_workbench.scheduling import schedule
 from steelyard_workbench.states import empty, loading, verdict
 from steelyard_workbench.tasks import Scope, Task
 
+_NO_LABEL = "Values of {} that mean no label"
 #: Rows that are shown as they would be stored, of how many characters, and reasons that are listed.
 _SHOWN_ROWS, _SHOWN_CHARACTERS, _SHOWN_REASONS = 10, 120, 5
 
@@ -118,7 +119,7 @@ class TableColumns(Viewer):
         }
         self.no_label = {
             name: pmui.MultiChoice(
-                label=f"Values of {name} that mean no label",
+                label=_NO_LABEL.format(name),
                 options=list(dict.fromkeys([*read.labels[name].no_label, *counts]))[:MOST_SHOWN],
                 value=sorted(read.labels[name].no_label),
                 width=420,
@@ -217,7 +218,7 @@ class TableColumns(Viewer):
             told += f"; {made.n_duplicates:,} of them are there already, and are left out"
         parts = [verdict("good" if made.lines else "bad", f"{told}.")]
         parts += _show_notes("The sides of the file:", made.notes)
-        notes = [label.note for label in self.columns.labels if label.note]
+        notes = [note for label in self.columns.labels if (note := _no_label_note(label))]
         parts += _show_notes("No label:", notes)
         if made.refused:
             reasons = "\n".join(
@@ -226,7 +227,7 @@ class TableColumns(Viewer):
             )
             left = f"{len(made.refused):,} left out:"
             parts += [
-                verdict("unsure", left, reasons),
+                verdict("unsure", left, f"\n\n{reasons}"),
                 Download(
                     "Download the rows that are left out",
                     lambda: refused_csv(self._read.table.columns, made.refused),
@@ -239,10 +240,24 @@ class TableColumns(Viewer):
         return parts
 
 
+def _no_label_note(label: Label) -> str:
+    """Return what a person should know of values that are no label, or may be none."""
+    if label.no_label:
+        return f"{label.column}: rows with {', '.join(sorted(label.no_label))} have no label."
+    if not label.like_none:
+        return ""
+    return (
+        f"{label.column}: {', '.join(label.like_none)} is an outcome. If it means that nobody labelled "
+        f"the row, choose it under “{_NO_LABEL.format(label.column)}”."
+    )
+
+
 def _show_notes(title: str, notes: Sequence[str]) -> list[Viewable]:
     if not notes:
         return []
-    return [verdict("unsure", title, "\n".join(f"- {escape_markdown(note)}" for note in notes))]
+    lines = [escape_markdown(note) for note in notes]
+    text = lines[0] if len(lines) == 1 else "\n\n" + "\n".join(f"- {line}" for line in lines)
+    return [verdict("unsure", title, text)]
 
 
 def _shown_row(line: bytes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -17,12 +18,21 @@ from steelyard.families.fine_tune_wire import FineTuneEstimate, Job
 from steelyard.families.wire import MAX_LORA_RANK
 from steelyard_workbench.components.facts import facts
 from steelyard_workbench.components.numbers import is_free
+from steelyard_workbench.datasets.names import dataset_options
 from steelyard_workbench.families.taking import fetch_expected, time_text
 from steelyard_workbench.problems import not_loaded
 from steelyard_workbench.states import loading
 from steelyard_workbench.tasks import Scope, Task, Write
 
+#: Characters of the longest name of a family.
+_LONGEST_NAME = 48
 _RANKS = {"as the server chooses": 0, **{str(n): n for n in (1, 2, 4, 8, MAX_LORA_RANK)}}
+
+
+def _family_name(dataset_name: str) -> str:
+    """Return the name of a dataset as a family can have it; empty where nothing of it is left."""
+    name = re.sub(r"[^a-z0-9]+", "-", dataset_name.lower()).strip("-")
+    return name[:_LONGEST_NAME].rstrip("-") if name[:1].isalpha() else ""
 
 
 def show_estimate(estimate: FineTuneEstimate, seconds: float | None) -> Viewable:
@@ -67,15 +77,13 @@ class StartForm(Viewer):
         self._client, self._started = client, started
         self._scope = scope or Scope()
         self._methods = {dataset.id: dataset.method for dataset in datasets}
-        ids = {f"{dataset.name} ({dataset.id})": dataset.id for dataset in datasets}
+        self._names = {dataset.id: _family_name(dataset.name) for dataset in datasets}
+        first = chosen if chosen in self._names else datasets[0].id
         self.dataset = pmui.Select(
-            label="Dataset",
-            options=ids,
-            value=chosen if chosen in ids.values() else next(iter(ids.values())),
-            width=380,
+            label="Dataset", options=dataset_options(datasets), value=first, width=380
         )
         self.family = pmui.TextInput(
-            label="Name (a to z, 0 to 9, hyphens)", placeholder="router", width=300
+            label="Name (a to z, 0 to 9, hyphens)", value=self._names[first], width=300
         )
         self.rank = pmui.Select(label="LoRA rank", options=_RANKS, value=0, width=220)
         self.seed = pmui.TextInput(label="Seed (optional)", width=150)
@@ -174,6 +182,12 @@ class StartForm(Viewer):
             # What is no number is sent as it is: the server says what is wrong with it.
             given["seed"] = int(seed) if seed.isdecimal() else seed
         return given
+
+    @param.depends("dataset.value", watch=True)
+    def _propose_name(self) -> None:
+        """Name the family after the dataset, until a person names it otherwise."""
+        if self.family.value in {"", *self._names.values()}:
+            self.family.value = self._names[self.dataset.value]
 
     @param.depends("dataset.value", "family.value", "rank.value", "seed.value", watch=True)
     def _forget(self) -> None:

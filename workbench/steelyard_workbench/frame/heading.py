@@ -13,6 +13,7 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.errors import SteelyardError
+from steelyard_workbench.datasets.names import dataset_name
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.navigation import DATASETS, entry_of, first_page, tabs_for
 from steelyard_workbench.session import Session
@@ -47,32 +48,35 @@ class _Thing:
     all_page: str = ""
 
 
-def _dataset_name(client: Client, id_: str) -> str:
-    return client.datasets.get(id_).name
-
-
 def _evaluation_name(client: Client, id_: str) -> str:
     evaluation = client.evaluations.get(id_)
     name = evaluation.named or evaluation.model_label
-    try:
-        return f"{name} on {_dataset_name(client, evaluation.dataset_id)}"
-    except SteelyardError:  # deleted: its evaluations stay
-        return str(name)
+    return f"{name} on {dataset_name(client, evaluation.dataset_id)}"
 
 
-_DATASET = _Thing("dataset", _dataset_name, "All datasets", DATASETS)
+_DATASET = _Thing("dataset", dataset_name, "All datasets", DATASETS)
 #: By page.
 _THINGS: dict[str, _Thing] = {
     DATASETS: _DATASET,
     "versions": _DATASET,
     "map": _DATASET,
     "review": _Thing(
-        "draft", lambda client, id_: _dataset_name(client, client.drafts.get(id_).dataset_id)
+        "draft", lambda client, id_: dataset_name(client, client.drafts.get(id_).dataset_id)
     ),
-    "labeling": _Thing("labeling", lambda client, id_: client.labeling.get(id_).name),
+    "labeling": _Thing(
+        "labeling",
+        lambda client, id_: client.labeling.get(id_).name,
+        "All labeling jobs",
+        "labeling",
+    ),
     "families": _Thing("family", None, "All families", "families"),
     "evaluations": _Thing("evaluation", _evaluation_name, "All evaluations", "evaluations"),
-    "tuning": _Thing("tuning"),
+    "tuning": _Thing(
+        "tuning",
+        lambda client, id_: f"Wording of {client.prompt_tuning.get(id_).decision}",
+        "All prompt-tuning jobs",
+        "tuning",
+    ),
 }
 
 

@@ -20,10 +20,17 @@ _SHOWN_EVENTS = 25
 
 
 class JobDetail(Viewer):
-    """A fine-tune: how far it is, its loss, what happened, and the way to what it made."""
+    """A fine-tune: how far it is, its loss, what happened, and the way to what it made.
 
-    def __init__(self, job: Job, links: list[Viewable]) -> None:
+    Parameters
+    ----------
+    dataset : str
+        The name of what it is trained on.
+    """
+
+    def __init__(self, job: Job, dataset: str, links: list[Viewable]) -> None:
         super().__init__()
+        self._dataset = dataset
         self._text = pmui.Typography("", variant="body1")
         self._bar = pmui.LinearProgress(
             label=f"Progress of {job.id}", value=0, max=100, sizing_mode="stretch_width"
@@ -34,7 +41,7 @@ class JobDetail(Viewer):
         self._curve = pn.Column(sizing_mode="stretch_width")
         self._shown: Job | None = None
         self._box = pn.Column(
-            heading(f"Fine-tune {job.id}"),
+            heading(f"Fine-tune of {job.family or 'a deleted family'}"),
             self._text,
             self._bar,
             self._facts,
@@ -61,6 +68,7 @@ class JobDetail(Viewer):
         if job != self._shown:
             # What it ends with says the reason.
             shown = {name: text for name, text in job_facts(job) if name != "reason"}
+            shown["dataset"] = f"{self._dataset}, version {job.dataset_version}"
             self._facts[:] = [facts(shown)]
         self._shown = job
         self._bar.visible = work.is_active

@@ -36,6 +36,7 @@ from steelyard.labeling.wire import LabelingJob, LabelingSource, TeacherList
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.components.file_chooser import FileChooser
 from steelyard_workbench.datasets.importing import name_of
+from steelyard_workbench.datasets.names import dataset_options
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.states import empty, verdict
 from steelyard_workbench.tasks import Scope, Write
@@ -88,7 +89,7 @@ class LabelingForm(Viewer):
         self._data, self._filename = b"", ""
         self._agreed = "0"
         self._uploaded: _Uploaded | None = None
-        names = {f"{dataset.name} ({dataset.rows:,} rows)": dataset.id for dataset in datasets}
+        names = dataset_options(datasets, with_rows=True)
         sources = [_FILE, *([_DATASET] if datasets else []), _LIVE]
         self.source = pmui.RadioButtonGroup(label="Rows from", options=sources, value=_FILE)
         self.file = FileChooser(
@@ -156,6 +157,7 @@ class LabelingForm(Viewer):
                 sizing_mode="stretch_width",
             ),
             sizing_mode="stretch_width",
+            margin=(5, 10),
             elevation=1,
         )
 

@@ -84,7 +84,7 @@ def _measure_text(
 
 def _cards(summary: DecisionSummary, view: View, open_: Open) -> Viewable:
     minutes = max((summary.until - summary.since) / 60, 1e-9)
-    a_minute = f"{summary.decisions / minutes:.1f} a minute, on {summary.answers:,} requests"
+    a_minute = f"{summary.decisions / minutes:.1f} a minute, on {summary.answers:,} request{'' if summary.answers == 1 else 's'}"
     cards = [
         _card("Decisions", f"{summary.decisions:,}", a_minute),
         _card(

@@ -16,6 +16,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client import Client
 from steelyard.datasets.from_feedback_wire import MAX_NAMED
 from steelyard.datasets.wire import Dataset
+from steelyard_workbench.datasets.names import dataset_options
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.live.view import View
 from steelyard_workbench.loaded import Loaded
@@ -107,10 +108,7 @@ class SendForm(Viewer):
     def _offer(self, datasets: list[Dataset]) -> Viewable:
         self.place.options = {
             "a new dataset": _NEW,
-            **{
-                f"{dataset.name} ({dataset.rows:,} rows, {dataset.id})": dataset.id
-                for dataset in datasets
-            },
+            **dataset_options(datasets, with_rows=True),
         }
         return self.place
 

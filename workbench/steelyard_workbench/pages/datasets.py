@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from itertools import islice
 from typing import Any
@@ -13,12 +14,14 @@ from panel.viewable import Viewable
 
 from steelyard.datasets.wire import Dataset
 from steelyard_workbench import corner
+from steelyard_workbench.beginning import load_sample
 from steelyard_workbench.components.frame_table import FrameTable, PageRequest, TablePage
 from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.components.side_by_side import side_by_side
 from steelyard_workbench.datasets.actions import DatasetActions
 from steelyard_workbench.datasets.export_bar import ExportBar
 from steelyard_workbench.datasets.import_panel import ImportPanel
+from steelyard_workbench.datasets.names import dataset_options
 from steelyard_workbench.datasets.next_steps import next_steps
 from steelyard_workbench.datasets.overview import (
     METHODS,
@@ -39,7 +42,7 @@ from steelyard_workbench.review.row_filter import RowFilter, read_query
 from steelyard_workbench.session import Session
 from steelyard_workbench.shared_fetch import SharedFetch
 from steelyard_workbench.states import empty, loading
-from steelyard_workbench.tasks import Scope, Task
+from steelyard_workbench.tasks import Scope, Task, Write
 
 #: Datasets that are listed.
 MOST_DATASETS = 1000
@@ -56,12 +59,12 @@ _TITLES = {
 _WIDTHS = {
     "name": 230,
     "rows": 80,
-    "training": 110,
-    "evaluation": 120,
-    "method": 125,
-    "version": 100,
-    "made": 145,
-    "used": 110,
+    "training": 100,
+    "evaluation": 110,
+    "method": 115,
+    "version": 90,
+    "made": 135,
+    "used": 105,
 }
 _SCHEMA = {
     "id": pl.String,
@@ -77,7 +80,7 @@ _SCHEMA = {
 _NOTHING = (
     "**No datasets yet.** A dataset is rows of a context, the decisions asked about it and what is "
     "right; models are evaluated and fine-tuned on it. Import a table (CSV, Excel, Parquet) or JSON "
-    "Lines; `steelyard up` loads two samples."
+    "Lines, or load a sample."
 )
 
 
@@ -175,7 +178,23 @@ class DatasetsPage(Page):
             back.on_click(lambda _: self._archived.param.update(value=False))
             self._list_state[:] = [empty("No dataset is archived.", back)]
         else:
-            self._list_state[:] = [empty(_NOTHING)]
+            self._list_state[:] = [empty(_NOTHING, *self._sample_buttons())]
+
+    def _sample_buttons(self) -> list[Viewable]:
+        """Return the button that loads a sample, for a role that may make datasets."""
+        if self.session.role == "reviewer":
+            return []
+        visit, place = self.visit, pn.Column(sizing_mode="stretch_width")
+
+        async def load() -> None:
+            made = await asyncio.to_thread(load_sample, self.client)
+            self._on_imported(made, f"Loaded: {made.name}, {made.rows:,} rows.", visit)
+
+        button = pmui.Button(label="Load the sample", variant="outlined")
+        button.on_click(
+            Write(load, "Not loaded:", place, refused="Load the sample", scope=visit).on_event
+        )
+        return [button, place]
 
     def _fetch_every(self, *, is_archived: bool) -> SharedFetch[list[Dataset]]:
         """Return what fetches the datasets once, for every page and order of the list."""
@@ -183,11 +202,7 @@ class DatasetsPage(Page):
         return SharedFetch(lambda: list(islice(every(archived=is_archived), MOST_DATASETS)))
 
     def _offer(self, *_: Any) -> None:
-        named = {
-            dataset.id: f"{dataset.name} ({dataset.rows:,} rows)"
-            for dataset in self._every.held([])
-        }
-        self._choose.options = {"": "", **{f"{text} {id_}": id_ for id_, text in named.items()}}
+        self._choose.options = {"": "", **dataset_options(self._every.held([]), with_rows=True)}
 
     def _list_page(self, request: PageRequest) -> TablePage:
         frame = pl.DataFrame([_record(dataset) for dataset in self._every()], schema=_SCHEMA)

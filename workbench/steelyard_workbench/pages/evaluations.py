@@ -17,6 +17,7 @@ from steelyard.datasets.wire import Dataset
 from steelyard.errors import DatasetDeletedError, NotFoundError, SteelyardError
 from steelyard.evaluations.wire import ENDED, Evaluation
 from steelyard_workbench.components.facts import heading
+from steelyard_workbench.datasets.names import dataset_options
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.evaluations.listing import (
     EvaluationLine,
@@ -239,13 +240,7 @@ def no_dataset(dataset_id: str) -> Viewable:
 
 def dataset_select(datasets: Sequence[Dataset], chosen: str) -> Any:
     """Return the field that chooses a dataset, by name; equal names have their id beside them."""
-    names = [dataset.name for dataset in datasets]
-    options = {
-        dataset.name
-        if names.count(dataset.name) == 1
-        else f"{dataset.name} ({dataset.id})": dataset.id
-        for dataset in datasets
-    }
+    options = dataset_options(datasets)
     if chosen not in options.values():
         options[chosen] = chosen
     return pmui.Select(

@@ -90,7 +90,7 @@ class FamiliesPage(Page):
         if not families.data:
             return empty(
                 "No families yet. A family is a line of models under one name, grown on a dataset: "
-                "requests name it, as in `model: router`. Start one below."
+                "requests name it, as in `model: router`. Start one on this page."
             )
         search = pmui.TextInput(label="Find by name", width=260)
         place = pn.Column(sizing_mode="stretch_width")

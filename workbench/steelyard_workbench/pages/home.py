@@ -116,8 +116,8 @@ class HomePage(Page):
             "The decisions", lambda: list_decisions(client), self._show_decisions, n_lines=1
         )
         return [
-            self.part(decisions),
             self.part(begin),
+            self.part(decisions),
             heading("What needs you"),
             self.summary_box,
             *needing,

@@ -21,6 +21,7 @@ from steelyard.families.fine_tune_wire import Job, JobEvent
 from steelyard_workbench.components.confirmation import Confirmation
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.components.numbers import ago
+from steelyard_workbench.datasets.names import dataset_name
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.families.labels import ACTIVE
 from steelyard_workbench.jobs.active_row import ActiveRow
@@ -64,6 +65,9 @@ _LOST: dict[Kind, str] = {
     "map": "Its progress is stored for a day. Started again within it, the job continues from there.",
 }
 
+#: A fine-tune, what happened, and the name of its dataset.
+_Opened = tuple[Job, list[JobEvent], str]
+
 
 @dataclass(frozen=True, slots=True)
 class Listed:
@@ -106,8 +110,8 @@ class JobsPage(Page):
         self._notes = pn.Column(sizing_mode="stretch_width")
         self._place = pn.Column(sizing_mode="stretch_width")
         self.listed = Loaded("The jobs", self._fetch, self._show, n_lines=6)
-        self.chosen: Loaded[tuple[Job, list[JobEvent]]] = Loaded(
-            "The fine-tune", self._fetch_chosen, self._show_detail
+        self.chosen: Loaded[_Opened] = Loaded(
+            "The fine-tune", self._fetch_opened, self._show_detail
         )
         self._look_at_all = Task(self._list_again, on_failure=leave_to_banner, scope=self.visit)
         self._look_at_active = Task(
@@ -348,20 +352,23 @@ class JobsPage(Page):
         shown = self.chosen.data
         if not self.session.job or shown is None or shown[0].status not in ACTIVE:
             return
-        job_and_events = await asyncio.to_thread(self._fetch_chosen)
-        job, events = job_and_events
+        job, events = await asyncio.to_thread(self._fetch_chosen)
         if job.status not in ACTIVE or self._detail is None or job.id != shown[0].id:
             await self.chosen.refresh(quietly=True)
             return
-        self.chosen.data = job_and_events
+        self.chosen.data = (job, events, shown[2])
         self._detail.update(job, events, self._track_of(job))
 
     def _fetch_chosen(self) -> tuple[Job, list[JobEvent]]:
         job_id = self.session.job
         return self.client.jobs.get(job_id), self.client.jobs.events(job_id).data
 
-    def _show_detail(self, job_and_events: tuple[Job, list[JobEvent]]) -> Viewable:
-        job, events = job_and_events
+    def _fetch_opened(self) -> _Opened:
+        job, events = self._fetch_chosen()
+        return job, events, dataset_name(self.client, job.dataset_id)
+
+    def _show_detail(self, fine_tune: _Opened) -> Viewable:
+        job, events, dataset = fine_tune
         links: list[Viewable] = []
         if job.status in ACTIVE:
             if self.forbidden:
@@ -387,7 +394,7 @@ class JobsPage(Page):
         close = pmui.Button(label="Close", variant="text")
         close.on_click(lambda _: self.session.param.update(job=""))
         links.append(close)
-        self._detail = JobDetail(job, links)
+        self._detail = JobDetail(job, dataset, links)
         self._detail.update(job, events, self._track_of(job))
         return self._detail.__panel__()
 

@@ -12,7 +12,7 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.datasets.wire import Dataset
 from steelyard.labeling.wire import UNFINISHED_LABELING, LabelingJob, LabelingResult, TeacherList
-from steelyard_workbench.components.facts import facts, heading
+from steelyard_workbench.components.facts import facts
 from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.labeling.form import LabelingForm
 from steelyard_workbench.labeling.queue import LabelQueue, show_agreement
@@ -60,9 +60,7 @@ class LabelingPage(OnePartPage):
             self.shown = Loaded("The labeling jobs", self._fetch, self._show)
             return [self.part(self.shown)]
         self.shown = Loaded("The labeling job", self._fetch_opened, self._show_opened)
-        back = pmui.Button(label="All labeling jobs", variant="text")
-        back.on_click(lambda _: self.session.param.update(labeling=""))
-        return [back, self.part(self.shown)]
+        return [self.part(self.shown)]
 
     def _fetch(self) -> _Listed:
         jobs = list(islice(self.client.labeling.list(), _MOST))
@@ -114,7 +112,7 @@ class LabelingPage(OnePartPage):
         }
         if job.error is not UNSET:
             values["Why"] = f"{job.error} ({job.error_code})"
-        shown: list[Viewable] = [heading(job.name), facts(values)]
+        shown: list[Viewable] = [facts(values)]
         place = pn.Column(sizing_mode="stretch_width")
         if job.status in UNFINISHED_LABELING:
             shown.append(self.button("Cancel", partial(self.client.labeling.cancel, job.id), place))

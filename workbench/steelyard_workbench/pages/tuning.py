@@ -16,6 +16,7 @@ from steelyard.datasets.wire import Dataset
 from steelyard.prompt_tuning.wire import PromptTuningJob
 from steelyard_workbench.components.facts import facts, heading, table
 from steelyard_workbench.components.numbers import ago
+from steelyard_workbench.datasets.names import dataset_name
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.one_part_page import OnePartPage
 from steelyard_workbench.session import Session
@@ -50,7 +51,7 @@ class TuningPage(OnePartPage):
         part = self.shown
         if part is None or part.state != "shown" or not self.session.tuning:
             return
-        if part.data is not None and part.data.status in _UNFINISHED:
+        if part.data is not None and part.data[0].status in _UNFINISHED:
             await part.refresh(quietly=True)
 
     def content(self) -> list[Viewable]:
@@ -60,9 +61,7 @@ class TuningPage(OnePartPage):
             self.shown = Loaded("The prompt-tuning jobs", self._fetch, self._show)
             return [self.part(self.shown)]
         self.shown = Loaded("The prompt-tuning job", self._fetch_opened, self._show_opened)
-        back = pmui.Button(label="All prompt-tuning jobs", variant="text")
-        back.on_click(lambda _: self.session.param.update(tuning=""))
-        return [back, self.part(self.shown)]
+        return [self.part(self.shown)]
 
     def _fetch(self) -> _Listed:
         jobs = list(islice(self.client.prompt_tuning.list(), _MOST))
@@ -96,14 +95,16 @@ class TuningPage(OnePartPage):
             elevation=1,
         )
 
-    def _fetch_opened(self) -> PromptTuningJob:
-        return self.client.prompt_tuning.get(self.session.tuning)
+    def _fetch_opened(self) -> tuple[PromptTuningJob, str]:
+        job = self.client.prompt_tuning.get(self.session.tuning)
+        return job, dataset_name(self.client, job.dataset_id)
 
-    def _show_opened(self, job: PromptTuningJob) -> Viewable:
+    def _show_opened(self, opened: tuple[PromptTuningJob, str]) -> Viewable:
+        job, dataset = opened
         values = {
             "Status": _state_of(job),
             "Model": job.model,
-            "Dataset": f"{job.dataset_id}, version {job.dataset_version}",
+            "Dataset": f"{dataset}, version {job.dataset_version}",
             "Price": f"{job.price_usd} USD, {job.charge}",
         }
         if job.progress is not None:
@@ -115,7 +116,7 @@ class TuningPage(OnePartPage):
         if job.error is not None:
             values["Why"] = f"{job.error} ({job.error_code})"
         place = pn.Column(sizing_mode="stretch_width")
-        shown: list[Viewable] = [heading(f"Wording of {job.decision}"), facts(values)]
+        shown: list[Viewable] = [facts(values)]
         if job.status in _UNFINISHED:
             shown.append(
                 self.button("Cancel", partial(self.client.prompt_tuning.cancel, job.id), place)

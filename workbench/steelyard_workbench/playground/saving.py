@@ -21,6 +21,7 @@ from steelyard.errors import SteelyardError
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.violations import Violations
 from steelyard_workbench.components.tab_memory import TabMemory
+from steelyard_workbench.datasets.names import dataset_options
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty, verdict
@@ -151,7 +152,7 @@ class SaveRow(Viewer):
         self._takers = {taker.dataset.id: taker for taker in takers}
         chosen = self._session.dataset
         self.dataset.param.update(
-            options={_NEW: "", **{_label(taker, takers): taker.dataset.id for taker in takers}},
+            options={_NEW: "", **_names_of(takers)},
             value=chosen if chosen in self._takers else "",
         )
         return self._fields
@@ -239,8 +240,10 @@ def _write(waiting: Mapping[str, Any]) -> str:
     return msgspec.json.encode(waiting).decode() if waiting else ""
 
 
-def _label(taker: Taker, among: Sequence[Taker]) -> str:
-    dataset = taker.dataset
-    is_alone = sum(other.dataset.name == dataset.name for other in among) == 1
-    name = dataset.name if is_alone else f"{dataset.name} ({dataset.id})"
-    return name if taker.decisions is None else f"{name}, with its wording"
+def _names_of(takers: Sequence[Taker]) -> dict[str, str]:
+    reworded = {taker.dataset.id for taker in takers if taker.decisions is not None}
+    options = dataset_options([taker.dataset for taker in takers])
+    return {
+        f"{name}, with its wording" if id_ in reworded else name: id_
+        for name, id_ in options.items()
+    }

@@ -58,6 +58,7 @@ class OutcomesPanel(Viewer):
                     sizing_mode="stretch_width",
                 ),
                 sizing_mode="stretch_width",
+                margin=(5, 10),
                 elevation=1,
             ),
             visible=False,

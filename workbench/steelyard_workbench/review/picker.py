@@ -17,6 +17,7 @@ from steelyard.review.wire import Draft
 from steelyard_workbench.components.confirmation import Confirmation
 from steelyard_workbench.components.facts import heading, table
 from steelyard_workbench.components.numbers import ago
+from steelyard_workbench.datasets.names import dataset_options
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.problems import not_loaded
@@ -155,15 +156,7 @@ class Picker(Viewer):
                 "**There are no datasets yet.**",
                 go,
             )
-        names = {
-            f"{dataset_row.name} ({dataset_row.rows:,} rows)": dataset_row.id
-            for dataset_row in choices.datasets
-        }
-        if len(names) < len(choices.datasets):
-            names = {
-                f"{dataset_row.name} ({dataset_row.rows:,} rows, {dataset_row.id})": dataset_row.id
-                for dataset_row in choices.datasets
-            }
+        names = dataset_options(choices.datasets, with_rows=True)
         known = self._session.dataset in names.values()
         # Where no choice is empty, Panel takes the first.
         dataset = pmui.Select(

@@ -18,6 +18,8 @@ QUEUES: tuple[Queue, ...] = tuple(TITLES)
 #: Seconds from an edit to the counts that it changes: the row that it shows is drawn before the
 #: tabs, which take the browser longer than the row.
 _AFTER_EDIT_S = 0.2
+#: All ten fit beside the menu of a page 1,280 pixels wide.
+_NARROW = {"& .MuiTab-root": {"minWidth": 0, "padding": "12px 10px"}}
 
 
 class QueueTabs(Viewer):
@@ -32,6 +34,8 @@ class QueueTabs(Viewer):
             items=tab_items({}),
             active=QUEUES.index(queue),
             variant="scrollable",
+            sx=_NARROW,
+            margin=(5, 10),
             sizing_mode="stretch_width",
         )
         super().__init__()

@@ -16,6 +16,7 @@ from steelyard.errors import PriceChangedError
 from steelyard.prompt_tuning.wire import PromptTuningJob
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.components.model_fields import offer_models
+from steelyard_workbench.datasets.names import dataset_options
 from steelyard_workbench.problems import not_loaded
 from steelyard_workbench.states import verdict
 from steelyard_workbench.tasks import Scope, Task, Write
@@ -40,7 +41,7 @@ class StartForm(Viewer):
     ) -> None:
         self._client, self._open_job = client, open_job
         self._agreed = "0"
-        names = {f"{dataset.name} ({dataset.rows:,} rows)": dataset.id for dataset in datasets}
+        names = dataset_options(datasets, with_rows=True)
         first = chosen if chosen in names.values() else next(iter(names.values()))
         self.dataset = pmui.Select(label="Dataset", options=names, value=first, width=330)
         self.decision = pmui.Select(label="Decision", options=[], width=300)

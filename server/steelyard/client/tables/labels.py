@@ -74,13 +74,20 @@ class Label:
                 f"{self.column}: {', '.join(sorted(self.no_label))} is taken for no label. It is an "
                 "outcome with --no-label '', or where you name others so."
             )
-        alike = sorted(name for name in self.outcomes if name.lower() in _LIKE_NONE)
-        if not alike or self.definition is not None:
+        alike = self.like_none
+        if not alike:
             return ""
         return (
             f"{self.column}: {', '.join(alike)} is an outcome. If it means that nobody labelled the "
             f"row, leave it out with --no-label {alike[0]}."
         )
+
+    @property
+    def like_none(self) -> list[str]:
+        """The outcomes that may mean that nobody labelled a row."""
+        if self.definition is not None:
+            return []
+        return sorted(name for name in self.outcomes if name.lower() in _LIKE_NONE)
 
     def names_in(self, cell: Any) -> list[str]:
         """Return the names of outcomes in a cell; none where it has no label."""

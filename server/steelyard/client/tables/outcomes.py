@@ -46,12 +46,15 @@ def count_values(table: Table, column: str) -> dict[str, int]:
 def propose_same(counts: Mapping[str, int]) -> dict[str, str]:
     """Return which values are variants of which: by case, spaces, plural, or as *n/a*.
 
-    The value with the most rows is the one that the others are the same as.
+    The others are the same as the spelling with the most rows, of those that are the singular or
+    the plural as most rows have it, and in capitals only where no other spelling is.
 
     Examples
     --------
     >>> propose_same({"Billing": 9, "billing": 4, "refunds": 2, "Refund": 5, "N/A": 1, "none": 3})
     {'billing': 'Billing', 'refunds': 'Refund', 'N/A': 'none'}
+    >>> propose_same({"SHIPPINGS": 5, "SHIPPING": 4, "Shipping": 3})
+    {'SHIPPINGS': 'Shipping', 'SHIPPING': 'Shipping'}
     """
     keys = {value: _key(value) for value in counts}
     known = set(keys.values())
@@ -61,7 +64,14 @@ def propose_same(counts: Mapping[str, int]) -> dict[str, str]:
         groups.setdefault(singular if singular in known else key, []).append(value)
     found = {}
     for values in groups.values():
-        first = min(values, key=lambda value: (-counts[value], value.isupper(), value))
+        rows = Counter[str]()
+        for value in values:
+            rows[keys[value]] += counts[value]
+        likeliest = max(rows, key=rows.__getitem__)
+        first = min(
+            (value for value in values if keys[value] == likeliest),
+            key=lambda value: (value.isupper(), -counts[value], value),
+        )
         found.update({value: first for value in values if value != first})
     return {value: found[value] for value in counts if value in found}
 

@@ -115,10 +115,7 @@ def missing_descriptions(subject: Subject) -> str | None:
         )
     if len(bare) < MIN_DESCRIBED:
         return None
-    return (
-        f"None of the {len(bare)} outcomes is described. Give outcomes as an object from name to a "
-        "description of a few words."
-    )
+    return f"None of the {len(bare)} outcomes is described. Describe each in a few words."
 
 
 def overlapping_outcomes(subject: Subject) -> str | None:
