@@ -6,6 +6,7 @@ import asyncio
 import gc
 import re
 import socket
+import threading
 import time
 import urllib.request
 import weakref
@@ -106,6 +107,29 @@ def test_rows_are_in_the_page_before_a_browser_has_drawn_it_and_what_is_under_th
     head, labels, doubts, foot = page.parts
     wait_until(lambda: head.state == labels.state == "shown" and page.rows.table.total == 20)
     assert (doubts.state, foot.state) == ("loading", "loading")
+
+
+def test_a_frame_is_sent_before_its_page_is_made_and_says_that_it_was_not(served, monkeypatch):
+    has_frame = threading.Event()
+
+    def fail(*_):
+        assert has_frame.wait(SOON)
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr("steelyard_workbench.serving.App", fail)
+    monkeypatch.setattr("steelyard_workbench.visitors.Visitors.may_sign_in", False)
+    with httpx.stream("GET", f"{served.url}/?page=live&theme=dark", timeout=SOON) as answer:
+        pieces = answer.iter_text()
+        frame = next(pieces)
+        while "panel.min.js" not in frame:
+            frame += next(pieces)
+        has_frame.set()
+        rest = "".join(pieces)
+    assert answer.headers["Cache-Control"] == "no-store"
+    for part in ('<p class="title">Live</p>', "<div>Watch</div>", "background: #121212"):
+        assert part in frame
+    assert "firstFrame.fail(" in rest
+    assert not re.search("broken|Traceback|token", rest)
 
 
 class TestOtherSites:

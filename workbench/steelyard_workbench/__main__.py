@@ -8,6 +8,7 @@ to standard output once it serves: the address.
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
@@ -30,6 +31,8 @@ def main() -> int:
         received += chunk
     settings = json.loads(received.partition(b"\n")[0])
     server = open_server(settings.pop("server"), **settings)
+    # Panel collects garbage after each page that ends: what was imported is no part of it.
+    gc.freeze()
 
     def watch() -> None:
         while os.read(_STDIN, 65536):

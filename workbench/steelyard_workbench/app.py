@@ -25,7 +25,6 @@ from steelyard_workbench.components.browser_session import BrowserSession
 from steelyard_workbench.components.browser_window import (
     CHOSEN,
     NARROW,
-    SYSTEM,
     WIDTH,
     BrowserWindow,
 )
@@ -40,10 +39,10 @@ from steelyard_workbench.components.select_keys import SelectKeys
 from steelyard_workbench.components.skip_link import SkipLink
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.finding import Finding
-from steelyard_workbench.frame.first_frame import first_frame
 from steelyard_workbench.frame.heading import Heading
 from steelyard_workbench.frame.lost_workbench import LostWorkbench, tell_when_lost
-from steelyard_workbench.frame.mark import FAVICON, MARK
+from steelyard_workbench.frame.mark import MARK
+from steelyard_workbench.frame.page_handler import PAGE_TEMPLATE, is_dark
 from steelyard_workbench.keys import (
     KEYS,
     PLACES,
@@ -178,7 +177,7 @@ class App:
         keys_button.on_click(lambda _: self._help.open())
         shell = pmui.Page(
             meta_title="Steelyard",
-            favicon=FAVICON,
+            template=PAGE_TEMPLATE,
             header=[
                 pn.Row(
                     home_button,
@@ -240,9 +239,8 @@ class App:
         # After the address was read: it says which theme.
         is_served = pn.state.curdoc is not None
         cookies, headers = (pn.state.cookies, pn.state.headers) if is_served else ({}, {})
-        chosen = self.session.theme or cookies.get(CHOSEN, "")
-        self._follows_system = not chosen
-        shell.dark_theme = (chosen or cookies.get(SYSTEM)) == "dark"
+        self._follows_system = not (self.session.theme or cookies.get(CHOSEN))
+        shell.dark_theme = is_dark(self.session.theme, cookies)
         pn.bind(self._on_theme, shell.param.dark_theme, watch=True)
         self._shell = shell
         # Before the browser says so: a menu that is open on a phone lies over the page.
@@ -260,8 +258,6 @@ class App:
         if pn.state.curdoc is not None:
             self._poller.start()
             pn.state.onload(self._begin)
-            sections = self._sections if self._menu.visible else []
-            shell.template = first_frame(pn.state.curdoc, self.session.page, sections)
         return shell
 
     def _begin(self) -> None:

@@ -23,6 +23,7 @@ from tornado.websocket import WebSocketClosedError
 from steelyard.client import Client, ClientOptions
 from steelyard.wire.hosts import host_names
 from steelyard_workbench.app import App, prepare
+from steelyard_workbench.frame.page_handler import FRAME, Frame, send_frames_first
 from steelyard_workbench.guarding import server_options
 from steelyard_workbench.identity_return import PATH as IDENTITY_PATH
 from steelyard_workbench.identity_return import IdentityHandler, Visits, state_cookie
@@ -243,6 +244,7 @@ def _listens(host: str, port: int) -> bool:
 
 
 def _options(host: str, port: int, hosts: str, visitors: Visitors) -> dict[str, Any]:
+    send_frames_first()
     return {
         **server_options(host, port, host_names(hosts)),
         "extra_patterns": [
@@ -252,6 +254,7 @@ def _options(host: str, port: int, hosts: str, visitors: Visitors) -> dict[str, 
         # Bokeh writes what it is let have of a request into the page, where scripts read it.
         "exclude_cookies": [visitors.cookie, state_cookie(visitors), SERVER_COOKIE],
         "exclude_headers": ["Cookie", "Authorization"],
+        FRAME: Frame(visitors, prepare),
         "port": port,
         "address": host,
         "show": False,

@@ -89,6 +89,11 @@ class Visitors:
         self._tickets: dict[str, tuple[str, float]] = {}
         self._has_accounts: bool | None = None
 
+    @property
+    def may_sign_in(self) -> bool:
+        """Whether a browser may have somebody sign in; also before that is known."""
+        return not self._has_key and self._has_accounts is not False
+
     def client(self) -> Client:
         """Return the client for the browser whose page is being made."""
         if self._has_key or not self._asks_who():

@@ -1,0 +1,139 @@
+"""What a browser gets of a page before it is made: the bar, the menu, the title and the scripts.
+
+Making a page takes as long as loading the scripts, and in another process: so both go on at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import panel_material_ui as pmui
+from bokeh.document import Document
+from bokeh.resources import Resources as BokehResources
+from bokeh.server.session import ServerSession
+from bokeh.server.urls import per_app_patterns
+from jinja2 import Environment, PackageLoader
+from panel.io.resources import Resources, bundle_resources
+from panel.io.server import DocHandler
+from panel.io.state import set_curdoc
+from tornado.web import RequestHandler
+
+from steelyard_workbench.components.browser_window import CHOSEN, SYSTEM
+from steelyard_workbench.frame.mark import FAVICON, MARK
+from steelyard_workbench.navigation import entry_of, sections_for
+from steelyard_workbench.visitors import Visitors
+
+_log = logging.getLogger(__name__)
+
+#: What goes on where the frame of a page ends.
+PAGE_TEMPLATE = Path(__file__).resolve().parents[1] / "templates" / "page.html"
+#: Name of the server's setting with its frame; a server without it is not the workbench's.
+FRAME = "frame"
+#: The module of Panel that browsers have themselves.
+_SHIM = "es-module-shims"
+#: Seconds for a browser to ask for the scripts, which this thread sends before it makes the page.
+_SCRIPTS_S = 0.1
+_FAILED = """
+<script>firstFrame.fail("The page could not be made; the log says why. Load the page again.");</script>
+</body></html>
+"""
+
+
+class Frame:
+    """The beginning of the pages of one workbench.
+
+    Parameters
+    ----------
+    visitors : Visitors
+        Whether anybody signs in.
+    prepare : callable
+        Sets Panel up in a document, as for every page.
+    """
+
+    def __init__(self, visitors: Visitors, prepare: Callable[[], None]) -> None:
+        self._visitors, self._prepare = visitors, prepare
+        environment = Environment(loader=PackageLoader("steelyard_workbench"), autoescape=True)
+        self._template = environment.get_template("frame.html")
+        self._loaded: dict[str, Any] = {}
+
+    def render(self, handler: RequestHandler, resources: BokehResources) -> str:
+        """Return the beginning of the page that a request is for."""
+        self._loaded = self._loaded or self._load(Resources.from_bokeh(resources))
+        slug, theme = (handler.get_query_argument(key, "").strip('"') for key in ("page", "theme"))
+        cookies = {name: cookie.value for name, cookie in handler.request.cookies.items()}
+        entry = entry_of(slug or "home")
+        # Whose menu it is, and what the page is called for them, is not known before they signed in.
+        menu = [] if self._visitors.may_sign_in else [part.title for part in sections_for(None)]
+        return self._template.render(
+            self._loaded,
+            title=entry.title if entry is not None and menu else "",
+            menu=menu,
+            is_dark=is_dark(theme, cookies),
+        )
+
+    def _load(self, resources: Resources) -> dict[str, Any]:
+        """Return what every page loads: all have been imported."""
+        with set_curdoc(Document()):
+            self._prepare()
+            bundle = bundle_resources([], resources)
+        bundle.js_files = [script for script in bundle.js_files if _SHIM not in str(script)]
+        scripts, styles = bundle
+        return {
+            "scripts": scripts,
+            "styles": styles,
+            "mark": MARK,
+            "favicon": FAVICON,
+            # All components of the frame come from one file, which is named by its hash.
+            "components": pmui.Button._render_esm(server=True),
+        }
+
+
+class PageHandler(DocHandler):
+    """Sends the frame of a page of the workbench, then makes the page and sends the rest."""
+
+    async def get(self, *args: Any, **kwargs: Any) -> None:
+        """Answer with a page; what fails once its frame is sent is shown in it."""
+        frame: Frame | None = self.settings.get(FRAME)
+        if frame is None:
+            await super().get(*args, **kwargs)
+            return
+        self.set_header("Content-Type", "text/html; charset=utf-8")
+        # A page has the token of one session.
+        self.set_header("Cache-Control", "no-store")
+        self.write(frame.render(self, self.application.resources()))
+        await self.flush()
+        await asyncio.sleep(_SCRIPTS_S)
+        try:
+            await super().get(*args, **kwargs)
+        except Exception:  # noqa: BLE001  whatever it is, the browser has the frame and waits
+            _log.exception("A page was not made.")
+            self.write(_FAILED)
+
+    async def get_session(self) -> ServerSession:
+        """Return the session of a page.
+
+        Raises
+        ------
+        RuntimeError
+            When its app could not be made: Panel has printed why, and shows a page of its own.
+        """
+        session = await super().get_session()
+        if FRAME in self.settings and "resources" not in session.document.template_variables:
+            raise RuntimeError("A page has no app; its traceback is above.")
+        return session
+
+
+def is_dark(theme: str, cookies: Mapping[str, str]) -> bool:
+    """Whether a page begins dark: as its address says, else as was chosen, else as the system is."""
+    return (theme or cookies.get(CHOSEN) or cookies.get(SYSTEM)) == "dark"
+
+
+def send_frames_first() -> None:
+    """Have servers of this process that are given a frame send it first."""
+    for at, (path, handler, *rest) in enumerate(per_app_patterns):
+        if handler is DocHandler:
+            per_app_patterns[at] = (path, PageHandler, *rest)
