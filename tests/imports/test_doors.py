@@ -66,7 +66,7 @@ def test_an_encoding_is_found_wherever_its_characters_are(name, offset):
     text = io.StringIO(newline="")
     csv.writer(text).writerows([("message", "team"), *rows])
     found, opened = read(text.getvalue().encode(codec))
-    assert opened.told == f"Text separated by commas, {name}"
+    assert opened.read_as == f"Text separated by commas, {name}"
     assert [tuple(cells) for _, cells in found] == rows
 
 

@@ -32,7 +32,7 @@ def argilla(n, *answers):
 def test_argilla_keeps_who_said_what_and_disagreement():
     rows = [argilla(1, "billing", "shipping"), argilla(2, "shipping", "shipping"), argilla(3)]
     table, made, found = converted(rows)
-    assert table.told.endswith("an export of Argilla")
+    assert table.read_as.endswith("an export of Argilla")
     assert table.notes[0].startswith("team: several answers to 2 rows, which agree on 1;")
     assert "50% (95 % interval 1% to 99%)" in table.notes[0]
     assert [row["context"] for row in found] == ["message 1", "message 2"]
@@ -64,7 +64,7 @@ def test_an_export_of_each_program(path):
         table = read_table(path)
         made = convert(table, guess_mapping(table))
         rows = [json.loads(line) for line in made.lines]
-        assert table.told.endswith(f"an export of {SHAPES[path.stem].title}")
+        assert table.read_as.endswith(f"an export of {SHAPES[path.stem].title}")
         assert len(made.refused) == ("Hello" in path.read_text())
     assert [row["context"] for row in rows] == ["I was charged twice.", "My parcel is late."]
     assert list(rows[1]["targets"].values()) == ["shipping"]
@@ -209,7 +209,7 @@ def test_doccano_has_a_file_for_each_who_labels_alone(tmp_path):
         for name, text in (write("ann.jsonl", "a", "b"), write("bob.jsonl", "a", "a", "b")):
             archive.writestr(name, text)
     table = read_table(path)
-    assert table.told == "2 files, JSON Lines, UTF-8, an export of doccano"
+    assert table.read_as == "2 files, JSON Lines, UTF-8, an export of doccano"
     made = convert(table, guess_mapping(table))
     assert [json.loads(line)["targets"]["label"] for line in made.lines] == [
         "a",

@@ -172,7 +172,7 @@ def test_the_sheet_with_a_table_is_read(tmp_path):
         for row, cells in enumerate([("message", "team"), *PLAIN]):
             book.get_worksheet_by_name("Rows").write_row(row, 0, cells)
     table = read_table(path)
-    assert (table.told, len(table.rows)) == ("Excel, the sheet Rows", len(PLAIN))
+    assert (table.read_as, len(table.rows)) == ("Excel, the sheet Rows", len(PLAIN))
     assert read_table(path, sheet="About").columns == ("Rows are",)
     for sheet, told in (("None", "it has About, Empty, Rows, Others"), ("Empty", "no sheet with")):
         with pytest.raises(ValueError, match=told):

@@ -64,18 +64,18 @@ class RowFile:
         self._n_rows: int | None = None
         self._encoding: Encoding | None = None
         self.columns: list[str] | None = None
-        self.told, self.notes = "Parquet", list[str]()
+        self.read_as, self.notes = "Parquet", list[str]()
         if path.suffix.lower() in _TABLES:
             self._open_table()
         elif self.is_json:
             self._encoding = find_encoding(self._source, self._options.encoding)
-            self.told = f"JSON Lines, {self._encoding.name}"
+            self.read_as = f"JSON Lines, {self._encoding.name}"
         elif path.suffix.lower() == ".parquet":
             self.columns = list(pq.read_schema(path).names)
         else:
             opened = read_delimited(self._source, self._options)
             self.columns, self._rows = list(opened.columns), opened.rows
-            self.refused, self.told, self.notes = opened.refused, opened.told, opened.notes
+            self.refused, self.read_as, self.notes = opened.refused, opened.read_as, opened.notes
 
     @property
     def is_json(self) -> bool:
@@ -91,7 +91,7 @@ class RowFile:
             long_cells=options.takes_long_cells,
         )
         self.columns, self.refused = list(table.columns), list(table.refused)
-        self.told, self.notes, self._n_rows = table.told, table.notes, len(table.rows)
+        self.read_as, self.notes, self._n_rows = table.read_as, table.notes, len(table.rows)
         if all(cell is None or isinstance(cell, str) for _, cells in table.rows for cell in cells):
             self._rows = iter(table.rows)
         else:

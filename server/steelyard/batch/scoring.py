@@ -108,14 +108,14 @@ class Elsewhere(Protocol):
 class Scored:
     """How scoring a file ended: its rows, those without an answer, and those an earlier run had.
 
-    ``left_out`` counts rows that could not be read; ``told`` and ``notes`` say how the file was read.
+    ``left_out`` counts rows that could not be read; ``read_as`` and ``notes`` say how the file was read.
     """
 
     rows: int
     errors: int
     resumed: int
     left_out: int = 0
-    told: str = ""
+    read_as: str = ""
     notes: Sequence[str] = ()
 
 
@@ -193,7 +193,7 @@ def decide_file(
     of = {
         "input": [str(source.resolve()), about.st_size, about.st_mtime_ns],
         "columns": list(context),
-        "reading": [rows_file.told, options is not None and options.takes_long_cells],
+        "reading": [rows_file.read_as, options is not None and options.takes_long_cells],
         **questions.identity(),
     }
     folder = target.with_name(f"{target.name}.parts")
@@ -223,7 +223,12 @@ def decide_file(
         if bad_rows is not None:
             bad_rows.write_bytes(refused_csv(rows_file.columns or ["row"], rows_file.refused))
         done = Scored(
-            parts.n_rows, n_errors, resumed, len(rows_file.refused), rows_file.told, rows_file.notes
+            parts.n_rows,
+            n_errors,
+            resumed,
+            len(rows_file.refused),
+            rows_file.read_as,
+            rows_file.notes,
         )
         parts.remove()
     return done

@@ -423,8 +423,8 @@ def _show_diff(values: dict[str, Any]) -> None:
     if expected:
         show_table(("DECISION", "OUTCOME", "ROWS ADDED"), expected)
     moved = [
-        (one["decision"], one["before"], one["after"], one["contexts"])
-        for one in values["relabelled"]
+        (change["decision"], change["before"], change["after"], change["contexts"])
+        for change in values["relabelled"]
     ]
     if moved:
         click.echo()

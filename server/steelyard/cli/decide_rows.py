@@ -144,7 +144,7 @@ def decide_rows(ctx: click.Context, flags: dict[str, Any]) -> None:
         show_json({**counts, **({"left_out": done.left_out} if done.left_out else {})})
     else:
         resumed = f", {done.resumed:,} of them by an earlier run" if done.resumed else ""
-        click.echo(f"Read as {done.told}.", err=True)
+        click.echo(f"Read as {done.read_as}.", err=True)
         for note in done.notes:
             click.echo(printable(note), err=True)
         click.echo(f"{done.rows:,} rows answered in {target}{resumed}")

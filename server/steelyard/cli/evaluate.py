@@ -130,7 +130,7 @@ def _store_file(
         lines = read_as.rows(file)
         with read_as.leaving_out(lines) as on_refused:
             return client.datasets.create(file.stem, evaluation=lines, on_refused=on_refused)
-    rows = rows_of(file, read_as, None, context, labels).on_one_side()
+    rows = rows_of(file, read_as, None, context, labels).without_sides()
     parts: object = rows.parts
     if isinstance(parts, dict):
         parts = b"".join(line for lines in parts.values() for line in lines)

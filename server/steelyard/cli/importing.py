@@ -191,10 +191,10 @@ class TableRows:
         """The rows as ``datasets.create`` takes them."""
         return self.made.parts
 
-    def on_one_side(self) -> TableRows:
+    def without_sides(self) -> TableRows:
         """Return the same rows, whatever side of a dataset the file says."""
         if self.refusals is not None:
-            refusals = self.refusals.of_one_side()
+            refusals = self.refusals.without_sides()
             return replace(self, made=refusals.made, refusals=refusals)
         return self
 
@@ -239,8 +239,13 @@ def choose_columns(
     ValueError
         When a column is not there, or there is no label.
     """
-    asked = [column.partition("=")[::2] for column in labels or ()]
-    for column in (*context, *(name for name, _ in asked), *metadata, *([split] if split else [])):
+    label_questions = [column.partition("=")[::2] for column in labels or ()]
+    for column in (
+        *context,
+        *(name for name, _ in label_questions),
+        *metadata,
+        *([split] if split else []),
+    ):
         if column not in table.columns:
             raise ValueError(
                 f"There is no column {column!r}; the file has {', '.join(table.columns)}."
@@ -248,7 +253,7 @@ def choose_columns(
     from steelyard.client.tables import Mapping, guess_mapping, guess_split, label_of
 
     guessed = None
-    if not context or (labels is not None and (not asked or table.hints is not None)):
+    if not context or (labels is not None and (not label_questions or table.hints is not None)):
         guessed = guess_mapping(table, known)
     chosen = tuple(context) or (guessed.context if guessed else ())
     if labels is None:
@@ -257,14 +262,16 @@ def choose_columns(
         ids = ", ".join(str(decision["id"]) for decision in known)
         raise ValueError(f"No column is a decision of the dataset; name one by its id: {ids}.")
     missing = no_label or None
-    found = tuple(label_of(table, name, question or None, missing) for name, question in asked)
-    if not found and guessed is not None:
-        found = tuple(
+    chosen_labels = tuple(
+        label_of(table, name, question or None, missing) for name, question in label_questions
+    )
+    if not chosen_labels and guessed is not None:
+        chosen_labels = tuple(
             label if missing is None else label_of(table, label.column, None, missing)
             for label in guessed.labels
             if label.column not in chosen
         )
-    if not found:
+    if not chosen_labels:
         if len(table.columns) == 1:
             raise ValueError(
                 f"The file has one column, {table.columns[0]}; add one with the right outcomes, or ask "
@@ -273,35 +280,35 @@ def choose_columns(
         raise ValueError(
             f"No column looks like a label; name one of {', '.join(table.columns)} with --label."
         )
-    kept = tuple(metadata) or (guessed.metadata if guessed else ())
-    return Mapping(chosen, found, kept, split or guess_split(table))
+    chosen_metadata = tuple(metadata) or (guessed.metadata if guessed else ())
+    return Mapping(chosen, chosen_labels, chosen_metadata, split or guess_split(table))
 
 
 def show_columns(table: Table, mapping: Mapping, made: Converted) -> None:
     """Write to the error stream how a file was read, and what is left out."""
-    told = [f"  context  {', '.join(mapping.context)}"]
+    lines = [f"  context  {', '.join(mapping.context)}"]
     for label in mapping.labels:
         outcomes = ", ".join(label.outcomes[:6]) + (" …" if len(label.outcomes) > 6 else "")
-        told.append(
+        lines.append(
             f"  label    {label.column}: {label.question} ({_kind(label)}; "
             f"{len(label.outcomes)} outcomes: {outcomes})"
         )
         if label.note:
-            told.append(f"  note     {label.note}")
+            lines.append(f"  note     {label.note}")
     if mapping.split is not None:
-        told.append(f"  split    {mapping.split}")
-    told += [f"  sides    {note}" for note in made.notes]
+        lines.append(f"  split    {mapping.split}")
+    lines += [f"  sides    {note}" for note in made.notes]
     rest = sorted(
         set(table.columns)
         - {*mapping.context, *mapping.metadata, mapping.split}
         - {label.column for label in mapping.labels}
     )
     if rest:
-        told.append(f"  left out {', '.join(rest)}")
-    told.append(f"{len(made.lines):,} rows can be used.")
+        lines.append(f"  left out {', '.join(rest)}")
+    lines.append(f"{len(made.lines):,} rows can be used.")
     if made.n_duplicates:
-        told.append(f"{made.n_duplicates:,} of them are there already, and are kept once.")
-    show_read(table, told, made.refused)
+        lines.append(f"{made.n_duplicates:,} of them are there already, and are kept once.")
+    show_read(table, lines, made.refused)
 
 
 def _kind(label: Label) -> str:

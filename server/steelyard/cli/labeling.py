@@ -95,7 +95,7 @@ def upload(
         path = Path(file)
         if is_table(path) or context or not _has_contexts(path):
             rows = rows_of(path, read_as, context=context, labels=None, metadata=metadata)
-            rows = rows.on_one_side()
+            rows = rows.without_sides()
             sent = rows.parts
             if not sent:
                 raise click.UsageError("No row can be used; nothing was stored.")
@@ -162,8 +162,8 @@ def from_log(*, name: str, server: Server, **given: Any) -> None:
 def sources(*, server: Server) -> None:
     """List the sources, the newest first."""
     with server.connected() as client:
-        found = list(client.labeling.sources())
-    server.show(found, _show_sources)
+        listed = list(client.labeling.sources())
+    server.show(listed, _show_sources)
 
 
 @command.command("delete", epilog=_EPILOG)
@@ -173,7 +173,7 @@ def delete(*, source: str, server: Server) -> None:
     """Delete SOURCE and what teachers said of it, for good; its datasets stay."""
     with server.connected() as client:
         deleted = client.labeling.delete_source(source)
-    server.show(deleted, lambda one: click.echo(f"Deleted {printable(one.id)}."))
+    server.show(deleted, lambda source_row: click.echo(f"Deleted {printable(source_row.id)}."))
 
 
 @command.command("start", epilog=_EPILOG)
@@ -206,17 +206,17 @@ def start(
     """Ask teachers to label SOURCE; its price is held, and charged once labels are ready."""
     import json
 
-    asked = None
+    decision_list = None
     if decisions is not None:
         try:
-            asked = json.load(decisions)
+            decision_list = json.load(decisions)
         except ValueError as error:
             raise click.BadParameter(f"is not JSON: {error}", param_hint="--decisions") from None
-        if not isinstance(asked, list):
+        if not isinstance(decision_list, list):
             raise click.BadParameter("is not a JSON array.", param_hint="--decisions")
     with server.connected() as client:
         job = client.labeling.create(
-            source, teacher_models=teacher_models or None, decisions=asked, **given
+            source, teacher_models=teacher_models or None, decisions=decision_list, **given
         )
         if follow:
             _COMMANDS.follow(client, job, server)
@@ -241,12 +241,12 @@ def list_jobs(*, statuses: tuple[str, ...], server: Server) -> None:
 def results(*, job: str, disagreements: bool, server: Server) -> None:
     """List the rows of JOB with what each teacher said of them."""
     with server.connected() as client:
-        found = [
+        job_results = [
             result
             for result in client.labeling.results(job)
             if not (disagreements and result.agreement)
         ]
-    server.show(found, _show_results)
+    server.show(job_results, _show_results)
 
 
 @command.command("discard", epilog=_EPILOG)

@@ -163,7 +163,7 @@ def has_rows(file: Path) -> bool:
 def show_read(table: Table, details: Sequence[str], refused: Sequence[Refused]) -> None:
     """Write to the error stream how a file was read, and what is left out of it."""
     n_rows = len(table.rows) + len(table.refused)
-    lines = [f"Read as {table.told}" + (f": {n_rows:,} rows." if table.rows else ".")]
+    lines = [f"Read as {table.read_as}" + (f": {n_rows:,} rows." if table.rows else ".")]
     lines += [f"  note     {note}" for note in table.notes]
     lines += details
     lines += _list_refused("", refused)

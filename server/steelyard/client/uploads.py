@@ -159,16 +159,16 @@ class Upload(Generic[_Made]):
 
     def _loads(self) -> Iterator[dict[str, Piece]]:
         """Yield what goes out in each call: a piece, or one of each side where both fit in one."""
-        held: dict[str, Piece] = {}
+        load: dict[str, Piece] = {}
         for part, rows in self._parts.items():
             for piece in pieces_of(rows, self._columns, self._piece_bytes):
-                n_bytes = sum(len(one.data) for one in (*held.values(), piece))
-                if held and (part in held or n_bytes > self._piece_bytes):
-                    yield held
-                    held = {}
-                held[part] = piece
-        if held:
-            yield held
+                n_bytes = sum(len(waiting.data) for waiting in (*load.values(), piece))
+                if load and (part in load or n_bytes > self._piece_bytes):
+                    yield load
+                    load = {}
+                load[part] = piece
+        if load:
+            yield load
 
 
 class RowUpload(Upload[Dataset]):

@@ -40,7 +40,7 @@ def arrow_table(path: Path, unpacked: UnpackedBytes) -> Table:
     return _table(table, "Arrow")
 
 
-def _table(table: pa.Table, told: str) -> Table:
+def _table(table: pa.Table, read_as: str) -> Table:
     columns, notes = unique_names(table.column_names)
     classes = _class_names(table.schema)
     cells = []
@@ -56,18 +56,18 @@ def _table(table: pa.Table, told: str) -> Table:
             values = [_class_name(value, classes[name]) for value in values]
         cells.append(values)
     rows: list[Row] = [(n, list(row)) for n, row in enumerate(zip(*cells, strict=True), 1)]
-    return Table(columns, rows, refused, told, notes)
+    return Table(columns, rows, refused, read_as, notes)
 
 
 def _class_names(schema: pa.Schema) -> dict[str, list[str]]:
     """Return the names of the classes of columns that ``datasets`` keeps as numbers, or lists of them."""
     try:
-        told = json.loads((schema.metadata or {}).get(_FEATURES, b"{}"))
-        features = dict(told.get("info", {}).get("features", {}))
+        metadata = json.loads((schema.metadata or {}).get(_FEATURES, b"{}"))
+        features = dict(metadata.get("info", {}).get("features", {}))
     except (ValueError, AttributeError, TypeError):
         return {}
-    found = {column: _names_of(feature) for column, feature in features.items()}
-    return {column: names for column, names in found.items() if names is not None}
+    class_names = {column: _names_of(feature) for column, feature in features.items()}
+    return {column: names for column, names in class_names.items() if names is not None}
 
 
 def _names_of(feature: Any) -> list[str] | None:

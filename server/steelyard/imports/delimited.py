@@ -1,4 +1,4 @@
-"""CSV and its kind, read strictly and row by row: what cannot be read is told, and left out."""
+"""CSV and its kind, read strictly and row by row: what cannot be read is read_as, and left out."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from steelyard.wire.violations import has_lone_surrogate
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 #: Characters of a row, at most: one that is longer is taken for a mark that is not closed.
 MAX_ROW_CHARACTERS = 16 * 1024 * 1024
-#: Lines of a cell beyond which it is told.
+#: Lines of a cell beyond which it is read_as.
 LONG_CELL_LINES = 20
 _SAMPLE_CHARACTERS = 1 << 18
 #: Lines inside a cell that look like rows: so many, all of them, are rows that it swallowed.
 _LEAST_SWALLOWED = 3
-#: The line in which Excel is told the separator.
+#: The line in which Excel is read_as the separator.
 _NAMED_SEPARATOR = re.compile(r"sep=(.)\r?\n?", re.IGNORECASE)
 _SURROGATES = "has a lone UTF-16 surrogate; send whole characters."
 
@@ -44,7 +44,7 @@ class Delimited:
     columns: tuple[str, ...]
     rows: Iterator[Row]
     refused: list[Refused]
-    told: str
+    read_as: str
     notes: list[str] = field(default_factory=list)
 
 
@@ -56,7 +56,7 @@ def read_delimited(
     Raises
     ------
     ValueError
-        When its encoding cannot be told, or it has no line with names.
+        When its encoding cannot be read_as, or it has no line with names.
     """
     options = options or Options()
     encoding = encoding or find_encoding(source, options.encoding)
@@ -83,7 +83,7 @@ def read_delimited(
     header = find_header(first)
     if header is None:
         raise ValueError(f"{source.name} has no line with names of columns; add one.")
-    told = f"Text separated by {SEPARATORS[separator]}, {encoding.name}"
+    read_as = f"Text separated by {SEPARATORS[separator]}, {encoding.name}"
     notes = header.notes
     if not is_quoted:
         notes.append("Quotation marks are part of the cells: its rows are not quoted.")
@@ -92,7 +92,7 @@ def read_delimited(
     rows = reader.rows(chain(first[header.n_above + 1 :], records), len(header.columns))
     notes += reader.notes
     reader.notes = notes
-    return Delimited(header.columns, rows, refused, told, notes)
+    return Delimited(header.columns, rows, refused, read_as, notes)
 
 
 def split_records(

@@ -44,8 +44,8 @@ def excel_table(data: bytes, name: str, sheet: str | None) -> Table:
         raise ValueError(f"{name} cannot be read as Excel: {reason}. Save it as CSV.") from error
     if table is None:
         raise ValueError(f"{name} has no sheet with rows; choose another file.")
-    told = "Excel" if len(book.sheet_names) == 1 else f"Excel, the sheet {chosen}"
-    return Table(table.columns, table.rows, told=told, notes=table.notes)
+    read_as = "Excel" if len(book.sheet_names) == 1 else f"Excel, the sheet {chosen}"
+    return Table(table.columns, table.rows, read_as=read_as, notes=table.notes)
 
 
 def _sheet(book: Any, name: str) -> Table | None:

@@ -40,9 +40,11 @@ def read_objects(source: Source, encoding: Encoding) -> tuple[list[Numbered], li
             if is_object:
                 return *_apart(json_lines(source, encoding)), f"JSON Lines, {encoding.name}"
             return [], [Refused(getattr(error, "lineno", 1), _no_json(error), ())], ""
-    lists = [value] if isinstance(value, list) else [
-        part for part in value.values() if isinstance(part, list)
-    ]  # fmt: skip
+    lists = (
+        [value]
+        if isinstance(value, list)
+        else [part for part in value.values() if isinstance(part, list)]
+    )
     if len(lists) != 1 or not all(isinstance(row, dict) for row in lists[0]):
         if is_object:
             return [(1, value)], [], f"JSON, {encoding.name}"
@@ -54,12 +56,12 @@ def read_objects(source: Source, encoding: Encoding) -> tuple[list[Numbered], li
     return rows_, refused, f"JSON, {encoding.name}"
 
 
-def table_of(rows: Sequence[Numbered], refused: list[Refused], told: str) -> Table:
+def table_of(rows: Sequence[Numbered], refused: list[Refused], read_as: str) -> Table:
     """Return objects as a table that has a column for each name."""
     names = tuple(dict.fromkeys(name for _, row in rows for name in row))
     columns, notes = unique_names(names)
     cells = [(number, [row.get(name) for name in names]) for number, row in rows]
-    return Table(columns, cells, refused, told, notes)
+    return Table(columns, cells, refused, read_as, notes)
 
 
 def json_lines(
@@ -68,17 +70,17 @@ def json_lines(
     """Yield the object of each line, or why there is none; ``is_raw`` keeps values as they are written."""
     with encoding.open(source) as text:
         number = 0
-        held = ""
+        joined = ""
         for line in text:
             # Other line ends than \n are part of a line of JSON.
-            held += line
-            if not held.endswith("\n"):
+            joined += line
+            if not joined.endswith("\n"):
                 continue
             number += 1
-            if row := _row(number, held, is_raw=is_raw):
+            if row := _row(number, joined, is_raw=is_raw):
                 yield row
-            held = ""
-        if held and (row := _row(number + 1, held, is_raw=is_raw)):
+            joined = ""
+        if joined and (row := _row(number + 1, joined, is_raw=is_raw)):
             yield row
 
 
@@ -132,7 +134,7 @@ def _sort_out(
 
 
 def _no_json(error: Exception) -> str:
-    """Return why a text is no JSON; the line is told beside."""
+    """Return why a text is no JSON; the line is read_as beside."""
     if isinstance(error, json.JSONDecodeError):
         return f"It is no JSON at character {error.colno}: {error.msg}."
     return f"It is no JSON: {error}."

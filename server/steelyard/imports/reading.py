@@ -141,10 +141,10 @@ def _text(source: Source, options: Options) -> Table:
     with encoding.open(source) as text:
         start = text.read(4096).lstrip()[:1]
     if start and start in "{[":
-        rows, refused, told = read_objects(source, encoding)
-        if rows or told:
-            table = read_shape(rows, refused, told, options.shape)
-            return table or table_of(rows, refused, told)
+        rows, refused, read_as = read_objects(source, encoding)
+        if rows or read_as:
+            table = read_shape(rows, refused, read_as, options.shape)
+            return table or table_of(rows, refused, read_as)
     if options.shape is not None:
         raise ValueError(f"{source.name} is not JSON, which --from reads; leave --from out.")
     opened = read_delimited(source, options, encoding)
@@ -153,10 +153,12 @@ def _text(source: Source, options: Options) -> Table:
         columns = tuple(map(unguard, columns))
         rows_ = ((line, [unguard(cell) for cell in cells]) for line, cells in rows_)
     filled = ((line, [cell or None for cell in cells]) for line, cells in rows_)
-    return Table(columns, TextRows(filled, len(columns)), opened.refused, opened.told, opened.notes)
+    return Table(
+        columns, TextRows(filled, len(columns)), opened.refused, opened.read_as, opened.notes
+    )
 
 
-def _one_export(sources: Sequence[Source], options: Options) -> Table | None:
+def _as_single_export(sources: Sequence[Source], options: Options) -> Table | None:
     """Return several files of one program as one table; ``None`` where they are anything else.
 
     What people said of a text is in different files where each labelled alone.
@@ -199,7 +201,7 @@ def _one_export(sources: Sequence[Source], options: Options) -> Table | None:
         table,
         rows=lines,
         refused=refused,
-        told=f"{_files(len(sources))}, {table.told}",
+        read_as=f"{_files(len(sources))}, {table.read_as}",
         parts=tuple(parts),
     )
 
@@ -207,7 +209,7 @@ def _one_export(sources: Sequence[Source], options: Options) -> Table | None:
 def _folder(folder: Path, options: Options) -> Table:
     """Read what ``datasets`` saved, one split or all, or a folder with files of rows."""
     unpacked = UnpackedBytes(str(folder))
-    paths = _of_one_kind(
+    paths = _of_single_kind(
         [path for path in sorted(folder.rglob("*")) if path.is_file()],
     )
     if not paths:
@@ -218,7 +220,7 @@ def _folder(folder: Path, options: Options) -> Table:
         for path in paths:
             unpacked.check(path.stat().st_size)
         sources = [Source(str(path.relative_to(folder)), path) for path in paths]
-        if (export := _one_export(sources, options)) is not None:
+        if (export := _as_single_export(sources, options)) is not None:
             return export
     is_saved = (folder / "dataset_dict.json").exists()
     tables = []
@@ -237,7 +239,7 @@ def _folder(folder: Path, options: Options) -> Table:
     return _joined(tables, f"{_files(len(tables))} of a folder")
 
 
-def _of_one_kind(paths: Sequence[Any]) -> list[Any]:
+def _of_single_kind(paths: Sequence[Any]) -> list[Any]:
     for endings in _KINDS:
         found = [
             path
@@ -261,7 +263,7 @@ def _packed(data: bytes, name: str, options: Options) -> Table | None:
         names = [entry for entry in archive.namelist() if not entry.endswith("/")]
         if "xl/workbook.xml" in {entry.lower() for entry in names}:
             return None
-        paths = _of_one_kind(
+        paths = _of_single_kind(
             [PurePosixPath(entry) for entry in sorted(names) if not entry.startswith("__MACOSX/")]
         )
         if not paths:
@@ -270,7 +272,7 @@ def _packed(data: bytes, name: str, options: Options) -> Table | None:
         unpacked = UnpackedBytes(name)
         if all(path.suffix.lower() in _JSON for path in paths):
             sources = [Source(str(path), archive.read(str(path))) for path in paths]
-            if (export := _one_export(sources, options)) is not None:
+            if (export := _as_single_export(sources, options)) is not None:
                 return export
         tables = []
         for path in paths:
@@ -298,7 +300,7 @@ def _open_zip(data: bytes, name: str) -> Iterator[zipfile.ZipFile]:
         raise ValueError(f"{name} cannot be unpacked: {error}. Save it again.") from error
 
 
-def _joined(tables: Sequence[tuple[str, str | None, Table]], told: str) -> Table:
+def _joined(tables: Sequence[tuple[str, str | None, Table]], read_as: str) -> Table:
     """Return the rows of several files, with the file and the split of each."""
     columns = tuple(dict.fromkeys(name for _, _, table in tables for name in table.columns))
     rows: list[Row] = []
@@ -317,4 +319,4 @@ def _joined(tables: Sequence[tuple[str, str | None, Table]], told: str) -> Table
         for line, cells in table.rows:
             row = [cells[places[name]] if name in places else None for name in columns]
             rows.append((line, row))
-    return Table(columns, rows, refused, told, notes, tuple(parts))
+    return Table(columns, rows, refused, read_as, notes, tuple(parts))

@@ -54,7 +54,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a program exports: how its objects are told, what it is called, and its items."""
+    """What a program exports: how its objects are read_as, what it is called, and its items."""
 
     title: str
     matches: Callable[[dict[str, Any]], bool]
@@ -62,7 +62,7 @@ class Shape:
 
 
 def read_shape(
-    rows: Sequence[Numbered], refused: list[Refused], told: str, name: str | None = None
+    rows: Sequence[Numbered], refused: list[Refused], read_as: str, name: str | None = None
 ) -> Table | None:
     """Return the rows of a known program as a table; ``None`` where no program is recognised.
 
@@ -85,7 +85,7 @@ def read_shape(
             f"{', '.join(map(str, sample[0]))}. Leave --from out to read it as a table."
         )
     shape = SHAPES[program]
-    return _table(list(shape.read(rows)), refused, f"{told}, an export of {shape.title}")
+    return _table(list(shape.read(rows)), refused, f"{read_as}, an export of {shape.title}")
 
 
 def program_of(rows: Sequence[dict[str, Any]], name: str | None = None) -> str | None:
@@ -94,7 +94,7 @@ def program_of(rows: Sequence[dict[str, Any]], name: str | None = None) -> str |
     return next((name for name in names if rows and all(map(SHAPES[name].matches, rows))), None)
 
 
-def _table(items: Sequence[tuple[int, Item]], refused: list[Refused], told: str) -> Table:
+def _table(items: Sequence[tuple[int, Item]], refused: list[Refused], read_as: str) -> Table:
     usable: list[tuple[int, Item]] = []
     left_out = list(refused)
     for number, item in items:
@@ -140,7 +140,7 @@ def _table(items: Sequence[tuple[int, Item]], refused: list[Refused], told: str)
         left = ", ".join(beside[_MOST_METADATA:])
         notes.append(f"A row keeps {_MOST_METADATA} values beside it; these are left out: {left}.")
     hints = Hints(columns[:n_fields], columns[n_fields:n_labels], beside[:_MOST_METADATA])
-    return Table(columns, rows, left_out, told, notes, hints=hints, replies=replies)
+    return Table(columns, rows, left_out, read_as, notes, hints=hints, replies=replies)
 
 
 def _settle_lists(items: Sequence[Item]) -> None:
@@ -190,7 +190,7 @@ def _agreement(items: Sequence[Item], questions: Sequence[str]) -> list[str]:
         several = [given for item in items if len(given := item.answers(name)) > 1]
         if several:
             n_same = sum(
-                len({json.dumps(one, default=str) for one in given}) == 1 for given in several
+                len({json.dumps(answer, default=str) for answer in given}) == 1 for given in several
             )
             n_rows = len(several)
             low = betaincinv(n_same, n_rows - n_same + 1, 0.025) if n_same else 0.0
@@ -226,7 +226,9 @@ def _read_argilla(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
                     if response.get("status", "submitted") != "submitted":
                         continue
                     values = response.get("values") or {}
-                    answers = {name: one.get("value") for name, one in values.items()}
+                    answers = {
+                        name: response_value.get("value") for name, response_value in values.items()
+                    }
                     item.add(response.get("user_id"), answers)
         elif "annotation" in row:
             inputs = row.get("inputs") or {"text": row.get("text")}
@@ -268,9 +270,9 @@ def _flat_record(row: dict[str, Any]) -> Item:
 
 
 def _metadata(row: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {"id": row["id"]} if row.get("id") is not None else {}
+    identity = {"id": row["id"]} if row.get("id") is not None else {}
     metadata = row.get("metadata")
-    return {**kept, **metadata} if isinstance(metadata, Mapping) else kept
+    return {**identity, **metadata} if isinstance(metadata, Mapping) else identity
 
 
 # Label Studio: tasks with their annotations, and JSON-MIN with an annotation a row.
@@ -343,7 +345,10 @@ def _min_fields(rows: Sequence[Numbered]) -> list[str]:
 def _choice(value: Mapping[str, Any]) -> Any:
     for name in ("choices", "taxonomy", "labels"):
         if isinstance(value.get(name), list):
-            chosen = [one[-1] if isinstance(one, list) and one else one for one in value[name]]
+            chosen = [
+                choice[-1] if isinstance(choice, list) and choice else choice
+                for choice in value[name]
+            ]
             return chosen[0] if len(chosen) == 1 else chosen
     return next((value[name] for name in ("rating", "number") if name in value), None)
 

@@ -93,7 +93,7 @@ class Table:
         The line and the cells of each row.
     refused : list of Refused
         Rows that are no rows of the table.
-    told : str
+    read_as : str
         What the file was taken for.
     notes : list of str
         What else a user should know of how it was read.
@@ -108,7 +108,7 @@ class Table:
     columns: tuple[str, ...]
     rows: Sequence[Row]
     refused: list[Refused] = field(default_factory=list)
-    told: str = ""
+    read_as: str = ""
     notes: list[str] = field(default_factory=list)
     parts: tuple[Part, ...] = ()
     hints: Hints | None = None

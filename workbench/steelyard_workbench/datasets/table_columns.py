@@ -140,7 +140,7 @@ class TableColumns(Viewer):
 
     def __panel__(self) -> Viewable:
         return pn.Column(
-            verdict("good", "A table:", f"{escape_markdown(self._read.table.told)}."),
+            verdict("good", "A table:", f"{escape_markdown(self._read.table.read_as)}."),
             *_show_notes("How it was read:", self._read.table.notes),
             pn.FlexBox(self.context, self.labels),
             self._asked,

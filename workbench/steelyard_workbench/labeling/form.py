@@ -280,7 +280,7 @@ class LabelingForm(Viewer):
             return made, [*left_out, *refused.rows(sent)]
         table = read_table(self._data, self._filename)
         columns = Mapping(guess_mapping(table).context, ())
-        refusals = ServerRefusals(table, columns, convert(table, columns)).of_one_side()
+        refusals = ServerRefusals(table, columns, convert(table, columns)).without_sides()
         rows = refusals.made
         if not rows.lines:
             raise ValueError(f"No row can be used. {describe_refused(rows.refused)}")

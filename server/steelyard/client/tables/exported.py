@@ -52,7 +52,7 @@ def read_exported(table: Table) -> Exported:
 
 
 def _row(record: dict[str, Any]) -> tuple[Side, dict[str, Any]]:
-    side = next((one for one in SIDES if one == record["side"]), None)
+    side = next((side_name for side_name in SIDES if side_name == record["side"]), None)
     if side is None:
         raise ValueError(f"side is {record['side']!r}")
     # An empty text and no text are one in CSV.

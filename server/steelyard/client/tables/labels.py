@@ -184,9 +184,9 @@ def label_of(
             f"{most}. Name another column as the label."
         )
     if is_several:
-        asked = question or f'Does the {_words(column)} "{{}}" fit?'
+        fit_question = question or f'Does the {_words(column)} "{{}}" fit?'
         outcomes = tuple(sorted(values))
-        return Label(column, id_of(column), asked, "several", outcomes, no_label=missing)
+        return Label(column, id_of(column), fit_question, "several", outcomes, no_label=missing)
     lowered = {value.lower() for value in values}
     kind: Kind = "single"
     outcomes = tuple(sorted(values))

@@ -149,7 +149,7 @@ def guess_mapping(table: Table, known: Sequence[dict[str, Any]] = ()) -> Mapping
         labels_ = tuple(label for label in hinted if label is not None)
         return Mapping(table.hints.context, labels_, table.hints.metadata)
     context = _guess_context(table)
-    by_id = {str(one["id"]): one for one in known}
+    by_id = {str(decision["id"]): decision for decision in known}
     split = guess_split(table)
     labels = [
         known_label(by_id[name]) for name in table.columns if name in by_id and name != context
@@ -310,9 +310,9 @@ def _row(
     fields, reason = questions.of(cells)
     if reason is not None:
         return reason
-    kept = {name[:_LONGEST_NAME_BESIDE]: _beside(cells[at[name]]) for name in mapping.metadata}
-    kept = {name: value for name, value in kept.items() if value is not None}
-    beside = f'"metadata":{_json(kept)}' if kept else ""
+    metadata = {name[:_LONGEST_NAME_BESIDE]: _beside(cells[at[name]]) for name in mapping.metadata}
+    metadata = {name: value for name, value in metadata.items() if value is not None}
+    beside = f'"metadata":{_json(metadata)}' if metadata else ""
     parts = (f'"context":{_json(context)}', fields, beside)
     return f"{{{','.join(filter(None, parts))}}}\n".encode()
 

@@ -62,7 +62,7 @@ def propose_same(counts: Mapping[str, int]) -> dict[str, str]:
     for value, key in keys.items():
         singular = _singular(key)
         groups.setdefault(singular if singular in known else key, []).append(value)
-    found = {}
+    variants = {}
     for values in groups.values():
         rows = Counter[str]()
         for value in values:
@@ -72,8 +72,8 @@ def propose_same(counts: Mapping[str, int]) -> dict[str, str]:
             (value for value in values if keys[value] == likeliest),
             key=lambda value: (value.isupper(), -counts[value], value),
         )
-        found.update({value: first for value in values if value != first})
-    return {value: found[value] for value in counts if value in found}
+        variants.update({value: first for value in values if value != first})
+    return {value: variants[value] for value in counts if value in variants}
 
 
 def edit_outcomes(label: Label, edits: Mapping[str, OutcomeEdit]) -> Label:

@@ -25,7 +25,7 @@ class ServerRefusals:
         columns = self._columns_of(list(problem.get("path", ()))[3:])
         self._rows.setdefault(number, []).append(f"{columns}: {reason}" if columns else reason)
 
-    def of_one_side(self) -> ServerRefusals:
+    def without_sides(self) -> ServerRefusals:
         """Return what collects the refusals of the same rows, all on one side."""
         return ServerRefusals(self._table, self._mapping, replace(self.made, sides=None))
 
