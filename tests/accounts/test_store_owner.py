@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.accounts.store_owner import owns
+from steelyard.app.foundation import open_frames
 from steelyard.datasets.service import DatasetService
 from steelyard.evaluations.store import sweep_predictions
 from steelyard.families.fine_tuning.files import FineTuneFiles
@@ -79,4 +80,4 @@ def test_a_server_with_another_state_leaves_the_datasets_whole(tmp_path):
         assert digest_of(services, dataset_id) == digest
         asyncio.run(services.get(DatasetService).delete(Write(ME), dataset_id))
         services.get(DatasetService).sweep()
-        assert services.get(DatasetService)._store.names() == []
+        assert open_frames(services.settings, "datasets").names() == []

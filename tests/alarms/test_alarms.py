@@ -23,7 +23,7 @@ from steelyard.cli.main import main
 from steelyard.operations.write import Write
 from support.dataset_rows import make_rows
 from support.drifting import DRIFTED, SHARES, answers, store, tell
-from support.evaluated import ME, make_dataset, open_home, settings_of, submit, wait_until
+from support.evaluated import ME, make_dataset, open_home, settings_of, submit, wait_for_evaluation
 from support.live_server import live_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
@@ -135,7 +135,7 @@ def test_an_evaluation_is_what_a_model_is_held_against(tmp_path, monkeypatch):
         dataset = make_dataset(services, make_rows(150))
         (evaluation,) = submit(services, dataset.id).data
         with open_worker(settings_of(tmp_path)):
-            wait_until(services, evaluation.id)
+            wait_for_evaluation(services, evaluation.id)
         chosen = ChosenReference(evaluation_id=evaluation.id)
         rule = PutAlarmRule(model="hashing", reference=chosen)
         asyncio.run(services.get(Alarms).put_rule(Write(ME), rule))

@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("\n".join([*describe_machine(), f"OpenVINO {openvino.__version__}"]), flush=True)
     names = [f"onnxruntime-{precision}" for precision in (FLOAT32, INT8)]
     models = {name: load_whole(name, options.threads) for name in names}
-    runs: dict[str, Run] = {name: model.scorer._engine.run for name, model in models.items()}
+    runs: dict[str, Run] = {name: model.scorer.pass_engine.run for name, model in models.items()}
     runs |= {
         name: open_openvino(precision, hint, options.threads) for name, precision, hint in _OPENVINO
     }

@@ -36,7 +36,7 @@ from steelyard.datasets.uploads import Upload
 from steelyard.datasets.wire import Dataset
 from steelyard.settings import child_environment
 from support.calling import upload_rows
-from support.evaluated import ENDED, get, open_home, submit, wait_until
+from support.evaluated import ENDED, get, open_home, submit, wait_for_evaluation
 
 #: Rows of the file that are written at a time.
 _WRITTEN = 100_000
@@ -112,7 +112,7 @@ def evaluate(folder: Path, source: Path, options: argparse.Namespace, n_workers:
             sleep(0.2)
         seconds = perf_counter() - began
         if not options.no_figures:
-            seen = wait_until(services, one.id, timeout_s=3600)
+            seen = wait_for_evaluation(services, one.id, timeout_s=3600)
             print(
                 f"scored in {seconds:.0f} s, measured in {perf_counter() - began - seconds:.0f} s"
             )

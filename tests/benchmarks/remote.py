@@ -85,7 +85,7 @@ def measure_all(environment: Environment, options: argparse.Namespace) -> list[M
                 timeout_s=_PASS_S,
             )
             there.open(loads=False)
-            here: Run = model.scorer._engine.run
+            here: Run = model.scorer.pass_engine.run
             runs = {HERE: here, THERE: there.run, LOGITS: without_vectors(there.run)}
             for context in options.contexts:
                 passes = record(model, context, options.requests)

@@ -78,10 +78,10 @@ class _Recorder:
     """Stands before an engine and keeps what each pass was given."""
 
     def __init__(self, engine: Any, passes: list[Pass]) -> None:
-        self._engine, self._passes = engine, passes
+        self.pass_engine, self._passes = engine, passes
 
     def run(self, inputs: dict[str, Any], outputs: Sequence[str]) -> dict[str, Any]:
-        self._passes.append(Pass(self._engine, inputs, outputs))
+        self._passes.append(Pass(self.pass_engine, inputs, outputs))
         return self._passes[-1].run()
 
 
@@ -196,9 +196,9 @@ def recorded_passes(scorer: Any) -> Iterator[list[Pass]]:
     halves = (scorer, getattr(scorer, "_lower", None))
     with ExitStack() as patches:
         for half in halves:
-            if hasattr(half, "_engine"):
-                recorder = _Recorder(half._engine, passes)
-                patches.enter_context(patch.object(half, "_engine", recorder))
+            if hasattr(half, "pass_engine"):
+                recorder = _Recorder(half.pass_engine, passes)
+                patches.enter_context(patch.object(half, "pass_engine", recorder))
         yield passes
 
 

@@ -45,20 +45,20 @@ class _Engine:
 
 class _Scorer:
     def __init__(self):
-        self._engine = _Engine()
+        self.pass_engine = _Engine()
 
     def score(self, requests):
         for _ in range(2):
             blocks = np.array([[[1, 0], [1, 0], [0, 0]]])
-            self._engine.run({"blocks": blocks}, ("logits",))
+            self.pass_engine.run({"blocks": blocks}, ("logits",))
 
 
 def test_the_bare_forward_is_every_pass_of_the_same_request(script):
     speed, scorer = script("speed"), _Scorer()
-    engine = scorer._engine
+    engine = scorer.pass_engine
     with speed.recorded_passes(scorer) as passes:
         scorer.score([RenderedRequest("text", ())])
-    assert scorer._engine is engine
+    assert scorer.pass_engine is engine
     assert engine.n_runs == 2
     assert [each.outputs for each in passes] == [("logits",), ("logits",)]
     with speed.recorded_passes(HashingScorer()) as passes:

@@ -22,7 +22,7 @@ from steelyard.ledger.money import NANO
 from steelyard.operations.write import Write
 from steelyard.storage import open_state
 from support.buying import OPERATOR, Till
-from support.serving import wait_until
+from support.waiting import wait_until
 
 pytest.importorskip("stripe", reason="the extra stripe is not installed")
 pytestmark = [

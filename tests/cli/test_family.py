@@ -9,9 +9,10 @@ import pytest
 
 from steelyard.app.job_runtime import open_worker
 from steelyard.client import Client, ClientOptions
-from support.grown_family import grow, post, until
+from support.grown_family import grow, post
 from support.learnable_rows import learnable_rows, one_request
 from support.live_server import live_server
+from support.waiting import wait_until
 
 #: Models are really trained.
 pytestmark = pytest.mark.timeout(300)
@@ -246,7 +247,7 @@ def test_a_shadow_scores_what_the_family_answered_and_feedback_says_who_was_righ
         report = json.loads(ask("family", "shadow", "router", "--json").stdout)
         return report if report["answers"] == 2 else None
 
-    report = until(compared, timeout_s=30)
+    report = wait_until(compared, 30)
     figures = report["decisions"]["team"]
     n_agreed = sum(top == one["top"] for top, one in zip(tops, expected, strict=True))
     assert (figures["n"], figures["agreement"]["value"]) == (2, n_agreed / 2)

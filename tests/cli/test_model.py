@@ -12,7 +12,8 @@ import pytest
 from support.dataset_rows import make_rows
 from support.exported_models import write_exported
 from support.live_server import live_server
-from support.remote_models import remote_model, wait_until
+from support.remote_models import remote_model
+from support.waiting import wait_until
 
 
 def test_shows_name_engine_and_tokenizer(run):

@@ -10,7 +10,8 @@ import pytest
 from steelyard.serving.connected.declared import ConnectedModel, read_file, write_models
 from support.dataset_rows import ROUTE, make_row_dict
 from support.live_server import live_server
-from support.remote_models import remote_model, wait_until
+from support.remote_models import remote_model
+from support.waiting import wait_until
 
 N = 40
 LABELS = ["billing", "support", "other"]

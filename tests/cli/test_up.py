@@ -20,7 +20,8 @@ from steelyard.cli import first_operator, up
 from steelyard.cli.samples import LOADED, SAMPLES, load_samples, sample_file
 from steelyard.settings import read_settings
 from support.repository import ROOT, read_pyproject
-from support.serving import ENVIRONMENT, serving, wait_until
+from support.serving import ENVIRONMENT, serving
+from support.waiting import wait_until
 
 
 def names_at(url: str) -> list[str]:

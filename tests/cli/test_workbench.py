@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
 
 import pytest
 
 import steelyard
 from support.serving import lines_until, serving
+from support.waiting import wait_until
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
@@ -52,10 +52,7 @@ def test_up_starts_it_and_a_killed_up_takes_it_along(tmp_path):
         assert is_served(address)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-        give_up_at = time.monotonic() + 30
-        while is_served(address):
-            assert time.monotonic() < give_up_at
-            time.sleep(0.2)
+        wait_until(lambda: not is_served(address), 30)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "example.org"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib.metadata
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
@@ -15,6 +14,7 @@ from sqwishai import APIError, AsyncOneHot, OneHot
 
 from steelyard.ledger.money import from_usd
 from support.live_server import LiveServer, live_server
+from support.waiting import wait_until
 
 CONTEXT = "My card was charged twice for order 118."
 DECISIONS = [
@@ -204,8 +204,7 @@ def test_a_full_queue_is_met_again_under_the_same_key():
             running = threads.submit(plain.decide, CONTEXT, DECISIONS)
             assert server.scorer.started.wait(10)
             waiting = threads.submit(plain.decide, CONTEXT, DECISIONS)
-            while not server.n_waiting:
-                time.sleep(0.001)
+            wait_until(lambda: server.n_waiting)
             with pytest.raises(APIError) as caught:
                 plain.decide(CONTEXT, DECISIONS)
             assert caught.value.code == "engine_unavailable"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 from sqwishai import APIError, AsyncOneHot, OneHot
@@ -12,6 +11,7 @@ from steelyard.app.job_runtime import open_worker
 from support.dataset_rows import make_rows
 from support.evaluated import settings_of
 from support.live_server import live_server
+from support.waiting import wait_until
 
 #: What every evaluation has, whatever its status.
 FIELDS = {
@@ -73,13 +73,8 @@ def test_the_whole_way(client, worker):
     assert client.evaluations.retry(first["id"])["generation"] == 2
     assert client.evaluations.create(dataset["id"], ["hashing"])["reused"] == 1
     with worker():
-        give_up_at = time.monotonic() + 60
-        while True:
-            page = client.evaluations.list(dataset["id"], status=["queued", "running"])
-            if not page["data"]:
-                break
-            assert time.monotonic() < give_up_at
-            time.sleep(0.05)
+        unfinished = {"status": ["queued", "running"]}
+        wait_until(lambda: not client.evaluations.list(dataset["id"], **unfinished)["data"])
     found = list(client.evaluations.iter(dataset["id"], page_size=1, status="succeeded"))
     assert {one["id"] for one in found} == {one["id"] for one in submission["data"]}
     assert all(one["metrics"]["n"] == one["decisions"] for one in found)

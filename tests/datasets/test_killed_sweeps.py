@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from steelyard.app.foundation import open_frames
 from steelyard.datasets import service as datasets_module
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.store import live_files
@@ -69,7 +70,7 @@ def test_kill_9_while_files_are_swept(tmp_path, monkeypatch, n_kills):
             for dataset_id, digest in digests.items():
                 assert digest_of(services, dataset_id) == digest
             services.get(DatasetService).sweep()
-            store = services.get(DatasetService)._store
+            store = open_frames(services.settings, "datasets")
             live = services.state.read_now(live_files)
             assert {name.partition(".")[0] for name in store.names()} <= set(live)
             assert all(store.damage_of(name) is None for name in store.names())

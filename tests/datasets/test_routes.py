@@ -9,6 +9,7 @@ import json
 import httpx
 import pytest
 
+from steelyard.app.foundation import open_frames
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.store import set_dataset_archived
 from support.dataset_rows import make_row_dict, make_rows, to_ndjson
@@ -42,7 +43,7 @@ def files_of(**parts):
 
 
 def stored_files(server):
-    return server.services.get(DatasetService)._store.names()
+    return open_frames(server.services.settings, "datasets").names()
 
 
 class TestCreate:

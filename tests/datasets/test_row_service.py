@@ -18,6 +18,7 @@ from steelyard.datasets.searches import SimilarRows
 from steelyard.errors import EngineUnavailableError, TooManyRowsError
 from support.dataset_rows import make_rows
 from support.opened_datasets import OpenedDatasets
+from support.waiting import until
 
 CALLER = Caller(LOCAL_ACCOUNT, None, "full", "test")
 N_ROWS = 12
@@ -39,8 +40,7 @@ class Letters:
         return counts / np.linalg.norm(counts, axis=1, keepdims=True)
 
     async def began(self):
-        while not self.embedding.is_set():  # noqa: ASYNC110  # set from another thread
-            await asyncio.sleep(0.01)
+        await until(self.embedding.is_set)
 
 
 class Opened(OpenedDatasets):
@@ -103,8 +103,7 @@ def test_who_leaves_takes_nothing_from_others_and_leaves_no_work(opened):
         gone, stays = (asyncio.create_task(opened.similar(first)) for _ in range(2))
         await opened.embed.began()
         unwanted = asyncio.create_task(opened.similar(second))
-        while len(opened.rows._vectors._making) < 2:  # noqa: ASYNC110  # by another task
-            await asyncio.sleep(0.01)
+        await until(lambda: len(opened.rows._vectors._making) == 2)
         for task in (gone, unwanted):
             task.cancel()
         await asyncio.wait({gone, unwanted})
@@ -161,8 +160,7 @@ def test_embedding_ends_with_the_server(opened, monkeypatch):
         call = asyncio.create_task(opened.similar(dataset_id))
         await opened.embed.began()
         ending = asyncio.create_task(asyncio.to_thread(opened.rows.close))
-        while not opened.rows._vectors._stopped.is_set():  # noqa: ASYNC110  # by another thread
-            await asyncio.sleep(0.01)
+        await until(opened.rows._vectors._stopped.is_set)
         opened.embed.may_embed.set()
         with pytest.raises(EngineUnavailableError, match="stopping"):
             await call

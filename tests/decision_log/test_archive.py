@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from jobs.workers import wait_for
 from steelyard.accounts.store_owner import sweep_owned
 from steelyard.app.job_runtime import open_worker
 from steelyard.app.rooms import names_of_decisions
@@ -61,6 +60,7 @@ from support.archived import (
 )
 from support.evaluated import open_home, settings_of
 from support.repository import ROOT
+from support.waiting import wait_until
 
 ME = Caller(LOCAL, None, "full", "test")
 #: Answers of the closed days that feedback or a shadow refers to, of each account.
@@ -245,8 +245,8 @@ def test_a_server_and_its_worker_move_days_that_are_over(tmp_path: Path):
         for one in made:
             state.write_now(partial(insert_decision, decision=one))
     with open_home(tmp_path, **given) as services, open_worker(settings_of(tmp_path, **given)):
-        wait_for(lambda: len(ids_in_state(services.state)) <= 3)
-        wait_for(lambda: not services.state.read_now(has_unfinished))
+        wait_until(lambda: len(ids_in_state(services.state)) <= 3)
+        wait_until(lambda: not services.state.read_now(has_unfinished))
         page = asyncio.run(services.get(DecisionLog).page(ME, DecisionLogQuery(limit=4)))
         rest = asyncio.run(
             services.get(DecisionLog).page(ME, DecisionLogQuery(cursor=page.next_cursor))

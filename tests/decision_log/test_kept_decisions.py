@@ -27,7 +27,8 @@ from steelyard.serving.service import DecisionService
 from steelyard.storage import open_state
 from support.calling import Sent, send
 from support.factories import make_request_dict
-from support.hosting import crash, hosted, until
+from support.hosting import crash, hosted
+from support.waiting import until
 
 DAY_S = 86_400.0
 LOCAL = Caller(LOCAL_ACCOUNT, None, "full", "127.0.0.1")

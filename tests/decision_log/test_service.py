@@ -13,6 +13,7 @@ from steelyard.decision_log import service as decision_log
 from steelyard.decision_log.service import DecisionLog
 from steelyard.decision_log.wire import DecisionLogQuery, DecisionSummaryQuery
 from steelyard.storage import open_state
+from support.waiting import until
 
 ME = Caller(LOCAL_ACCOUNT, None, "full", "test")
 #: More than there are threads to read with.
@@ -37,8 +38,7 @@ class SlowSums:
             self.n_running -= 1
 
     async def begun(self, n=1):
-        while self.n_begun < n:  # noqa: ASYNC110  # set from another thread
-            await asyncio.sleep(0.01)
+        await until(lambda: self.n_begun >= n)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import update
 
 from steelyard import errors
+from steelyard.app.foundation import open_frames
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.uploads import Upload
 from steelyard.evaluations import frontier
@@ -62,7 +63,7 @@ def score(services, dataset_id, models=("hashing", "second")):
     found = [one.id for one in submit(services, dataset_id, models).data]
     runs = EvaluationRuns(
         services.state,
-        services.get(EvaluationFigures)._store,
+        open_frames(services.settings, "evaluations"),
         services.get(DatasetService),
         EvaluatedModels(services.models),
     )

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from steelyard import errors
+from steelyard.app.foundation import open_frames
 from steelyard.datasets.service import DatasetService
 from steelyard.evaluations.figures import EvaluationFigures
 from steelyard.evaluations.models import EvaluatedModels
@@ -19,7 +20,7 @@ from steelyard.jobs.runtime import JobRuntime
 from steelyard.jobs.work import LostRunError
 from steelyard.storage import open_state
 from support.dataset_rows import make_rows
-from support.evaluated import ME, act, get, make_dataset, open_home, submit, wait_until
+from support.evaluated import ME, act, get, make_dataset, open_home, submit, wait_for_evaluation
 
 
 @pytest.fixture
@@ -33,13 +34,16 @@ class Process:
 
     def __init__(self, services, state):
         self.state, self.services = state, services
-        store, models = services.get(EvaluationFigures)._store, EvaluatedModels(services.models)
+        store, models = (
+            open_frames(services.settings, "evaluations"),
+            EvaluatedModels(services.models),
+        )
         self.runs = EvaluationRuns(state, store, services.get(DatasetService), models, commit_s=0.0)
         self.runtime = JobRuntime(state, [self.runs])
 
     def take(self):
         """The run of what it claims; ``None`` where there is nothing for it."""
-        claimed = self.state.write_now(self.runtime._claim)
+        claimed = self.state.write_now(self.runtime.claim)
         return claimed and self.runs.open(claimed[1])
 
     def work(self):
@@ -53,7 +57,7 @@ class Process:
 @pytest.fixture
 def split(services, tmp_path):
     """An evaluation of 25 rows in partitions of ten, and two processes."""
-    services.get(EvaluationService)._partition_rows = 10
+    services.get(EvaluationService).partition_rows = 10
     (evaluation,) = submit(services, make_dataset(services, make_rows(25)).id).data
     other = open_state(f"sqlite:///{tmp_path / 'state.sqlite'}")
     yield evaluation.id, Process(services, services.state), Process(services, other)
@@ -82,7 +86,7 @@ def test_partitions_have_the_figures_of_the_whole(services, split):
     assert not measuring.advance()
     ended = get(services, evaluation_id)
     assert (ended.status, ended.completed_rows, ended.metrics.n) == ("succeeded", 25, 50)
-    services.get(EvaluationService)._partition_rows = 25
+    services.get(EvaluationService).partition_rows = 25
     whole = submit(services, make_dataset(services, make_rows(25)).id).data[0]
     Process(services, services.state).work()
     details = [
@@ -161,4 +165,4 @@ def test_partitions_of_a_process_that_died_stop_too(services, split):
     there.state.close()
     act(services, "cancel", evaluation_id)
     with here.runtime:
-        wait_until(services, evaluation_id, lambda one: one.status == "cancelled")
+        wait_for_evaluation(services, evaluation_id, lambda one: one.status == "cancelled")

@@ -14,6 +14,7 @@ from sqlalchemy import insert
 
 from steelyard import errors
 from steelyard.accounts import store as account_rows
+from steelyard.app.foundation import open_frames
 from steelyard.app.job_runtime import open_worker
 from steelyard.caller import Caller
 from steelyard.datasets.service import DatasetService
@@ -49,7 +50,7 @@ from support.evaluated import (
     scribbling,
     settings_of,
     submit,
-    wait_until,
+    wait_for_evaluation,
 )
 from support.factories import decided
 from support.lineage_cases import make_gate
@@ -83,7 +84,7 @@ def erase(services, dataset_id):
 def runs_of(services, models=None, **given):
     """What scores evaluations in this process."""
     store, models = (
-        services.get(EvaluationFigures)._store,
+        open_frames(services.settings, "evaluations"),
         models or EvaluatedModels(services.models),
     )
     return EvaluationRuns(services.state, store, services.get(DatasetService), models, **given)
@@ -350,7 +351,7 @@ def test_predictions_are_those_of_decide(tmp_path):
         dataset = make_dataset(services, rows)
         (evaluation,) = submit(services, dataset.id).data
         with open_worker(settings_of(tmp_path)):
-            ended = wait_until(services, evaluation.id)
+            ended = wait_for_evaluation(services, evaluation.id)
         assert ended.status == "succeeded"
         assert ended.metrics.n == 24
         records = services.get(EvaluationFigures).records
@@ -399,8 +400,8 @@ def test_only_what_is_referred_to_is_kept(tmp_path):
     with open_home(tmp_path) as services:
         (evaluation,) = submit(services, make_dataset(services).id).data
         with open_worker(settings_of(tmp_path)):
-            wait_until(services, evaluation.id)
-        store = services.get(EvaluationFigures)._store
+            wait_for_evaluation(services, evaluation.id)
+        store = open_frames(services.settings, "evaluations")
         assert len(store.names()) >= 3
         store.sweep(services.state.read_now(evaluation_rows.live_files), older_than_s=0)
         assert len(store.names()) == 2
@@ -410,11 +411,12 @@ def test_only_what_is_referred_to_is_kept(tmp_path):
 
 def test_what_was_scored_of_rows_goes_with_their_dataset(services):
     figures = services.get(EvaluationFigures)
+    store = open_frames(services.settings, "evaluations")
 
     def swept():
         live = services.state.read_now(evaluation_rows.live_files)
-        figures._store.sweep(live, older_than_s=0)
-        return figures._store.names()
+        store.sweep(live, older_than_s=0)
+        return store.names()
 
     def scored(rows):
         dataset = make_dataset(services, rows)
@@ -474,11 +476,11 @@ def test_a_cancellation_while_the_model_is_loaded_is_not_lost(services, is_retri
     with JobRuntime(services.state, [runs_of(services, models)]):
         assert models.opening.wait(30)
         assert act(services, "cancel", evaluation.id).status == "cancelling"
-        wait_until(services, evaluation.id, lambda e: e.status == "cancelled")
+        wait_for_evaluation(services, evaluation.id, lambda e: e.status == "cancelled")
         if is_retried:
             assert act(services, "retry", evaluation.id).status == "queued"
         models.may_open.set()
-        ended = wait_until(services, evaluation.id)
+        ended = wait_for_evaluation(services, evaluation.id)
     assert models.n_open == 0
     assert (ended.status, ended.generation, ended.completed_rows) == (
         ("succeeded", 2, ended.evaluation_rows) if is_retried else ("cancelled", 1, 0)
@@ -489,7 +491,7 @@ def test_a_model_that_changed_is_not_scored(tmp_path):
     with open_home(tmp_path, base_models="second=hashing") as services:
         (evaluation,) = submit(services, make_dataset(services).id, ["second"]).data
         with open_worker(settings_of(tmp_path)):
-            ended = wait_until(services, evaluation.id)
+            ended = wait_for_evaluation(services, evaluation.id)
     assert (ended.status, ended.error.code) == ("failed", "model_unavailable")
 
 
@@ -507,7 +509,7 @@ def test_rewards_and_rows_that_ask_less(tmp_path):
         (evaluation,) = submit(services, make_dataset(services, rewards).id).data
         assert evaluation.method == "reward"
         with open_worker(settings_of(tmp_path)):
-            metrics = wait_until(services, evaluation.id).metrics
+            metrics = wait_for_evaluation(services, evaluation.id).metrics
     assert metrics.n == 5
     assert 0 <= metrics.expected_reward <= 4
 
@@ -518,15 +520,17 @@ def test_a_running_evaluation_stops_and_goes_on_from_what_it_scored(tmp_path):
     with open_home(tmp_path) as services:
         (evaluation,) = submit(services, make_dataset(services, rows).id).data
         with open_worker(settings_of(tmp_path), load_model=scribbling(file, 0.02)):
-            wait_until(services, evaluation.id, lambda e: e.completed_rows > 0)
+            wait_for_evaluation(services, evaluation.id, lambda e: e.completed_rows > 0)
             assert act(services, "cancel", evaluation.id).status in {"cancelling", "cancelled"}
-            stopped = wait_until(services, evaluation.id, lambda e: e.status == "cancelled")
+            stopped = wait_for_evaluation(
+                services, evaluation.id, lambda e: e.status == "cancelled"
+            )
         assert 0 < get(services, evaluation.id).completed_rows < len(rows)
         assert stopped.generation == 1
         n_kept = get(services, evaluation.id).completed_rows
         n_before = len(scored_contexts(file))
         assert act(services, "retry", evaluation.id).generation == 2
         with open_worker(settings_of(tmp_path), load_model=scribbling(file)):
-            ended = wait_until(services, evaluation.id)
+            ended = wait_for_evaluation(services, evaluation.id)
     assert (ended.status, ended.completed_rows) == ("succeeded", len(rows))
     assert len(scored_contexts(file)) - n_before == len(rows) - n_kept

@@ -19,12 +19,12 @@ from steelyard.scoring.assets import BaseModel, load_base_model, read_base_files
 from steelyard.scoring.engine import Engine
 from steelyard.scoring.merging import merge, read_adapter
 from support.remote_engines import run_pass
+from support.waiting import wait_until
 
 pytest.importorskip("tritonclient.grpc")
 
 from steelyard.triton.repository import base_source
 from support.fake_triton import FakeModel, FakeTriton, serving
-from support.serving import wait_until
 from support.triton_hosting import write_lora_artifact
 from support.triton_tuned import ADAPTERS, Tuned, answer, answer_alone, open_models
 
@@ -106,7 +106,7 @@ def world(
         }
         remote = {name: remote_model(alone, folders[name], shas[name]) for name in ADAPTERS}
         parameters = {"steelyard_sha256": alone.scorer.sha256, "precision": "float32"}
-        remote["random"] = FakeModel(alone.scorer._engine.run, parameters)
+        remote["random"] = FakeModel(alone.scorer.pass_engine.run, parameters)
         if not falls_back:  # then nothing holds their answers against those of an engine here
             for model in remote.values():
                 model.run = run_pass

@@ -17,7 +17,8 @@ from steelyard.families.tuned import FAILED_S, TunedModels, tuned_evaluation_key
 from steelyard.scoring.protocol import Scorer
 from steelyard.serving.registry import Base, HostedModel
 from support.factories import make_request_dict
-from support.hosting import Behaving, Scored, crash, hosted, until
+from support.hosting import Behaving, Scored, crash, hosted
+from support.waiting import until
 
 PATIENCE_S = 30
 

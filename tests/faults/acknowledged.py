@@ -10,7 +10,7 @@ from faults.audit import Books
 from faults.processes import CREDIT
 from faults.traffic import Client
 from steelyard.ledger.money import from_usd, to_usd
-from support.serving import wait_until
+from support.waiting import wait_until
 
 
 def check_acknowledged(

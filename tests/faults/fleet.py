@@ -24,7 +24,7 @@ from pyarrow import fs
 from faults.processes import MODEL, ServeProcess, WorkerProcess, free_port
 from support.haproxy import haproxy, wait_for_servers
 from support.postgres_server import PostgresServer
-from support.serving import wait_until
+from support.waiting import wait_until
 
 #: Debian's libfaketime: what a process with another clock is started with.
 FAKETIME = next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))), None)

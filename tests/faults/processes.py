@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +16,7 @@ from steelyard.accounts.service import AccountService
 from steelyard.serving.base import load_named_model
 from steelyard.storage import open_state
 from support.serving import ENVIRONMENT, children_of, lives
+from support.waiting import wait_until
 
 #: The hashing engine's model.
 MODEL = load_named_model("hashing", None).scorer.name
@@ -105,12 +105,14 @@ class ServeProcess:
 
     def wait_until_ready(self, seconds: float = PATIENCE_S) -> None:
         """Wait until the process answers."""
-        assert self._process is not None
-        give_up = time.monotonic() + seconds
-        while not self._is_announced():
-            assert self._process.poll() is None, self.logged
-            assert time.monotonic() < give_up, self.logged
-            time.sleep(0.01)
+        process = self._process
+        assert process is not None
+        wait_until(
+            lambda: self._is_announced() or process.poll() is not None,
+            seconds,
+            last=lambda: self.logged,
+        )
+        assert process.poll() is None, self.logged
 
     def kill(self) -> None:
         """End it as a power cut would: nothing of it runs any more."""

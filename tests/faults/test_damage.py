@@ -27,7 +27,7 @@ from steelyard.storage import open_state
 from steelyard.storage.damage import DamageNotes, damage_of_database
 from support.dataset_rows import make_rows
 from support.error_shape import assert_canonical_error
-from support.serving import wait_until
+from support.waiting import wait_until
 
 get = partial(httpx.get, timeout=60)
 post = partial(httpx.post, timeout=60)

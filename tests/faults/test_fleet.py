@@ -31,7 +31,8 @@ from steelyard.ledger.money import from_usd
 from steelyard.storage import open_state
 from support.haproxy import HAPROXY, NEEDS_HAPROXY
 from support.postgres_server import PostgresMissingError, PostgresServer, postgres_server
-from support.serving import REQUEST, wait_until
+from support.serving import REQUEST
+from support.waiting import wait_until
 from support.webhook_endpoint import webhook_endpoint
 
 pytest.importorskip("moto.server", reason="needs an S3 server: pip install steelyard[test-s3]")

@@ -15,7 +15,8 @@ import pytest
 from faults.faulty_engines import FIRST, FaultyServer, faulty_server
 from faults.processes import serve_process
 from support.error_shape import assert_canonical_body, parse_raw_response
-from support.serving import REQUEST, wait_until
+from support.serving import REQUEST
+from support.waiting import wait_until
 
 BODY = json.dumps(REQUEST).encode()
 HEAD = b"POST /v1/decide HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"

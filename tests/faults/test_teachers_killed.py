@@ -14,8 +14,8 @@ from steelyard.app.job_runtime import open_worker
 from steelyard.ledger.money import from_usd
 from steelyard.operations.tables import operations
 from support.dataset_rows import to_ndjson
-from support.remote_models import wait_until
 from support.teaching import SHARED, is_even, queries, taught_server
+from support.waiting import wait_until
 from support.wordings import rows, tuned_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]

@@ -22,13 +22,13 @@ from steelyard.scoring.protocol import Scorer
 from steelyard.scoring.remote.engine_host import RemoteHost
 from steelyard.scoring.remote.triton_address import parse_scorer
 from support.random_model import make_words
+from support.waiting import wait_until
 
 pytest.importorskip("tritonclient.grpc")
 
 from steelyard.triton.environment import build_environment
 from steelyard.triton.host import TritonHost
 from steelyard.triton.repository import ExportOptions, base_source, write_model
-from support.serving import wait_until
 from support.triton_service import Service, probabilities, serving_service
 
 pytestmark = [pytest.mark.slow, pytest.mark.triton, pytest.mark.timeout(300)]

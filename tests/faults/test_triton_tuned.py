@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from support.waiting import wait_until
+
 pytest.importorskip("tritonclient.grpc")
 
 from steelyard.errors import EngineUnavailableError, ModelWarmingError
@@ -19,7 +21,6 @@ from steelyard.families.tuned import TunedModels
 from steelyard.scoring.assets import load_base_model
 from steelyard.triton.host import TritonHost
 from steelyard.triton.repository import ExportOptions, base_source, write_model
-from support.serving import wait_until
 from support.triton_hosting import triton_environment, write_lora_artifact
 from support.triton_tuned import ADAPTERS, Tuned, answer, answer_alone, open_models
 

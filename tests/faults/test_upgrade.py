@@ -26,7 +26,7 @@ from support.haproxy import HAPROXY, NEEDS_HAPROXY
 from support.next_version import next_version
 from support.postgres_server import PostgresMissingError, postgres_server
 from support.repository import PACKAGE
-from support.serving import wait_until
+from support.waiting import wait_until
 
 pytest.importorskip("moto.server", reason="needs an S3 server: pip install steelyard[test-s3]")
 pytestmark = [

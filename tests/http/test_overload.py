@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -13,6 +12,7 @@ import pytest
 from steelyard.errors import EngineUnavailableError
 from support.error_shape import assert_canonical_body, assert_canonical_error, parse_raw_response
 from support.live_server import live_server
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 
@@ -27,7 +27,7 @@ def test_a_full_queue_answers_503_with_retry_after(make_request):
         answers = [pool.submit(ask)]
         assert server.scorer.started.wait(timeout=10)
         answers.append(pool.submit(ask))
-        _wait_until(lambda: server.n_waiting == 1)
+        wait_until(lambda: server.n_waiting == 1)
         refused = ask()
         # The next is refused from its head: its body never arrives.
         head = b"POST /v1/decide HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"
@@ -39,13 +39,6 @@ def test_a_full_queue_answers_503_with_retry_after(make_request):
         assert error["details"] is None
         assert float(refused.headers["Retry-After"]) > 0
         assert [answer.result(timeout=30).status_code for answer in answers] == [200, 200]
-
-
-def _wait_until(is_so: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + 20
-    while not is_so():
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
 
 
 def test_the_wait_for_the_engine_is_in_the_timing(make_request):

@@ -10,8 +10,8 @@ import pytest
 from sanic import Sanic
 
 from support.error_shape import assert_canonical_error
-from support.serving import wait_until
 from support.stand_ins import REQUEST, stand_in_server
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

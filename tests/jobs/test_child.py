@@ -8,9 +8,10 @@ import signal
 
 import pytest
 
-from jobs.workers import is_gone, wait_for
+from jobs.workers import is_gone
 from steelyard.jobs.child import WorkerChild
-from support.evaluated import get, make_dataset, open_home, settings_of, submit, wait_until
+from support.evaluated import get, make_dataset, open_home, settings_of, submit, wait_for_evaluation
+from support.waiting import wait_until
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def test_a_prepared_process_opens_nothing_before_it_is_started(tmp_path, started
 def test_a_server_that_prepares_runs_jobs_in_that_process(tmp_path, started):
     with open_home(tmp_path, prepares_jobs=True, jobs="on") as services:
         (evaluation,) = submit(services, make_dataset(services).id).data
-        assert wait_until(services, evaluation.id).status == "succeeded"
+        assert wait_for_evaluation(services, evaluation.id).status == "succeeded"
     assert started == []
 
 
@@ -54,7 +55,7 @@ def test_a_server_that_prepares_runs_jobs_in_that_process(tmp_path, started):
 def test_a_server_runs_its_evaluations_and_takes_its_process_along(tmp_path, started):
     with open_home(tmp_path, jobs="on") as services:
         (evaluation,) = submit(services, make_dataset(services).id).data
-        assert wait_until(services, evaluation.id).status == "succeeded"
+        assert wait_for_evaluation(services, evaluation.id).status == "succeeded"
         pid = started[0].pid
         assert pid is not None
     assert is_gone(pid)
@@ -68,9 +69,9 @@ def test_a_killed_process_is_replaced_and_what_was_queued_before_a_restart_runs(
     with open_home(tmp_path) as services:
         (evaluation,) = submit(services, make_dataset(services).id).data
     with open_home(tmp_path, jobs="on") as services:
-        wait_for(lambda: started)
+        wait_until(lambda: started)
         os.kill(started[0].pid, signal.SIGKILL)
-        assert wait_until(services, evaluation.id).status == "succeeded"
+        assert wait_for_evaluation(services, evaluation.id).status == "succeeded"
         assert len(started) >= 2
 
 

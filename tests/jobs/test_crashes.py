@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from jobs.workers import kill, running_worker, start_job_worker, start_worker, wait_for
+from jobs.workers import kill, running_worker, start_job_worker, start_worker
+from steelyard.app.foundation import open_frames
 from steelyard.app.services import ApiServices
 from steelyard.datasets.service import DatasetService
 from steelyard.evaluations import predictions
 from steelyard.evaluations import store as rows
-from steelyard.evaluations.figures import EvaluationFigures
 from steelyard.evaluations.service import EvaluationService
 from support.dataset_rows import make_rows
 from support.evaluated import (
@@ -25,8 +25,9 @@ from support.evaluated import (
     open_home,
     scored_contexts,
     submit,
-    wait_until,
+    wait_for_evaluation,
 )
+from support.waiting import wait_until
 
 N_ROWS = 160
 
@@ -34,7 +35,7 @@ N_ROWS = 160
 def kept_contexts(services: ApiServices, evaluation_id: str, names: dict[str, str]) -> set[str]:
     """Contexts of the rows whose predictions the state names."""
     parts = services.state.read_now(lambda c: rows.parts_of(c, evaluation_id))
-    store = services.get(EvaluationFigures)._store
+    store = open_frames(services.settings, "evaluations")
     hashes = predictions.read_table(store, parts, ["context_sha256"])["context_sha256"]
     return {names[sha256] for sha256 in hashes.to_pylist()}
 
@@ -42,7 +43,7 @@ def kept_contexts(services: ApiServices, evaluation_id: str, names: dict[str, st
 def unbroken_metrics(home: Path, file: Path, rows_: list[dict[str, object]]):
     with open_home(home) as services, running_worker(home, file):
         (evaluation,) = submit(services, make_dataset(services, rows_).id).data
-        return wait_until(services, evaluation.id).metrics
+        return wait_for_evaluation(services, evaluation.id).metrics
 
 
 def crash_and_resume(home: Path, file: Path, rng: random.Random, n_kills: int):
@@ -57,7 +58,7 @@ def crash_and_resume(home: Path, file: Path, rng: random.Random, n_kills: int):
         for _ in range(n_kills):
             worker = start_worker(home, file, pause_s=0.01)
             if rng.random() < 0.8:
-                wait_until(services, evaluation.id, lambda e: e.status != "queued")
+                wait_for_evaluation(services, evaluation.id, lambda e: e.status != "queued")
             time.sleep(rng.random() * 0.5)
             kill(worker)
             if get(services, evaluation.id).status == "succeeded":
@@ -67,7 +68,7 @@ def crash_and_resume(home: Path, file: Path, rng: random.Random, n_kills: int):
             before = Counter(scored_contexts(file))
             assert get(services, evaluation.id).completed_rows == n_kept
             with running_worker(home, file, pause_s=0.002):
-                wait_until(
+                wait_for_evaluation(
                     services,
                     evaluation.id,
                     lambda e, n=n_kept: e.completed_rows > n or e.status == "succeeded",
@@ -75,7 +76,7 @@ def crash_and_resume(home: Path, file: Path, rng: random.Random, n_kills: int):
             after = Counter(scored_contexts(file)) - before
             scored_again += [context for context in kept if after[context]]
         with running_worker(home, file):
-            ended = wait_until(services, evaluation.id)
+            ended = wait_for_evaluation(services, evaluation.id)
     return ended, scored_again
 
 
@@ -100,7 +101,7 @@ def results(services: ApiServices, evaluation_id: str) -> tuple[str, str]:
 
 def begun(services: ApiServices, partition_rows: int) -> str:
     """An evaluation of rows in partitions, which nobody scores yet."""
-    services.get(EvaluationService)._partition_rows = partition_rows
+    services.get(EvaluationService).partition_rows = partition_rows
     (evaluation,) = submit(services, make_dataset(services, make_rows(N_ROWS)).id).data
     return evaluation.id
 
@@ -122,14 +123,14 @@ def test_two_workers_share_an_evaluation_and_one_that_is_killed_loses_nothing(tm
             row.context_sha256: row.context
             for row in services.get(DatasetService).evaluation_rows(at)
         }
-        wait_for(lambda: all(len(scored_contexts(file)) > 15 for file in files))
+        wait_until(lambda: all(len(scored_contexts(file)) > 15 for file in files))
         kill(killed)
         kept = kept_contexts(services, shared, names)
-        ended = wait_until(services, shared)
+        ended = wait_for_evaluation(services, shared)
         scored = Counter(context for file in files for context in scored_contexts(file))
         # The same rows, by the one worker that is left.
         alone = begun(services, 20)
-        wait_until(services, alone)
+        wait_for_evaluation(services, alone)
         assert results(services, shared) == results(services, alone)
     assert (ended.status, ended.completed_rows, ended.generation) == ("succeeded", N_ROWS, 1)
     assert set(scored) == set(names.values())
@@ -143,14 +144,14 @@ def test_on_postgresql_a_killed_evaluation_resumes_too(tmp_path, postgres):
     expected = unbroken_metrics(tmp_path / "whole", tmp_path / "whole.txt", make_rows(N_ROWS))
     given = {"state_url": postgres.new_database()}
     with open_home(tmp_path / "home", **given) as services:
-        services.get(EvaluationService)._partition_rows = 50
+        services.get(EvaluationService).partition_rows = 50
         (evaluation,) = submit(services, make_dataset(services, make_rows(N_ROWS)).id).data
         killed = start_job_worker(tmp_path / "home", **given)
-        wait_until(services, evaluation.id, lambda e: e.status != "queued")
+        wait_for_evaluation(services, evaluation.id, lambda e: e.status != "queued")
         kill(killed)
         worker = start_job_worker(tmp_path / "home", **given)
         try:
-            ended = wait_until(services, evaluation.id)
+            ended = wait_for_evaluation(services, evaluation.id)
         finally:
             kill(worker)
     assert (ended.status, ended.completed_rows) == ("succeeded", N_ROWS)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.workers import is_gone, kill, start_job_worker, wait_for
+from jobs.workers import is_gone, kill, start_job_worker
 from steelyard import errors
 from steelyard.accounts.store_owner import sweep_owned
 from steelyard.app.job_runtime import open_worker
@@ -49,6 +49,7 @@ from support.fine_tuned import (
 )
 from support.learnable_rows import learnable_rows
 from support.operating import Desk
+from support.waiting import wait_until
 
 PAID = {"fine_tune_minimum": MINIMUM}
 
@@ -250,7 +251,7 @@ def test_what_no_living_worker_runs_is_cancelled_at_once(tmp_path, monkeypatch):
         with working(tmp_path):
             wait_for_job(services, job.id, lambda job: job.progress is not None)
         (pid,) = starts(tmp_path)
-        wait_for(lambda: is_gone(pid))
+        wait_until(lambda: is_gone(pid))
         assert get_job(services, job.id).status == "running"
         assert cancel_job(services, job.id).status == "cancelled"
 
@@ -317,7 +318,7 @@ def test_a_killed_trainer_is_started_again_where_it_was(tmp_path, monkeypatch):
             )
             n_started = len(starts(tmp_path))
             os.kill(starts(tmp_path)[-1], signal.SIGKILL)
-            wait_for(lambda n=n_started: len(starts(tmp_path)) > n)
+            wait_until(lambda n=n_started: len(starts(tmp_path)) > n)
         ask_stand_in(tmp_path)
         assert wait_for_job(services, job.id).outcome == "joined"
         types = event_types(services, job.id)
@@ -434,7 +435,7 @@ def test_a_server_sweeps_what_jobs_left_beside_a_worker_that_works(tmp_path, mon
         assert len(written) == 2
         monkeypatch.setitem(sweep_owned.__kwdefaults__, "older_than_s", 0.0)
         with open_home(tmp_path):
-            wait_for(lambda: set(runs.records.names()) != written)
+            wait_until(lambda: set(runs.records.names()) != written)
         assert runs.records.names() == [f"{sha256}.parquet" for sha256 in live]
         assert [folder.name for folder in folders.iterdir()] == [under_way.id]
         assert get_job(services, under_way.id).status == "running"
@@ -523,14 +524,14 @@ def crash_through(home, rng, phases, *, kill_trainer):
         folder = home / "fine_tunes" / job.id
         for phase in phases:
             worker = start_job_worker(home, **PAID)
-            wait_for(lambda phase=phase: has_reached(services, job.id, folder, phase))
+            wait_until(lambda phase=phase: has_reached(services, job.id, folder, phase))
             time.sleep(rng.random() * 0.1)
             trainer = trainer_of(worker.pid)
             if kill_trainer and trainer is not None:
                 os.kill(trainer, signal.SIGKILL)
             kill(worker)
             if trainer is not None:
-                wait_for(lambda trainer=trainer: is_gone(trainer))
+                wait_until(lambda trainer=trainer: is_gone(trainer))
         worker = start_job_worker(home, **PAID)
         try:
             ended = wait_for_job(services, job.id)

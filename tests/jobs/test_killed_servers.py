@@ -16,6 +16,7 @@ import pytest
 from steelyard.settings import child_environment
 from support.dataset_rows import make_rows
 from support.repository import ROOT
+from support.waiting import wait_until
 
 N_ROWS = 3000
 
@@ -65,13 +66,12 @@ def crash_through(home: Path, rng: random.Random, n_kills: int) -> dict[str, obj
             seen = httpx.get(f"{url}/v1/evaluations/{evaluation_id}", timeout=60).json()
             assert seen["completed_rows"] >= done
             done = seen["completed_rows"]
-        give_up_at = time.monotonic() + 90
-        while time.monotonic() < give_up_at:
+
+        def ended():
             seen = httpx.get(f"{url}/v1/evaluations/{evaluation_id}", timeout=60).json()
-            if seen["status"] not in {"queued", "running"}:
-                return seen
-            time.sleep(0.2)
-        raise AssertionError(f"The evaluation stays {seen}.")
+            return seen if seen["status"] not in {"queued", "running"} else None
+
+        return wait_until(ended, 90)
     finally:
         process.kill()
         process.wait()

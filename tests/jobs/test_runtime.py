@@ -10,7 +10,6 @@ from contextlib import contextmanager
 import msgspec
 import pytest
 
-from jobs.workers import wait_for
 from steelyard.errors import InternalError, StorageUnavailableError
 from steelyard.jobs import runtime as runtimes
 from steelyard.jobs.runtime import JobRuntime
@@ -18,6 +17,7 @@ from steelyard.jobs.store import PendingJob
 from steelyard.jobs.work import LostRunError, Run, Work
 from steelyard.storage import open_state
 from steelyard.storage.damage import ADVICE
+from support.waiting import wait_until
 
 
 class CountedRun(Run):
@@ -119,7 +119,7 @@ def running(tmp_path, *work):
 def test_every_job_runs_to_its_end_one_at_a_time(tmp_path):
     work = CountedWork(job("a"), job("b"), job("c", "acct_2"))
     with running(tmp_path, work):
-        wait_for(lambda: len(work.done) == 3)
+        wait_until(lambda: len(work.done) == 3)
     assert set(work.done.values()) == {"succeeded"}
     assert {work.calls["advance", id_] for id_ in "abc"} == {3}
     assert {work.calls["close", id_] for id_ in "abc"} == {1}
@@ -138,7 +138,7 @@ def test_the_oldest_goes_first_and_accounts_take_turns(tmp_path):
     work.pending = lambda _: [one for one in work.jobs.values() if one.id not in ended]
     another.pending = lambda _: [one for one in another.jobs.values() if one.id not in ended]
     with running(tmp_path, work, another):
-        wait_for(lambda: len(ended) == 4)
+        wait_until(lambda: len(ended) == 4)
     assert ended == ["first", "theirs", "late", "later"]
 
 
@@ -147,11 +147,11 @@ def test_what_a_dead_process_left_is_taken_up_where_it_was(tmp_path):
     first.left["a"] = 2
     first.may_go_on.clear()
     with running(tmp_path, first):
-        wait_for(lambda: first.calls["advance", "a"] == 1)
+        wait_until(lambda: first.calls["advance", "a"] == 1)
     assert (first.calls["close", "a"], first.done) == (1, {})
     second = taken_over(first)
     with running(tmp_path, second):
-        wait_for(lambda: "a" in second.done)
+        wait_until(lambda: "a" in second.done)
     assert second.done == {"a": "succeeded"}
     assert (second.calls["claim", "a"], second.calls["advance", "a"]) == (1, 2)
     assert second.jobs["a"].attempt == 1  # the first ended in order: that is no death
@@ -175,13 +175,13 @@ def test_what_a_living_process_runs_is_left_to_it(tmp_path):
     first = CountedWork(job("a"))
     first.may_go_on.clear()
     with running(tmp_path, first):
-        wait_for(lambda: first.calls["advance", "a"] == 1)
+        wait_until(lambda: first.calls["advance", "a"] == 1)
         first.jobs["b"] = job("b", "acct_2", created_at=2.0)
         first.jobs["c"] = job("c", created_at=3.0)
         first.left.update({"b": 3, "c": 3})
         second = taken_over(first)
         with running(tmp_path, second):
-            wait_for(lambda: "b" in second.done)
+            wait_until(lambda: "b" in second.done)
             # Of the account whose job runs there nothing runs here.
             assert set(second.done) == {"b"}
             assert second.calls["claim", "a"] == second.calls["claim", "c"] == 0
@@ -219,7 +219,7 @@ def two_processes(tmp_path):
 def claims(state, work, n=1):
     """What a process takes, one after the other."""
     runtime = JobRuntime(state, [work])
-    taken = [state.write_now(runtime._claim) for _ in range(n)]
+    taken = [state.write_now(runtime.claim) for _ in range(n)]
     return [one and one[1].key for one in taken]
 
 
@@ -259,7 +259,7 @@ def test_a_failure_that_passes_is_waited_out(tmp_path):
     work = CountedWork(job("a"))
     work.failures = [StorageUnavailableError("The disk is full.")]
     with running(tmp_path, work):
-        wait_for(lambda: "a" in work.done)
+        wait_until(lambda: "a" in work.done)
     assert work.done == {"a": "succeeded"}
     assert work.calls["advance", "a"] == 4
     assert work.calls["claim", "a"] == 1
@@ -270,7 +270,7 @@ def test_a_failure_that_never_passes_ends_the_job(tmp_path, monkeypatch):
     work = CountedWork(job("a"))
     work.failures = [StorageUnavailableError("The disk is full.") for _ in range(6)]
     with running(tmp_path, work):
-        wait_for(lambda: "a" in work.done)
+        wait_until(lambda: "a" in work.done)
     assert work.done == {"a": "StorageUnavailableError: The disk is full."}
 
 
@@ -292,14 +292,14 @@ def test_a_failure_that_stays_ends_the_job(tmp_path, error, told):
     work = CountedWork(job("a"))
     work.failures = [error]
     with running(tmp_path, work):
-        wait_for(lambda: "a" in work.done)
+        wait_until(lambda: "a" in work.done)
     assert work.done == {"a": told}
 
 
 def test_what_is_to_stop_is_stopped_and_not_begun(tmp_path):
     work = CountedWork(job("a", status="cancelling"))
     with running(tmp_path, work):
-        wait_for(lambda: work.done)
+        wait_until(lambda: work.done)
     assert work.done == {"a": "cancelled"}
     assert work.calls["claim", "a"] == 0
 
@@ -308,22 +308,22 @@ def test_what_runs_has_a_moment_to_stop(tmp_path):
     work = CountedWork(job("a"), job("b", "acct_2", created_at=2.0))
     work.may_go_on.clear()
     with running(tmp_path, work) as runtime:
-        wait_for(lambda: work.calls["advance", "a"] == 1)
+        wait_until(lambda: work.calls["advance", "a"] == 1)
         work.jobs["a"] = dataclasses.replace(work.jobs["a"], status="cancelling")
         runtime.wake()
-        wait_for(lambda: "a" in work.done)
+        wait_until(lambda: "a" in work.done)
         assert work.done["a"] == "cancelled"
         assert work.calls["close", "a"] == 1
-        wait_for(lambda: work.calls["advance", "b"] == 1)
+        wait_until(lambda: work.calls["advance", "b"] == 1)
 
 
 def test_a_run_that_another_process_took_over_stops(tmp_path):
     work = CountedWork(job("a"))
     work.may_go_on.clear()
     with running(tmp_path, work), running(tmp_path) as other:
-        wait_for(lambda: work.calls["advance", "a"] == 1)
+        wait_until(lambda: work.calls["advance", "a"] == 1)
         work.jobs["a"] = dataclasses.replace(work.jobs["a"], runner=other._state.instance)
-        wait_for(lambda: work.calls["close", "a"] == 1)
+        wait_until(lambda: work.calls["close", "a"] == 1)
         assert work.done == {}
 
 
@@ -337,7 +337,7 @@ def test_a_job_that_ends_too_often_without_a_result_has_failed(tmp_path, ends_in
 
     work = Forgetful(job("a"), job("b", "acct_2", created_at=2.0))
     with running(tmp_path, work):
-        wait_for(lambda: len(work.done) == 2)
+        wait_until(lambda: len(work.done) == 2)
     for id_ in "ab":
         assert work.done[id_].startswith("InternalError: The counted ended 5 times")
         assert work.calls["claim", id_] == 5
@@ -352,7 +352,7 @@ def test_a_job_that_cannot_be_claimed_keeps_no_other_account_waiting(tmp_path):
 
     work = Stubborn(job("a"), job("b", "acct_2", created_at=2.0))
     with running(tmp_path, work):
-        wait_for(lambda: "b" in work.done)
+        wait_until(lambda: "b" in work.done)
     assert work.done == {"b": "succeeded"}
 
 
@@ -360,7 +360,7 @@ def test_every_kind_of_work_is_swept_and_jobs_go_on_after(tmp_path, monkeypatch)
     monkeypatch.setattr(runtimes, "_SWEEP_S", 0.0)
     work = CountedWork()
     with running(tmp_path, work):
-        wait_for(lambda: work.calls["sweep", ""] >= 2)
+        wait_until(lambda: work.calls["sweep", ""] >= 2)
         monkeypatch.setattr(runtimes, "_SWEEP_S", 3600.0)
         work.jobs["a"], work.left["a"] = job("a"), 3
-        wait_for(lambda: "a" in work.done)
+        wait_until(lambda: "a" in work.done)

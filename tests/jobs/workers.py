@@ -6,8 +6,7 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -77,11 +76,3 @@ def is_gone(pid: int) -> bool:
         return True
     # One whose parent was killed is nobody's to wait for here.
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-
-
-def wait_for(is_there: Callable[[], object], timeout_s: float = 60.0) -> None:
-    """Wait until something is so."""
-    give_up_at = time.monotonic() + timeout_s
-    while not is_there():
-        assert time.monotonic() < give_up_at
-        time.sleep(0.02)

@@ -17,8 +17,8 @@ from support.dataset_rows import make_rows, to_ndjson
 from support.error_shape import assert_canonical_error
 from support.lineage_cases import at, grow
 from support.live_server import live_server
-from support.remote_models import wait_until
 from support.teaching import SHARED, is_even, queries, taught_server
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

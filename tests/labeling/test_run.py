@@ -11,21 +11,21 @@ import pytest
 from sqlalchemy import select
 
 from jobs.workers import kill, start_job_worker
+from steelyard.app.foundation import open_frames
 from steelyard.app.job_runtime import open_worker
 from steelyard.caller import Caller
 from steelyard.errors import LabelingUnavailableError, ModelChangedError
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.labeling.files import answered_pairs
 from steelyard.labeling.run import LabelingRuns
-from steelyard.labeling.service import LabelingJobs
 from steelyard.labeling.store import live_files, parts_of, sweep_files
 from steelyard.ledger.money import from_usd
 from steelyard.operations.tables import operations
 from steelyard.serving.connected import breaker, remote
 from support.calling import answer_of
 from support.evaluated import claim
-from support.remote_models import wait_until
 from support.teaching import SHARED, is_even, queries, taught_server
+from support.waiting import wait_until
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
 
@@ -62,7 +62,7 @@ def runs_of(services, **given):
     """What labels in this process; a teacher that failed is asked again at once."""
     return LabelingRuns(
         services.state,
-        services.get(LabelingJobs)._store,
+        open_frames(services.settings, "labeling"),
         EvaluatedModels(services.models),
         **{"pauses_s": (0.01,), **given},
     )
@@ -262,7 +262,7 @@ def test_files_that_nothing_refers_to_are_swept_and_others_stay(tmp_path):
         run(services, job)
         run(services, gone)
         http.delete(f"/v1/labeling/sources/{gone['source_id']}")
-        store = services.get(LabelingJobs)._store
+        store = open_frames(services.settings, "labeling")
         before = set(store.contents())
         sweep_files(services.state, store)  # what is younger than a day stays
         assert set(store.contents()) == before
@@ -307,7 +307,7 @@ def test_a_killed_worker_is_resumed_and_no_kept_answer_is_asked_for_again(tmp_pa
 
 def kept_pairs(services, job):
     parts = services.state.read_now(lambda connection: parts_of(connection, job["id"]))
-    return answered_pairs(services.get(LabelingJobs)._store, parts)
+    return answered_pairs(open_frames(services.settings, "labeling"), parts)
 
 
 def _operations(connection):

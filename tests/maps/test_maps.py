@@ -27,7 +27,7 @@ from support.dataset_rows import to_ndjson
 from support.error_shape import assert_canonical_error
 from support.evaluated import claim
 from support.live_server import live_server
-from support.remote_models import wait_until
+from support.waiting import wait_until
 from support.wordings import tuned_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")

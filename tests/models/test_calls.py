@@ -25,8 +25,9 @@ from steelyard.serving.decide import Prepared
 from steelyard.serving.fallback import Attempts, UnansweredError, candidates_of
 from steelyard.serving.registry import Base, ModelRegistry
 from support.factories import make_request_dict
-from support.hosting import Behaving, hosted, until
+from support.hosting import Behaving, hosted
 from support.lineage_cases import make_gate
+from support.waiting import until
 
 PATIENCE_S = 30
 CALLER = Caller("acc_1", "key_1", "full", "127.0.0.1")
@@ -176,14 +177,14 @@ def test_while_it_loads_a_base_model_stands_in_or_it_is_told(world: World) -> No
 
 def test_it_waits_no_longer_than_the_request_may(world: World) -> None:
     world.may_load.clear()
-    world.calls._warm_wait_s = 60
+    world.calls.warm_wait_s = 60
     with pytest.raises(UnansweredError) as caught:
         world.ask("router", within_s=0.05, fallback="none")
     assert isinstance(caught.value.error, errors.ModelWarmingError)
 
 
 def test_the_call_that_finds_it_cannot_be_loaded_is_told_so(world: World) -> None:
-    world.calls._warm_wait_s = PATIENCE_S
+    world.calls.warm_wait_s = PATIENCE_S
     world.failure = errors.EngineUnavailableError("A file was altered.")
     attempts, _ = world.attempts("router", fallback="auto")
     with pytest.raises(UnansweredError) as caught:
@@ -194,7 +195,7 @@ def test_the_call_that_finds_it_cannot_be_loaded_is_told_so(world: World) -> Non
 
 
 def test_a_store_that_is_away_lets_another_stand_in(world: World) -> None:
-    world.calls._warm_wait_s = PATIENCE_S
+    world.calls.warm_wait_s = PATIENCE_S
     world.failure = errors.StorageUnavailableError("The store is away.")
     answer = world.ask("router")
     assert (answer.model, answer.fallback.reason) == ("base", "engine_unavailable")
@@ -202,7 +203,7 @@ def test_a_store_that_is_away_lets_another_stand_in(world: World) -> None:
 
 def test_giving_up_while_it_loads_scores_nothing(world: World) -> None:
     world.may_load.clear()
-    world.calls._warm_wait_s = PATIENCE_S
+    world.calls.warm_wait_s = PATIENCE_S
     attempts, _ = world.attempts("router")
 
     async def give_up() -> None:

@@ -14,7 +14,7 @@ from steelyard.models.judge_setup import JudgeSetup
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.judge.catalogue import read_catalogue
 from support.judges import smollm2
-from support.remote_models import wait_until
+from support.waiting import wait_until
 
 NAME = "smollm2-135m"
 PATIENCE_S = 60

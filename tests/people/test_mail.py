@@ -74,7 +74,7 @@ def queue(mail, kind="invitation", **values):
             **values,
         )
 
-    mail._state.write_now(work)
+    mail.state.write_now(work)
 
 
 def test_a_letter_arrives_as_text_and_html(mail, box):
@@ -129,7 +129,7 @@ def test_the_owners_hear_once_that_top_ups_are_off(mail, box):
             created_at=mail.clock.now,
         )
 
-    mail._state.write_now(work)
+    mail.state.write_now(work)
     for _ in range(2):
         mail.tick()
     [(envelope, message)] = box.letters
@@ -150,13 +150,13 @@ def test_another_try_has_another_code_and_the_last_one_works(mail, box):
             expires_at=mail.clock.now + 600,
         )
 
-    mail._state.write_now(work)
+    mail.state.write_now(work)
     seen = []
-    send, mail._send = mail._send, seen.append
+    send, mail.send = mail.send, seen.append
     queue(mail, "code", challenge_id="chal_1")
-    mail._send = lambda letter: (seen.append(letter), 1 / 0)
+    mail.send = lambda letter: (seen.append(letter), 1 / 0)
     mail.tick()
-    mail._send = send
+    mail.send = send
     mail.clock.now += 5
     mail.tick()
     [(_, message)] = box.letters
@@ -168,7 +168,7 @@ def test_a_server_on_loopback_without_mail_writes_to_its_terminal(tmp_path, caps
     try:
         room = MailRoom(state, read_settings(environ={}))
         room.check()
-        room._send(invitation_letter("mia@example.org", "acme", "leo@example.org"))
+        room.send(invitation_letter("mia@example.org", "acme", "leo@example.org"))
         assert "acme" in capsys.readouterr().err
         with pytest.raises(MailUnavailableError, match="STEELYARD_SMTP_URL"):
             MailRoom(state, read_settings({"host": "0.0.0.0"}, environ={})).check()

@@ -66,13 +66,13 @@ def test_docstrings_begin_in_plain_english():
 
 #: Words that do not say what a thing is, and how many names still have them; the numbers only fall.
 VAGUE_WORDS = {
-    "asked": 10,
-    "found": 12,
-    "held": 39,
-    "kept": 7,
-    "one": 19,
+    "asked": 6,
+    "found": 6,
+    "held": 34,
+    "kept": 3,
+    "one": 7,
     "said": 1,
-    "told": 28,
+    "told": 14,
     "wanted": 0,
 }
 
@@ -121,8 +121,8 @@ def test_what_makes_changes_hard_only_gets_less():
     by_hand = sum(path.read_text(encoding="utf-8").count(mark) for path in every)
     # Lower a number here when one goes.
     assert by_hand <= 13, "let ruff lay it out"
-    assert sum(map(private_names_of_others, trees)) <= 440, "test what others may use"
-    assert sum(map(sleeps, trees)) <= 123, "wait for what happens"
+    assert sum(map(private_names_of_others, trees)) <= 246, "test what others may use"
+    assert sum(map(sleeps, trees)) <= 101, "wait for what happens"
 
 
 def test_every_package_has_an_init_with_a_docstring():

@@ -16,7 +16,7 @@ from steelyard.prompt_tuning.run import PromptTuningRuns
 from support.dataset_rows import to_ndjson
 from support.error_shape import assert_canonical_error
 from support.evaluated import claim
-from support.remote_models import wait_until
+from support.waiting import wait_until
 from support.wordings import SAID, TEAM, reads_nothing, rows, tuned_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")

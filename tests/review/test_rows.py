@@ -50,12 +50,12 @@ def test_an_order_is_found_once_for_each_version_and_filter(rows, orders):
 
 
 def test_orders_of_no_rows_are_dropped_too(rows, orders):
-    n_kept = draft_rows._CACHED_ORDERS
+    n_kept = draft_rows.CACHED_ORDERS
     for number in range(n_kept + 1):
         orders.of(MANIFEST, no_rows(number), None)
-    assert len(orders._cached) == n_kept
+    assert len(orders.cached) == n_kept
     # Of a filter of 30 kB nothing is kept but a hash.
-    assert max(map(len, orders._cached)) <= 64
+    assert max(map(len, orders.cached)) <= 64
     assert rows.n_asked == n_kept + 1
     orders.of(MANIFEST, no_rows(n_kept), None)
     assert rows.n_asked == n_kept + 1
@@ -66,11 +66,11 @@ def test_orders_of_no_rows_are_dropped_too(rows, orders):
 def test_orders_are_dropped_by_their_rows_and_the_last_one_is_kept_whatever_its_size(
     orders, monkeypatch
 ):
-    monkeypatch.setattr(draft_rows, "_CACHED_ROWS", 10)
+    monkeypatch.setattr(draft_rows, "CACHED_ROWS", 10)
     for text, sizes in (("4", [4]), ("5", [4, 5]), ("3", [5, 3]), ("30", [30]), ("10", [10])):
         orders.of(MANIFEST, ContainsFilter(text=text), None)
-        assert list(map(len, orders._cached.values())) == sizes
-        assert orders._n_rows == sum(sizes)
+        assert list(map(len, orders.cached.values())) == sizes
+        assert orders.n_rows == sum(sizes)
 
 
 def test_an_order_that_two_found_at_once_counts_once(rows, orders, monkeypatch):
@@ -84,4 +84,4 @@ def test_an_order_that_two_found_at_once_counts_once(rows, orders, monkeypatch):
 
     monkeypatch.setattr(rows, "indexes", found_by_another_too)
     orders.of(MANIFEST, where, None)
-    assert (rows.n_asked, orders._n_rows, len(orders._cached)) == (2, 7, 1)
+    assert (rows.n_asked, orders.n_rows, len(orders.cached)) == (2, 7, 1)

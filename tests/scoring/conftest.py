@@ -45,7 +45,7 @@ def random_model(load: Callable[[str, str], BaseModel]) -> BaseModel:
 
 @pytest.fixture
 def random_engine(random_model: BaseModel) -> Engine:
-    return random_model.scorer._engine
+    return random_model.scorer.pass_engine
 
 
 @pytest.fixture

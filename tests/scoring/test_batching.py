@@ -25,6 +25,7 @@ from steelyard.scoring.hashing import HashingScorer
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.scoring.shares import TURN_CHARACTERS, Share
 from support.strategies import few
+from support.waiting import wait_until
 
 #: Far more than anything here takes; a test that waits as long has failed.
 PATIENCE_S = 30
@@ -457,8 +458,7 @@ def test_closing_answers_what_is_queued_and_refuses_the_rest(scorer):
     queued = submit_all(batcher, "012")
     closing = threading.Thread(target=batcher.close)
     closing.start()
-    while not batcher._closed:
-        time.sleep(0.001)
+    wait_until(lambda: batcher._closed)
     with pytest.raises(EngineUnavailableError, match="stopping") as caught:
         batcher.submit(make_request("late"))
     assert caught.value.retry_after_s == 1

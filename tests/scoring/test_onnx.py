@@ -187,7 +187,7 @@ def test_stages_and_passes_change_no_answer(
 def seen(random_model, monkeypatch) -> list[tuple[int, int]]:
     """Return a list that gets the tokens and the attention weights of each pass."""
     found: list[tuple[int, int]] = []
-    engine = type(random_model.scorer._engine)
+    engine = type(random_model.scorer.pass_engine)
     run = engine.run
 
     def watch(self, inputs, outputs):

@@ -104,14 +104,14 @@ def scorer(load, request: pytest.FixtureRequest) -> OnnxScorer:
 
 def test_what_surrounds_the_sentence_that_decides_takes_no_similarity_from_it(scorer, monkeypatch):
     given = []
-    run = type(scorer._engine).run
+    run = type(scorer.pass_engine).run
 
     def watch(self, inputs, outputs):
         if "logits" in outputs:
             given.append(inputs["outcome_vectors"][:, :, 0])
         return run(self, inputs, outputs)
 
-    monkeypatch.setattr(type(scorer._engine), "run", watch)
+    monkeypatch.setattr(type(scorer.pass_engine), "run", watch)
     near = f"{TWO} bank card bank card"
     scorer.score([RenderedRequest(f"{near}. {ONE}", (TEAM,))])
     scorer.score([RenderedRequest(f"{ONE}. {near}. {THREE} {THREE}. {THREE}", (TEAM,))])

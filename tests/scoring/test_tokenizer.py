@@ -37,14 +37,14 @@ def test_what_is_kept_is_what_was_encoded(tokenizer, monkeypatch):
     first = tokenizer.encode_many(texts)
     assert all(isinstance(ids, tuple) for ids in first)
     n_encoded = 0
-    encode = tokenizer._encode
+    encode = tokenizer.encode_anew
 
     def counted(text: str) -> list[int]:
         nonlocal n_encoded
         n_encoded += 1
         return encode(text)
 
-    monkeypatch.setattr(tokenizer, "_encode", counted)
+    monkeypatch.setattr(tokenizer, "encode_anew", counted)
     assert tokenizer.encode_many(texts) == first
     assert n_encoded == 1  # the long one
     assert [tokenizer.count(text) for text in texts] == [len(ids) for ids in first]
@@ -60,7 +60,9 @@ def test_reading_piece_by_piece_changes_no_token(text):
     whole = words()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_PIECE_CHARACTERS", 3)
-        assert whole._encode(text) == whole._tokenizer.encode(text, add_special_tokens=False).ids
+        assert (
+            whole.encode_anew(text) == whole._tokenizer.encode(text, add_special_tokens=False).ids
+        )
 
 
 @given(st.text(max_size=40))
@@ -69,7 +71,7 @@ def test_a_text_has_at_least_its_words(text):
 
 
 def test_the_bound_is_far_below_what_a_process_has():
-    assert module._CACHE_BYTES <= 32 * 1024 * 1024
+    assert module.CACHE_BYTES <= 32 * 1024 * 1024
 
 
 @pytest.mark.parametrize(
@@ -83,7 +85,7 @@ def test_the_bound_is_far_below_what_a_process_has():
     ids=["punctuation", "syllables", "wide", "short"],
 )
 def test_texts_take_no_more_memory_than_they_may(tokenizer, monkeypatch, make):
-    monkeypatch.setattr(module, "_CACHE_BYTES", 256 * 1024)
+    monkeypatch.setattr(module, "CACHE_BYTES", 256 * 1024)
     n_texts = 1200 if len(make(0)) < 10 else 300
     tracemalloc.start()
     try:
@@ -93,29 +95,33 @@ def test_texts_take_no_more_memory_than_they_may(tokenizer, monkeypatch, make):
         taken = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
-    assert 0 < len(tokenizer._kept) < n_texts
+    assert 0 < len(tokenizer.cached) < n_texts
     assert taken <= 1.1 * 256 * 1024
 
 
 def test_what_was_used_last_is_kept(tokenizer, monkeypatch):
-    monkeypatch.setattr(module, "_CACHE_BYTES", 8 * 1024)
+    monkeypatch.setattr(module, "CACHE_BYTES", 8 * 1024)
     for i in range(100):
         tokenizer.encode(f"outcome {i}")
         tokenizer.encode("card")
-    kept = list(tokenizer._kept)
+    kept = list(tokenizer.cached)
     assert kept[-2:] == ["outcome 99", "card"]
     assert "outcome 0" not in kept
-    assert tokenizer._n_bytes == sum(module._size(*one) for one in tokenizer._kept.items())
+    assert tokenizer.cached_bytes == sum(
+        module.cached_size(*one) for one in tokenizer.cached.items()
+    )
 
 
 def test_threads_that_meet_agree(tokenizer, monkeypatch):
-    monkeypatch.setattr(module, "_CACHE_BYTES", 4 * 1024)
+    monkeypatch.setattr(module, "CACHE_BYTES", 4 * 1024)
     texts = [f"card {i % 17}" for i in range(200)]
-    expected = [tuple(tokenizer._encode(text)) for text in texts]
+    expected = [tuple(tokenizer.encode_anew(text)) for text in texts]
     with ThreadPoolExecutor(4) as threads:
         found = list(threads.map(tokenizer.encode_many, [texts] * 4))
     assert found == [expected] * 4
-    assert tokenizer._n_bytes == sum(module._size(*one) for one in tokenizer._kept.items())
+    assert tokenizer.cached_bytes == sum(
+        module.cached_size(*one) for one in tokenizer.cached.items()
+    )
 
 
 def test_one_content_has_one_tokenizer_for_as_long_as_it_is_used(content):

@@ -23,7 +23,8 @@ from steelyard.serving.decide import Prepared
 from steelyard.serving.fallback import Attempts, UnansweredError, candidates_of, quote_nano
 from steelyard.serving.registry import RECENT_S, HostedModel, ModelRegistry
 from support.factories import make_request_dict
-from support.hosting import GARBAGE, Behaving, crash, hosted, until
+from support.hosting import GARBAGE, Behaving, crash, hosted
+from support.waiting import until
 
 PATIENCE_S = 30
 

@@ -165,7 +165,7 @@ def cold(
     server: LiveServer, engines: TunedModels, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Blocked]:
     """No model is loaded, and none can be; calls wait for a moment."""
-    monkeypatch.setattr(server.services.get(DecisionService)._tuned, "_warm_wait_s", 0.05)
+    monkeypatch.setattr(server.services.get(DecisionService)._tuned, "warm_wait_s", 0.05)
     blocked = Blocked(engines, monkeypatch)
     yield blocked
     blocked.may_load.set()

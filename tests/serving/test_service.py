@@ -38,7 +38,8 @@ from steelyard.serving.registry import ModelRegistry
 from steelyard.serving.service import DecisionService
 from support.calling import Sent, send
 from support.factories import make_decision_dict, make_request_dict
-from support.hosting import GARBAGE, Behaving, crash, hosted, until
+from support.hosting import GARBAGE, Behaving, crash, hosted
+from support.waiting import until
 
 PATIENCE_S = 30
 CALLER = Caller("acc_1", "key_1", "full", "127.0.0.1")

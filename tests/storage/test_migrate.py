@@ -38,7 +38,7 @@ from steelyard.storage.tables import accounts, metadata
 from support.next_version import NEXT, next_migrations
 from support.postgres_server import PostgresServer
 from support.recorded_tables import tables_made
-from support.serving import wait_until
+from support.waiting import wait_until
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -30,6 +30,7 @@ from steelyard.settings import Settings, read_settings
 from steelyard.storage import State
 from support.calling import send_now, upload_rows
 from support.dataset_rows import make_rows
+from support.waiting import wait_until
 
 ME = Caller(LOCAL_ACCOUNT, None, "full", "test")
 ENDED = {"succeeded", "failed", "cancelled"}
@@ -90,7 +91,7 @@ def act(services: ApiServices, name: str, evaluation_id: str) -> Evaluation:
     return asyncio.run(method(Write(ME), evaluation_id))
 
 
-def wait_until(
+def wait_for_evaluation(
     services: ApiServices,
     evaluation_id: str,
     is_there: Callable[[Evaluation], bool] = lambda evaluation: evaluation.status in ENDED,
@@ -98,14 +99,12 @@ def wait_until(
     timeout_s: float = 60.0,
 ) -> Evaluation:
     """An evaluation once it is where a test wants it."""
-    give_up_at = time.monotonic() + timeout_s
-    while True:
+
+    def look() -> Evaluation | None:
         evaluation = get(services, evaluation_id)
-        if is_there(evaluation):
-            return evaluation
-        if time.monotonic() > give_up_at:
-            raise AssertionError(f"The evaluation stays {evaluation}.")
-        time.sleep(0.02)
+        return evaluation if is_there(evaluation) else None
+
+    return wait_until(look, timeout_s, last=lambda: get(services, evaluation_id))
 
 
 class ScribblingScorer:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from support.calling import send_now, upload_rows
 from support.dataset_rows import make_rows
 from support.evaluated import ENDED, ME
 from support.repository import ROOT
+from support.waiting import wait_until
 
 #: Nano-USD of a fine-tune in tests that look at the money.
 MINIMUM = 5_000_000
@@ -90,14 +90,12 @@ def wait_for_job(
     timeout_s: float = 120.0,
 ) -> Job:
     """A fine-tune once it is where a test wants it."""
-    give_up_at = time.monotonic() + timeout_s
-    while True:
+
+    def look() -> Job | None:
         job = get_job(services, job_id)
-        if is_there(job):
-            return job
-        if time.monotonic() > give_up_at:
-            raise AssertionError(f"The fine-tune stays {job}.")
-        time.sleep(0.02)
+        return job if is_there(job) else None
+
+    return wait_until(look, timeout_s, last=lambda: get_job(services, job_id))
 
 
 def stand_in(monkeypatch: Any, home: Path, **asked: Any) -> None:

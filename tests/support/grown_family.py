@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import httpx
 
 from support.learnable_rows import learnable_rows
+from support.waiting import wait_until
 
 ENDED = {"succeeded", "failed", "cancelled"}
 
@@ -21,17 +20,6 @@ def post(http: httpx.Client, path: str, body: object) -> dict[str, Any]:
     return answer
 
 
-def until(look: Callable[[], Any], *, timeout_s: float = 90.0) -> Any:
-    """Look until something is there, and give it."""
-    give_up_at = time.monotonic() + timeout_s
-    while True:
-        found = look()
-        if found:
-            return found
-        assert time.monotonic() < give_up_at
-        time.sleep(0.05)
-
-
 def ended(http: httpx.Client, job_id: str) -> dict[str, Any]:
     """A fine-tune once it has ended."""
 
@@ -39,7 +27,7 @@ def ended(http: httpx.Client, job_id: str) -> dict[str, Any]:
         job = http.get(f"/v1/fine-tuning/jobs/{job_id}").json()
         return job if job["status"] in ENDED else None
 
-    found: dict[str, Any] = until(look)
+    found: dict[str, Any] = wait_until(look, 90)
     return found
 
 
@@ -50,7 +38,7 @@ def served(http: httpx.Client, name: str, ref: str) -> dict[str, Any]:
         family = http.get(f"/v1/families/{name}").json()
         return family if family["served"] and family["served"]["ref"] == ref else None
 
-    found: dict[str, Any] = until(look)
+    found: dict[str, Any] = wait_until(look, 90)
     return found
 
 

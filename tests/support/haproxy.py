@@ -12,7 +12,7 @@ import httpx
 
 from steelyard.settings import child_environment
 from support.repository import ROOT
-from support.serving import wait_until
+from support.waiting import wait_until
 
 HAPROXY = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin")
 CONFIGURATION = ROOT / "deploy" / "chart" / "haproxy.cfg"

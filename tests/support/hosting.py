@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import datetime as dt
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -108,11 +106,3 @@ def hosted(
     finally:
         scorer.may_answer.set()
         queue.close()
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    """Run the loop until a thing of another thread is so, for a minute at most."""
-    ends_at = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < ends_at
-        await asyncio.sleep(0.001)

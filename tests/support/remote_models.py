@@ -7,7 +7,6 @@ import json
 import math
 import re
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -125,11 +124,3 @@ def remote_model(
         server.shutdown()
         thread.join()
         server.server_close()
-
-
-def wait_until(holds: Callable[[], bool], timeout_s: float = 10) -> None:
-    """Wait until a condition holds."""
-    give_up_at = time.monotonic() + timeout_s
-    while not holds():
-        assert time.monotonic() < give_up_at
-        time.sleep(0.01)

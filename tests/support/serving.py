@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -50,15 +50,6 @@ def _wait_for_address(process: subprocess.Popen[str], path: Path) -> dict[str, A
             raise AssertionError(process.stderr.read())
         time.sleep(0.1)
     raise AssertionError("The server did not start.")
-
-
-def wait_until(is_so: Callable[[], T], seconds: float = 60) -> T:
-    """Wait for a condition, or for something that is not empty, and give it; fail without it."""
-    give_up = time.monotonic() + seconds
-    while not (found := is_so()):
-        assert time.monotonic() < give_up
-        time.sleep(0.05)
-    return found
 
 
 def children_of(pid: int) -> set[int]:

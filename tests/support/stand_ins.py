@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import threading
 from collections.abc import Iterator
@@ -29,6 +28,7 @@ from steelyard.serving.service import DecisionService
 from steelyard.settings import Settings, read_settings
 from steelyard.storage import State
 from support.server_thread import ServerThread, exchange
+from support.waiting import until
 
 ANSWER = DecideResponse(
     id="dec_1",
@@ -72,8 +72,7 @@ class StandInDecisions:
         self.calls.append(write)
         self.requests.append(request)
         self.started.set()
-        while not self.may_answer.is_set():  # noqa: ASYNC110  # set from another thread
-            await asyncio.sleep(0.01)
+        await until(self.may_answer.is_set)
         if self.failure is not None:
             raise self.failure
         if self.replay is not None:

@@ -21,7 +21,8 @@ from steelyard.serving.connected.declared import ConnectedModel, write_models
 from steelyard.tracing.spans import Spans
 from support.dataset_rows import make_rows
 from support.live_server import live_server
-from support.remote_models import remote_model, wait_until
+from support.remote_models import remote_model
+from support.waiting import wait_until
 
 #: A word of every part of a request; none may be in a trace.
 SAID = ("Xylophone", "Marigold", "Quokka", "Zeppelin", "Gherkin", "Obsidian")

@@ -22,7 +22,7 @@ from support.browsing import SLOWLY
 from support.console import begin_session, code_of
 from support.dataset_rows import make_rows
 from support.identity import CLIENT, SECRET, identity_provider
-from support.serving import wait_until
+from support.waiting import wait_until
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 pytest.importorskip("authlib", reason="the extra oidc is not installed")

@@ -17,7 +17,7 @@ from steelyard.webhooks import store as rows
 from steelyard.webhooks.sender import WebhookSender
 from steelyard.webhooks.signing import new_secret
 from steelyard.webhooks.tries import FAILING_S, TRIES, WAITS_S
-from support.remote_models import wait_until
+from support.waiting import wait_until
 from support.webhook_endpoint import webhook_endpoint
 
 

@@ -18,7 +18,7 @@ from steelyard.storage import open_state
 from steelyard.webhooks import store as rows
 from steelyard.webhooks.signing import new_secret
 from support.repository import ROOT
-from support.serving import wait_until
+from support.waiting import wait_until
 from support.webhook_endpoint import webhook_endpoint
 
 SCRIPT = Path(__file__).parent / "killed_sender.py"

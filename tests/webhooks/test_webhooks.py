@@ -17,7 +17,7 @@ from steelyard.outbox.publishing import publish
 from steelyard.webhooks import service
 from steelyard.webhooks.service import MAX_WEBHOOKS
 from support.live_server import live_server
-from support.serving import wait_until
+from support.waiting import wait_until
 from support.webhook_endpoint import webhook_endpoint
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")

@@ -31,10 +31,10 @@ def test_what_is_sealed_is_evaluated_again_and_grows_its_family() -> None:
     shown = buttons(desk.__panel__())
     shown["Evaluate again"].clicks += 1
     assert made == [("ds_1", ["router", "hashing"])]
-    assert (desk._session.page, desk._session.dataset) == ("evaluations", "ds_1")
+    assert (desk.session.page, desk.session.dataset) == ("evaluations", "ds_1")
     shown["Continue router…"].clicks += 1
-    assert (desk._session.page, desk._session.family) == ("families", "router")
-    assert desk._session.view == "continue"
+    assert (desk.session.page, desk.session.family) == ("families", "router")
+    assert desk.session.view == "continue"
 
 
 def open_family(told: Any) -> FamiliesPage:

@@ -116,7 +116,7 @@ def buttons_of(rows):
 )
 def test_what_comes_next_begins_afresh_whatever_was_looked_at_before(client, dataset, label, where):
     page = opened(client, dataset=dataset.id, view="bulk", evaluation="ev_1", family="ant")
-    [button] = named(page._box, label)
+    [button] = named(page.__panel__(), label)
     button.clicks += 1
     session = page.session
     assert (session.page, session.view, session.evaluation, session.family) == where
@@ -126,10 +126,10 @@ def test_what_comes_next_begins_afresh_whatever_was_looked_at_before(client, dat
 def test_what_a_dataset_is_not_ready_for_says_why(client):
     held = client.datasets.create("held out", evaluation=[row(f"held {n}") for n in range(3)])
     page = opened(client, dataset=held.id)
-    [refused] = named(page._box, "Fine-tune on it")
+    [refused] = named(page.__panel__(), "Fine-tune on it")
     assert refused.disabled
-    assert "it has no training rows" in texts_of(page._box)
-    assert not named(page._box, "Evaluate it")[0].disabled
+    assert "it has no training rows" in texts_of(page.__panel__())
+    assert not named(page.__panel__(), "Evaluate it")[0].disabled
     client.datasets.delete(held.id)
 
 
@@ -261,9 +261,9 @@ def fake_client(**datasets):
 
 def test_without_datasets_it_says_how_to_get_some_and_offers_the_import():
     page = opened(fake_client())
-    assert "No datasets yet" in texts_of(page._list_state)
-    page._archived.value = True
-    assert "No dataset is archived" in texts_of(page._list_state)
+    assert "No datasets yet" in texts_of(page.__panel__())
+    named(page.__panel__(), "Archived ones")[0].value = True
+    assert "No dataset is archived" in texts_of(page.__panel__())
 
 
 def test_a_missing_permission_is_told_and_not_offered_again(client, dataset):
@@ -512,11 +512,11 @@ def test_the_archived_ones_are_fetched_whatever_the_order_is(client, dataset):
     page = opened(holding(client, iterate=iterate))
     listed = sorted_by_name(page)
     assert (listed.rows.height, asked) == (1, [False])
-    page._archived.value = True
+    named(page.__panel__(), "Archived ones")[0].value = True
     assert asked == [False, True]
     assert listed.rows.height == 0
-    assert "No dataset is archived" in texts_of(page._list_state)
-    page._archived.value = False
+    assert "No dataset is archived" in texts_of(page.__panel__())
+    named(page.__panel__(), "Archived ones")[0].value = False
     assert listed.rows["name"].to_list() == ["desk"]
 
 
@@ -559,14 +559,14 @@ def test_a_list_that_another_overtook_is_not_shown(client, dataset):
     async def switch():
         page = opened(holding(client, iterate=iterate))
         await first.until_called()
-        page._archived.value = True
+        named(page.__panel__(), "Archived ones")[0].value = True
         await page.load_list()
         first.go_on()
         await until_done()
         return page
 
     page = asyncio.run(switch())
-    assert "No dataset is archived" in texts_of(page._list_state)
+    assert "No dataset is archived" in texts_of(page.__panel__())
     assert dataset.id not in page._choose.options.values()
 
 

@@ -70,12 +70,12 @@ def run(work: Any) -> None:
 
 def test_no_families_says_what_one_is():
     page = open_page(make_client(families_list=lambda: FamilyList(data=[])))
-    assert "No families yet" in texts(page._box)
+    assert "No families yet" in texts(page.__panel__())
 
 
 def test_the_list_tells_what_each_serves_and_waits_for():
     page = open_page(make_client())
-    said = texts(page._box)
+    said = texts(page.__panel__())
     assert "on, serves router@2, latest router@3" in said
     assert "It moves to router@3 by itself, and waits: the limit of models that answer" in said
     assert "(live_limit)" in said
@@ -83,11 +83,11 @@ def test_the_list_tells_what_each_serves_and_waits_for():
 
 def test_a_search_that_finds_nothing_offers_to_clear_it():
     page = open_page(make_client())
-    (search,) = page._box.select(lambda w: getattr(w, "label", "") == "Find by name")
+    (search,) = page.__panel__().select(lambda w: getattr(w, "label", "") == "Find by name")
     search.value_input = "zebra"
-    assert "0 of 1 families have “zebra” in their name." in texts(page._box)
-    buttons(page._box)["Clear the search"].clicks += 1
-    assert "router" in buttons(page._box)
+    assert "0 of 1 families have “zebra” in their name." in texts(page.__panel__())
+    buttons(page.__panel__())["Clear the search"].clicks += 1
+    assert "router" in buttons(page.__panel__())
 
 
 def test_a_part_that_fails_leaves_the_other():
@@ -100,7 +100,7 @@ def test_a_part_that_fails_leaves_the_other():
 def test_no_dataset_leads_to_the_datasets():
     alone = told_dataset(evaluation_only=True)
     page = open_page(make_client(datasets_list=lambda **k: SimpleNamespace(data=[alone])))
-    buttons(page._box)["Go to Datasets"].clicks += 1
+    buttons(page.__panel__())["Go to Datasets"].clicks += 1
     assert page.session.page == "datasets"
 
 
@@ -110,7 +110,7 @@ def test_a_family_starts_as_it_was_estimated_and_no_dearer():
     page.form.family.value = "ant"
     page.form.rank.value = 4
     run(page.form.estimate())
-    assert "0.25 USD, the minimum" in texts(page.form._box)
+    assert "0.25 USD, the minimum" in texts(page.form.__panel__())
     run(page.form.start())
     ((_, sent),) = client.families.of("create")
     assert sent["max_price_usd"] == "0.25"
@@ -124,7 +124,7 @@ def test_who_comes_from_a_dataset_finds_the_form_first_with_that_dataset():
     page = open_page(client, view="start", dataset="ds_500")
     assert page.form.dataset.value == "ds_500"
     assert page.parts[0] is page.families
-    assert page._box.objects.index(page.families.__panel__()) == len(page._box) - 1
+    assert page.__panel__().objects.index(page.families.__panel__()) == len(page.__panel__()) - 1
 
 
 def test_an_estimate_of_other_fields_is_taken_back():
@@ -167,12 +167,12 @@ def test_an_estimate_that_comes_after_a_field_changed_offers_nothing():
 def test_a_name_that_cannot_be_is_refused_in_place():
     page = open_page(make_client(families_estimate=in_turn(InvalidNameError("No such name."))))
     run(page.form.estimate())
-    assert "invalid_name" in texts(page.form._box)
+    assert "invalid_name" in texts(page.form.__panel__())
 
 
 def test_one_family_shows_its_line_and_the_gate_of_the_newest():
     page, _ = open_router()
-    said = texts(page._box)
+    said = texts(page.__panel__())
     assert "router@3" in said
     assert "deleted" in said
     assert "✓ passed" in said
@@ -191,7 +191,7 @@ def test_a_family_without_models_says_that_the_first_has_yet_to_join():
         ),
         family="router",
     )
-    said = texts(page._box)
+    said = texts(page.__panel__())
     assert "No models yet." in said
     assert "It has not been judged yet." in said
 
@@ -202,33 +202,33 @@ def test_a_fine_tune_that_cannot_be_had_leaves_the_line():
         jobs_get=in_turn(ServerUnreachableError("Nobody answers.")),
     )
     page = open_page(client, family="router")
-    said = texts(page._box)
+    said = texts(page.__panel__())
     assert "server_unreachable" in said
     assert "router@3" in said
 
 
 def test_another_fine_tune_is_chosen_and_is_in_the_address():
     page, client = open_router()
-    (select,) = page._box.select(lambda w: getattr(w, "label", "") == "Look at")
+    (select,) = page.__panel__().select(lambda w: getattr(w, "label", "") == "Look at")
     select.value = "ftj_2"
     assert page.session.job == "ftj_2"
     assert client.jobs.of("get")[-1] == (("ftj_2",), {})
-    assert "Keep router@2 warm…" in buttons(page._box)
+    assert "Keep router@2 warm…" in buttons(page.__panel__())
 
 
 def test_what_cannot_be_done_says_why_beside_its_button():
     page, _ = open_router()
-    said = texts(page._box)
+    said = texts(page.__panel__())
     assert "no row of its dataset was added or corrected since it was trained" in said
     assert "it is on: switch it off first" in said
     assert "it is the latest model" in said
-    assert buttons(page._box)["Continue…"].disabled
+    assert buttons(page.__panel__())["Continue…"].disabled
 
 
 def test_too_few_evaluation_decisions_tell_how_many_there_are():
     page, _ = open_router(**{"continue": growth("not_enough_evaluation_data")})
     assert "12 evaluation decisions to judge by, 20 needed" in "".join(
-        str(p.object) for p in page._box.select(lambda p: hasattr(p, "object"))
+        str(p.object) for p in page.__panel__().select(lambda p: hasattr(p, "object"))
     )
 
 
@@ -369,7 +369,7 @@ def test_a_key_that_may_only_read_disables_what_changes_anything():
     run(page.one.keep_warm())
     assert "Not allowed." in texts(page.one._notes)
     assert "The key may only read" in texts(page.one.loaded.__panel__())
-    assert buttons(page._box)["Switch off"].disabled
+    assert buttons(page.__panel__())["Switch off"].disabled
 
 
 def test_a_model_has_a_switch_and_a_guard_of_its_own():
@@ -411,10 +411,10 @@ def test_an_inconclusive_gate_is_not_red_and_says_what_would_settle_it():
         ),
         family="router",
     )
-    said = texts(page._box)
+    said = texts(page.__panel__())
     assert "**Inconclusive**" in said
     assert "needs 20 new evaluation decisions and had 0" in said
-    alerts = page._box.select(lambda one: getattr(one, "severity", "") == "error")
+    alerts = page.__panel__().select(lambda one: getattr(one, "severity", "") == "error")
     assert not alerts
 
 
@@ -530,7 +530,7 @@ def test_rows_go_with_the_gate_that_they_were_behind():
 def test_a_link_opens_the_newest_version_without_the_filter_of_another_dataset():
     page, _ = open_router()
     page.session.param.update(version=2, query='{"text": "of another"}')
-    buttons(page._box)["Open its dataset"].clicks += 1
+    buttons(page.__panel__())["Open its dataset"].clicks += 1
     said = page.session
     assert (said.page, said.dataset, said.version, said.query) == ("datasets", "ds_1", 0, "")
 
@@ -542,7 +542,7 @@ def test_the_evaluation_of_a_fine_tune_is_opened_without_the_section_of_another(
         jobs_get=lambda job_id: told_job(id=job_id, dataset_evaluation=msgspec.to_builtins(held)),
     )
     page = open_page(client, family="router", query="{}", view="slices")
-    buttons(page._box)["Open its evaluation"].clicks += 1
+    buttons(page.__panel__())["Open its evaluation"].clicks += 1
     assert (page.session.page, page.session.evaluation) == ("evaluations", "eval_1")
     assert (page.session.query, page.session.view) == ("", "")
 
@@ -565,22 +565,22 @@ def test_a_look_that_finds_only_progress_leaves_the_page_as_it_is():
         ),
     )
     page = open_page(client, family="router")
-    shown = page.one.loaded._box[0]
+    shown = page.one.loaded.__panel__()[0]
     run(page.one.look())
-    assert page.one.loaded._box[0] is shown
+    assert page.one.loaded.__panel__()[0] is shown
     run(page.one.look())
-    assert page.one.loaded._box[0] is not shown
+    assert page.one.loaded.__panel__()[0] is not shown
 
 
 def test_looking_again_shows_what_changed_and_nothing_else():
     same = told_family(jobs=[family_job(3)])
     later_on = told_family(jobs=[family_job(3)], models=[deleted(1), deleted(2), model(3)])
     page = open_page(make_client(families_get=in_turn(same, same, later_on)), family="router")
-    shown = page.one.loaded._box[0]
+    shown = page.one.loaded.__panel__()[0]
     run(page.one.look())
-    assert page.one.loaded._box[0] is shown
+    assert page.one.loaded.__panel__()[0] is shown
     run(page.one.look())
-    assert page.one.loaded._box[0] is not shown
+    assert page.one.loaded.__panel__()[0] is not shown
 
 
 def test_leaving_the_page_stops_what_looks_after_it():

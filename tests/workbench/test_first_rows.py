@@ -31,7 +31,7 @@ def ask(client, context, right, *, keep=False):
     page.open()
 
     async def go():
-        page._context.value = context
+        page.context.value = context
         page.keep.value = keep
         await page.ask()
         await page.saving.part.refresh()
@@ -46,9 +46,9 @@ def ask(client, context, right, *, keep=False):
 def test_two_questions_make_the_first_dataset_and_a_third_is_added(client):
     page, go = ask(client, "Charged twice.", {"team": "billing"})
     asyncio.run(go())
-    assert "1 of the 2 rows" in texts(page.saving._said)
+    assert "1 of the 2 rows" in texts(page.saving.said)
     assert client.datasets.list().data == []
-    page._context.value = "Where is my parcel?"
+    page.context.value = "Where is my parcel?"
 
     async def second():
         await page.ask()
@@ -79,7 +79,7 @@ def test_an_answer_is_kept_only_where_that_was_chosen_and_feedback_is_never_pref
 
     async def send():
         await shown.send()
-        assert "Choose which outcome" in texts(shown._said)
+        assert "Choose which outcome" in texts(shown.said)
         shown.right["team"].value = "billing"
         # It is said once: the row has it too.
         assert page.saving.right["team"].value == "billing"

@@ -177,8 +177,8 @@ def test_a_new_server_needs_nobody_and_shows_where_to_begin(server):
     page.open()
     assert [part.problem for part in page.parts] == [None] * len(page.parts)
     assert "Nothing needs you now" in texts_of(page.summary_box)
-    assert "Nothing here yet" in texts_of(page._box)
-    [button] = page._box.select(lambda one: getattr(one, "label", "") == "Import a file")
+    assert "Nothing here yet" in texts_of(page.__panel__())
+    [button] = page.__panel__().select(lambda one: getattr(one, "label", "") == "Import a file")
     button.clicks += 1
     assert page.session.page == "datasets"
 
@@ -198,18 +198,18 @@ def test_a_newcomer_finds_three_cards_until_there_is_more_than_the_samples(
     page.open()
     cards = {"Ask a question": "playground", "Import your data": "datasets"}
     for label, where in cards.items():
-        buttons(page._box)[label].clicks += 1
+        buttons(page.__panel__())[label].clicks += 1
         assert page.session.page == where
     monkeypatch.setattr(beginning, "sample_file", lambda _: None)
     page.open()
-    assert buttons(page._box)["Review the sample"].disabled
+    assert buttons(page.__panel__())["Review the sample"].disabled
     # One press loads the sample and opens a draft of it.
     file = tmp_path / "support_triage.jsonl"
     file.write_text("\n".join(map(json.dumps, labelled_rows())), encoding="utf-8")
     monkeypatch.setattr(beginning, "sample_file", lambda _: file)
     for _ in range(2):  # the second opens the draft of the first
         page.open()
-        buttons(page._box)["Review the sample"].clicks += 1
+        buttons(page.__panel__())["Review the sample"].clicks += 1
         [sample] = server.client.datasets.list().data
         assert (page.session.page, page.session.dataset) == ("review", sample.id)
     [draft] = server.client.drafts.list().data
@@ -217,7 +217,7 @@ def test_a_newcomer_finds_three_cards_until_there_is_more_than_the_samples(
     server.client.drafts.delete(draft.id)
     own = server.client.datasets.create("own", labelled_rows())
     page.open()
-    assert "Review the sample" not in buttons(page._box)
+    assert "Review the sample" not in buttons(page.__panel__())
     for one in (sample, own):
         server.client.datasets.delete(one.id)
 
@@ -250,7 +250,7 @@ def test_what_is_recent_leads_to_it(server):
     made = server.client.datasets.create("recent desk", labelled_rows())
     page = HomePage(Session(server.client))
     page.open()
-    [button] = page._box.select(lambda one: getattr(one, "label", "") == "recent desk")
+    [button] = page.__panel__().select(lambda one: getattr(one, "label", "") == "recent desk")
     button.clicks += 1
     assert (page.session.page, page.session.dataset) == ("datasets", made.id)
 

@@ -17,7 +17,7 @@ from steelyard_workbench.jobs.summary import progress_text, summary_of_job
 from steelyard_workbench.pages.jobs import JobsPage
 from steelyard_workbench.session import Session
 from support.held_calls import HeldCall, until_done
-from support.shown_parts import buttons, texts
+from support.shown_parts import buttons, named, texts
 from support.told_families import in_turn, make_client, told_evaluation, told_job, told_map
 
 
@@ -48,8 +48,8 @@ def run(work: Any) -> None:
 
 def test_no_jobs_says_what_one_is_and_how_to_start_one():
     page = open_page(make_client(jobs_list=lambda **k: iter([])))
-    assert "No jobs yet" in texts(page._box)
-    buttons(page._box)["Start a family"].clicks += 1
+    assert "No jobs yet" in texts(page.__panel__())
+    buttons(page.__panel__())["Start a family"].clicks += 1
     assert page.session.page == "families"
 
 
@@ -59,7 +59,7 @@ def test_what_runs_comes_with_its_progress_and_what_ended_with_its_outcome():
         evaluations_list=lambda dataset_id: iter([told_evaluation()]),
     )
     page = open_page(client)
-    said = texts(page._box)
+    said = texts(page.__panel__())
     assert "running, heads: 40 of 200 steps, loss 0.9000" in said
     assert "running, scoring: 50 of 200 rows" in said
     assert "gate failed: Why." in said
@@ -67,18 +67,18 @@ def test_what_runs_comes_with_its_progress_and_what_ended_with_its_outcome():
 
 def test_a_kind_that_has_none_offers_to_show_all():
     page = open_page(make_client())
-    page._kind.value = "evaluation"
-    assert "None of 1 jobs are evaluations." in texts(page._box)
-    buttons(page._box)["Show all"].clicks += 1
-    assert "fine-tune of router" in buttons(page._box)
+    named(page.__panel__(), "Show")[0].value = "evaluation"
+    assert "None of 1 jobs are evaluations." in texts(page.__panel__())
+    buttons(page.__panel__())["Show all"].clicks += 1
+    assert "fine-tune of router" in buttons(page.__panel__())
 
 
 def test_a_part_that_fails_leaves_the_other():
     client = make_client(evaluations_list=in_turn(StorageUnavailableError("No frames.")))
     page = open_page(client)
     assert page.listed.state == "shown"
-    assert "storage_unavailable" in texts(page._box)
-    assert "fine-tune of router" in buttons(page._box)
+    assert "storage_unavailable" in texts(page.__panel__())
+    assert "fine-tune of router" in buttons(page.__panel__())
 
 
 def test_a_server_that_is_gone_fails_the_whole():
@@ -101,7 +101,7 @@ def test_what_ended_meanwhile_moves_to_the_ended():
     page = open_page(make_client(jobs_list=lambda **k: iter(next(answers))))
     run(page.look())
     assert not page._rows
-    assert "joined" in texts(page._place)
+    assert "joined" in texts(page.__panel__())
 
 
 def test_a_look_at_a_server_that_is_gone_leaves_what_is_shown():
@@ -116,7 +116,7 @@ def test_a_look_at_a_server_that_is_gone_leaves_what_is_shown():
 def test_cancelling_asks_first():
     client = make_client(jobs_list=lambda **k: iter([running(40)]))
     page = open_page(client)
-    buttons(page._box)["Cancel…"].clicks += 1
+    buttons(page.__panel__())["Cancel…"].clicks += 1
     assert not client.jobs.of("cancel")
     assert "the fee is refunded" in texts(page.dialog.dialog)
     run(page.dialog.confirm())
@@ -142,18 +142,18 @@ def test_a_map_comes_with_its_progress_is_cancelled_and_opened():
         maps_get=get,
     )
     page = open_page(client)
-    said = texts(page._box)
+    said = texts(page.__panel__())
     assert "running, laying out: 90 of 450 iterations" in said
     assert "failed: No model." in said
     run(page.look())
     run(page.look())
     assert "180 of 450 iterations" in page._rows["map_1"].text
-    page._kind.value = "map"
-    buttons(page._box)["Cancel…"].clicks += 1
+    named(page.__panel__(), "Show")[0].value = "map"
+    buttons(page.__panel__())["Cancel…"].clicks += 1
     assert "stored for a day" in texts(page.dialog.dialog)
     run(page.dialog.confirm())
     assert client.maps.of("cancel") == [(("map_1",), {})]
-    buttons(page._box)["map of tickets, version 2"].clicks += 1
+    buttons(page.__panel__())["map of tickets, version 2"].clicks += 1
     opened = page.session
     assert (opened.page, opened.dataset, opened.version) == ("map", "ds_1", 2)
 
@@ -167,7 +167,7 @@ def test_a_key_that_may_only_read_disables_cancelling():
     run(page.ask_cancel(summary_of_job(running(40))))
     run(page.dialog.confirm())
     assert "Not allowed." in texts(page.dialog.dialog)
-    assert "The key may only read." in texts(page._place)
+    assert "The key may only read." in texts(page.__panel__())
 
 
 def test_a_running_fine_tune_draws_its_loss_as_it_goes():
@@ -200,7 +200,7 @@ def test_heads_are_a_point_each_and_lora_is_a_curve():
 def test_one_that_succeeded_draws_its_curve_and_links_to_its_gate():
     page = open_page(make_client(), job="ftj_3")
     assert page._detail.losses == [(10, 1.2), (200, 0.3)]
-    buttons(page._box)["Open its gate"].clicks += 1
+    buttons(page.__panel__())["Open its gate"].clicks += 1
     assert (page.session.page, page.session.family) == ("families", "router")
     assert page.session.job == "ftj_3"
 
@@ -210,10 +210,10 @@ def test_choosing_one_shows_it_and_an_evaluation_opens_its_own_page():
         evaluations_list=lambda dataset_id: iter([told_evaluation(status="succeeded")])
     )
     page = open_page(client, query='{"records": {"wrong": true}}', view="slices")
-    buttons(page._box)["fine-tune of router"].clicks += 1
+    buttons(page.__panel__())["fine-tune of router"].clicks += 1
     assert page.session.job == "ftj_3"
     assert page.chosen.state == "shown"
-    buttons(page._box)["evaluation of hashing on version 3"].clicks += 1
+    buttons(page.__panel__())["evaluation of hashing on version 3"].clicks += 1
     assert (page.session.page, page.session.evaluation) == ("evaluations", "eval_1")
     assert (page.session.query, page.session.view) == ("", "")
 
@@ -222,7 +222,7 @@ def test_the_evaluation_of_a_fine_tune_is_opened_without_the_filter_of_something
     held = told_evaluation(status="succeeded", training_job_id="ftj_3")
     job = told_job(dataset_evaluation=msgspec.to_builtins(held))
     page = open_page(make_client(jobs_get=job), job="ftj_3", query="{}", view="slices")
-    buttons(page._box)["Open its evaluation"].clicks += 1
+    buttons(page.__panel__())["Open its evaluation"].clicks += 1
     assert (page.session.page, page.session.evaluation) == ("evaluations", "eval_1")
     assert (page.session.dataset, page.session.query, page.session.view) == ("ds_1", "", "")
 
@@ -249,23 +249,23 @@ def test_a_look_at_one_shows_nothing_under_another_that_was_chosen_meanwhile(cho
             page.session.job = job_id
             await until_done(looking)
         shown = page._detail
-        said, losses = texts(shown._box), shown.losses
+        said, losses = texts(shown.__panel__()), shown.losses
         look.go_on()
         await looking
         await until_done()
         assert page._detail is shown
-        assert (texts(shown._box), shown.losses) == (said, losses)
+        assert (texts(shown.__panel__()), shown.losses) == (said, losses)
 
     run(choose())
     assert page.chosen.data[0].id == chosen[-1]
-    assert "60 of 200" not in texts(page._detail._box)
+    assert "60 of 200" not in texts(page._detail.__panel__())
 
 
 def test_many_that_ended_are_shown_a_part_at_a_time():
     many = [told_job(id=f"ftj_{n}", created_at=float(n)) for n in range(50)]
     page = open_page(make_client(jobs_list=lambda **k: iter(many)))
     n_shown = len(page._place)
-    buttons(page._box)["Show more of 50"].clicks += 1
+    buttons(page.__panel__())["Show more of 50"].clicks += 1
     assert len(page._place) == n_shown + 20
 
 

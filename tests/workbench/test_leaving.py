@@ -53,9 +53,9 @@ def test_what_comes_once_a_page_was_left_is_not_shown():
 
     page = asyncio.run(leave())
     assert page.session.query == ""
-    assert "late" not in texts_of(page._box)
+    assert "late" not in texts_of(page.__panel__())
     page.open()
-    assert "late" in texts_of(page._box)
+    assert "late" in texts_of(page.__panel__())
 
 
 def test_each_visit_is_another():
@@ -176,7 +176,7 @@ def test_a_review_that_began_once_its_page_was_left_is_not_opened(monkeypatch):
         page = ReviewPage(Session(client, page="review", dataset="ds_1"))
         page.open()
         await until_done()
-        named(page._box, "Start a review")[0].clicks += 1
+        named(page.__panel__(), "Start a review")[0].clicks += 1
         await create.until_called()
         page.close()
         page.session.param.update(page="datasets", dataset="ds_2", query="words")
@@ -199,7 +199,7 @@ def test_two_clicks_begin_one_review():
         page = ReviewPage(Session(client, page="review", dataset="ds_1"))
         page.open()
         await until_done()
-        (button,) = named(page._box, "Start a review")
+        (button,) = named(page.__panel__(), "Start a review")
         button.clicks += 1
         button.clicks += 1
         await create.until_called()

@@ -128,7 +128,7 @@ def test_errors_confidence_and_sides_colour_it(client, mapped):
     assert counts["right"] + counts["wrong"] == 10
     for by, n_groups in (("confidence", 5), ("side", 2), ("label", 4)):
         view._by.value = by
-        assert (view._session.view, view._session.decision) == (by, "team")
+        assert (view.session.view, view.session.decision) == (by, "team")
         assert len(view.colouring.names) == n_groups
         assert np.array_equal(view.chart.source.data["color"], view.colouring.pixels())
 

@@ -29,7 +29,6 @@ from steelyard.people.roles import ROLES as PEOPLE_ROLES
 from steelyard.storage import open_state
 from support.console import account_with_rows, begin_session, code_of
 from support.held_calls import HeldCall, Instead, until_done
-from support.hosting import until
 from support.shown_parts import (
     buttons,
     lines,
@@ -41,6 +40,7 @@ from support.shown_parts import (
     texts,
     texts_of,
 )
+from support.waiting import until
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 

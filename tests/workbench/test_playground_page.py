@@ -112,11 +112,11 @@ def overtake(page: PlaygroundPage, do: str, meanwhile: Callable[[], None]) -> No
     """Do something slow, something else meanwhile, and let the slow one end after it."""
 
     async def both() -> None:
-        page._context.value = "slow"
+        page.context.value = "slow"
         slow = asyncio.create_task(getattr(page, do)())
         assert await asyncio.to_thread(page.client.began.wait, SOON)
         meanwhile()
-        page._context.value = "quick"
+        page.context.value = "quick"
         await getattr(page, do)()
         page.client.go_on.set()
         await slow
@@ -125,41 +125,41 @@ def overtake(page: PlaygroundPage, do: str, meanwhile: Callable[[], None]) -> No
 
 
 def test_a_decision_is_removed_from_the_request_and_from_the_page(page: PlaygroundPage) -> None:
-    buttons(page._box)["Add a decision"].clicks += 1
-    buttons(page._box)["Add a decision"].clicks += 1
-    named(page._box, "Remove")[1].clicks += 1
+    buttons(page.__panel__())["Add a decision"].clicks += 1
+    buttons(page.__panel__())["Add a decision"].clicks += 1
+    named(page.__panel__(), "Remove")[1].clicks += 1
 
     def names() -> list[str]:
-        return [field.value for field in named(page._form_box, "Name")]
+        return [field.value for field in named(page.form_box, "Name")]
 
     assert names() == ["team", "decision_3"]
     assert [one["id"] for one in page.request()["decisions"]] == names()
-    buttons(page._box)["Add a decision"].clicks += 1
+    buttons(page.__panel__())["Add a decision"].clicks += 1
     assert len(set(names())) == 3
     for _ in range(3):  # the last one stays
-        named(page._box, "Remove")[0].clicks += 1
+        named(page.__panel__(), "Remove")[0].clicks += 1
     assert len(names()) == 1
 
 
 def test_an_answer_that_a_newer_question_overtook_is_dropped(page: PlaygroundPage) -> None:
     overtake(page, "ask", lambda: None)
-    assert texts(page._answer).startswith("Answer to quick.")
-    assert "slow" not in texts(page._answer)
+    assert texts(page.answer).startswith("Answer to quick.")
+    assert "slow" not in texts(page.answer)
 
 
 def test_warnings_of_a_request_that_was_changed_since_are_dropped(page: PlaygroundPage) -> None:
     overtake(page, "check", lambda: None)
-    said = texts(page._warnings)
+    said = texts(page.warnings)
     assert "Warned of quick." in said
     assert "Warned of slow." not in said
 
 
-@pytest.mark.parametrize(("do", "place"), [("ask", "_answer"), ("check", "_warnings")])
+@pytest.mark.parametrize(("do", "place"), [("ask", "answer"), ("check", "warnings")])
 def test_what_was_asked_before_the_page_was_left_does_not_come_once_it_is_back(
     page: PlaygroundPage, do: str, place: str
 ) -> None:
     async def leave_and_come_back() -> None:
-        page._context.value = "slow"
+        page.context.value = "slow"
         slow = asyncio.create_task(getattr(page, do)())
         assert await asyncio.to_thread(page.client.began.wait, SOON)
         page.close()

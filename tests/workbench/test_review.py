@@ -288,7 +288,7 @@ def test_the_queue_and_the_filter_stand_in_the_address() -> None:
     desk, client = make_desk()
     desk.open_queue("all")
     desk.filter(RowFilter(words="Ticket 3", side="training", at_least=5))
-    chosen, queue = read_query(desk._session.query)
+    chosen, queue = read_query(desk.session.query)
     assert (chosen.words, chosen.side, chosen.at_least, queue) == ("Ticket 3", "training", 5, "all")
     asked = [call for call in client.drafts.calls if call[0] == "rows"][-1]
     assert asked[2] == {
@@ -303,11 +303,11 @@ def test_the_queue_and_the_filter_stand_in_the_address() -> None:
 
 def test_a_review_that_is_shown_again_writes_its_filter_into_the_address() -> None:
     desk, _ = make_desk()
-    assert read_query(desk._session.query) == (RowFilter(), "to_review")
+    assert read_query(desk.session.query) == (RowFilter(), "to_review")
     desk.filter(RowFilter(words="Ticket 3"))
-    desk._session.query = ""  # another page was looked at
+    desk.session.query = ""  # another page was looked at
     desk.start()
-    assert read_query(desk._session.query) == (RowFilter(words="Ticket 3"), "to_review")
+    assert read_query(desk.session.query) == (RowFilter(words="Ticket 3"), "to_review")
 
 
 def test_a_filter_survives_the_address() -> None:
@@ -371,7 +371,7 @@ def test_the_selected_rows_are_changed_in_one_step() -> None:
     desk, client = make_desk(view="bulk")
     press(desk, "extend 1", "extend 1")
     assert desk.bulk.table.selected == (0, 1)
-    assert desk._session.selected == [0, 1]
+    assert desk.session.selected == [0, 1]
     press(desk, "choose 3")
     assert states(client) == ["relabelled", "relabelled", "untouched", "untouched"]
     press(desk, "undo")
@@ -446,11 +446,11 @@ def test_a_review_begins_at_the_row_of_the_address() -> None:
     desk, _ = make_desk(n_rows=60, row=50)
     assert desk.rows.current is not None
     assert desk.rows.current.row == 50
-    assert desk._session.row == 50
+    assert desk.session.row == 50
     desk, _ = make_desk(n_rows=3, row=50)
     assert "The draft has no row 50." in texts(desk)
     assert desk.rows.current is not None
-    assert (desk.rows.current.row, desk._session.row) == (0, -1)
+    assert (desk.rows.current.row, desk.session.row) == (0, -1)
 
 
 def test_outcomes_are_merged_by_one_press_and_those_without_rows_left_out() -> None:
@@ -509,9 +509,9 @@ def test_nothing_is_sealed_while_edits_wait() -> None:
     press(desk, "accept")
     desk.seal.ask()
     assert "1 edit is not part of the draft yet." in texts(desk.seal)
-    assert desk.seal._seal.disabled
+    assert desk.seal.button.disabled
     desk.reconnect()
-    assert not desk.seal._seal.disabled
+    assert not desk.seal.button.disabled
     assert "rows were accepted as they are" in texts(desk.seal)
 
 
@@ -521,9 +521,9 @@ def test_nothing_is_sealed_while_rows_are_in_conflict() -> None:
     press(desk, "choose 2")
     desk.seal.ask()
     assert "1 edit is not part of the draft yet." in texts(desk.seal)
-    assert desk.seal._seal.disabled
+    assert desk.seal.button.disabled
     desk.steps.keep_theirs(desk.conflicts[0])
-    assert not desk.seal._seal.disabled
+    assert not desk.seal.button.disabled
 
 
 def test_facets_filter_and_offer_outcomes() -> None:

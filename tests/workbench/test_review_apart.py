@@ -152,7 +152,7 @@ def test_reviewers_are_shown_with_their_agreement_and_rows_are_assigned() -> Non
         assign=assign,
         move_assigned=move,
     )
-    desk.beside._choice.value = "Reviewers"
+    desk.beside.choice.value = "Reviewers"
     shown = texts(desk)
     for part in (
         "0.700 (0.600 to 0.800, n = 8)",
@@ -177,7 +177,7 @@ def test_whoever_may_not_assign_is_told_who_may(candidates: list[str] | None) ->
     known = Assignments(data=[], unassigned=4, candidates=candidates)
     none = SimpleNamespace(blind=0)
     vars(client.drafts).update(assignments=lambda _: known, agreement=lambda _: none)
-    desk.beside._choice.value = "Reviewers"
+    desk.beside.choice.value = "Reviewers"
     may = candidates is not None
     assert ("An owner or a developer" in texts(desk)) is not may
     assert desk.reviewers.members.options == (candidates or [])

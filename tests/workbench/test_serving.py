@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from support.waiting import wait_until
+
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 import httpx
@@ -27,7 +29,6 @@ from tornado.websocket import WebSocketClosedError
 
 import steelyard
 from steelyard_workbench.serving import Served, free_port, on_loop_error, warm_up
-from support.serving import wait_until
 
 SOON = 30
 

@@ -35,21 +35,21 @@ def opened(server: Any, **chosen: Any) -> PlaygroundPage:
 
 def test_several_models_answer_side_by_side_and_one_failure_leaves_the_others(server: Any) -> None:
     page = opened(server)
-    beside, model = page._beside, page._model
+    beside, model = page.beside, page.model
     assert list(beside.options) == ["second"]
     model.value = "second"
     assert list(beside.options) == ["hashing"]
     model.value = "hashing"
     beside.value = ["second"]
     asyncio.run(page.ask())
-    told = texts(page._answer)
+    told = texts(page.answer)
     assert "**team**: 1 of 2 billing, 1 of 2 " in told
     assert told.count("input tokens") == 2
     assert "USD" not in told  # all is free here
-    [chart] = [pane.object for pane in page._answer.select(Bokeh)]
+    [chart] = [pane.object for pane in page.answer.select(Bokeh)]
     assert {model for _, model in chart.y_range.factors} == {"hashing", "second"}
 
-    away = AnswersTogether(server.client, ["hashing", "nobody"], lambda _: page._context)
+    away = AnswersTogether(server.client, ["hashing", "nobody"], lambda _: page.context)
     asyncio.run(away.ask(page.request()))
     told = texts(away.__panel__())
     assert "No answer:" in told
@@ -62,7 +62,7 @@ def test_a_row_is_asked_as_it_is_and_saved_as_another(server: Any) -> None:
     row = {"context": {"n": 1}, "decisions": [RULES], "targets": {"team": {"b: c": 1.0}}}
     made = client.datasets.create("rules", training=[row, {**row, "context": "other"}])
     page = opened(server, dataset=made.id, row=0, view="row")
-    assert "Row 0, labelled team: b: c" in texts(page._from)
+    assert "Row 0, labelled team: b: c" in texts(page.origin)
     request = page.request()
     assert (request["context"], request["decisions"]) == (row["context"], [RULES])
 
@@ -72,8 +72,8 @@ def test_a_row_is_asked_as_it_is_and_saved_as_another(server: Any) -> None:
     saving = page.saving
     asyncio.run(saving.part.refresh())
     assert saving.dataset.value == made.id
-    page._context.value = "A pasted text."
-    named(page._form_box, "Question")[0].value = "Which one?"
+    page.context.value = "A pasted text."
+    named(page.form_box, "Question")[0].value = "Which one?"
     request = page.request()
     assert request["context"] == "A pasted text."
     assert request["decisions"][0]["question"] == "Which one?"
@@ -81,18 +81,18 @@ def test_a_row_is_asked_as_it_is_and_saved_as_another(server: Any) -> None:
     saving.right["team"].value = "a"
     saving.side.value = "evaluation"
     asyncio.run(saving.save())
-    assert "a context keeps its side" in texts(saving._fields)
+    assert "a context keeps its side" in texts(saving.fields)
     saving.side.value = "training"
     asyncio.run(saving.save())
-    assert "Saved: version 2 of rules has it." in texts(saving._fields)
+    assert "Saved: version 2 of rules has it." in texts(saving.fields)
     newest = client.datasets.search(made.id).data[-1]
     assert (newest.context, newest.targets) == ({"n": 1}, {"team": {"a": 1.0}})
-    buttons(saving._fields)["Open the dataset"].clicks += 1
+    buttons(saving.fields)["Open the dataset"].clicks += 1
     assert (page.session.page, page.session.view) == ("datasets", "")
 
     saving.right["team"].value = "—"
     asyncio.run(saving.save())
-    assert "Say which outcome is right" in texts(saving._fields)
+    assert "Say which outcome is right" in texts(saving.fields)
 
 
 def test_a_row_that_is_not_there_says_so(server: Any) -> None:
@@ -100,4 +100,4 @@ def test_a_row_that_is_not_there_says_so(server: Any) -> None:
     rows = [{"context": text, **row} for text in ("x", "y")]
     made = server.client.datasets.create("few", training=rows)
     page = opened(server, dataset=made.id, row=7, view="row")
-    assert "The dataset has no row 7." in texts(page._from)
+    assert "The dataset has no row 7." in texts(page.origin)

@@ -9,6 +9,7 @@ import pytest
 import steelyard
 from steelyard.app.job_runtime import open_worker
 from support.shown_parts import buttons, named, texts
+from support.waiting import until
 from support.wordings import TEAM, rows, tuned_server
 
 pytest.importorskip("panel", reason="needs the workbench extra")
@@ -108,10 +109,7 @@ def test_what_was_proved_is_shown_and_becomes_a_dataset(client, improved):
 
 async def _press(page, name):
     named(page.__panel__(), name)[0].clicks += 1
-    for _ in range(200):
-        await asyncio.sleep(0.02)
-        if "Made a dataset" in texts(page.__panel__()):
-            break
+    await until(lambda: "Made a dataset" in texts(page.__panel__()))
     return texts(page.__panel__())
 
 

@@ -130,12 +130,12 @@ def test_the_newest_version_alone_is_evaluated_and_fine_tuned_on(client, dataset
 
 def test_without_a_dataset_one_is_chosen_and_without_any_it_leads_to_the_import(client, dataset):
     page = opened(client)
-    assert "Choose a dataset" in texts_of(page._box)
-    [field] = page._box.select(lambda one: getattr(one, "label", "") == "Dataset")
+    assert "Choose a dataset" in texts_of(page.__panel__())
+    [field] = page.__panel__().select(lambda one: getattr(one, "label", "") == "Dataset")
     field.value = dataset.id
     assert page.session.dataset == dataset.id
     nothing = SimpleNamespace(list=lambda **_: SimpleNamespace(data=[]))
-    assert "No datasets yet" in texts_of(opened(SimpleNamespace(datasets=nothing))._box)
+    assert "No datasets yet" in texts_of(opened(SimpleNamespace(datasets=nothing)).__panel__())
 
 
 def test_a_difference_that_fails_leaves_the_versions(client, dataset):

@@ -63,7 +63,7 @@ class EvaluationService(JobQueue[Evaluation, EvaluationPage]):
         self._datasets = datasets
         self._models = models
         self._dataset_files = house.frames("datasets")
-        self._partition_rows = partition_rows
+        self.partition_rows = partition_rows
 
     async def create(self, write: Write, request: CreateEvaluation) -> EvaluationSubmission:
         """Queue evaluations of models on a dataset's evaluation rows."""
@@ -241,7 +241,7 @@ class EvaluationService(JobQueue[Evaluation, EvaluationPage]):
                 "decisions": n_decisions,
             },
         )
-        partitions.split(connection, evaluation_id, at.split.evaluation, self._partition_rows)
+        partitions.split(connection, evaluation_id, at.split.evaluation, self.partition_rows)
         return self.jobs.require(connection, caller, evaluation_id)
 
     @staticmethod

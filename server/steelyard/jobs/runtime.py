@@ -141,7 +141,7 @@ class JobRuntime:
             self._swept_at = time.monotonic()
             self._start(self.sweep)
         elif any(job.status != "cancelling" for _, job in jobs):
-            claimed = self._state.write_now(self._claim)
+            claimed = self._state.write_now(self.claim)
             if claimed is not None:
                 self._begin(*claimed)
 
@@ -149,7 +149,7 @@ class JobRuntime:
         jobs = [(work, job) for work in self.work.values() for job in work.pending(connection)]
         return sorted(jobs, key=lambda job: job[1].created_at)
 
-    def _claim(self, connection: Connection) -> _Job | None:
+    def claim(self, connection: Connection) -> _Job | None:
         """Claim the oldest job of the account whose turn it is; ``None`` when none can run here."""
         jobs = self._pending(connection)
         taken = {job.key for _, job in jobs if self._runs_elsewhere(connection, job)}

@@ -90,7 +90,7 @@ class TunedCall:
         self.resolved = resolved
         self._base = base
         self._models = models
-        self._warm_wait_s = warm_wait_s
+        self.warm_wait_s = warm_wait_s
 
     @property
     def price_nano(self) -> int:
@@ -141,7 +141,7 @@ class TunedCall:
             prepared = dataclasses.replace(prepared, rendered=rendered)
         model, sha256 = self.resolved.model, self.resolved.artifact_sha256
         try:
-            using = self._models.using(model, sha256, min(self._warm_wait_s, wait_s))
+            using = self._models.using(model, sha256, min(self.warm_wait_s, wait_s))
             async with using as hosted:
                 left_s = max(ends_at - perf_counter(), 0.0)
                 answer = await hosted.answer(prepared, left_s, on_queued=on_queued)
@@ -176,7 +176,7 @@ class TunedCalls:
         self._names = names
         self._models = models
         self._bases = bases
-        self._warm_wait_s = warm_wait_s
+        self.warm_wait_s = warm_wait_s
 
     async def find(self, caller: Caller, name: str) -> TunedCall:
         """Return who answers calls to a name; nothing is loaded."""
@@ -191,7 +191,7 @@ class TunedCalls:
             raise without_base(model)
         if self._models.states().get(model.adapter) == "failed":
             raise unloadable(model)
-        return TunedCall(name, resolved, base, self._models, self._warm_wait_s)
+        return TunedCall(name, resolved, base, self._models, self.warm_wait_s)
 
     async def base_of(self, caller: Caller, name: str) -> str:
         """Return the base model under a family or a number, on or off."""

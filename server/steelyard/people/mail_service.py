@@ -129,17 +129,17 @@ class MailRoom:
         send: Callable[[Letter], None] | None = None,
     ) -> None:
         server = MailServer.of(settings)
-        self._state = state
+        self.state = state
         self._now = now or ForwardClock()
-        self._send: Callable[[Letter], None] | None = send
+        self.send: Callable[[Letter], None] | None = send
         if send is None and server is not None:
-            self._send = server.send
+            self.send = server.send
         elif send is None and is_loopback(settings.host):
-            self._send = write_to_terminal
+            self.send = write_to_terminal
 
     def check(self) -> None:
         """Refuse what needs mail where none can be sent."""
-        if self._send is None:
+        if self.send is None:
             raise MailUnavailableError(
                 "This server has no mail server, so nobody can sign in; whoever runs it sets "
                 "smtp_url (STEELYARD_SMTP_URL) and mail_from (STEELYARD_MAIL_FROM)."
@@ -148,18 +148,18 @@ class MailRoom:
     def tick(self) -> None:
         """Queue what owners should hear of their purchases, and send what waits."""
         for _ in range(_AT_ONCE):
-            event = self._state.read_now(oldest_billing_event)
+            event = self.state.read_now(oldest_billing_event)
             if event is None:
                 break
-            self._state.write_now(functools.partial(_queue_told, event=event))
+            self.state.write_now(functools.partial(_queue_told, event=event))
         for _ in range(_AT_ONCE):
-            if self._send is None or not self._send_letter(self._send):
+            if self.send is None or not self._send_letter(self.send):
                 return
 
     def _send_letter(self, send: Callable[[Letter], None]) -> bool:
         now = self._now()
         take = functools.partial(rows.take_letter, now=now, until=now + _LEASE_S)
-        row = self._state.write_now(take)
+        row = self.state.write_now(take)
         if row is None:
             return False
         letter = self._written(row)
@@ -173,11 +173,11 @@ class MailRoom:
                 )
                 pause_s = min(_FIRST_PAUSE_S * 2**row.tries, _LONGEST_PAUSE_S)
                 later, tries = self._now() + pause_s, row.tries + 1
-                self._state.write_now(
+                self.state.write_now(
                     lambda connection: rows.delay_letter(connection, row.id, later, tries)
                 )
                 return True
-        self._state.write_now(lambda connection: rows.delete_letter(connection, row.id))
+        self.state.write_now(lambda connection: rows.delete_letter(connection, row.id))
         return True
 
     def _written(self, row: Row[Any]) -> Letter | None:
@@ -199,7 +199,7 @@ class MailRoom:
             rows.change_challenge(connection, row.challenge_id, code_hash=code_hash)
             return True
 
-        return code_letter(row.email, shown(code)) if self._state.write_now(keep) else None
+        return code_letter(row.email, shown(code)) if self.state.write_now(keep) else None
 
 
 def _queue_told(connection: Connection, event: Row[Any]) -> None:

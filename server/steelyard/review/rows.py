@@ -73,7 +73,7 @@ from steelyard.wire.violations import BODY, Violations
 AUDIT_ROWS = 400
 #: Rows of all the orders that are kept at hand, each of eight bytes, and how many orders there are:
 #: one that no row is in takes memory, too.
-_CACHED_ROWS, _CACHED_ORDERS = 8_000_000, 256
+CACHED_ROWS, CACHED_ORDERS = 8_000_000, 256
 #: A target this near 1 is one.
 _WHOLE = 1 - 1e-9
 
@@ -356,8 +356,8 @@ class _Orders:
 
     def __init__(self, rows: RowStore) -> None:
         self._rows = rows
-        self._cached: OrderedDict[bytes, Places] = OrderedDict()
-        self._n_rows = 0
+        self.cached: OrderedDict[bytes, Places] = OrderedDict()
+        self.n_rows = 0
         self._lock = threading.Lock()
 
     def of(self, manifest: Manifest, where: Filter | None, sort: Sort | None) -> Places:
@@ -368,19 +368,19 @@ class _Orders:
         query = msgspec.json.encode([manifest.dataset_id, manifest.version, where, sort])
         key = hashlib.blake2b(query, digest_size=32).digest()
         with self._lock:
-            places = self._cached.get(key)
+            places = self.cached.get(key)
             if places is not None:
-                self._cached.move_to_end(key)
+                self.cached.move_to_end(key)
                 return places
         places = self._rows.indexes(manifest, where=where, order=sort)
         with self._lock:
             # Another thread may have found the same meanwhile.
-            self._n_rows += len(places) - len(self._cached.pop(key, ()))
-            self._cached[key] = places
-            while len(self._cached) > 1 and (
-                self._n_rows > _CACHED_ROWS or len(self._cached) > _CACHED_ORDERS
+            self.n_rows += len(places) - len(self.cached.pop(key, ()))
+            self.cached[key] = places
+            while len(self.cached) > 1 and (
+                self.n_rows > CACHED_ROWS or len(self.cached) > CACHED_ORDERS
             ):
-                self._n_rows -= len(self._cached.popitem(last=False)[1])
+                self.n_rows -= len(self.cached.popitem(last=False)[1])
         return places
 
 

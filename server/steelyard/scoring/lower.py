@@ -161,13 +161,13 @@ class LowerLayers:
         questions: KeptStates = QUESTION_STATES,
         contexts: KeptStates = CONTEXT_STATES,
     ) -> None:
-        self._engine, self._kept, self._contexts = engine, questions, contexts
+        self.pass_engine, self._kept, self._contexts = engine, questions, contexts
         self._model = next(_models)
         self.apart = apart
 
     def close(self) -> None:
         """Release the engine, and what is kept of its model."""
-        self._engine.close()
+        self.pass_engine.close()
         self._kept.forget(self._model)
         self._contexts.forget(self._model)
 
@@ -258,7 +258,7 @@ class LowerLayers:
             rows = fill_rows(
                 _with_separate_ids([units[place].tokens for place in group]), is_joint=True
             )
-            states = self._engine.run(lower_inputs(rows), ["states"])["states"]
+            states = self.pass_engine.run(lower_inputs(rows), ["states"])["states"]
             flat = np.asarray(states, np.float32).reshape(-1, WIDTH)
             for place, start in zip(group, rows.starts, strict=True):
                 by_place[place] = flat[start : start + lengths[place]]

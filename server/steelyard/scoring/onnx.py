@@ -98,7 +98,7 @@ class OnnxScorer:
         reading: int = READING,
         lower: LowerLayers | None = None,
     ) -> None:
-        self._engine, self._lower = engine, lower
+        self.pass_engine, self._lower = engine, lower
         self._tokenizer = tokenizer
         self._vectors = OutcomeVectors(engine, lower=lower)
         self._past = no_past(lower.apart if lower else 0)
@@ -116,7 +116,7 @@ class OnnxScorer:
     def at_reading(self, reading: int) -> OnnxScorer:
         """Return a scorer of the same engine that reads as this one did at an earlier reading."""
         earlier = OnnxScorer(
-            self._engine,
+            self.pass_engine,
             self._tokenizer,
             name=self.name,
             engine_name=self.engine,
@@ -130,12 +130,12 @@ class OnnxScorer:
 
     def engine_status(self) -> EngineStatus | None:
         """Return where passes go; ``None`` where they run in this process and nowhere else."""
-        status: EngineStatus | None = getattr(self._engine, "status", None)
+        status: EngineStatus | None = getattr(self.pass_engine, "status", None)
         return status
 
     def close(self) -> None:
         """Release the engine."""
-        self._engine.close()
+        self.pass_engine.close()
         if self._lower is not None:
             self._lower.close()
 
@@ -159,7 +159,7 @@ class OnnxScorer:
         short.sort(key=lengths.__getitem__)
         for members in groups_of(short, PASS_TOKENS, [lengths[i] for i in short]):
             inputs = self.plan([laid[i] for i in members], vectors)
-            outputs = _split(inputs, self._engine.run(inputs, DECISION_OUTPUTS))
+            outputs = _split(inputs, self.pass_engine.run(inputs, DECISION_OUTPUTS))
             for i in members:
                 scored[i] = [next(outputs) for _ in laid[i].layout.kinds]
         for i, item in enumerate(laid):
@@ -226,7 +226,7 @@ class OnnxScorer:
         ]
 
     def _score_long(self, item: LaidOut, vectors: Vectors) -> list[ScoredDecision]:
-        reader = _LongReader(self._engine, item, vectors, self._past)
+        reader = _LongReader(self.pass_engine, item, vectors, self._past)
         spans = item.layout.spans
         whole = [
             i for i, (start, stop) in enumerate(spans) if stop - start <= WHOLE_DECISION_TOKENS
@@ -242,7 +242,7 @@ class _LongReader:
     """One request read in stages; reads the context when made."""
 
     def __init__(self, engine: PassEngine, item: LaidOut, vectors: Vectors, no_past: Past) -> None:
-        self._engine, self._item, self._vectors = engine, item, vectors
+        self.pass_engine, self._item, self._vectors = engine, item, vectors
         self._no_past = no_past
         self._tokens = tokens_of(item.layout, states=item.states)
         self._bounds = block_bounds(item.layout)
@@ -269,7 +269,7 @@ class _LongReader:
             inputs = pass_inputs(
                 rows, decisions, self._channels, past=self._past, pooled_past=self._pooled
             )
-            outputs = self._engine.run(inputs, DECISION_OUTPUTS)
+            outputs = self.pass_engine.run(inputs, DECISION_OUTPUTS)
             yield from zip(group, _split(inputs, outputs), strict=True)
 
     def large_decision(self, index: int) -> ScoredDecision:
@@ -305,7 +305,7 @@ class _LongReader:
             past=self._no_past,
             pooled_past=self._pooled,
         )
-        return next(_split(inputs, self._engine.run(inputs, DECISION_OUTPUTS)))
+        return next(_split(inputs, self.pass_engine.run(inputs, DECISION_OUTPUTS)))
 
     def _outcomes(self, start: int, stop: int) -> tuple[list[Tokens], list[list[Tokens]]]:
         """Return the block of each outcome of a decision, and the blocks of its rest."""
@@ -328,7 +328,7 @@ class _LongReader:
         rows = fill_rows(group)
         markers = PassDecision("single", np.asarray(rows.starts, np.int32), None, 0)
         inputs = pass_inputs(rows, [markers], self._channels, past=past)
-        outputs = self._engine.run(inputs, ("marker_vectors",))
+        outputs = self.pass_engine.run(inputs, ("marker_vectors",))
         return np.asarray(outputs["marker_vectors"][0], np.float32)
 
     def _read(self, past: Past, start: int, stop: int, stage: int) -> Past:
@@ -348,7 +348,7 @@ class _LongReader:
         inputs = pass_inputs(
             rows, [NO_DECISION], self._channels, past=past, pooled_past=self._pooled
         )
-        return rows, self._engine.run(inputs, ("pooled", *past_outputs(past)))
+        return rows, self.pass_engine.run(inputs, ("pooled", *past_outputs(past)))
 
     def _blocks(self, start: int, stop: int, stage: int) -> list[Tokens]:
         return [

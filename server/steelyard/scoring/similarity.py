@@ -49,7 +49,7 @@ class OutcomeVectors:
         max_vectors: int = MAX_VECTORS,
         lower: LowerReader | None = None,
     ) -> None:
-        self._engine, self._lower = engine, lower
+        self.pass_engine, self._lower = engine, lower
         self._past = no_past(lower.apart if lower else 0)
         self._max = max_vectors
         self._vectors: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
@@ -99,7 +99,7 @@ class OutcomeVectors:
             read = self._lower.read(group) if self._lower else group
             rows = fill_rows(read, is_summed=True)
             inputs = pass_inputs(rows, [NO_DECISION], channels, past=self._past, pooled_past=pooled)
-            pooled = np.asarray(self._engine.run(inputs, ["pooled"])["pooled"], np.float32)
+            pooled = np.asarray(self.pass_engine.run(inputs, ["pooled"])["pooled"], np.float32)
         pooled = pooled[:-1]
         lengths = np.linalg.norm(pooled, axis=1, keepdims=True)
         unit: NDArray[np.float32] = np.divide(pooled, np.maximum(lengths, 1e-12), dtype=np.float32)

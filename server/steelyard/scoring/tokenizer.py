@@ -14,7 +14,7 @@ import tokenizers
 
 #: Bytes of the short texts (questions, outcomes) that keep their ids; applications repeat these.
 #: Some 90,000 of 25 characters, or 12,000 of 512 that are a token each.
-_CACHE_BYTES = 32 * 1024 * 1024
+CACHE_BYTES = 32 * 1024 * 1024
 #: Longer texts are contexts as a rule, and are not worth the memory.
 _CACHE_CHARACTERS = 512
 _NOT_PLAIN = re.compile(r"[^\t\n\r\x20-\x7e]")
@@ -41,20 +41,20 @@ class Tokenizer:
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         #: Ids by text, least recently used first; as integers of Python's they take nine times more.
-        self._kept: OrderedDict[str, array[int]] = OrderedDict()
-        self._n_bytes = 0
+        self.cached: OrderedDict[str, array[int]] = OrderedDict()
+        self.cached_bytes = 0
         self._lock = threading.Lock()
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Return the token ids of a text, without special tokens."""
         if len(text) > _CACHE_CHARACTERS:
-            return tuple(self._encode(text))
+            return tuple(self.encode_anew(text))
         with self._lock:
-            ids = self._kept.get(text)
+            ids = self.cached.get(text)
             if ids is not None:
-                self._kept.move_to_end(text)
+                self.cached.move_to_end(text)
         if ids is None:
-            ids = array("I", self._encode(text))
+            ids = array("I", self.encode_anew(text))
             self._keep(text, ids)
         return tuple(ids)
 
@@ -73,7 +73,8 @@ class Tokenizer:
         # Letters of other alphabets join what stands beside them, and some characters are dropped.
         return sum(1 for word in _SPACES.split(text) if word and _NOT_PLAIN.search(word) is None)
 
-    def _encode(self, text: str) -> list[int]:
+    def encode_anew(self, text: str) -> list[int]:
+        """Return the token ids of a text without a look at what is cached."""
         # Piece by piece: other threads have to wait for each. No token reaches across a space.
         ids: list[int] = []
         start = 0
@@ -85,12 +86,12 @@ class Tokenizer:
 
     def _keep(self, text: str, ids: array[int]) -> None:
         with self._lock:
-            if text in self._kept:  # another thread was faster
+            if text in self.cached:  # another thread was faster
                 return
-            self._kept[text] = ids
-            self._n_bytes += _size(text, ids)
-            while self._n_bytes > _CACHE_BYTES:
-                self._n_bytes -= _size(*self._kept.popitem(last=False))
+            self.cached[text] = ids
+            self.cached_bytes += cached_size(text, ids)
+            while self.cached_bytes > CACHE_BYTES:
+                self.cached_bytes -= cached_size(*self.cached.popitem(last=False))
 
 
 #: Tokenizers in use, by what they were made of.
@@ -108,7 +109,8 @@ def shared_tokenizer(content: bytes, *, name: str, revision: str) -> Tokenizer:
     return tokenizer
 
 
-def _size(text: str, ids: array[int]) -> int:
+def cached_size(text: str, ids: array[int]) -> int:
+    """Return the bytes that a text and its ids take in the cache."""
     # Not ``sys.getsizeof``: a text grows when somebody asks for its UTF-8, which stays with it.
     n_bytes = len(text) * (1 if text.isascii() else 8)
     return n_bytes + ids.itemsize * len(ids) + _ENTRY_BYTES

@@ -16,7 +16,8 @@ from steelyard.families.fine_tuning.asking import _AT_ONCE
 from steelyard.serving.connected.declared import ConnectedModel, write_models
 from support.learnable_rows import WORDS, learnable_rows, one_request
 from support.live_server import live_server
-from support.remote_models import remote_model, wait_until
+from support.remote_models import remote_model
+from support.waiting import wait_until
 
 BILLING = {word for batch in WORDS for word in batch[0]}
 #: The largest share of billing that it says: a base that is right, and not sure.
@@ -99,7 +100,7 @@ def test_a_killed_worker_asks_nothing_again_that_was_answered(tmp_path):
         dataset = make_dataset(client)
         job = client.families.create("router", dataset.id, start_from="far")
         worker = start_job_worker(home)
-        wait_until(lambda: len(far.asked) >= 60, timeout_s=60)
+        wait_until(lambda: len(far.asked) >= 60)
         kill(worker)
         worker = start_job_worker(home)
         try:

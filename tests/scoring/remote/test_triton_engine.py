@@ -21,6 +21,7 @@ from steelyard.scoring.passes import HEAD, N_HEADS, N_LAYERS, PAST_OUTPUTS, Past
 from steelyard.scoring.remote.routed import RoutedEngine, probe_inputs
 from steelyard.scoring.remote.triton_address import TlsFiles, parse_address
 from support.remote_engines import LocalEngine, run_pass
+from support.waiting import wait_until
 
 grpc = pytest.importorskip("grpc")
 
@@ -295,8 +296,7 @@ def _end_a_pass(engine: TritonEngine, server: FakeTriton, model: FakeModel) -> N
     model.gate.clear()
     with ThreadPoolExecutor(1) as threads:
         running = threads.submit(engine.run, large_inputs(), SMALL)
-        while not server.used.total():
-            time.sleep(0.001)
+        wait_until(server.used.total)
         engine.interrupt()
         with pytest.raises(errors.EngineUnavailableError, match="was ended"):
             running.result(30)
@@ -311,8 +311,7 @@ def test_memory_of_a_pass_that_was_ended_is_unmapped_once_the_server_is_done(
     engine.check()
     assert server.regions == {left}
     model.gate.set()
-    while server.used.total():
-        time.sleep(0.001)
+    wait_until(lambda: not server.used.total())
     if how == "pass":
         asked = server.calls["unregister"]
         check(engine, probe_inputs())
@@ -336,8 +335,7 @@ def test_passes_on_their_way_can_be_ended(engine, server, model):
     before = server.calls["ModelInfer"]
     with ThreadPoolExecutor(1) as threads:
         running = threads.submit(engine.run, probe_inputs(), SMALL)
-        while server.calls["ModelInfer"] == before:
-            time.sleep(0.001)
+        wait_until(lambda: server.calls["ModelInfer"] > before)
         engine.interrupt()
         with pytest.raises(errors.EngineUnavailableError, match="was ended"):
             running.result(30)
@@ -485,8 +483,7 @@ def test_loading_is_told_and_has_a_deadline(server, model):
     seen = threading.Event()
 
     def watch() -> None:
-        while not engine.is_loading:
-            time.sleep(0.001)
+        wait_until(lambda: engine.is_loading)
         seen.set()
 
     watcher = threading.Thread(target=watch)

@@ -25,7 +25,8 @@ from support.dataset_rows import make_rows
 from support.error_shape import assert_canonical_error
 from support.exported_models import write_exported
 from support.live_server import live_server
-from support.remote_models import remote_model, wait_until
+from support.remote_models import remote_model
+from support.waiting import wait_until
 
 #: Waits longer than any answer takes on a slow machine.
 CLIENT = httpx.Client(timeout=60)

@@ -68,7 +68,7 @@ def ask(steelyard, chat, loop, home):
         queue = open_queue("far", model, loop, home=home, max_queue=8)
         queues.append(queue)
         scored = queue.submit(request, PATIENCE_S).result(PATIENCE_S)
-        ask.n_requests = queue._remote.n_requests
+        ask.n_requests = queue.remote.n_requests
         assert len(scored) == len(request.decisions)
         for one, decision in zip(scored, request.decisions, strict=True):
             assert one.logits.shape == (len(decision.outcomes),)

@@ -20,7 +20,7 @@ from steelyard.serving.judge import engine as engines
 from steelyard.serving.judge.pool import JudgePool
 from steelyard.serving.judge.prompts import read_opposite
 from support.judges import judge_model
-from support.remote_models import wait_until
+from support.waiting import wait_until
 
 PATIENCE_S = 60
 YES_NO = RenderedDecision("binary", "Was something paid twice?", ("yes", "no"))
@@ -40,7 +40,7 @@ def loop():
 def opened(loop, pool=None, **options):
     queue = open_queue("judge", judge_model(**options), loop, max_queue=8, pool=pool)
     try:
-        yield queue, queue._remote
+        yield queue, queue.remote
     finally:
         queue.close()
 

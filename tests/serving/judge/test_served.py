@@ -23,7 +23,7 @@ from steelyard.serving.judge.process import MODULE
 from steelyard.settings import InvalidSettingError, read_settings
 from support.judges import smollm2
 from support.live_server import live_server
-from support.remote_models import wait_until
+from support.waiting import wait_until
 
 PATIENCE_S = 60
 

@@ -25,7 +25,8 @@ from steelyard.settings import InvalidSettingError, read_settings
 from support.dataset_rows import ROUTE, make_row_dict, make_rows
 from support.error_shape import assert_canonical_error
 from support.live_server import live_server
-from support.remote_models import remote_model, wait_until
+from support.remote_models import remote_model
+from support.waiting import wait_until
 
 CLIENT = httpx.Client(timeout=60)
 DECISIONS = [

@@ -66,7 +66,7 @@ class MapView(Viewer):
 
     def __init__(self, session: Session, mapped: Mapped, scope: Scope | None = None) -> None:
         super().__init__()
-        self._session, self._mapped = session, mapped
+        self.session, self._mapped = session, mapped
         self._scope = scope or Scope()
         self.selected: list[int] = []
         by: ColourBy = session.view if session.view in COLOURS_BY else "label"
@@ -151,7 +151,7 @@ class MapView(Viewer):
     # Colours
 
     def _on_choice(self, *_: Any) -> None:
-        self._session.param.update(
+        self.session.param.update(
             view=self._by.value,
             decision=self._decision.value or "",
             evaluation=self._evaluation.value or "",
@@ -171,7 +171,7 @@ class MapView(Viewer):
         decision, evaluation = self._decision.value, self._evaluation.value
         if by != "side" and decision and (evaluation or by not in OF_ANSWERS):
             values = await asyncio.to_thread(
-                self._session.client.maps.values,
+                self.session.client.maps.values,
                 self._mapped.map.id,
                 decision,
                 evaluation=evaluation if by in OF_ANSWERS else None,
@@ -217,7 +217,7 @@ class MapView(Viewer):
     async def _open_row(self, index: int) -> None:
         shown = self._mapped.map
         page = await asyncio.to_thread(
-            self._session.client.datasets.search,
+            self.session.client.datasets.search,
             shown.dataset_id,
             where={"type": "index", "at_least": index, "below": index + 1},
             version=shown.dataset_version,
@@ -231,10 +231,10 @@ class MapView(Viewer):
     async def _send(self) -> None:
         shown, rows = self._mapped.map, tuple(self.rows)
         draft = await asyncio.to_thread(
-            draft_of, self._session.client, shown.dataset_id, shown.dataset_version
+            draft_of, self.session.client, shown.dataset_id, shown.dataset_version
         )
         if not self._scope.say_if_ended(f"The review {draft.name} has the rows that were chosen."):
-            self._session.open(
+            self.session.open(
                 "review",
                 dataset=draft.dataset_id,
                 version=draft.dataset_version,

@@ -148,8 +148,8 @@ class PlaygroundPage(Page):
 
     def build(self) -> list[Viewable]:
         """Return the fields and the place of the answer."""
-        self._model = pmui.Select(label="Model", options=[], width=240)
-        self._beside = pmui.CheckBoxGroup(
+        self.model = pmui.Select(label="Model", options=[], width=240)
+        self.beside = pmui.CheckBoxGroup(
             label=f"Beside it, {MOST_MODELS - 1} at most",
             options=[],
             inline=True,
@@ -158,24 +158,24 @@ class PlaygroundPage(Page):
         self._row: Example | None = None
         self.saving: SaveRow | None = None
         self.feedback: WasItRight | None = None
-        self._context = pmui.TextAreaInput(
+        self.context = pmui.TextAreaInput(
             label="Context",
             value=_CONTEXT,
             rows=6,
             max_length=ANY_LENGTH,
             sizing_mode="stretch_width",
         )
-        pn.bind(self._changed, self._context, watch=True)
-        pn.bind(self._changed, self._model, watch=True)
+        pn.bind(self._changed, self.context, watch=True)
+        pn.bind(self._changed, self.model, watch=True)
         self._able: dict[str, str] = {}
-        pn.bind(self._offer_beside, self._model, watch=True)
+        pn.bind(self._offer_beside, self.model, watch=True)
         self._forms: list[DecisionForm] = []
-        self._form_box = pn.Column(sizing_mode="stretch_width")
-        self._answer = pn.Column(
+        self.form_box = pn.Column(sizing_mode="stretch_width")
+        self.answer = pn.Column(
             empty("Write a context and decisions, and press **Ask**."), sizing_mode="stretch_width"
         )
-        self._warnings = pn.Column(sizing_mode="stretch_width")
-        self.ask = Task(self._send, "No answer:", self._answer, scope=self.visit)
+        self.warnings = pn.Column(sizing_mode="stretch_width")
+        self.ask = Task(self._send, "No answer:", self.answer, scope=self.visit)
         self.check = Task(self._lint, on_failure=self._show_no_warnings, scope=self.visit)
         self._code = pn.Column(sizing_mode="stretch_width")
         self._add(*_FIRST)
@@ -186,29 +186,29 @@ class PlaygroundPage(Page):
         self.keep = pmui.Switch(label="Keep this answer", value=False, align="center")
         self.why = pmui.Switch(label="Show why", value=False, align="center")
         models = Loaded("The models", self.client.models.choices, self._fill_models, n_lines=1)
-        self._from = pn.Column(sizing_mode="stretch_width")
+        self.origin = pn.Column(sizing_mode="stretch_width")
         if self.session.dataset and (
             self.session.view == ASK or (self.session.view == _ROW and self.session.row >= 0)
         ):
             row = Loaded("The row", self._fetch_row, self._fill_row, n_lines=1)
-            self._from[:] = [self.part(row)]
+            self.origin[:] = [self.part(row)]
         return [
             side_by_side(
                 pn.Column(
                     self.part(models),
-                    self._from,
-                    self._context,
-                    self._form_box,
+                    self.origin,
+                    self.context,
+                    self.form_box,
                     pn.FlexBox(self._ask, add, self.keep, self.why, align_items="center"),
                     sizing_mode="stretch_width",
                 ),
-                pn.Column(self._answer, self._warnings, self._code, sizing_mode="stretch_width"),
+                pn.Column(self.answer, self.warnings, self._code, sizing_mode="stretch_width"),
             )
         ]
 
     def request(self) -> dict[str, Any]:
         """Return the request as it is sent."""
-        context: Any = self._context.value
+        context: Any = self.context.value
         images: dict[str, Any] = {}
         if self._row is not None and context == as_text(self._row.context):
             context = self._row.context
@@ -218,16 +218,16 @@ class PlaygroundPage(Page):
             "context": context,
             **images,
             "decisions": [form.request() for form in self._forms],
-            **({"model": self._model.value} if self._model.value else {}),
+            **({"model": self.model.value} if self.model.value else {}),
             "store": bool(self.keep.value),
         }
 
     async def _send(self) -> None:
         request = self.request()
-        models = list(dict.fromkeys([self._model.value, *self._beside.value]))[:MOST_MODELS]
+        models = list(dict.fromkeys([self.model.value, *self.beside.value]))[:MOST_MODELS]
         if len(models) > 1:
             together = AnswersTogether(self.client, models, partial(show_answer, has_charts=False))
-            self._answer[:] = [together]
+            self.answer[:] = [together]
             await together.ask(request)
             answers = [
                 answered.answer
@@ -235,10 +235,10 @@ class PlaygroundPage(Page):
                 if answered.answer is not None
             ]
             if answers:
-                self._answer[:] = [together, *self._offer_feedback(request, answers)]
-                self._answer.append(self._offer_row(request, answers))
+                self.answer[:] = [together, *self._offer_feedback(request, answers)]
+                self.answer.append(self._offer_row(request, answers))
             return
-        self._answer[:] = [loading(3, "The answer")]
+        self.answer[:] = [loading(3, "The answer")]
         answer = await asyncio.to_thread(
             self.client.decide,
             request["context"],
@@ -250,7 +250,7 @@ class PlaygroundPage(Page):
         )
         feedback = self._offer_feedback(request, [answer])
         shown = show_answer(answer, context=request["context"])
-        self._answer[:] = [shown, *feedback, self._offer_row(request, [answer])]
+        self.answer[:] = [shown, *feedback, self._offer_row(request, [answer])]
 
     def _offer_feedback(
         self, request: Mapping[str, Any], answers: Sequence[DecideAnswer]
@@ -290,7 +290,7 @@ class PlaygroundPage(Page):
     def _fill_row(self, row: Example) -> Viewable:
         """Fill the fields with a row; what is not changed is sent as the row has it."""
         self._row = row
-        self._context.value = as_text(row.context)
+        self.context.value = as_text(row.context)
         self._forms.clear()
         for given in row.decisions:
             for question in questions_of([given]):
@@ -309,27 +309,27 @@ class PlaygroundPage(Page):
         request = self.request()
         self._code[:] = [self._show_code(request)]
         answer = await asyncio.to_thread(self.client.lint, request["context"], request["decisions"])
-        self._warnings[:] = show_warnings(answer)
+        self.warnings[:] = show_warnings(answer)
 
     def _show_no_warnings(self, error: Exception) -> None:
         is_invalid = isinstance(error, InvalidRequestError)
         title = "This request is refused." if is_invalid else not_loaded("Warnings")
-        self._warnings[:] = [failed(problem_of(error, title))]
+        self.warnings[:] = [failed(problem_of(error, title))]
 
     def _fill_models(self, choices: Sequence[ModelChoice]) -> Viewable:
-        offer_models(self._model, choices, value=self.session.model or _ROUTE)
+        offer_models(self.model, choices, value=self.session.model or _ROUTE)
         self._able = able_models(choices)
         self._offer_beside()
         self._changed()
         return pn.Column(
-            self._model, self._beside, unable_models(choices), sizing_mode="stretch_width"
+            self.model, self.beside, unable_models(choices), sizing_mode="stretch_width"
         )
 
     def _offer_beside(self, *_: object) -> None:
         """Offer every model that answers but the chosen one, which needs none of itself."""
-        others = {label: name for label, name in self._able.items() if name != self._model.value}
-        chosen = [name for name in self._beside.value if name in others.values()]
-        self._beside.param.update(options=others, value=chosen)
+        others = {label: name for label, name in self._able.items() if name != self.model.value}
+        chosen = [name for name in self.beside.value if name in others.values()]
+        self.beside.param.update(options=others, value=chosen)
 
     def _add(
         self,
@@ -349,7 +349,7 @@ class PlaygroundPage(Page):
             given=given,
         )
         self._forms.append(form)
-        self._form_box[:] = [*self._forms]
+        self.form_box[:] = [*self._forms]
         self._changed()
 
     def _free_name(self) -> str:
@@ -361,7 +361,7 @@ class PlaygroundPage(Page):
     def _remove(self, form: DecisionForm) -> None:
         if len(self._forms) > 1:
             self._forms.remove(form)
-            self._form_box[:] = [*self._forms]
+            self.form_box[:] = [*self._forms]
             self._changed()
 
     def _changed(self, *_: Any) -> None:

@@ -39,14 +39,14 @@ class WasItRight(Viewer):
             )
             for name, result in answers[0].decisions.items()
         }
-        self._said = pn.Column(sizing_mode="stretch_width")
-        self.send = Write(self._send, "Not sent:", self._said, refused="Send", scope=scope)
+        self.said = pn.Column(sizing_mode="stretch_width")
+        self.send = Write(self._send, "Not sent:", self.said, refused="Send", scope=scope)
         button = pmui.Button(label="Send feedback", variant="outlined", size="small")
         button.on_click(self.send.on_event)
         self._box = pn.Column(
             pmui.Typography("Kept: it is on the page Live. Was it right?", variant="body2"),
             pn.FlexBox(*self.right.values(), button, align_items="center"),
-            self._said,
+            self.said,
             sizing_mode="stretch_width",
         )
 
@@ -60,9 +60,9 @@ class WasItRight(Viewer):
             if field.value != _NO_OUTCOME
         }
         if not outcomes:
-            self._said[:] = [empty("Choose which outcome was right of one decision at least.")]
+            self.said[:] = [empty("Choose which outcome was right of one decision at least.")]
             return
         for decision_id in self._ids:
             await asyncio.to_thread(self._client.feedback, decision_id, outcomes, by="person")
         summary = "; ".join(f"{name} is {outcome}" for name, outcome in outcomes.items())
-        self._said[:] = [verdict("good", "Feedback sent.", summary)]
+        self.said[:] = [verdict("good", "Feedback sent.", summary)]

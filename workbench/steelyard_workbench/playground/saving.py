@@ -116,11 +116,11 @@ class SaveRow(Viewer):
             )
             for name in answers[0].decisions
         }
-        self._said = pn.Column(sizing_mode="stretch_width")
+        self.said = pn.Column(sizing_mode="stretch_width")
         self.save = Write(
             self._save,
             "Not saved:",
-            self._said,
+            self.said,
             refused="Save as a row",
             scope=scope,
             fields={"name": self.new_name},
@@ -132,12 +132,12 @@ class SaveRow(Viewer):
             key=f"waiting rows {session.account}", text=_write(session.waiting_rows)
         )
         pn.bind(self._remember, self._memory.param.text, watch=True)
-        self._fields = pn.Column(
+        self.fields = pn.Column(
             pmui.Typography("Keep it as a row of a dataset: say what is right.", variant="body2"),
             pn.FlexBox(*self.right.values()),
             pn.FlexBox(self.dataset, self.new_name, self.side, button, align_items="center"),
             self._memory,
-            self._said,
+            self.said,
             sizing_mode="stretch_width",
         )
         self.part: Loaded[list[Taker]] = Loaded("The datasets", self._fetch, self._show, n_lines=1)
@@ -155,7 +155,7 @@ class SaveRow(Viewer):
             options={_NEW: "", **_names_of(takers)},
             value=chosen if chosen in self._takers else "",
         )
-        return self._fields
+        return self.fields
 
     def _remember(self, text: str) -> None:
         """Take the rows that waited before the page was loaded again."""
@@ -163,7 +163,7 @@ class SaveRow(Viewer):
             with contextlib.suppress(msgspec.MsgspecError):  # of another version: forgotten
                 self._session.waiting_rows = _decode_waiting(text)
             names = ", ".join(self._session.waiting_rows)
-            self._said[:] = [verdict("running", "Rows wait.", f"They are kept for {names}.")]
+            self.said[:] = [verdict("running", "Rows wait.", f"They are kept for {names}.")]
 
     def _wait(self, waiting: dict[str, list[Any]]) -> None:
         """Note which rows wait, in this session and in the tab."""
@@ -176,7 +176,7 @@ class SaveRow(Viewer):
     async def _save(self) -> None:
         labels = {name: field.value for name, field in self.right.items() if field.value != _NONE}
         if not labels:
-            self._said[:] = [empty("Say which outcome is right, of one decision at least.")]
+            self.said[:] = [empty("Say which outcome is right, of one decision at least.")]
             return
         row = {
             **{name: self._request[name] for name in _OF_ROW if name in self._request},
@@ -199,7 +199,7 @@ class SaveRow(Viewer):
         """Make a dataset of the rows that wait for it, once there are as many as one needs."""
         name = str(self.new_name.value).strip()
         if not name:
-            self._said[:] = [empty("Give the new dataset a name.")]
+            self.said[:] = [empty("Give the new dataset a name.")]
             return
         client, waiting = self._session.client, self._session.waiting_rows
         rows = [waiting_row for waiting_row in waiting.get(name, []) if waiting_row["row"] != row]
@@ -212,7 +212,7 @@ class SaveRow(Viewer):
                 f"{len(rows)} of the {least} rows that a dataset needs. Ask another question and "
                 f"save it under the same name: both are then stored. Until then this browser tab has it."
             )
-            self._said[:] = [verdict("running", f"It waits for {name}.", status)]
+            self.said[:] = [verdict("running", f"It waits for {name}.", status)]
             return
         given: dict[str, Any] = {
             side: [waiting_row["row"] for waiting_row in rows if waiting_row["side"] == side]
@@ -230,7 +230,7 @@ class SaveRow(Viewer):
         go = pmui.Button(label="Open the dataset", variant="text", size="small")
         go.on_click(lambda _: self._session.open("datasets", dataset=dataset_id, version=0))
         if not self.save.scope.say_if_ended(f"Saved: {text}"):
-            self._said[:] = [verdict("good", f"Saved: {text}"), go]
+            self.said[:] = [verdict("good", f"Saved: {text}"), go]
 
 
 _decode_waiting = decoder_of(dict[str, list[dict[str, Any]]]).decode

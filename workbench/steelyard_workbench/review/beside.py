@@ -70,7 +70,7 @@ class Beside(Viewer):
         self._similar = Loaded("Similar rows", self._fetch_similar, self._show_similar)
         self._of_row = Loaded("The row's history", self._fetch_row, show_history, n_lines=2)
         self._of_draft = Loaded("The draft's history", self._fetch_draft, show_history)
-        self._choice = pmui.RadioButtonGroup(
+        self.choice = pmui.RadioButtonGroup(
             options=[_FACETS, _SIMILAR, _HISTORY, _SUGGEST, _REVIEWERS],
             value=_FACETS,
             size="small",
@@ -78,7 +78,7 @@ class Beside(Viewer):
         )
         super().__init__()
         self._place = pn.Column(self._facets, sizing_mode="stretch_width")
-        self._box = pn.Column(self._choice, self._place, width=340)
+        self._box = pn.Column(self.choice, self._place, width=340)
 
     def __panel__(self) -> Viewable:
         return self._box
@@ -93,14 +93,14 @@ class Beside(Viewer):
             _SUGGEST: [self._suggesting.part],
             _REVIEWERS: [self._reviewers.part],
         }
-        return shown[self._choice.value]
+        return shown[self.choice.value]
 
     def show_similar(self) -> None:
         """Show the rows most like the one in focus."""
-        if self._choice.value == _SIMILAR:
+        if self.choice.value == _SIMILAR:
             self._turn()
         else:
-            self._choice.value = _SIMILAR
+            self.choice.value = _SIMILAR
 
     def filtered(self, chosen: RowFilter) -> None:
         """Count the rows of another filter."""
@@ -111,9 +111,9 @@ class Beside(Viewer):
         """Note which row is in focus."""
         is_other = (self._row and self._row.row) != (row and row.row)
         self._row = row
-        if is_other and self._choice.value == _SIMILAR:
+        if is_other and self.choice.value == _SIMILAR:
             self._similar.start()
-        if is_other and self._choice.value == _HISTORY:
+        if is_other and self.choice.value == _HISTORY:
             self._of_row.start()
 
     def outcomes_changed(self) -> None:
@@ -127,15 +127,15 @@ class Beside(Viewer):
 
     def edited(self) -> None:
         """Note that the log is longer."""
-        if self._choice.value == _HISTORY:
+        if self.choice.value == _HISTORY:
             self._of_row.start()
             self._of_draft.start()
-        elif self._choice.value == _REVIEWERS:
+        elif self.choice.value == _REVIEWERS:
             self._reviewers.part.refresh.start(quietly=True)
 
-    @param.depends("_choice.value", watch=True)
+    @param.depends("choice.value", watch=True)
     def _turn(self) -> None:
-        if self._choice.value == _HISTORY:
+        if self.choice.value == _HISTORY:
             self._place[:] = [
                 heading("This row"),
                 self._of_row,
@@ -146,7 +146,7 @@ class Beside(Viewer):
             self._place[:] = list(self.parts)
         for part in self.parts:
             # The models that are shown already stay, with what was chosen.
-            if self._choice.value != _SUGGEST or part.state != "shown":
+            if self.choice.value != _SUGGEST or part.state != "shown":
                 part.start()
 
     @property

@@ -50,7 +50,7 @@ class Desk(Viewer):
 
     def __init__(self, session: Session, draft: Draft, on_leave: Callable[[], None]) -> None:
         super().__init__()
-        self._session, self.draft = session, draft
+        self.session, self.draft = session, draft
         chosen, named = read_query(session.query)
         queue: Queue = next((name for name in QUEUES if name == named), "to_review")
         self._tabs = QueueTabs(queue, self.open_queue)
@@ -89,7 +89,7 @@ class Desk(Viewer):
         return self._box
 
     def _make_views(self, on_leave: Callable[[], None]) -> None:
-        draft, client = self.draft, self._session.client
+        draft, client = self.draft, self.session.client
         self.bar = FilterBar(self._reader.filter, self.filter)
         self.view = RowView(self.deciding.choose, self._act)
         self.bulk = BulkView(
@@ -113,7 +113,7 @@ class Desk(Viewer):
             draft,
             chosen=lambda: (self._reader.queue, self._reader.filter),
             reviewer=lambda: self.queue.reviewer,
-            is_signed_in=self._session.is_signed_in,
+            is_signed_in=self.session.is_signed_in,
             on_queue=self.open_queue,
             on_assigned=self._reader.count.start,
         )
@@ -134,11 +134,11 @@ class Desk(Viewer):
             on_sealed=self._on_sealed,
         )
         self.outcomes = OutcomesPanel(client, draft.id, self._edit_outcomes)
-        may_seal = self._session.role in _SEALING
+        may_seal = self.session.role in _SEALING
         self._head = DeskHead(
             draft,
-            self._session.reviewer,
-            is_signed_in=self._session.is_signed_in,
+            self.session.reviewer,
+            is_signed_in=self.session.is_signed_in,
             on_reviewer=self._on_reviewer,
             on_turn=self.turn_view,
             on_outcomes=self.outcomes.turn if may_seal else None,
@@ -164,7 +164,7 @@ class Desk(Viewer):
     @property
     def is_bulk(self) -> bool:
         """Whether the table is shown."""
-        return bool(self._session.view == "bulk")
+        return bool(self.session.view == "bulk")
 
     @property
     def rows(self) -> RowsAhead:
@@ -199,13 +199,13 @@ class Desk(Viewer):
         self._head.show_view(is_bulk=self.is_bulk)
         self.beside.filtered(self._reader.filter)
         self._keep_choice()
-        if self._session.row < 0:
+        if self.session.row < 0:
             self.reload()
         else:
             self._reader.restart()
             self.deciding.leave()
             self._show_in_middle(loading(6, "The row"))
-            self._opening.start(self._session.row)
+            self._opening.start(self.session.row)
         self.queue.send_again()
 
     def stop(self) -> None:
@@ -223,7 +223,7 @@ class Desk(Viewer):
 
     def reload(self) -> None:
         """Fetch the queue from its start."""
-        self._session.row = -1
+        self.session.row = -1
         self._reader.restart()
         self.deciding.leave()
         self._filling_table.drop()
@@ -258,7 +258,7 @@ class Desk(Viewer):
 
     def turn_view(self) -> None:
         """Change between the row in focus and the table."""
-        self._session.view = "" if self.is_bulk else "bulk"
+        self.session.view = "" if self.is_bulk else "bulk"
         self._head.show_view(is_bulk=self.is_bulk)
         self.reload()
 
@@ -266,7 +266,7 @@ class Desk(Viewer):
         """Show a row in focus."""
         if self.is_bulk:
             self._filling_table.drop()
-            self._session.view = ""
+            self.session.view = ""
             self._head.show_view(is_bulk=False)
         self.rows.show(row)
         self.show_first()
@@ -298,7 +298,7 @@ class Desk(Viewer):
 
     def step(self, step: int) -> None:
         """Go to the next row or the one before."""
-        self._session.row = -1
+        self.session.row = -1
         self.deciding.leave()
         if self.rows.move(step):
             self._show()
@@ -316,7 +316,7 @@ class Desk(Viewer):
 
     def _keep_choice(self) -> None:
         """Write which rows are looked at into the address."""
-        self._session.query = write_query(self._reader.filter, self._reader.queue)
+        self.session.query = write_query(self._reader.filter, self._reader.queue)
 
     def _on_suggested(self) -> None:
         """Put the rows ahead in the order of what is suggested for them."""
@@ -441,10 +441,10 @@ class Desk(Viewer):
         self.on_key(action, 1)
 
     def _on_selected(self, selected: tuple[Any, ...]) -> None:
-        self._session.selected = [int(number) for number in selected]
+        self.session.selected = [int(number) for number in selected]
 
     def _on_reviewer(self, name: str) -> None:
-        self._session.reviewer = name
+        self.session.reviewer = name
         self.queue.reviewer = name or None
         self.steps.forget()
         if self._reader.queue in ("mine", "assigned"):
@@ -466,7 +466,7 @@ class Desk(Viewer):
         message = _sealed_text(draft)
         self.steps.forbid(message)
         self.beside.sealed(draft)
-        following = AfterSealing(self._session, draft, sealed)
+        following = AfterSealing(self.session, draft, sealed)
         self._notices.show_trouble(empty(f"**{message}**", is_good=True), following.__panel__())
         following.part.start()
         self.tell("Sealed.")  # the sentence stands above

@@ -93,9 +93,9 @@ class SealDialog(Viewer):
         self._name.visible = False
         self.drop = pmui.Checkbox(label="", value=False, visible=False)
         self._said = pn.Column(sizing_mode="stretch_width")
-        self._seal = pmui.Button(label="Seal", variant="contained")
+        self.button = pmui.Button(label="Seal", variant="contained")
         self.seal = Write(self._send, on_failure=self._show_failure, fields={"name": self._name})
-        self._seal.on_click(self.seal.on_event)
+        self.button.on_click(self.seal.on_event)
         super().__init__()
         cancel = pmui.Button(label="Cancel", variant="outlined")
         cancel.on_click(lambda _: self.close())
@@ -106,7 +106,7 @@ class SealDialog(Viewer):
             self._name,
             self.drop,
             self._said,
-            pn.Row(self._seal, cancel),
+            pn.Row(self.button, cancel),
             width=520,
         )
 
@@ -124,15 +124,15 @@ class SealDialog(Viewer):
         self.drop.param.update(value=False, visible=False)
         self._said[:] = []
         self.fit_waiting()
-        if not self._seal.disabled:
+        if not self.button.disabled:
             self._draft.start()
 
     def fit_waiting(self) -> None:
         """Note how many edits are no part of the draft yet: it is sealed with all of them."""
-        if not self.is_open or self._seal.loading:
+        if not self.is_open or self.button.loading:
             return
-        n_waiting, was_waiting = self._n_waiting(), self._seal.disabled
-        self._seal.disabled = bool(n_waiting)
+        n_waiting, was_waiting = self._n_waiting(), self.button.disabled
+        self.button.disabled = bool(n_waiting)
         if n_waiting:
             edits = "1 edit is" if n_waiting == 1 else f"{n_waiting} edits are"
             self._said[:] = [verdict("unsure", f"{edits} not part of the draft yet.", _UNSETTLED)]
@@ -179,7 +179,7 @@ class SealDialog(Viewer):
     @param.depends("seal.is_running", watch=True)
     def _show_running(self) -> None:
         is_running = self.seal.is_running
-        self._seal.param.update(disabled=is_running, loading=is_running)
+        self.button.param.update(disabled=is_running, loading=is_running)
 
     @param.depends("_as.value", watch=True)
     def _fit(self) -> None:

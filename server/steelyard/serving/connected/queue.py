@@ -99,7 +99,7 @@ class ConnectedQueue:
     ) -> None:
         self._name = name
         self._wire = wire
-        self._remote = remote
+        self.remote = remote
         self._loop = loop
         self._concurrency = concurrency
         self._timeout_s = timeout_s
@@ -153,13 +153,13 @@ class ConnectedQueue:
 
     def warm_up(self) -> None:
         """Load a model of this machine before a request comes."""
-        load = getattr(self._remote, "warm_up", None)
+        load = getattr(self.remote, "warm_up", None)
         if load is not None:
             self._loop.begin(load())
 
     def close(self) -> None:
         """Close the connections to its server."""
-        self._loop.run(self._remote.close())
+        self._loop.run(self.remote.close())
 
     def _full(self) -> EngineUnavailableError:
         return EngineUnavailableError(
@@ -215,7 +215,7 @@ class ConnectedQueue:
         bound_s = min(self._timeout_s, entry.deadline_s or self._timeout_s)
         try:
             async with asyncio.timeout(bound_s):
-                answers = await self._wire.score(entry.request, self._remote.post)
+                answers = await self._wire.score(entry.request, self.remote.post)
         except TimeoutError as error:
             if isinstance(error, SteelyardError):
                 raise
