@@ -20,8 +20,12 @@ _STDIN, _STDERR = 0, 2
 
 def main() -> int:
     """Serve until standard input ends; return the exit status."""
+    from bokeh.settings import settings as bokeh_settings
+
     from steelyard_workbench.serving import open_server, warm_up
 
+    # It would look at the signature of each callback of each part of a page.
+    bokeh_settings.perform_error_diagnostics = False
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     received = b""
     while b"\n" not in received:

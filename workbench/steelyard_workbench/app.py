@@ -35,6 +35,7 @@ from steelyard_workbench.components.heard_changes import HeardChanges
 from steelyard_workbench.components.key_capture import KeyCapture
 from steelyard_workbench.components.page_history import PageHistory
 from steelyard_workbench.components.plain_markdown import draw_plain_markdown
+from steelyard_workbench.components.quick_parts import make_parts_quickly
 from steelyard_workbench.components.select_keys import SelectKeys
 from steelyard_workbench.components.skip_link import SkipLink
 from steelyard_workbench.escaping import escape_markdown
@@ -569,6 +570,7 @@ def prepare(*, inline: bool = False) -> None:
     """Set Panel up; ``inline`` puts its scripts into the cell of a notebook that draws the app."""
     draw_plain_markdown()
     send_what_comes_meanwhile()
+    make_parts_quickly()
     setting = nullcontext() if inline else _outside_cells()
     with setting:
         pn.extension("tabulator", notifications=True, exception_handler=on_error, inline=inline)
