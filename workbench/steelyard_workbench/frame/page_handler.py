@@ -20,9 +20,10 @@ from jinja2 import Environment, PackageLoader
 from panel.io.resources import Resources, bundle_resources
 from panel.io.server import DocHandler
 from panel.io.state import set_curdoc
+from tornado.iostream import StreamClosedError
 from tornado.web import RequestHandler
 
-from steelyard_workbench.components.browser_window import CHOSEN, SYSTEM
+from steelyard_workbench.components.browser_window import CHOSEN, SYSTEM, WIDTH
 from steelyard_workbench.frame.mark import FAVICON, MARK
 from steelyard_workbench.navigation import entry_of, sections_for
 from steelyard_workbench.visitors import Visitors
@@ -105,8 +106,12 @@ class PageHandler(DocHandler):
         # A page has the token of one session.
         self.set_header("Cache-Control", "no-store")
         self.write(frame.render(self, self.application.resources()))
-        await self.flush()
-        await asyncio.sleep(_SCRIPTS_S)
+        try:
+            await self.flush()
+        except StreamClosedError:  # nobody waits for the rest
+            return
+        if WIDTH not in self.request.cookies:  # a browser that was here before has the scripts
+            await asyncio.sleep(_SCRIPTS_S)
         try:
             await super().get(*args, **kwargs)
         except Exception:  # noqa: BLE001  whatever it is, the browser has the frame and waits
