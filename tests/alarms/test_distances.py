@@ -70,7 +70,7 @@ def test_a_bank_that_nobody_asks_for_gives_way():
     measuring = Distances(embed_words, "words")
     texts = ["w1 w2"] * 1_000
     measuring.bank_of("gone", lambda: texts)
-    for _ in range(distances._IDLE_TICKS + 1 + (BANK + HELD_OUT) // distances.AT_A_TICK):
+    for _ in range(distances.IDLE_TICKS + 1 + (BANK + HELD_OUT) // distances.AT_A_TICK):
         measuring.tick()
         bank = measuring.bank_of("there", lambda: texts)
     assert len(bank.held_out) == HELD_OUT
@@ -89,9 +89,9 @@ def test_a_bank_keeps_no_text_and_little():
     assert b"w1 " not in kept
     assert len(kept) < 12_000
     vectors = embed_words(texts[:16])
-    exact = distances.distances(distances._unpacked(bank), vectors)
+    exact = distances.distances(distances.unpacked(bank), vectors)
     assert measured(measuring, msgspec.json.decode(kept, type=Bank), texts[:16]) == exact
-    assert np.abs(np.linalg.norm(distances._unpacked(bank), axis=1) - 1).max() < 1e-5
+    assert np.abs(np.linalg.norm(distances.unpacked(bank), axis=1) - 1).max() < 1e-5
 
 
 def test_without_drift_distances_are_those_of_the_reference():
@@ -99,9 +99,7 @@ def test_without_drift_distances_are_those_of_the_reference():
     p_values = []
     for _ in range(12):
         measuring, bank = made(about(rng, 400, [0, 1, 2]))
-        now = distances.distances(
-            distances._unpacked(bank), embed_words(about(rng, 200, [0, 1, 2]))
-        )
+        now = distances.distances(distances.unpacked(bank), embed_words(about(rng, 200, [0, 1, 2])))
         p_values.append(two_sample_p(now, bank.held_out))
         # In the order in which they were sent: a topic after the other.
         ordered = [text for topic in (0, 1, 2) for text in about(rng, 200, [topic])]

@@ -181,7 +181,7 @@ def test_the_datasets_library_loads_the_folder(store, tmp_path, monkeypatch):
 @pytest.mark.parametrize("format_", FORMATS)
 def test_ten_times_the_rows_hold_no_more_of_them(store, format_, monkeypatch):
     """What is held: rows between their reading and their writing, and bytes before they are sent."""
-    monkeypatch.setattr(exports, "_ROWS", 16)
+    monkeypatch.setattr(exports, "ROWS", 16)
     monkeypatch.setattr(writing, "_GROUP_ROWS", 64)
     monkeypatch.setattr(writing, "_PIECE_BYTES", 4096)
 
@@ -213,13 +213,13 @@ def test_ten_times_the_rows_hold_no_more_of_them(store, format_, monkeypatch):
             yield batch
 
     few_rows, many_rows = most_held(600), most_held(6000)
-    assert many_rows[0] <= 2 * exports._ROWS
+    assert many_rows[0] <= 2 * exports.ROWS
     assert many_rows[1] <= few_rows[1] + 4
     assert many_rows[2] <= 2 * few_rows[2]
 
 
 def test_parquet_has_groups_of_bounded_size(store, tmp_path, monkeypatch):
-    monkeypatch.setattr(exports, "_ROWS", 16)
+    monkeypatch.setattr(exports, "ROWS", 16)
     monkeypatch.setattr(writing, "_GROUP_ROWS", 64)
     version = write_version(store, make_rows(300))
     path = Path(tmp_path, "rows.parquet")

@@ -172,7 +172,7 @@ def test_a_file_with_mistakes_is_told_whole_and_nothing_is_stored(client):
     for line in ("Line 2", "Line 3", "Line 4"):
         assert line in told
     assert "Nothing was stored" in told
-    assert not page.importing._form.visible
+    assert not page.importing.form.visible
     assert len(client.datasets.list().data) == before
 
 
@@ -224,7 +224,7 @@ def test_an_empty_file_is_said_to_be_empty(client, dataset, name):
     asyncio.run(page.importing.take("fine.jsonl", lines(row("fine"))))
     asyncio.run(page.importing.take(name, b"\n"))
     assert "The file is empty" in texts_of(page.importing.found)
-    assert not page.importing._form.visible
+    assert not page.importing.form.visible
 
 
 def test_a_dataset_is_renamed_restored_and_deleted_once_its_name_is_typed(client):
@@ -276,7 +276,7 @@ def test_a_missing_permission_is_told_and_not_offered_again(client, dataset):
 
     given = client.datasets.get(dataset.id)
     page = opened(client, dataset=dataset.id)
-    page.actions._client = SimpleNamespace(datasets=SimpleNamespace(rename=refuse))
+    page.actions.client = SimpleNamespace(datasets=SimpleNamespace(rename=refuse))
     page.actions.ask_name()
     asyncio.run(page.actions.asked.confirm())
     assert "another scope" in texts_of(page.actions.problem)
@@ -547,7 +547,7 @@ def test_a_list_that_is_had_at_last_offers_its_datasets_by_name(client, dataset)
 
     page = opened(holding(client, iterate=iterate))
     asyncio.run(page.list.refresh())
-    assert dataset.id in page._choose.options.values()
+    assert dataset.id in page.choose.options.values()
 
 
 def test_a_list_that_another_overtook_is_not_shown(client, dataset):
@@ -567,7 +567,7 @@ def test_a_list_that_another_overtook_is_not_shown(client, dataset):
 
     page = asyncio.run(switch())
     assert "No dataset is archived" in texts_of(page.__panel__())
-    assert dataset.id not in page._choose.options.values()
+    assert dataset.id not in page.choose.options.values()
 
 
 def test_exports_are_named_for_version_and_side(client, dataset):

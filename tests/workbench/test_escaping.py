@@ -58,7 +58,7 @@ def of_a_family_of_the_address():
 def of_a_page_of_the_address():
     app = App(SimpleNamespace())
     app.session.page = NASTY
-    return app._place
+    return app.place
 
 
 def of_rows_of_the_address():

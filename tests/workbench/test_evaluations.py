@@ -103,11 +103,11 @@ class TestList:
         assert "1 started." in texts(page.form.said)
         asyncio.run(page.list.part.refresh())
         [one] = page.list.part.data.evaluations
-        line = page.list._lines[one.id]
+        line = page.list.lines[one.id]
         assert "waits" in texts(line.__panel__())
         asyncio.run(line.cancel())
         assert page.list.part.data.evaluations[0].status == "cancelled"
-        line = page.list._lines[one.id]
+        line = page.list.lines[one.id]
         assert [held.visible for held in named(line.__panel__(), "Retry")] == [True]
         asyncio.run(line.retry())
         with open_worker(settings_of(server.home, **GIVEN)):
@@ -128,7 +128,7 @@ class TestList:
         def refuse(*_, **__):
             raise KeyScopeError("This key may decide and nothing else.")
 
-        page.form._client = SimpleNamespace(evaluations=SimpleNamespace(create=refuse))
+        page.form.client = SimpleNamespace(evaluations=SimpleNamespace(create=refuse))
         page.form.models.value = ["hashing"]
         asyncio.run(page.form.start())
         assert "This key may decide and nothing else." in texts(page.form.said)
@@ -142,7 +142,7 @@ class TestList:
             page = opened(server, dataset=scored["fresh"])
             await until_done()
             form = page.form
-            form._client = SimpleNamespace(evaluations=SimpleNamespace(create=create))
+            form.client = SimpleNamespace(evaluations=SimpleNamespace(create=create))
             form.models.value = ["hashing"]
             first = asyncio.create_task(form.start())
             await create.until_called()
@@ -264,7 +264,7 @@ class TestFrontier:
     def test_without_evaluations_it_waits_for_the_first_and_rewards_have_none(self, server, scored):
         page = opened(server, FrontierPage, dataset=scored["fresh"])
         assert "Evaluated models appear here" in texts(page.frontier.__panel__())
-        assert not page.frontier._controls.visible
+        assert not page.frontier.controls.visible
         page = opened(server, FrontierPage, dataset=scored["rewards_dataset"])
         assert (page.frontier, "no labels" in texts(page.__panel__())) == (None, True)
 
@@ -345,7 +345,7 @@ class TestOpened:
 
     def test_each_bin_opens_its_rows(self, server, scored):
         page = opened(server, evaluation=scored["targets"])
-        rows = page.opened._scored.detail.reliability
+        rows = page.opened.scored.detail.reliability
         place = next(i for i, row in enumerate(rows) if row.n)
         page.opened.choose(RecordFilter(p_from=rows[place].low, p_to=rows[place].high))
         assert page.opened.browser.table.total == rows[place].n
@@ -355,7 +355,7 @@ class TestOpened:
 
     def test_a_mark_that_is_clicked_opens_its_rows(self, server, scored):
         page = opened(server, evaluation=scored["targets"], view="confusion")
-        [pane] = page.opened._figure.select(lambda part: type(part).__name__ == "Bokeh")
+        [pane] = page.opened.figure.select(lambda part: type(part).__name__ == "Bokeh")
         source = pane.object.renderers[0].data_source
         cell = next(i for i, count in enumerate(source.data["count"]) if count)
         source.selected.indices = [cell]
@@ -368,7 +368,7 @@ class TestOpened:
         page = opened(server, evaluation=scored["targets"])
         assert page.on_key("next", 1)
         first = page.opened.browser.opened
-        assert first.loss == max(one.loss for one in page.opened.browser._records.values())
+        assert first.loss == max(one.loss for one in page.opened.browser.records.values())
         assert "Invoice" in texts(page.opened.browser._read)
         page.on_key("next", 1)
         assert page.opened.browser.opened != first
@@ -392,7 +392,7 @@ class TestOpened:
             ask = of_route if filters.get("decision") == "route" else asked
             return ask(*args, **filters)
 
-        browser._client = Instead(
+        browser.client = Instead(
             server.client, evaluations=Instead(server.client.evaluations, records_page=answer)
         )
 
@@ -421,8 +421,8 @@ class TestOpened:
         browser = opened(server, evaluation=scored["targets"]).opened.browser
         for page in range(1, 8):
             browser.table.turn_to(page)
-        assert len(browser._records) == 25
-        assert set(browser.table.rows["place"]) <= set(browser._records)
+        assert len(browser.records) == 25
+        assert set(browser.table.rows["place"]) <= set(browser.records)
 
     def test_a_filter_that_leaves_nothing_says_so_and_can_be_cleared(self, server, scored):
         query = query_of(RecordFilter(slice_by="metadata.tier", slice="gold", p_to=0.01))
@@ -437,8 +437,8 @@ class TestOpened:
 
     def test_the_fields_choose_too(self, server, scored):
         browser = opened(server, evaluation=scored["targets"]).opened.browser
-        browser._wrong.value = True
-        browser._decision.value = "refund"
+        browser.wrong.value = True
+        browser.decision.value = "refund"
         wrong = server.client.evaluations.records(scored["targets"], wrong=True, decision="refund")
         assert browser.table.total == len(wrong)
         assert browser.chosen.words() == "decision refund, answered wrong"
@@ -447,14 +447,14 @@ class TestOpened:
     def test_every_section_is_drawn(self, server, scored, view):
         page = opened(server, evaluation=scored["targets"], view=view)
         assert page.opened.section.value == view
-        assert len(page.opened._figure) > 1
+        assert len(page.opened.figure) > 1
         assert page.parts[0].state == "shown"
 
     def test_switching_is_kept_in_the_address(self, server, scored):
         page = opened(server, evaluation=scored["targets"])
         page.opened.section.value = "slices"
         assert page.session.view == "slices"
-        told = texts(page.opened._figure)
+        told = texts(page.opened.figure)
         assert "slices by" in told
         assert "stands out by chance" in told
 
@@ -476,7 +476,7 @@ class TestOpened:
     def test_rewards_have_no_reliability_and_no_costs(self, server, scored):
         page = opened(server, evaluation=scored["rewards"], view="thresholds")
         assert set(page.opened.section.options.values()) == {"slices", "thresholds"}
-        assert "Costs need targets" in texts(page.opened._figure)
+        assert "Costs need targets" in texts(page.opened.figure)
         assert page.parts[0].state == "shown"
 
     def test_the_figures_go_with_a_deleted_dataset_and_the_page_says_so(self, server):
@@ -509,7 +509,7 @@ class TestWhatIf:
     def test_costs_of_a_binary_decision(self, what_if):
         what_if.decision.value = "refund"
         what_if.false_no.value = 4.0
-        assert what_if._curve.calibrated_threshold == pytest.approx(0.2)
+        assert what_if.curve.calibrated_threshold == pytest.approx(0.2)
         what_if.yes_from.value = 0.3
         what_if._show_costs()
         told = texts(what_if.yes)

@@ -252,7 +252,7 @@ def test_switching_off_asks_and_sends_what_was_served():
     run(page.one.dialog.confirm())
     (((name, on), sent),) = client.families.of("switch")
     assert (name, on, sent["served"]) == ("router", False, "ft-ftj_2")
-    assert "router is off." in texts(page.one._notes)
+    assert "router is off." in texts(page.one.notes)
 
 
 def test_what_is_confirmed_is_of_the_family_that_the_question_was_about():
@@ -355,7 +355,7 @@ def test_a_family_that_changed_meanwhile_is_shown_anew_with_what_changed(error):
     page = open_page(client, family="router")
     run(page.one.ask_switch_off())
     run(page.one.dialog.confirm())
-    said = texts(page.one._notes)
+    said = texts(page.one.notes)
     assert "changed meanwhile; nothing was done" in said
     assert "it served router@2, and is now router@3" in said
 
@@ -367,7 +367,7 @@ def test_a_key_that_may_only_read_disables_what_changes_anything():
     )
     page = open_page(client, family="router")
     run(page.one.keep_warm())
-    assert "Not allowed." in texts(page.one._notes)
+    assert "Not allowed." in texts(page.one.notes)
     assert "The key may only read" in texts(page.one.loaded.__panel__())
     assert buttons(page.__panel__())["Switch off"].disabled
 
@@ -442,14 +442,14 @@ def test_the_rows_behind_a_gate_come_with_their_contexts_and_filters():
     page = open_page(client, family="router")
     run(page.one.show_rows(RowsRequest(flip="broken")))
     rows = page.one.rows
-    assert rows._table.rows["context"].to_list() == ["Text a"]
-    rows._filters["group"].value = "earlier"
-    assert "0 of 2 rows" in texts(rows._none)
-    buttons(rows._none)["Clear the filter"].clicks += 1
-    assert rows._table.total == 2
-    rows._number.value = "1"
-    assert "Text b" in texts(rows._row)
-    assert "Send to review" in buttons(rows._row)
+    assert rows.table.rows["context"].to_list() == ["Text a"]
+    rows.filters["group"].value = "earlier"
+    assert "0 of 2 rows" in texts(rows.none)
+    buttons(rows.none)["Clear the filter"].clicks += 1
+    assert rows.table.total == 2
+    rows.number.value = "1"
+    assert "Text b" in texts(rows.row)
+    assert "Send to review" in buttons(rows.row)
 
 
 def open_slow_records() -> tuple[FamiliesPage, threading.Event, threading.Event]:
@@ -486,7 +486,7 @@ def test_rows_that_come_once_another_model_is_chosen_are_not_under_its_gate():
 
     run(choose_meanwhile())
     assert one.loaded.data.job.id == "ftj_2"
-    assert not one._rows_place.objects
+    assert not one.rows_place.objects
     assert one.rows is None
 
 
@@ -524,7 +524,7 @@ def test_rows_go_with_the_gate_that_they_were_behind():
     assert page.one.rows is not None
     run(page.one.look())
     assert page.one.loaded.data.job.id == "ftj_3"
-    assert not page.one._rows_place.objects
+    assert not page.one.rows_place.objects
 
 
 def test_a_link_opens_the_newest_version_without_the_filter_of_another_dataset():

@@ -89,9 +89,9 @@ def test_a_server_that_is_gone_fails_the_whole():
 def test_another_look_moves_the_rows_that_are_there():
     steps = iter((40, 60))
     page = open_page(make_client(jobs_list=lambda **k: iter([running(next(steps))])))
-    (row,) = page._rows.values()
+    (row,) = page.rows.values()
     run(page.look())
-    assert page._rows["ftj_4"] is row
+    assert page.rows["ftj_4"] is row
     assert "60 of 200 steps" in row.text
     assert page.client.jobs.of("list")[-1][1]["status"] == ["cancelling", "queued", "running"]
 
@@ -100,7 +100,7 @@ def test_what_ended_meanwhile_moves_to_the_ended():
     answers = iter(([running(40)], [], [told_job(id="ftj_4")]))
     page = open_page(make_client(jobs_list=lambda **k: iter(next(answers))))
     run(page.look())
-    assert not page._rows
+    assert not page.rows
     assert "joined" in texts(page.__panel__())
 
 
@@ -110,7 +110,7 @@ def test_a_look_at_a_server_that_is_gone_leaves_what_is_shown():
     )
     page = open_page(client)
     run(page.look())
-    assert "ftj_4" in page._rows
+    assert "ftj_4" in page.rows
 
 
 def test_cancelling_asks_first():
@@ -147,7 +147,7 @@ def test_a_map_comes_with_its_progress_is_cancelled_and_opened():
     assert "failed: No model." in said
     run(page.look())
     run(page.look())
-    assert "180 of 450 iterations" in page._rows["map_1"].text
+    assert "180 of 450 iterations" in page.rows["map_1"].text
     named(page.__panel__(), "Show")[0].value = "map"
     buttons(page.__panel__())["Cancel…"].clicks += 1
     assert "stored for a day" in texts(page.dialog.dialog)
@@ -176,9 +176,9 @@ def test_a_running_fine_tune_draws_its_loss_as_it_goes():
         jobs_list=lambda **k: iter([running(40)]), jobs_get=lambda job_id: running(next(steps))
     )
     page = open_page(client, job="ftj_4")
-    detail = page._detail
+    detail = page.detail
     run(page.look())
-    assert page._detail is detail
+    assert page.detail is detail
     assert detail.losses == [(40, 0.9), (60, 0.85)]
 
 
@@ -191,15 +191,15 @@ def test_heads_are_a_point_each_and_lora_is_a_curve():
             job, hyperparameters=msgspec.structs.replace(job.hyperparameters, lora_rank=rank)
         )
         page = open_page(make_client(jobs_get=lambda _, job=job: job), job="ftj_3")
-        assert page._detail.losses == drawn
-        [shown] = page._detail._curve
+        assert page.detail.losses == drawn
+        [shown] = page.detail.curve
         assert title in shown.object.title.text
-        assert not page._detail._bar.visible
+        assert not page.detail.bar.visible
 
 
 def test_one_that_succeeded_draws_its_curve_and_links_to_its_gate():
     page = open_page(make_client(), job="ftj_3")
-    assert page._detail.losses == [(10, 1.2), (200, 0.3)]
+    assert page.detail.losses == [(10, 1.2), (200, 0.3)]
     buttons(page.__panel__())["Open its gate"].clicks += 1
     assert (page.session.page, page.session.family) == ("families", "router")
     assert page.session.job == "ftj_3"
@@ -248,25 +248,25 @@ def test_a_look_at_one_shows_nothing_under_another_that_was_chosen_meanwhile(cho
         for job_id in chosen:
             page.session.job = job_id
             await until_done(looking)
-        shown = page._detail
+        shown = page.detail
         said, losses = texts(shown.__panel__()), shown.losses
         look.go_on()
         await looking
         await until_done()
-        assert page._detail is shown
+        assert page.detail is shown
         assert (texts(shown.__panel__()), shown.losses) == (said, losses)
 
     run(choose())
     assert page.chosen.data[0].id == chosen[-1]
-    assert "60 of 200" not in texts(page._detail.__panel__())
+    assert "60 of 200" not in texts(page.detail.__panel__())
 
 
 def test_many_that_ended_are_shown_a_part_at_a_time():
     many = [told_job(id=f"ftj_{n}", created_at=float(n)) for n in range(50)]
     page = open_page(make_client(jobs_list=lambda **k: iter(many)))
-    n_shown = len(page._place)
+    n_shown = len(page.place)
     buttons(page.__panel__())["Show more of 50"].clicks += 1
-    assert len(page._place) == n_shown + 20
+    assert len(page.place) == n_shown + 20
 
 
 def test_leaving_stops_the_poller():

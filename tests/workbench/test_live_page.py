@@ -323,8 +323,8 @@ def test_a_look_that_overtakes_the_first_at_a_view_shows_it(client: Client) -> N
 
     asyncio.run(look_meanwhile())
     assert len(feed.entries) == 5
-    assert feed._shown.visible
-    assert not feed._state.objects
+    assert feed.shown.visible
+    assert not feed.state.objects
 
 
 @pytest.mark.parametrize("is_another_view", [False, True])
@@ -376,7 +376,7 @@ def test_who_left_while_rows_were_sent_stays_there_and_is_told_where_they_are(
     async def leave_meanwhile() -> LivePage:
         page = opened(fed)
         await until_done()
-        page.sending._client = SimpleNamespace(datasets=SimpleNamespace(from_feedback=sent))
+        page.sending.client = SimpleNamespace(datasets=SimpleNamespace(from_feedback=sent))
         sending = asyncio.create_task(page.sending.do())
         await sent.until_called()
         page.close()
@@ -402,7 +402,7 @@ def test_rows_are_sent_once_however_often_it_is_clicked(fed: Client) -> None:
     async def click_twice() -> LivePage:
         page = opened(fed)
         await until_done()
-        page.sending._client = SimpleNamespace(datasets=SimpleNamespace(from_feedback=sent))
+        page.sending.client = SimpleNamespace(datasets=SimpleNamespace(from_feedback=sent))
         first = asyncio.create_task(page.sending.do())
         await sent.until_called()
         page.sending.describe()  # as a row that is selected does

@@ -116,7 +116,7 @@ def test_the_rows_chosen_open_in_a_review(client, mapped):
 def test_one_row_is_opened_beside_the_map(client, mapped):
     view = opened(client, dataset=mapped.id).view
     view.chart.select([7])
-    index = view._mapped.points.index[7]
+    index = view.mapped.points.index[7]
     assert f"{SAID[index % 2]}, ticket {index}" in texts(view.__panel__())
     assert view.review_button.label == "Review this row"
 
@@ -127,7 +127,7 @@ def test_errors_confidence_and_sides_colour_it(client, mapped):
     assert counts["not scored"] == 30
     assert counts["right"] + counts["wrong"] == 10
     for by, n_groups in (("confidence", 5), ("side", 2), ("label", 4)):
-        view._by.value = by
+        view.by.value = by
         assert (view.session.view, view.session.decision) == (by, "team")
         assert len(view.colouring.names) == n_groups
         assert np.array_equal(view.chart.source.data["color"], view.colouring.pixels())

@@ -78,7 +78,7 @@ def test_what_is_sensitive_is_asked_as_the_page_says():
         return call(*args)
 
     passkeys = shown(auth, confirm=confirm)
-    passkeys._dialog = Dialog()
+    passkeys.dialog = Dialog()
     passkeys.called.value_input = " phone "
     asyncio.run(passkeys.add())
     assert confirmed == ["start_adding_passkey", "add_passkey"]
@@ -92,7 +92,7 @@ def test_what_is_sensitive_is_asked_as_the_page_says():
 def test_a_dialog_that_was_closed_adds_nothing():
     auth = Auth()
     passkeys = shown(auth)
-    passkeys._dialog = Dialog("The dialog was closed.")
+    passkeys.dialog = Dialog("The dialog was closed.")
     asyncio.run(passkeys.add())
     assert [one[0] for one in auth.asked] == ["begin"]
     assert "The dialog was closed." in texts(passkeys.__panel__())

@@ -217,7 +217,7 @@ def test_an_owner_renames_exports_deletes_and_restores_the_account(look, server)
     assert [one.name for one in session.who.accounts] == ["acme two"]
     section.called.param.update(value="acme", value_input="acme")
     press(page, "Rename")
-    assert section._export()[:2] == b"PK"
+    assert section.export()[:2] == b"PK"
     press(page, "Delete the account …")
     question = section.confirmation
     assert "Export it first" in texts_of(question.dialog) + str(buttons(question.dialog))
@@ -237,7 +237,7 @@ def test_an_export_that_is_too_large_for_a_browser_says_where_to_write_it(look, 
     monkeypatch.setattr(download, "MOST_BYTES", 10)
     section = account_page(look(MIA)).open_section
     with pytest.raises(PayloadTooLargeError, match="export_to in Python"):
-        section._export()
+        section.export()
 
 
 def test_members_are_invited_changed_and_removed_and_the_last_owner_stays(look, letters):
@@ -405,20 +405,20 @@ def test_somebody_with_several_accounts_goes_to_another_by_a_link(look, state, a
     app = App(client)
     app.session.param.update(account=account, page="account")
     app.view()
-    assert app._account_button.visible
-    assert "acme" in app._account_button.label
-    app._accounts.open()
-    told = texts_of(app._accounts.__panel__())
+    assert app.account_button.visible
+    assert "acme" in app.account_button.label
+    app.accounts.open()
+    told = texts_of(app.accounts.__panel__())
     assert 'href="?page=account&amp;account=local"' in told
     assert f'account={account}" aria-current="true"' in told
     app.press("Escape")
-    assert not app._accounts.is_open
+    assert not app.accounts.is_open
 
     other = App(client)
     other.session.account = "no id"
     other.view()
-    assert "You are not a member of the account" in texts_of(other._place)
-    press_in(other._place, "Go to your first account")
+    assert "You are not a member of the account" in texts_of(other.place)
+    press_in(other.place, "Go to your first account")
     assert other.session.account == ""
     assert other.session.who.account_id in {account, "local"}
     client.close()

@@ -267,7 +267,7 @@ def test_rows_are_fetched_ahead_and_none_is_left_out() -> None:
 def test_counts_stand_in_the_tabs_and_follow_edits() -> None:
     desk, _ = make_desk()
     press(desk, "exclude")
-    labels = [item["label"] for item in desk._tabs.items]
+    labels = [item["label"] for item in desk.tabs.items]
     assert labels[0] == "To review (3)"
     assert "Excluded (1)" in labels
     assert "Changed (1)" in labels
@@ -279,7 +279,7 @@ def test_the_counts_that_an_edit_changes_are_drawn_after_the_next_row() -> None:
 
     async def exclude() -> tuple[str, int]:
         press(desk, "exclude")
-        return desk._tabs.items[0]["label"], desk.rows.place
+        return desk.tabs.items[0]["label"], desk.rows.place
 
     assert asyncio.run(exclude()) == ("To review (4)", 1)
 
@@ -531,8 +531,8 @@ def test_facets_filter_and_offer_outcomes() -> None:
     figure = desk.beside.parts[0].data
     assert figure is not None
     desk.bar.choose(RowFilter().with_expected("team", "shipping"))
-    assert "team is shipping" in [text for text, _ in desk._reader.filter.parts]
-    assert "team is billing" in desk.bar._outcome.options
+    assert "team is shipping" in [text for text, _ in desk.reader.filter.parts]
+    assert "team is billing" in desk.bar.outcome.options
     # A merged outcome is counted, offered and shown under the name that it has in the draft.
     desk.steps.push(
         Unsent(
@@ -541,8 +541,8 @@ def test_facets_filter_and_offer_outcomes() -> None:
             given={"decision": "team", "outcomes": {"shipping": {"same_as": "billing"}}},
         )
     )
-    assert [one for one in desk.bar._outcome.options if "shipping" in one] == []
+    assert [one for one in desk.bar.outcome.options if "shipping" in one] == []
     desk.bar.choose(RowFilter())
-    desk.bar._outcome.value = "team is billing"
+    desk.bar.outcome.value = "team is billing"
     assert desk.bar.chosen.expected == (("team", "billing"), ("team", "shipping"))
-    assert [chip.label for chip in desk.bar._chips] == ["team is billing  ✕"]
+    assert [chip.label for chip in desk.bar.chips] == ["team is billing  ✕"]

@@ -96,7 +96,7 @@ def test_a_dispute_shows_both_answers_and_is_decided_in_one_step() -> None:
     gone = (said("ann", exclude=True), said("bob", team="billing"))
     desk, client = make_desk([row, make_row(1, answers=gone, status="disagreed")])
     desk.open_queue("disagreement")
-    shown = buttons(desk.view._card)
+    shown = buttons(desk.view.card)
     assert shown["technical"]["label"].endswith("● ann  ● bob  ✓ chosen")
     assert (shown["yes"]["label"], shown["no"]["label"]) == ("yes  ● ann", "no  ✓ label  ● bob")
     # What both said is chosen already: the other decision is all that is asked.
@@ -165,7 +165,7 @@ def test_reviewers_are_shown_with_their_agreement_and_rows_are_assigned() -> Non
     asyncio.run(reviewers.assign())
     assert calls.pop() == (["ann", "bob"], 0.25, "to_review", None)
     assert "3 rows of To review assigned, 1 of them to two: ann 2, bob 2." in texts(desk)
-    reviewers._from.value, reviewers._to.value = "ann", " bob "
+    reviewers.from_.value, reviewers.to.value = "ann", " bob "
     asyncio.run(reviewers.move())
     assert calls.pop() == ("ann", "bob")
     assert "15 rows of ann are bob's. 2 stay." in texts(desk)

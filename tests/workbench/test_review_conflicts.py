@@ -67,7 +67,7 @@ def test_a_row_that_is_only_counted_is_not_one_that_was_seen() -> None:
 def test_a_row_that_the_table_shows_is_shown_so_in_focus_too() -> None:
     desk, client = make_desk(query=write_query(RowFilter(), "all"))
     client.drafts.by_other(0, "technical")
-    page = desk._reader.fetch_table(0, 25, None)
+    page = desk.reader.fetch_table(0, 25, None)
     desk.open_row(page.data[0])
     assert "3  technical  ✓ label" in texts(desk)
     press(desk, "choose 2")

@@ -24,7 +24,7 @@ def test_what_is_shown_is_saved_under_a_name_and_deleted() -> None:
         views.open()
         assert "No views yet." in texts(views.part.__panel__())
         asyncio.run(views.save())
-        assert "a name first" in texts(views._problem)
+        assert "a name first" in texts(views.problem)
         views.title.value_input = " <b>mine "
         asyncio.run(views.save())
         told = texts(views.part.__panel__())
@@ -32,7 +32,7 @@ def test_what_is_shown_is_saved_under_a_name_and_deleted() -> None:
         assert 'href="?page=evaluations&amp;dataset=ds_1&amp;query=' in told
         views.title.value_input = "<b>mine"
         asyncio.run(views.save())
-        assert "take another name" in texts(views._problem)
+        assert "take another name" in texts(views.problem)
         # What others write by hand is cut to what a view holds.
         server.client.views.save("by hand", 'page=home&x="><script>')
         asyncio.run(views.part.refresh())
@@ -51,4 +51,4 @@ def test_a_key_that_may_not_save_says_so() -> None:
     views = SavedViews(Session(client))  # type: ignore[arg-type]
     views.title.value_input = "mine"
     asyncio.run(views.save())
-    assert "This key reads and nothing else." in texts(views._problem)
+    assert "This key reads and nothing else." in texts(views.problem)

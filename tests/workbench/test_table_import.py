@@ -70,7 +70,7 @@ def test_a_file_that_is_no_table_says_what_to_do(client):
     page = opened(client)
     asyncio.run(page.importing.take("broken.parquet", b"PAR1 and no more"))
     assert "cannot be read as Parquet" in texts_of(page.importing.found)
-    assert not page.importing._form.visible
+    assert not page.importing.form.visible
 
 
 @pytest.mark.parametrize(("format_", "filename"), [("csv", "a.csv"), ("hf", "a.zip")])

@@ -55,18 +55,18 @@ def test_the_newest_version_is_compared_with_the_one_before(client, dataset):
 
 def test_another_pair_is_chosen_and_a_change_of_labels_opens_its_rows(client, dataset):
     page = opened(client, dataset=dataset.id)
-    page._choose_older(1)
+    page.choose_older(1)
     assert page.rows.table.total == 7
     assert page.difference.data.diff["relabelled"][0]["contexts"] == 2
     page.choose_rows(TO_SHIPPING)
     assert page.rows.table.rows["context"].to_list() == ["case 4", "case 9"]
-    assert "shipping" in page._told.object
+    assert "shipping" in page.shown_text.object
 
 
 def test_a_version_in_the_address_is_shown_and_another_is_gone_to(client, dataset):
     page = opened(client, dataset=dataset.id, version=2)
     assert (page.newer, page.older) == (2, 1)
-    page._choose_version(3)
+    page.choose_version(3)
     assert page.session.version == 3
     assert (page.newer, page.older) == (3, 2)
 
@@ -74,11 +74,11 @@ def test_a_version_in_the_address_is_shown_and_another_is_gone_to(client, datase
 def test_what_a_version_is_compared_with_is_in_the_address(client, dataset):
     page = opened(client, dataset=dataset.id, version=3, against=1)
     assert (page.newer, page.older) == (3, 1)
-    page._choose_older(2)
+    page.choose_older(2)
     assert page.session.against == 2
     page.open()
     assert (page.newer, page.older) == (3, 2)
-    page._choose_version(2)
+    page.choose_version(2)
     assert (page.newer, page.older, page.session.against) == (2, 1, 0)
 
 

@@ -118,14 +118,14 @@ class App:
         )
         # Bokeh bounds what stands here by the height of the window: taller parts would lie on those
         # after them.
-        self._place = pn.Column(sizing_mode="stretch_width", styles={"max-height": "none"})
+        self.place = pn.Column(sizing_mode="stretch_width", styles={"max-height": "none"})
         self._help = DrawnDialog("Keys", draw=_key_lists, width=520)
         self._opening = Task(self._open_soon)
         self._poller = Poller(self.look, _LOOK_MS)
         self._finding = Finding(self.session)
         self._heading = Heading(self.session)
         self._views = SavedViews(self.session)
-        self._accounts = Accounts(self.session)
+        self.accounts = Accounts(self.session)
         self.session.confirm.on_confirmed = self._keep
         self._window = BrowserWindow()
         self._window.on_msg(lambda event: self._on_window(**event.data))
@@ -147,8 +147,8 @@ class App:
         out_button.on_click(self._out.on_event)
         self._out_button = out_button
         account_button = pmui.Button(label="Account", variant="outlined", visible=False, **_ON_BAR)
-        account_button.on_click(lambda _: self._accounts.open())
-        self._account_button = account_button
+        account_button.on_click(lambda _: self.accounts.open())
+        self.account_button = account_button
         home_button = pmui.Button(
             label="Steelyard",
             icon=MARK,
@@ -199,10 +199,10 @@ class App:
                 HeardChanges(),
                 self._lost,
                 self._heading,
-                self._place,
+                self.place,
                 self._help,
                 self._views,
-                self._accounts,
+                self.accounts,
                 self.session.confirm,
                 self._keys,
                 SelectKeys(),
@@ -293,8 +293,8 @@ class App:
             self._help.close()
         elif action == "close" and self._views.is_open:
             self._views.close()
-        elif action == "close" and self._accounts.is_open:
-            self._accounts.close()
+        elif action == "close" and self.accounts.is_open:
+            self.accounts.close()
         elif action.startswith("go "):
             self.session.page = action.removeprefix("go ")
         elif self.page is not None and self.session.is_connected:
@@ -305,8 +305,8 @@ class App:
         if self._help.is_open:
             self._help.close()
             return
-        others = (self._views, self._accounts, self.session.confirm)
-        if not any(dialog.is_open for dialog in others) and not self._place.select(
+        others = (self._views, self.accounts, self.session.confirm)
+        if not any(dialog.is_open for dialog in others) and not self.place.select(
             lambda shown: isinstance(shown, pmui.Dialog) and shown.open
         ):
             self._help.open()
@@ -369,7 +369,7 @@ class App:
 
     def _disable(self) -> None:
         """Disable every input of the page: nothing that is entered could be sent."""
-        for widget in self._place.select(lambda shown: hasattr(shown, "disabled")):
+        for widget in self.place.select(lambda shown: hasattr(shown, "disabled")):
             if not widget.disabled:
                 widget.disabled = True
                 self._disabled.append(widget)
@@ -417,13 +417,13 @@ class App:
         name = next(
             (account.name for account in who.accounts if account.id == who.account_id), "none"
         )
-        self._account_button.label = f"Account: {name[:_SHOWN_ACCOUNT]}"
-        self._account_button.visible = len(who.accounts) > 1
+        self.account_button.label = f"Account: {name[:_SHOWN_ACCOUNT]}"
+        self.account_button.visible = len(who.accounts) > 1
 
     def _show_alone(self, content: Viewable) -> None:
         """Show something that is not a page, without a title and tabs."""
         self._heading.is_visible = False
-        self._place[:] = [content]
+        self.place[:] = [content]
 
     def _show_no_part(self) -> None:
         """Show that the account of the address is none of whoever is signed in."""
@@ -463,7 +463,7 @@ class App:
         if is_same and self.page is not None:
             self._take(await asyncio.to_thread(self.session.client.auth.session))
             self._heading.is_visible = True
-            self._place[:] = [self.page]
+            self.place[:] = [self.page]
             self.page.reconnect()
 
     async def _sign_out(self) -> None:
@@ -505,7 +505,7 @@ class App:
             home.on_click(lambda _: self.session.param.update(page="home"))
             self.page = None
             self._heading.is_visible = True
-            self._place[:] = [empty(f"There is no page “{escape_markdown(slug[:40])}”.", home)]
+            self.place[:] = [empty(f"There is no page “{escape_markdown(slug[:40])}”.", home)]
             return
         self._mark_in_menu()
         self._heading.is_visible = True
@@ -515,7 +515,7 @@ class App:
             return
         # The browser has a skeleton at once; making a page may take longer than a person waits.
         self.page = None
-        self._place[:] = [loading(6, entry.title)]
+        self.place[:] = [loading(6, entry.title)]
         self._opening.start(slug)
 
     def _mark_in_menu(self) -> None:
@@ -533,14 +533,14 @@ class App:
             if slug not in self._pages:
                 self._pages[slug] = make_page(slug, self.session)
             self.page = self._pages[slug]
-            self._place[:] = [self.page]
+            self.place[:] = [self.page]
             self._heading.describe(self.page.summary)
             self.page.open()
         except Exception as error:  # noqa: BLE001  a blank page says nothing
             self.page = None
             self._pages.pop(slug, None)
             problem = problem_of(error, not_loaded("This page"))
-            self._place[:] = [failed(problem, lambda _: self._go(slug))]
+            self.place[:] = [failed(problem, lambda _: self._go(slug))]
 
 
 def _items(sections: Sequence[Section]) -> list[dict[str, str]]:

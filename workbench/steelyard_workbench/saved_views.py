@@ -33,13 +33,13 @@ class SavedViews(Viewer):
     def __init__(self, session: Session) -> None:
         super().__init__()
         self._session = session
-        self._problem = pn.Column(sizing_mode="stretch_width")
+        self.problem = pn.Column(sizing_mode="stretch_width")
         self.title = pmui.TextInput(
             label="Name of what is shown now", max_length=80, sizing_mode="stretch_width"
         )
         button = pmui.Button(label="Save this view", variant="contained", size="small")
-        self.save = Write(self._save, "Not saved:", self._problem, refused="Save this view")
-        self.delete = Write(self._delete, "Not deleted:", self._problem)
+        self.save = Write(self._save, "Not saved:", self.problem, refused="Save this view")
+        self.delete = Write(self._delete, "Not deleted:", self.problem)
         button.on_click(self.save.on_event)
         self.part: Loaded[list[View]] = Loaded("The views", self._fetch, self._show)
         self._dialog = DrawnDialog(
@@ -47,7 +47,7 @@ class SavedViews(Viewer):
             pn.Column(
                 self.title,
                 button,
-                self._problem,
+                self.problem,
                 self.part,
                 sizing_mode="stretch_width",
                 min_width=280,
@@ -66,7 +66,7 @@ class SavedViews(Viewer):
 
     def open(self) -> None:
         """Show the views of the account."""
-        self._problem[:] = []
+        self.problem[:] = []
         self._dialog.open()
         self.part.start()
 
@@ -101,15 +101,15 @@ class SavedViews(Viewer):
     async def _save(self) -> None:
         name = (self.title.value_input or "").strip()
         if not name:
-            self._problem[:] = [empty("Give the view a name first.")]
+            self.problem[:] = [empty("Give the view a name first.")]
             return
         address = address_of(self._session)
         await asyncio.to_thread(self._session.client.views.save, name, address)
-        self._problem[:] = []
+        self.problem[:] = []
         self.title.param.update(value="", value_input="")
         await self.part.refresh(quietly=True)
 
     async def _delete(self, view_id: str) -> None:
         await asyncio.to_thread(self._session.client.views.delete, view_id)
-        self._problem[:] = []
+        self.problem[:] = []
         await self.part.refresh(quietly=True)

@@ -35,7 +35,7 @@ CHARACTERS = 400
 #: Contexts of a reference, and new ones, that are embedded between two ticks: some half a second each.
 AT_A_TICK = 16
 #: Ticks after which a bank that nobody asked for is given up.
-_IDLE_TICKS = 60
+IDLE_TICKS = 60
 _DIGITS = 4
 
 
@@ -98,7 +98,7 @@ class Distances:
             Returns its contexts; called when they are begun with.
         """
         making = self._making
-        if making is None or (making.of != of and self._tick - making.requested_at > _IDLE_TICKS):
+        if making is None or (making.of != of and self._tick - making.requested_at > IDLE_TICKS):
             making = self._making = _Making(of, _shuffled(texts_of()), self._tick)
         if making.of != of:
             return None
@@ -111,7 +111,7 @@ class Distances:
         if n_made + len(part) < len(making.texts):
             return None
         # Kept until another one is asked for: what is returned may not come to be stored.
-        making.requested_at = self._tick - _IDLE_TICKS
+        making.requested_at = self._tick - IDLE_TICKS
         return _bank(self.scorer, making.vectors)
 
     def measure(self, bank: Bank, texts: Sequence[str], n_waiting: int = 0) -> list[float]:
@@ -124,7 +124,7 @@ class Distances:
         step = -(-len(texts) // max(self._to_measure // (n_waiting + 1), 1))
         part = texts[::step]
         self._to_measure -= len(part)
-        return distances(_unpacked(bank), self._vectors(part))
+        return distances(unpacked(bank), self._vectors(part))
 
     def _vectors(self, texts: Sequence[str]) -> Vectors:
         if self._stopping.is_set():
@@ -154,11 +154,12 @@ def _bank(scorer: str, parts: Sequence[Vectors]) -> Bank:
     rounded = np.rint(vectors[:n] * (127 / np.maximum(peaks, 1e-9))).astype(np.int8)
     packed = base64.b64encode(zlib.compress(rounded.tobytes())).decode()
     bank = Bank(scorer, packed, vectors.shape[1])
-    bank.held_out = distances(_unpacked(bank), vectors[n:])
+    bank.held_out = distances(unpacked(bank), vectors[n:])
     return bank
 
 
-def _unpacked(bank: Bank) -> Vectors:
+def unpacked(bank: Bank) -> Vectors:
+    """Return the vectors of a bank, each of length 1."""
     raw = zlib.decompress(base64.b64decode(bank.vectors))
     vectors = np.frombuffer(raw, dtype=np.int8).reshape(-1, bank.width).astype(np.float32)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -32,7 +32,7 @@ class DatasetActions(Viewer):
         on_deleted: Callable[[], None],
     ) -> None:
         super().__init__()
-        self._client, self._dataset = client, dataset
+        self.client, self._dataset = client, dataset
         self._on_changed, self._on_deleted = on_changed, on_deleted
         self.asked: Confirmation | None = None
         self.rename_button = pmui.Button(label="Rename", variant="outlined")
@@ -77,7 +77,7 @@ class DatasetActions(Viewer):
 
         async def rename() -> bool:
             done = await self._do(
-                lambda: self._client.datasets.rename(self._dataset.id, field.value_input)
+                lambda: self.client.datasets.rename(self._dataset.id, field.value_input)
             )
             if done:
                 self._on_changed()
@@ -96,7 +96,7 @@ class DatasetActions(Viewer):
         )
 
         async def delete() -> bool:
-            done = await self._do(lambda: self._client.datasets.delete(self._dataset.id))
+            done = await self._do(lambda: self.client.datasets.delete(self._dataset.id))
             if done:
                 self._on_deleted()
             return done
@@ -113,11 +113,11 @@ class DatasetActions(Viewer):
         )
 
     async def _archive(self) -> None:
-        if await self._do(lambda: self._client.datasets.archive(self._dataset.id)):
+        if await self._do(lambda: self.client.datasets.archive(self._dataset.id)):
             self._on_changed()
 
     async def _restore(self) -> None:
-        if await self._do(lambda: self._client.datasets.restore(self._dataset.id)):
+        if await self._do(lambda: self.client.datasets.restore(self._dataset.id)):
             self._on_changed()
 
     async def _do(self, work: Callable[[], Any]) -> bool:

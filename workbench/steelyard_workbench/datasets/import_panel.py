@@ -121,7 +121,7 @@ class ImportPanel(Viewer):
         self._progress = pmui.LinearProgress(
             label="Bytes sent", value=0, variant="determinate", visible=False, width=320
         )
-        self._form = pn.Column(
+        self.form = pn.Column(
             *([self.kept_as] if dataset else []),
             pn.FlexBox(self.name_field, self.fraction),
             pmui.Row(self.button, self._progress),
@@ -134,7 +134,7 @@ class ImportPanel(Viewer):
             pmui.Typography(_ABOUT + (_ABOUT_CSV if dataset else ""), variant="body2"),
             self.file,
             self.found,
-            self._form,
+            self.form,
             self.said,
             sizing_mode="stretch_width",
         )
@@ -150,7 +150,7 @@ class ImportPanel(Viewer):
         self._filename, self._data, self.check = filename, data, None
         self._rows, self.columns = data, None
         self._converted = self._recorded = self._refusals = None
-        self._form.visible = False
+        self.form.visible = False
         self.said[:] = []
         if not data.strip():
             self._show_empty()
@@ -228,7 +228,7 @@ class ImportPanel(Viewer):
         finally:
             self._progress.visible = False
         self.button.disabled = False
-        self._form.visible = False
+        self.form.visible = False
         self.found[:] = []
         told = f"{made.name}, {self._what_came(made)}"
         self.said[:] = [verdict("good", "Imported:", escape_markdown(told))]
@@ -300,7 +300,7 @@ class ImportPanel(Viewer):
         self._looking.drop()
         self._reading.drop()
         self._data, self.check = b"", None
-        self._form.visible = False
+        self.form.visible = False
         self.said[:] = []
         self.found[:] = [empty("**The file is empty.** Nothing was stored; choose another.")]
 
@@ -338,7 +338,7 @@ class ImportPanel(Viewer):
         self.name_field.value = self.name_field.value_input = name_of(self._filename)[:128]
         self.button.disabled = self.send.is_running
         self._fit()
-        self._form.visible = True
+        self.form.visible = True
 
     @param.depends("kept_as.value", watch=True)
     def _fit(self) -> None:

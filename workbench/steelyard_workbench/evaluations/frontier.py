@@ -65,14 +65,14 @@ class FrontierPanel(Viewer):
             sizing_mode="stretch_width",
             visible=False,
         )
-        self._controls = pn.FlexBox(self.measure, self.axis, align_items="center", visible=False)
+        self.controls = pn.FlexBox(self.measure, self.axis, align_items="center", visible=False)
         super().__init__()
         self.part: Loaded[Frontier | str] = Loaded("The frontier", self._fetch, self._show)
 
     def __panel__(self) -> Viewable:
         return pn.Column(
             heading("Which model to take"),
-            self._controls,
+            self.controls,
             self._costs,
             self.part,
             sizing_mode="stretch_width",
@@ -114,7 +114,7 @@ class FrontierPanel(Viewer):
             self.decision.param.update(
                 options=list(self._decisions), value=next(iter(self._decisions))
             )
-        self._controls.visible = bool(frontier.data)
+        self.controls.visible = bool(frontier.data)
         if not frontier.data:
             return empty("Evaluated models appear here, with their price and latency.")
         self._figure = pn.Column(sizing_mode="stretch_width")

@@ -73,12 +73,12 @@ class EvaluationList(Viewer):
         scope: Scope | None = None,
     ) -> None:
         super().__init__()
-        self._client = client
+        self.client = client
         self._dataset_id = dataset_id
         self._open = open_
         self._n_wanted = _STEP
         self._measured: dict[str, tuple[Measure | None, Measure | None]] = {}
-        self._lines: dict[str, EvaluationLine] = {}
+        self.lines: dict[str, EvaluationLine] = {}
         self.part: Loaded[Listed] = Loaded("The evaluations", self._fetch, self._show)
         self.look = Task(self._look, on_failure=self._keep_shown, scope=scope)
 
@@ -102,19 +102,19 @@ class EvaluationList(Viewer):
             return
         self.part.data = listed
         for evaluation in listed.evaluations:
-            self._lines[evaluation.id].update(evaluation, listed.measured.get(evaluation.id))
+            self.lines[evaluation.id].update(evaluation, listed.measured.get(evaluation.id))
 
     def _keep_shown(self, _: Exception) -> None:
         """Keep what is shown: the next look may see it."""
 
     def _fetch(self) -> Listed:
         evaluations = list(
-            islice(self._client.evaluations.list(self._dataset_id), self._n_wanted + 1)
+            islice(self.client.evaluations.list(self._dataset_id), self._n_wanted + 1)
         )
         shown = evaluations[: self._n_wanted]
         for evaluation in shown:
             if evaluation.status == "succeeded" and evaluation.id not in self._measured:
-                overall = self._client.evaluations.detail(evaluation.id).overall
+                overall = self.client.evaluations.detail(evaluation.id).overall
                 leading = next(filter(None, (measure_of(overall, name) for name in _LEADING)), None)
                 self._measured[evaluation.id] = (leading, measure_of(overall, "ece"))
         return Listed(shown, dict(self._measured), len(evaluations) > len(shown))
@@ -125,9 +125,9 @@ class EvaluationList(Viewer):
                 "This dataset has no evaluations yet. Choose a model above and press *Evaluate*: "
                 "it is scored on the held-out rows."
             )
-        self._lines = {
+        self.lines = {
             evaluation.id: EvaluationLine(
-                self._client,
+                self.client,
                 evaluation,
                 listed.measured.get(evaluation.id),
                 self._open,
@@ -135,7 +135,7 @@ class EvaluationList(Viewer):
             )
             for evaluation in listed.evaluations
         }
-        shown: list[Viewable] = list(self._lines.values())
+        shown: list[Viewable] = list(self.lines.values())
         if listed.has_more:
             more = pmui.Button(label="Show more", variant="outlined")
             more.on_click(self._show_more)
@@ -163,7 +163,7 @@ class EvaluationLine(Viewer):
         refresh: Callable[..., Any],
     ) -> None:
         super().__init__()
-        self._client = client
+        self.client = client
         self._refresh = refresh
         self.evaluation = evaluation
         self._name = pmui.Button(
@@ -227,7 +227,7 @@ class StartForm(Viewer):
     """Choosing models to evaluate."""
 
     def __init__(self, client: Client, dataset_id: str, on_start: Callable[[], Any]) -> None:
-        self._client = client
+        self.client = client
         self._dataset_id = dataset_id
         self._on_start = on_start
         self.models = pmui.CheckBoxGroup(
@@ -247,7 +247,7 @@ class StartForm(Viewer):
 
     async def _start(self) -> None:
         submission = await asyncio.to_thread(
-            self._client.evaluations.create, self._dataset_id, list(self.models.value)
+            self.client.evaluations.create, self._dataset_id, list(self.models.value)
         )
         text = f"{submission.queued} started" + (
             f", {submission.reused} scored on these rows before." if submission.reused else "."

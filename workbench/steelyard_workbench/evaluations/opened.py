@@ -81,7 +81,7 @@ class OpenedEvaluation(Viewer):
         scope: Scope | None = None,
     ) -> None:
         self._client = client
-        self._scored = scored
+        self.scored = scored
         self._on_section = on_section
         self.browser = RecordBrowser(
             client,
@@ -105,12 +105,12 @@ class OpenedEvaluation(Viewer):
         self.what_if: WhatIf | None = None
         self._decision = ""
         self._slice_measure = ""
-        self._figure = pn.Column(sizing_mode="stretch_width")
+        self.figure = pn.Column(sizing_mode="stretch_width")
         self._box = pn.Column(
             show_headline(scored.detail.overall),
             self._downloads(),
             self.section,
-            self._figure,
+            self.figure,
             self.browser,
             sizing_mode="stretch_width",
         )
@@ -128,7 +128,7 @@ class OpenedEvaluation(Viewer):
         self.browser.choose(chosen)
 
     def _known_sections(self) -> dict[str, str]:
-        if self._scored.evaluation.method == "sft":
+        if self.scored.evaluation.method == "sft":
             return SECTIONS
         return {name: SECTIONS[name] for name in ("slices", "thresholds")}
 
@@ -140,7 +140,7 @@ class OpenedEvaluation(Viewer):
     async def _show_section(self) -> None:
         section = self.section.value
         if section == "thresholds":
-            self._figure[:] = [loading(6, "Thresholds")]
+            self.figure[:] = [loading(6, "Thresholds")]
             shown = await self._thresholds()
         else:
             shown = {
@@ -149,10 +149,10 @@ class OpenedEvaluation(Viewer):
                 "outcomes": self._outcomes,
                 "slices": self._slices,
             }[section]()
-        self._figure[:] = shown
+        self.figure[:] = shown
 
     def _reliability(self) -> list[Viewable]:
-        rows = self._scored.detail.reliability
+        rows = self.scored.detail.reliability
         if not isinstance(rows, list):
             return [empty("Reliability needs targets, and this evaluation has rewards.")]
 
@@ -189,7 +189,7 @@ class OpenedEvaluation(Viewer):
     def _confusion(self) -> list[Viewable]:
         confusions = [
             (decision.decision_id, decision.confusion)
-            for decision in self._scored.detail.decisions
+            for decision in self.scored.detail.decisions
             if isinstance(decision.confusion, ConfusionMatrix)
         ]
         if not confusions:
@@ -227,14 +227,14 @@ class OpenedEvaluation(Viewer):
     async def _thresholds(self) -> list[Viewable]:
         if self.what_if is None:
             self.what_if = WhatIf(
-                self._client, self._scored.evaluation, self._scored.detail, self.choose
+                self._client, self.scored.evaluation, self.scored.detail, self.choose
             )
         await self.what_if.refresh()
         return [self.what_if.__panel__()]
 
     def _outcomes(self) -> list[Viewable]:
         shown: list[Viewable] = [heading("Outcomes")]
-        for decision in self._scored.detail.decisions:
+        for decision in self.scored.detail.decisions:
             if not isinstance(decision.outcomes, list):
                 continue
             rows = [
@@ -281,14 +281,14 @@ class OpenedEvaluation(Viewer):
                 "on those where it is right, the others on every decision that offers the outcome."
             )
         )
-        if self._scored.detail.decisions_unlisted:
+        if self.scored.detail.decisions_unlisted:
             shown.append(
-                _note(f"{self._scored.detail.decisions_unlisted:,} rarer decisions are left out.")
+                _note(f"{self.scored.detail.decisions_unlisted:,} rarer decisions are left out.")
             )
         return shown
 
     def _slices(self) -> list[Viewable]:
-        detail = self._scored.detail
+        detail = self.scored.detail
         measures = [name for name in MEASURES if measure_of(detail.overall, name) is not None]
         chosen = self._slice_measure if self._slice_measure in measures else measures[0]
         select = pmui.Select(
@@ -343,9 +343,9 @@ class OpenedEvaluation(Viewer):
         """Return the buttons that make files; each makes its own when it is pressed."""
         makers: dict[str, tuple[str, Callable[[], bytes]]] = {
             "Report (HTML)": ("report.html", lambda: self._report().encode()),
-            "Report (JSON)": ("report.json", lambda: report_json(self._scored)),
+            "Report (JSON)": ("report.json", lambda: report_json(self.scored)),
         }
-        name = self._scored.evaluation.id
+        name = self.scored.evaluation.id
         self.downloads = {
             label: Download(label, make, functools.partial(str.format, f"{name}_{{}}", filename))
             for label, (filename, make) in makers.items()
@@ -354,9 +354,9 @@ class OpenedEvaluation(Viewer):
 
     def _report(self) -> str:
         worst = self._client.evaluations.records_page(
-            self._scored.evaluation.id, wrong=True, order="loss", limit=50
+            self.scored.evaluation.id, wrong=True, order="loss", limit=50
         )
-        return report_html(self._scored, worst)
+        return report_html(self.scored, worst)
 
 
 def show_headline(overall: Measures) -> Viewable:

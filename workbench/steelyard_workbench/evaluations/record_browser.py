@@ -86,14 +86,14 @@ class RecordBrowser(Viewer):
         on_read: Callable[[int | None], None] = lambda _: None,
         scope: Scope | None = None,
     ) -> None:
-        self._client = client
+        self.client = client
         self._evaluation = evaluation
         self._detail = detail
         self._reviews, self._on_choose, self._on_read = reviews, on_choose, on_read
         self._is_filling = False
         self._has_contexts = True
         # By their places: whichever answer came last, a row of the table stays the same decision.
-        self._records: dict[str, EvaluationRecord] = {}
+        self.records: dict[str, EvaluationRecord] = {}
         self._keeping = threading.Lock()
         self.chosen = chosen
         self.opened: EvaluationRecord | None = None
@@ -134,13 +134,13 @@ class RecordBrowser(Viewer):
         self._box = pn.Column(
             heading("Rows"),
             pmui.FlexBox(
-                self._decision,
+                self.decision,
                 self._target,
                 self._top,
                 self._bin,
                 self._slice,
                 self._order,
-                self._wrong,
+                self.wrong,
                 self._clear,
                 sizing_mode="stretch_width",
                 align_items="center",
@@ -166,7 +166,7 @@ class RecordBrowser(Viewer):
 
     def _export(self, format_: ExportFormat) -> bytes:
         """Return the decisions that are looked at, in their order."""
-        return self._client.evaluations.export(
+        return self.client.evaluations.export(
             self._evaluation.id, format=format_, **self.chosen.client_filters()
         )
 
@@ -186,7 +186,7 @@ class RecordBrowser(Viewer):
 
     def read(self, place: str) -> None:
         """Open a decision of the page that is shown, or of one that was shown lately."""
-        record = self._records.get(place)
+        record = self.records.get(place)
         if record is not None:
             self.opened = record
             self.table.mark(place)
@@ -212,7 +212,7 @@ class RecordBrowser(Viewer):
     def _make_fields(self) -> None:
         wide: dict[str, Any] = {"width": 190, "size": "small"}
         names = [decision.decision_id for decision in self._detail.decisions]
-        self._decision = pmui.Select(
+        self.decision = pmui.Select(
             label="Decision", options={"Any": _ANY} | {name: name for name in names}, **wide
         )
         self._target = pmui.Select(label="Right outcome", options={"Any": _ANY}, **wide)
@@ -225,7 +225,7 @@ class RecordBrowser(Viewer):
         }
         self._slice = pmui.Select(label="Slice", options=slices, width=240, size="small")
         self._order = pmui.Select(label="Order", options=ORDERS, **wide)
-        self._wrong = pmui.Switch(label="Only wrong answers")
+        self.wrong = pmui.Switch(label="Only wrong answers")
         self._clear = pmui.Button(label="Clear filter", variant="outlined", size="small")
         self._clear.on_click(lambda _: self.choose(RecordFilter()))
 
@@ -244,7 +244,7 @@ class RecordBrowser(Viewer):
             bins[" and ".join(ends)] = range_
         self._is_filling = True
         try:
-            self._decision.value = chosen.decision
+            self.decision.value = chosen.decision
             self._target.param.update(options=outcomes, value=chosen.target)
             self._top.param.update(options=outcomes, value=chosen.top)
             self._bin.param.update(options=bins, value=range_)
@@ -254,7 +254,7 @@ class RecordBrowser(Viewer):
                 self._slice.options = {**self._slice.options, name: slice_json}
             self._slice.value = slice_json
             self._order.value = chosen.order
-            self._wrong.value = chosen.wrong
+            self.wrong.value = chosen.wrong
             self._clear.disabled = chosen.is_all
         finally:
             self._is_filling = False
@@ -278,13 +278,13 @@ class RecordBrowser(Viewer):
         return list(outcomes)
 
     @param.depends(
-        "_decision.value",
+        "decision.value",
         "_target.value",
         "_top.value",
         "_bin.value",
         "_slice.value",
         "_order.value",
-        "_wrong.value",
+        "wrong.value",
         watch=True,
     )
     def _on_field(self) -> None:
@@ -292,11 +292,11 @@ class RecordBrowser(Viewer):
             return
         low, high = json.loads(self._bin.value) if self._bin.value else (None, None)
         by, of = json.loads(self._slice.value) if self._slice.value else ("", "")
-        decision = self._decision.value
+        decision = self.decision.value
         known = self._outcomes(decision) if decision != self.chosen.decision else None
         self.chosen = RecordFilter(
             decision=decision,
-            wrong=self._wrong.value,
+            wrong=self.wrong.value,
             target=_kept(self._target.value, known),
             top=_kept(self._top.value, known),
             p_from=low,
@@ -310,7 +310,7 @@ class RecordBrowser(Viewer):
 
     def _fetch(self, request: PageRequest) -> TablePage:
         """Return a page; without contexts where the dataset is gone."""
-        ask = self._client.evaluations.records_page
+        ask = self.client.evaluations.records_page
         filters = self.chosen.client_filters()
         filters["context"] = True
         try:
@@ -329,10 +329,10 @@ class RecordBrowser(Viewer):
         new = {_place(record): record for record in records}
         with self._keeping:
             remaining = {
-                place: record for place, record in self._records.items() if place not in new
+                place: record for place, record in self.records.items() if place not in new
             }
             n_over = len(remaining) + len(new) - _MOST_RECORDS
-            self._records = dict(islice(remaining.items(), max(0, n_over), None)) | new
+            self.records = dict(islice(remaining.items(), max(0, n_over), None)) | new
 
     def _tell(self) -> None:
         words = self.chosen.words()

@@ -89,7 +89,7 @@ class WhatIf(Viewer):
             max_length=ANY_LENGTH,
             sizing_mode="stretch_width",
         )
-        self._curve: CostCurve | None = None
+        self.curve: CostCurve | None = None
         self.coverage = pn.Column(sizing_mode="stretch_width")
         self.report = pn.Column(sizing_mode="stretch_width")
         self.costs = pn.Column(sizing_mode="stretch_width")
@@ -154,7 +154,7 @@ class WhatIf(Viewer):
         )
         curve = await asyncio.to_thread(self._fetch_curve, costs) if costs else None
         self.report[:] = [show_policy(report)]
-        self._curve = curve
+        self.curve = curve
         self._show_costs()
         if self._has_targets:
             await self.one_outcome.show(self.decision.value, self._outcomes())
@@ -259,7 +259,7 @@ class WhatIf(Viewer):
 
     @param.depends("yes_from.value_throttled", watch=True)
     def _show_costs(self) -> None:
-        curve = self._curve
+        curve = self.curve
         if curve is None:
             return
         is_binary = self._is_binary()
@@ -301,19 +301,19 @@ class WhatIf(Viewer):
         decision = self.decision.value
         if is_binary:
             self._on_choose(RecordFilter(decision=decision, order="least_sure"))
-        elif self._curve is not None:
-            at = self._curve.points[place].threshold
+        elif self.curve is not None:
+            at = self.curve.points[place].threshold
             self._on_choose(RecordFilter(decision=decision, p_to=at, order="surest"))
 
     def _show_yes(self) -> None:
         """Show what answering yes from a threshold on does; the curve is here already."""
         curve = self._decision().yes_curve
-        if not (self._is_binary() and isinstance(curve, list)) or self._curve is None:
+        if not (self._is_binary() and isinstance(curve, list)) or self.curve is None:
             self.yes[:] = []
             return
         point = min(curve, key=lambda candidate: abs(candidate.threshold - self.yes_from.value))
         cost = min(
-            self._curve.points, key=lambda candidate: abs(candidate.threshold - self.yes_from.value)
+            self.curve.points, key=lambda candidate: abs(candidate.threshold - self.yes_from.value)
         ).cost
         shown_facts = facts(yes_facts(point, cost))
         if self.yes:

@@ -85,7 +85,7 @@ class FamilyChanges(Viewer):
         self.forbidden = ""
         self.dialog: Confirmation | None = None
         self.loaded: Loaded[Seen] = Loaded("The family", self._fetch, self._show, n_lines=8)
-        self._notes = pn.Column(sizing_mode="stretch_width")
+        self.notes = pn.Column(sizing_mode="stretch_width")
         self._dialog_place = pn.Column()
 
     @property
@@ -126,7 +126,7 @@ class FamilyChanges(Viewer):
         except CHANGED as error:
             await self._tell_change(error)
             return
-        self._notes[:] = [verdict("good", "Done.", done)]
+        self.notes[:] = [verdict("good", "Done.", done)]
         await self._refresh()
 
     async def _directly(self, doing: str, done: str, call: Callable[[], Any]) -> None:
@@ -159,7 +159,7 @@ class FamilyChanges(Viewer):
         await self._refresh()
         changed = differences(before, self.family)
         happened = "; ".join(changed) or escape_markdown(error.message)
-        self._notes[:] = [
+        self.notes[:] = [
             verdict("unsure", f"{self._name} changed meanwhile; nothing was done.", f"{happened}.")
         ]
 
@@ -171,7 +171,7 @@ class FamilyChanges(Viewer):
         problem = problem_of(error, f"Not done: {doing[0].lower()}{doing[1:]}.")
         if isinstance(error, KeyScopeError):
             await self._forbid(error)
-        self._notes[:] = [failed(problem)]
+        self.notes[:] = [failed(problem)]
 
 
 def adapter_of(model: ModelVersion | None) -> str | None:

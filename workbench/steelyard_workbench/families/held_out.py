@@ -95,16 +95,16 @@ class HeldOutRows(Viewer):
         self._contexts: dict[str, str] = {}
         # By context and decision: the place of the row among the evaluation rows.
         self._places: dict[tuple[str, str], int] = {}
-        self._filters = {
+        self.filters = {
             "group": _select("Rows", {_ALL: "", **_GROUPS}, request.group),
             "flip": _select("Right or wrong", {_ALL: "", **_FLIPS}, request.flip),
             "decision": _select("Decision", {_ALL: ""}, request.decision),
             "right": _select("Right outcome", {_ALL: ""}, request.outcome),
         }
-        pn.bind(self._on_filter, *self._filters.values(), watch=True)
-        self._number = pmui.TextInput(label="Row number", width=130)
-        pn.bind(self._on_number, self._number, watch=True)
-        self._table = FrameTable(
+        pn.bind(self._on_filter, *self.filters.values(), watch=True)
+        self.number = pmui.TextInput(label="Row number", width=130)
+        pn.bind(self._on_number, self.number, watch=True)
+        self.table = FrameTable(
             self._page,
             what="The held-out rows",
             id_column="row",
@@ -114,14 +114,14 @@ class HeldOutRows(Viewer):
             page_size=_PAGE,
             on_open=lambda row: self.show_row(row["row"]),
         )
-        self._none = pn.Column(sizing_mode="stretch_width")
-        self._row = pn.Column(sizing_mode="stretch_width")
+        self.none = pn.Column(sizing_mode="stretch_width")
+        self.row = pn.Column(sizing_mode="stretch_width")
         self._box = pn.Column(
             heading("Held-out rows", level=3),
-            pmui.Row(*self._filters.values(), self._number),
-            self._none,
-            self._table,
-            self._row,
+            pmui.Row(*self.filters.values(), self.number),
+            self.none,
+            self.table,
+            self.row,
             sizing_mode="stretch_width",
         )
 
@@ -130,11 +130,11 @@ class HeldOutRows(Viewer):
 
     def on_key(self, action: str) -> bool:
         """Go into the rows by keys; return whether there was a use for one."""
-        return self._table.on_key(action)
+        return self.table.on_key(action)
 
     async def start(self) -> None:
         """Fetch and show the rows."""
-        await self._table.restart()
+        await self.table.restart()
         self._after()
 
     def show_row(self, number: int) -> None:
@@ -143,8 +143,8 @@ class HeldOutRows(Viewer):
             return
         matches = self._frame.filter(pl.col("row") == number)
         if not matches.height:
-            self._table.mark(None)
-            self._row[:] = [empty(f"There is no held-out row {number}.")]
+            self.table.mark(None)
+            self.row[:] = [empty(f"There is no held-out row {number}.")]
             return
         row = matches.row(0, named=True)
         shown = {
@@ -155,18 +155,18 @@ class HeldOutRows(Viewer):
             "After": row["after"],
             f"Change of {self._measure}": f"{row['change']:+.4f}",
         }
-        self._table.mark(number)
-        self._row[:] = [facts(shown)]
+        self.table.mark(number)
+        self.row[:] = [facts(shown)]
         place = self._places.get((row["context_sha256"], row["decision"]))
         evaluation = self._job.dataset_evaluation
         if place is not None and isinstance(evaluation, Evaluation):
-            self._row.append(self._reviews.offer(evaluation.id, place))
+            self.row.append(self._reviews.offer(evaluation.id, place))
 
     @property
     def frame(self) -> pl.DataFrame:
         """The rows that the filters leave, worst first."""
         frame = pl.DataFrame(schema=_SCHEMA) if self._frame is None else self._frame
-        for column, field in self._filters.items():
+        for column, field in self.filters.items():
             if field.value:
                 frame = frame.filter(pl.col(column) == field.value)
         return frame
@@ -235,24 +235,24 @@ class HeldOutRows(Viewer):
             return
         for column in ("decision", "right"):
             names = self._frame[column].unique().sort().to_list()
-            field = self._filters[column]
+            field = self.filters[column]
             options = {_ALL: "", **{name: name for name in names}}
             if field.options != options:
                 field.options = options
-        self._none[:] = []
+        self.none[:] = []
         if not self.frame.height:
             chosen = [
                 f"*{field.label.lower()}* is {escape_markdown(field.value)}"
-                for field in self._filters.values()
+                for field in self.filters.values()
                 if field.value
             ]
             clear = pmui.Button(label="Clear the filter", variant="contained")
             clear.on_click(lambda _: self._clear())
             which = " and ".join(chosen)
-            self._none[:] = [empty(f"0 of {self._frame.height:,} rows: {which}.", clear)]
+            self.none[:] = [empty(f"0 of {self._frame.height:,} rows: {which}.", clear)]
 
     def _clear(self) -> None:
-        for field in self._filters.values():
+        for field in self.filters.values():
             field.value = ""
 
 

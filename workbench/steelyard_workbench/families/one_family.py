@@ -60,12 +60,12 @@ class OneFamily(Serving, LineMoves):
         super().__init__(session)
         self.rows: HeldOutRows | None = None
         self._rows_job = ""
-        self._rows_place = pn.Column(sizing_mode="stretch_width")
+        self.rows_place = pn.Column(sizing_mode="stretch_width")
         self.show_rows = Task(self._show_rows)
         self.look = Task(self._look, on_failure=leave_to_banner)
         self.arrive = Task(self._arrive)
         self._box = pn.Column(
-            self._notes,
+            self.notes,
             self.loaded,
             self._dialog_place,
             sizing_mode="stretch_width",
@@ -103,16 +103,16 @@ class OneFamily(Serving, LineMoves):
         self._clear_rows()
         self._rows_job = seen.job.id
         if seen.job.rows_deleted:
-            self._rows_place[:] = [empty("Its dataset was deleted, and the rows with it.")]
+            self.rows_place[:] = [empty("Its dataset was deleted, and the rows with it.")]
             return
         earlier = _job_before(self.family, seen.job.id)
-        self._rows_place[:] = [loading(4, "The held-out rows")]
+        self.rows_place[:] = [loading(4, "The held-out rows")]
         reviews = RowReview(self._session, self.loaded.refresh.scope)
         rows = HeldOutRows(self._client, seen.job, seen.job.gate.against, earlier, request, reviews)
         # A table that is filled before the browser has drawn it fails there: it is filled first.
         await rows.start()
         self.rows = rows
-        self._rows_place[:] = [rows]
+        self.rows_place[:] = [rows]
 
     def _drop_rows(self) -> None:
         """Show no held-out rows, those neither that are still under way."""
@@ -121,7 +121,7 @@ class OneFamily(Serving, LineMoves):
 
     def _clear_rows(self) -> None:
         self.rows, self._rows_job = None, ""
-        self._rows_place[:] = []
+        self.rows_place[:] = []
 
     def _fetch(self) -> Seen:
         family = self._client.families.get(self._name)
@@ -296,7 +296,7 @@ class OneFamily(Serving, LineMoves):
                 show_gate(
                     job.gate,
                     self.show_rows.start,
-                    place=self._rows_place,
+                    place=self.rows_place,
                     **needed,
                 )
             )

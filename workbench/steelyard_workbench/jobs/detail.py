@@ -32,21 +32,21 @@ class JobDetail(Viewer):
         super().__init__()
         self._dataset = dataset
         self._text = pmui.Typography("", variant="body1")
-        self._bar = pmui.LinearProgress(
+        self.bar = pmui.LinearProgress(
             label=f"Progress of {job.id}", value=0, max=100, sizing_mode="stretch_width"
         )
         self._facts = pn.Column(sizing_mode="stretch_width")
         self._events = pn.Column(sizing_mode="stretch_width")
         self._source = ColumnDataSource({"step": [], "loss": []})
-        self._curve = pn.Column(sizing_mode="stretch_width")
+        self.curve = pn.Column(sizing_mode="stretch_width")
         self._shown: Job | None = None
         self._box = pn.Column(
             heading(f"Fine-tune of {job.family or 'a deleted family'}"),
             self._text,
-            self._bar,
+            self.bar,
             self._facts,
             pmui.FlexBox(*links),
-            self._curve,
+            self.curve,
             heading("What happened", level=3),
             self._events,
             sizing_mode="stretch_width",
@@ -71,8 +71,8 @@ class JobDetail(Viewer):
             shown["dataset"] = f"{self._dataset}, version {job.dataset_version}"
             self._facts[:] = [facts(shown)]
         self._shown = job
-        self._bar.visible = work.is_active
-        self._bar.value = round(100 * work.step / work.steps) if work.steps else 0
+        self.bar.visible = work.is_active
+        self.bar.value = round(100 * work.step / work.steps) if work.steps else 0
         points = track.losses
         if isinstance(job.curve, list) and job.curve:
             points = [(point.step, point.loss) for point in job.curve]
@@ -97,7 +97,7 @@ class JobDetail(Viewer):
             "step": [step for step, _ in points],
             "loss": [loss for _, loss in points],
         }
-        if self._curve.objects:
+        if self.curve.objects:
             return
         # Heads are fitted one after the other, each to a decision of its own: no line joins them.
         title = "Training loss" if is_curve else "Loss of each head, in the order of their fits"
@@ -106,7 +106,7 @@ class JobDetail(Viewer):
             made.line(x="step", y="loss", source=self._source, color=BLUE, line_width=2)
         made.scatter(x="step", y="loss", source=self._source, color=BLUE, size=6)
         made.hover.tooltips = [("step", "@step"), ("loss", "@loss{0.0000}")]
-        self._curve[:] = [figures.show(made)]
+        self.curve[:] = [figures.show(made)]
 
 
 def _heads_of(points: list[tuple[int, float]]) -> list[tuple[int, float]]:

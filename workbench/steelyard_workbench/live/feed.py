@@ -85,13 +85,13 @@ class Feed(Viewer):
             selectable=True,
             on_open=lambda row: on_open(row["id"]),
         )
-        self._state = pn.Column(loading(6, "The decisions"), sizing_mode="stretch_width")
+        self.state = pn.Column(loading(6, "The decisions"), sizing_mode="stretch_width")
         self.new = pmui.Button(label="", variant="outlined", size="small", visible=False)
         self.new.on_click(self.show_new)
         self.older = pmui.Button(label="Load older", variant="text", size="small", visible=False)
         self._looking = Task(self._ask, on_failure=self._show_failure)
         self.load_older = OneAtATime(
-            self._load_older, not_loaded("Older decisions"), self._state, can_retry=False
+            self._load_older, not_loaded("Older decisions"), self.state, can_retry=False
         )
         self.older.on_click(self.load_older.on_event)
         previous = pmui.Button(label="Newer decision (k)", variant="text", size="small")
@@ -99,7 +99,7 @@ class Feed(Viewer):
         following = pmui.Button(label="Older decision (j)", variant="text", size="small")
         following.on_click(lambda _: self.step(1))
         self.exports = ExportButtons(self._export, lambda ending: f"decisions.{ending}")
-        self._shown = pn.Column(
+        self.shown = pn.Column(
             self.new,
             self.table,
             pmui.Row(previous, following, self.older),
@@ -107,7 +107,7 @@ class Feed(Viewer):
             sizing_mode="stretch_width",
             visible=False,
         )
-        self._box = pn.Column(self._state, self._shown, sizing_mode="stretch_width")
+        self._box = pn.Column(self.state, self.shown, sizing_mode="stretch_width")
 
     def __panel__(self) -> Viewable:
         return self._box
@@ -124,8 +124,8 @@ class Feed(Viewer):
         self._is_new = True
         self._held = None
         self.new.visible = False
-        self._state[:] = [loading(6, "The decisions")]
-        self._shown.visible = False
+        self.state[:] = [loading(6, "The decisions")]
+        self.shown.visible = False
         await self.look()
 
     async def look(self, *_: Any) -> None:
@@ -139,7 +139,7 @@ class Feed(Viewer):
             await self._begin_with(page, restart=True)
             return
         if had_problem:
-            self._state[:] = []
+            self.state[:] = []
         before = self.entries[: len(page.data)] if self._held is None else self._held.data
         is_same = page.data == before and (page.has_more or len(self.entries) <= len(page.data))
         if is_same and not had_problem:
@@ -155,7 +155,7 @@ class Feed(Viewer):
 
     def _show_failure(self, error: Exception) -> None:
         self.problem = problem_of(error, not_loaded("The decisions"))
-        self._state[:] = [failed(self.problem, self.look)]
+        self.state[:] = [failed(self.problem, self.look)]
 
     async def show_new(self, *_: Any) -> None:
         """Show what is new."""
@@ -198,8 +198,8 @@ class Feed(Viewer):
     async def _fill(self, *, restart: bool) -> None:
         self._is_new = False
         self.older.visible = self._cursor is not None
-        self._shown.visible = bool(self.entries)
-        self._state[:] = [] if self.entries else [self._nothing()]
+        self.shown.visible = bool(self.entries)
+        self.state[:] = [] if self.entries else [self._nothing()]
         await (self.table.restart() if restart else self.table.refresh())
 
     def _fetch(self, view: View, cursor: str | None) -> DecisionLogPage:

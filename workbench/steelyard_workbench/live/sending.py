@@ -39,7 +39,7 @@ class SendForm(Viewer):
         on_sent: Callable[[Dataset], Awaitable[None]],
         scope: Scope | None = None,
     ) -> None:
-        self._client = client
+        self.client = client
         self._selected, self._view = selected, view
         self._on_sent, self._scope = on_sent, scope or Scope()
         self.what = pmui.Typography("", variant="body2")
@@ -97,13 +97,13 @@ class SendForm(Viewer):
             given["name"] = self.new_name.value_input.strip() or self._named()
         else:
             given["dataset_id"] = self.place.value
-        return self._client.datasets.from_feedback(**given)
+        return self.client.datasets.from_feedback(**given)
 
     def _named(self) -> str:
         return f"Live decisions {time.strftime('%Y-%m-%d %H:%M', time.gmtime())}"
 
     def _datasets(self) -> list[Dataset]:
-        return list(islice(self._client.datasets.iterate(), _MOST_DATASETS))
+        return list(islice(self.client.datasets.iterate(), _MOST_DATASETS))
 
     def _offer(self, datasets: list[Dataset]) -> Viewable:
         self.place.options = {

@@ -66,11 +66,11 @@ class MapView(Viewer):
 
     def __init__(self, session: Session, mapped: Mapped, scope: Scope | None = None) -> None:
         super().__init__()
-        self.session, self._mapped = session, mapped
+        self.session, self.mapped = session, mapped
         self._scope = scope or Scope()
         self.selected: list[int] = []
         by: ColourBy = session.view if session.view in COLOURS_BY else "label"
-        self._by = pmui.Select(label="Colour by", options=_BY, value=by, width=160, size="small")
+        self.by = pmui.Select(label="Colour by", options=_BY, value=by, width=160, size="small")
         self._decision = pmui.Select(
             label="Decision",
             options=mapped.decisions,
@@ -107,12 +107,12 @@ class MapView(Viewer):
         self.open_row = Task(
             self._open_row, "Could not load the row.", self._detail, scope=self._scope
         )
-        pn.bind(self._on_choice, self._by, self._decision, self._evaluation, watch=True)
+        pn.bind(self._on_choice, self.by, self._decision, self._evaluation, watch=True)
         self._fit_choices()
         self._show_legend()
 
     def __panel__(self) -> Viewable:
-        shown = self._mapped.map
+        shown = self.mapped.map
         text = (
             f"{shown.points:,} rows of version {shown.dataset_version}, laid out by {shown.model}."
         )
@@ -127,10 +127,10 @@ class MapView(Viewer):
         )
         return pn.Column(
             pmui.Typography(text, variant="body2"),
-            pn.FlexBox(self._by, self._decision, self._evaluation, align_items="center"),
+            pn.FlexBox(self.by, self._decision, self._evaluation, align_items="center"),
             *(
                 []
-                if self._mapped.evaluations
+                if self.mapped.evaluations
                 else [pmui.Typography(_NO_EVALUATION, variant="body2")]
             ),
             self._legend,
@@ -143,7 +143,7 @@ class MapView(Viewer):
     @property
     def rows(self) -> list[int]:
         """Places in the dataset of the rows that are selected, as many as a review takes."""
-        index, places = self._mapped.points.index, self.selected
+        index, places = self.mapped.points.index, self.selected
         if len(places) > MAX_PLACES:
             places = [places[n * len(places) // MAX_PLACES] for n in range(MAX_PLACES)]
         return sorted(index[place] for place in places)
@@ -152,7 +152,7 @@ class MapView(Viewer):
 
     def _on_choice(self, *_: Any) -> None:
         self.session.param.update(
-            view=self._by.value,
+            view=self.by.value,
             decision=self._decision.value or "",
             evaluation=self._evaluation.value or "",
         )
@@ -161,23 +161,23 @@ class MapView(Viewer):
 
     def _fit_choices(self) -> None:
         """Show the choices that the colour is of."""
-        by = self._by.value
-        self._decision.visible = by != "side" and bool(self._mapped.decisions)
-        self._evaluation.visible = by in OF_ANSWERS and bool(self._mapped.evaluations)
+        by = self.by.value
+        self._decision.visible = by != "side" and bool(self.mapped.decisions)
+        self._evaluation.visible = by in OF_ANSWERS and bool(self.mapped.evaluations)
 
     async def _recolour(self) -> None:
-        by: ColourBy = self._by.value
+        by: ColourBy = self.by.value
         values: MapValues | None = None
         decision, evaluation = self._decision.value, self._evaluation.value
         if by != "side" and decision and (evaluation or by not in OF_ANSWERS):
             values = await asyncio.to_thread(
                 self.session.client.maps.values,
-                self._mapped.map.id,
+                self.mapped.map.id,
                 decision,
                 evaluation=evaluation if by in OF_ANSWERS else None,
             )
         self._problem[:] = []
-        self.colouring = colour(by, self._mapped.points, values)
+        self.colouring = colour(by, self.mapped.points, values)
         self.chart.colour(self.colouring)
         self._show_legend()
 
@@ -208,14 +208,14 @@ class MapView(Viewer):
         if n == 1:
             self._detail[:] = [loading(6, "The row")]
             self._detail.visible = True
-            self.open_row.start(self._mapped.points.index[self.selected[0]])
+            self.open_row.start(self.mapped.points.index[self.selected[0]])
         else:
             self.open_row.drop()
             self._detail.visible = False
             self._detail[:] = []
 
     async def _open_row(self, index: int) -> None:
-        shown = self._mapped.map
+        shown = self.mapped.map
         page = await asyncio.to_thread(
             self.session.client.datasets.search,
             shown.dataset_id,
@@ -224,12 +224,12 @@ class MapView(Viewer):
             limit=1,
         )
         row: Example = page.data[0]
-        place = self._mapped.points.index.index(index)
-        side = "evaluation" if self._mapped.points.is_evaluation[place] else "training"
+        place = self.mapped.points.index.index(index)
+        side = "evaluation" if self.mapped.points.is_evaluation[place] else "training"
         self._detail[:] = [show_row(index, side, row)]
 
     async def _send(self) -> None:
-        shown, rows = self._mapped.map, tuple(self.rows)
+        shown, rows = self.mapped.map, tuple(self.rows)
         draft = await asyncio.to_thread(
             draft_of, self.session.client, shown.dataset_id, shown.dataset_version
         )

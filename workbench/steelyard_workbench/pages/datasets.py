@@ -140,10 +140,10 @@ class DatasetsPage(Page):
         self.load_list = Task(self._load_list, scope=self.visit)
         pn.bind(self.load_list.on_event, self._archived, watch=True)
         # Finds one of many by its name.
-        self._choose = pmui.Select(
+        self.choose = pmui.Select(
             label="Open a dataset", options={"": ""}, value="", width=320, searchable=True
         )
-        pn.bind(self._choose_dataset, self._choose, watch=True)
+        pn.bind(self._choose_dataset, self.choose, watch=True)
         self.list = FrameTable(
             self._list_page,
             what="The datasets",
@@ -159,7 +159,7 @@ class DatasetsPage(Page):
         self._list_state = pn.Column(loading(4, "The datasets"), sizing_mode="stretch_width")
         self.importing = self._import_panel(None)
         return [
-            pn.FlexBox(self._choose, self._archived, align_items="center"),
+            pn.FlexBox(self.choose, self._archived, align_items="center"),
             self._list_state,
             section("Import a file", self.importing),
         ]
@@ -202,7 +202,7 @@ class DatasetsPage(Page):
         return SharedFetch(lambda: list(islice(every(archived=is_archived), MOST_DATASETS)))
 
     def _offer(self, *_: Any) -> None:
-        self._choose.options = {"": "", **dataset_options(self._every.held([]), with_rows=True)}
+        self.choose.options = {"": "", **dataset_options(self._every.held([]), with_rows=True)}
 
     def _list_page(self, request: PageRequest) -> TablePage:
         frame = pl.DataFrame([_record(dataset) for dataset in self._every()], schema=_SCHEMA)

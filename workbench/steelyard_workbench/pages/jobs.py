@@ -91,10 +91,10 @@ class JobsPage(Page):
         self.dialog: Confirmation | None = None
         self.forbidden = ""
         self._tracks: dict[str, Track] = {}
-        self._rows: dict[str, ActiveRow] = {}
+        self.rows: dict[str, ActiveRow] = {}
         self._n_looks = 0
         self._n_ended = _SHOWN_ENDED
-        self._detail: JobDetail | None = None
+        self.detail: JobDetail | None = None
 
     @property
     def is_polling(self) -> bool:
@@ -108,7 +108,7 @@ class JobsPage(Page):
         self._dialog_place = pn.Column()
         self._detail_place = pn.Column(sizing_mode="stretch_width")
         self._notes = pn.Column(sizing_mode="stretch_width")
-        self._place = pn.Column(sizing_mode="stretch_width")
+        self.place = pn.Column(sizing_mode="stretch_width")
         self.listed = Loaded("The jobs", self._fetch, self._show, n_lines=6)
         self.chosen: Loaded[_Opened] = Loaded(
             "The fine-tune", self._fetch_opened, self._show_detail
@@ -191,7 +191,7 @@ class JobsPage(Page):
 
     def _show(self, listed: Listed) -> Viewable:
         self._fill(listed)
-        return self._place
+        return self.place
 
     def _fill(self, listed: Listed) -> None:
         self._track(listed.work)
@@ -201,19 +201,19 @@ class JobsPage(Page):
         kind = self._kind.value
         matching = [work for work in listed.work if kind in ("", work.kind)]
         if not matching:
-            self._rows = {}
-            self._place[:] = [*shown, *([] if listed.problems else [self._none(listed)])]
+            self.rows = {}
+            self.place[:] = [*shown, *([] if listed.problems else [self._none(listed)])]
             return
         active = [work for work in matching if work.is_active]
         ended = [work for work in matching if not work.is_active]
-        self._rows = {
+        self.rows = {
             work.id: ActiveRow(work, self._open, self._cancel_clicked, self.forbidden)
             for work in active
         }
         for work in active:
-            self._rows[work.id].update(work, self._tracks[work.id])
+            self.rows[work.id].update(work, self._tracks[work.id])
         shown.append(heading("Queued and running"))
-        shown += list(self._rows.values()) or [empty("Nothing waits or runs.", is_good=True)]
+        shown += list(self.rows.values()) or [empty("Nothing waits or runs.", is_good=True)]
         shown.append(heading("Ended"))
         shown += [self._ended_row(work) for work in ended[: self._n_ended]]
         if len(ended) > self._n_ended:
@@ -222,7 +222,7 @@ class JobsPage(Page):
             shown.append(more)
         elif not ended:
             shown.append(empty("None has ended yet."))
-        self._place[:] = shown
+        self.place[:] = shown
 
     def _none(self, listed: Listed) -> Viewable:
         if listed.work:
@@ -331,8 +331,8 @@ class JobsPage(Page):
         listed = list(summaries)
         self._track(listed)
         for work in listed:
-            if work.id in self._rows:
-                self._rows[work.id].update(work, self._tracks[work.id])
+            if work.id in self.rows:
+                self.rows[work.id].update(work, self._tracks[work.id])
 
     def _is_like(self, listed: Listed) -> bool:
         """Whether the rows that are there are those of what was found."""
@@ -353,11 +353,11 @@ class JobsPage(Page):
         if not self.session.job or shown is None or shown[0].status not in ACTIVE:
             return
         job, events = await asyncio.to_thread(self._fetch_chosen)
-        if job.status not in ACTIVE or self._detail is None or job.id != shown[0].id:
+        if job.status not in ACTIVE or self.detail is None or job.id != shown[0].id:
             await self.chosen.refresh(quietly=True)
             return
         self.chosen.data = (job, events, shown[2])
-        self._detail.update(job, events, self._track_of(job))
+        self.detail.update(job, events, self._track_of(job))
 
     def _fetch_chosen(self) -> tuple[Job, list[JobEvent]]:
         job_id = self.session.job
@@ -394,9 +394,9 @@ class JobsPage(Page):
         close = pmui.Button(label="Close", variant="text")
         close.on_click(lambda _: self.session.param.update(job=""))
         links.append(close)
-        self._detail = JobDetail(job, dataset, links)
-        self._detail.update(job, events, self._track_of(job))
-        return self._detail.__panel__()
+        self.detail = JobDetail(job, dataset, links)
+        self.detail.update(job, events, self._track_of(job))
+        return self.detail.__panel__()
 
     def _track_of(self, job: Job) -> Track:
         self._track([summary_of_job(job)])

@@ -95,7 +95,7 @@ class VersionsPage(Page):
         self.which: str | Transition = _ADDED
         self._first = 0
         self._changes: dict[tuple[int, int], Changes] = {}
-        self._told = pmui.Typography("", variant="body1")
+        self.shown_text = pmui.Typography("", variant="body1")
 
     def open(self) -> None:
         """Show the page."""
@@ -188,14 +188,14 @@ class VersionsPage(Page):
         dataset, versions = history.dataset, history.versions
         shown, _ = self._pick(versions)
         newer = pmui.Select(label="Version", options=_names(versions), value=shown, width=300)
-        pn.bind(self._choose_version, newer, watch=True)
+        pn.bind(self.choose_version, newer, watch=True)
         return pn.Column(
             pn.FlexBox(newer, *self._actions(dataset, shown), align_items="center"),
             section(
                 f"Export version {shown}", ExportBar(self.client, dataset.id, dataset.name, shown)
             ),
             section("All versions", _show_versions(versions, history.reviews)),
-            figures.show(draw_sides(versions, self._choose_version)),
+            figures.show(draw_sides(versions, self.choose_version)),
             sizing_mode="stretch_width",
         )
 
@@ -238,7 +238,7 @@ class VersionsPage(Page):
             value=difference.older,
             width=300,
         )
-        pn.bind(self._choose_older, against, watch=True)
+        pn.bind(self.choose_older, against, watch=True)
         diff = difference.diff
         self._first = diff["first"] or 0
         if not diff["rows"] and not diff.get("removed", 0):
@@ -301,7 +301,7 @@ class VersionsPage(Page):
         if self.rows is None:
             return []
         self.rows.reload()
-        return [heading("Rows", 3), pn.FlexBox(*buttons), self._told, self.rows]
+        return [heading("Rows", 3), pn.FlexBox(*buttons), self.shown_text, self.rows]
 
     def _row_page(self, request: PageRequest) -> TablePage:
         dataset_id, which = self.shown[0], self.which
@@ -331,7 +331,7 @@ class VersionsPage(Page):
             description = f"{decision}: rows that expect **{after}**, before **{before}**"
         else:
             description = f"Rows {which}"
-        self._told.object = description
+        self.shown_text.object = description
 
     # What is chosen
 
@@ -344,11 +344,13 @@ class VersionsPage(Page):
             return newer, self.session.against
         return newer, max(older, default=0)
 
-    def _choose_version(self, version: int) -> None:
+    def choose_version(self, version: int) -> None:
+        """Show another version."""
         if version != (self.shown[1] or self.newer):
             self.session.version = version
 
-    def _choose_older(self, version: int) -> None:
+    def choose_older(self, version: int) -> None:
+        """Compare the shown version with another older one."""
         self.session.against = version
         if self.difference is not None:
             self.difference.start()

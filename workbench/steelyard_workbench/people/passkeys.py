@@ -54,7 +54,7 @@ class Passkeys(Viewer):
     ) -> None:
         super().__init__()
         self._client, self._confirm = client, confirm
-        self._dialog = PasskeyDialog()
+        self.dialog = PasskeyDialog()
         self.listed = Loaded("Your passkeys", self._fetch, self._show, n_lines=2)
         self.called = pmui.TextInput(
             label="Name of the passkey", placeholder="Such as My laptop", max_length=128, width=320
@@ -70,7 +70,7 @@ class Passkeys(Viewer):
             self.listed,
             self.problem,
             self._asking,
-            self._dialog,
+            self.dialog,
             sizing_mode="stretch_width",
         )
 
@@ -83,7 +83,7 @@ class Passkeys(Viewer):
 
     async def _show(self, passkeys: list[Passkey] | None) -> Viewable:
         # A browser may lose a change of what it was sent a moment ago; so all of it comes at once.
-        await self._dialog.until_drawn()
+        await self.dialog.until_drawn()
         if passkeys is None:
             return empty(_OFF)
         lines = [self._line(passkey) for passkey in passkeys] or [empty("You have no passkeys.")]
@@ -103,9 +103,9 @@ class Passkeys(Viewer):
     async def _add(self) -> None:
         name = (self.called.value_input or self.called.value or "").strip() or "Passkey"
         self.problem[:] = []
-        origin = await self._dialog.origin()
+        origin = await self.dialog.origin()
         begun = await self._confirm(self._client.auth.start_adding_passkey, origin)
-        made = await self._dialog.make(begun.options)
+        made = await self.dialog.make(begun.options)
         await self._confirm(self._client.auth.add_passkey, name, made)
         self.called.param.update(value="", value_input="")
         self.problem[:] = [verdict("good", "Added.", "You can sign in with it here from now on.")]

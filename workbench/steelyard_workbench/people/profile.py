@@ -88,9 +88,10 @@ class Profile(Section):
         return pn.Column(*shown, sizing_mode="stretch_width")
 
     def _download(self, label: str) -> Download:
-        return Download(label, self._export, lambda: "account.zip")
+        return Download(label, self.export, lambda: "account.zip")
 
-    def _export(self) -> bytes:
+    def export(self) -> bytes:
+        """Return what the account has of the person, as a zip."""
         return bounded(
             lambda path, progress: self.client.account.export_to(path, progress=progress),
             "account.zip",

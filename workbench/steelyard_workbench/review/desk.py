@@ -53,11 +53,11 @@ class Desk(Viewer):
         self.session, self.draft = session, draft
         chosen, named = read_query(session.query)
         queue: Queue = next((name for name in QUEUES if name == named), "to_review")
-        self._tabs = QueueTabs(queue, self.open_queue)
+        self.tabs = QueueTabs(queue, self.open_queue)
         self._notices, self._live = Notices(), LiveText()
-        self.steps = Steps(session.client, draft, self._tabs, self._notices, self)
+        self.steps = Steps(session.client, draft, self.tabs, self._notices, self)
         self.steps.queue.reviewer = session.reviewer or None
-        self._reader = self.steps.reader = QueueReader(
+        self.reader = self.steps.reader = QueueReader(
             session.client,
             draft,
             queue,
@@ -65,11 +65,11 @@ class Desk(Viewer):
             reviewer=lambda: self.queue.reviewer,
             settled=self.queue.settled,
             on_seen=lambda rows: self.queue.saw([row.now for row in rows]),
-            on_counts=self._tabs.show,
+            on_counts=self.tabs.show,
             on_rows=self._show,
         )
         self.deciding = Deciding(
-            self._reader,
+            self.reader,
             self.steps,
             question=lambda: self.view.question,
             suggestions=lambda: self.suggesting.held,
@@ -90,10 +90,10 @@ class Desk(Viewer):
 
     def _make_views(self, on_leave: Callable[[], None]) -> None:
         draft, client = self.draft, self.session.client
-        self.bar = FilterBar(self._reader.filter, self.filter)
+        self.bar = FilterBar(self.reader.filter, self.filter)
         self.view = RowView(self.deciding.choose, self._act)
         self.bulk = BulkView(
-            self._reader.fetch_table,
+            self.reader.fetch_table,
             on_selected=self.deciding.change_rows,
             on_matching=self.deciding.change_matching,
             on_open=self.open_row,
@@ -103,7 +103,7 @@ class Desk(Viewer):
         pn.bind(self._on_selected, self.bulk.table.param.selected, watch=True)
         self.suggesting = Suggesting(
             client,
-            find=self._reader.fetch_ahead,
+            find=self.reader.fetch_ahead,
             rows=lambda: self.rows.undecided,
             on_suggested=self._on_suggested,
             on_take=self._take_suggestions,
@@ -111,11 +111,11 @@ class Desk(Viewer):
         self.reviewers = Reviewers(
             client,
             draft,
-            chosen=lambda: (self._reader.queue, self._reader.filter),
+            chosen=lambda: (self.reader.queue, self.reader.filter),
             reviewer=lambda: self.queue.reviewer,
             is_signed_in=self.session.is_signed_in,
             on_queue=self.open_queue,
-            on_assigned=self._reader.count.start,
+            on_assigned=self.reader.count.start,
         )
         self.beside = Beside(
             client,
@@ -151,7 +151,7 @@ class Desk(Viewer):
             self._head,
             self._notices,
             self.outcomes,
-            self._tabs,
+            self.tabs,
             self.bar,
             self._live,
             side_by_side(self._middle, self.beside),
@@ -169,7 +169,7 @@ class Desk(Viewer):
     @property
     def rows(self) -> RowsAhead:
         """The walk over the queue."""
-        return self._reader.rows
+        return self.reader.rows
 
     @property
     def queue(self) -> EditQueue:
@@ -190,19 +190,19 @@ class Desk(Viewer):
         """Take on the rows and the queue of an address; it is for ``start`` to fetch them."""
         chosen, named = read_query(query)
         queue: Queue = next((name for name in QUEUES if name == named), "to_review")
-        self._reader.filter, self._reader.queue = chosen, queue
+        self.reader.filter, self.reader.queue = chosen, queue
         self.bar.show(chosen)
-        self._tabs.choose(queue)
+        self.tabs.choose(queue)
 
     def start(self) -> None:
         """Show the draft, and what is new in it; at the row that is asked for, if one is."""
         self._head.show_view(is_bulk=self.is_bulk)
-        self.beside.filtered(self._reader.filter)
+        self.beside.filtered(self.reader.filter)
         self._keep_choice()
         if self.session.row < 0:
             self.reload()
         else:
-            self._reader.restart()
+            self.reader.restart()
             self.deciding.leave()
             self._show_in_middle(loading(6, "The row"))
             self._opening.start(self.session.row)
@@ -210,12 +210,12 @@ class Desk(Viewer):
 
     def stop(self) -> None:
         """Ask no more by itself."""
-        self._reader.stop()
+        self.reader.stop()
 
     def reconnect(self) -> None:
         """Catch up once the server answers: send what waits, and fetch what failed."""
         self.queue.send_again()
-        if self._reader.failure is not None:
+        if self.reader.failure is not None:
             self.reload()
         for part in self.beside.parts:
             if part.state == "failed":
@@ -224,14 +224,14 @@ class Desk(Viewer):
     def reload(self) -> None:
         """Fetch the queue from its start."""
         self.session.row = -1
-        self._reader.restart()
+        self.reader.restart()
         self.deciding.leave()
         self._filling_table.drop()
         if self.is_bulk:
             self._filling_table.start()
         else:
             self._show_in_middle(loading(6, "The rows"))
-            schedule(self._reader.fill)
+            schedule(self.reader.fill)
 
     def on_key(self, action: str, number: int) -> bool:
         """Do what a key is for; return whether there was a use for it."""
@@ -241,7 +241,7 @@ class Desk(Viewer):
 
     def filter(self, chosen: RowFilter) -> None:
         """Look at other rows."""
-        self._reader.filter = chosen
+        self.reader.filter = chosen
         self.bar.show(chosen)
         self._keep_choice()
         self.beside.filtered(chosen)
@@ -249,8 +249,8 @@ class Desk(Viewer):
 
     def open_queue(self, queue: Queue) -> None:
         """Look at another queue."""
-        self._reader.queue = queue
-        self._tabs.choose(queue)
+        self.reader.queue = queue
+        self.tabs.choose(queue)
         self.tell("")  # what was done in another queue
         self._keep_choice()
         self.stop()
@@ -271,7 +271,7 @@ class Desk(Viewer):
         self.rows.show(row)
         self.show_first()
         if not self.rows.is_complete:
-            schedule(self._reader.fill)
+            schedule(self.reader.fill)
 
     def open_number(self, number: int) -> None:
         """Show a row of any place in the dataset in focus."""
@@ -282,7 +282,7 @@ class Desk(Viewer):
         self._opening.start(number)
 
     async def _open_number(self, number: int) -> None:
-        rows = await self._reader.fetch_row(number)
+        rows = await self.reader.fetch_row(number)
         for row in rows:
             self.open_row(row)
         if not rows:
@@ -303,7 +303,7 @@ class Desk(Viewer):
         if self.rows.move(step):
             self._show()
         if self.rows.is_wanting:
-            schedule(self._reader.fill)
+            schedule(self.reader.fill)
 
     def ask_for_note(self, row: DraftRow | None) -> None:
         """Ask for a note on a row, if there is one and it takes any."""
@@ -316,7 +316,7 @@ class Desk(Viewer):
 
     def _keep_choice(self) -> None:
         """Write which rows are looked at into the address."""
-        self.session.query = write_query(self._reader.filter, self._reader.queue)
+        self.session.query = write_query(self.reader.filter, self.reader.queue)
 
     def _on_suggested(self) -> None:
         """Put the rows ahead in the order of what is suggested for them."""
@@ -398,7 +398,7 @@ class Desk(Viewer):
         await self.queue.settled()
         await self.bulk.table.restart()
         self._show_in_middle(self.bulk)
-        await self._reader.count()
+        await self.reader.count()
 
     def _show(self, active: int | None = None) -> None:
         row = self.rows.current
@@ -408,7 +408,7 @@ class Desk(Viewer):
         if row is None:
             self._show_in_middle(
                 show_no_row(
-                    self._reader,
+                    self.reader,
                     is_named=self.queue.reviewer is not None,
                     on_again=self.reload,
                     on_clear=lambda: self.filter(RowFilter()),
@@ -419,7 +419,7 @@ class Desk(Viewer):
         self.view.show(
             row,
             f"Row {self.rows.place_text}",
-            self._reader.filter.words,
+            self.reader.filter.words,
             self.deciding.first if active is None else active,
             suggested=suggestions.of(row),
             picked=self.deciding.picked,
@@ -447,7 +447,7 @@ class Desk(Viewer):
         self.session.reviewer = name
         self.queue.reviewer = name or None
         self.steps.forget()
-        if self._reader.queue in ("mine", "assigned"):
+        if self.reader.queue in ("mine", "assigned"):
             self.reload()
 
     def _edit_outcomes(self, decision: str, changes: Changes, sentence: str) -> None:

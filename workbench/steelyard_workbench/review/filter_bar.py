@@ -34,7 +34,7 @@ class FilterBar(Viewer):
             size="small",
             css_classes=_SEARCHING,
         )
-        self._outcome = pmui.Select(
+        self.outcome = pmui.Select(
             label="Expected outcome", options=[_ANY], value=_ANY, width=200, size="small"
         )
         self._side = pmui.Select(
@@ -47,18 +47,18 @@ class FilterBar(Viewer):
             label="Characters up to", width=165, size="small", css_classes=_SEARCHING
         )
         super().__init__()
-        self._chips = pn.FlexBox(sizing_mode="stretch_width")
+        self.chips = pn.FlexBox(sizing_mode="stretch_width")
         self._box = pn.Column(
             # The names of fields stand above their edge.
             pn.FlexBox(
                 self._words,
-                self._outcome,
+                self.outcome,
                 self._side,
                 self._at_least,
                 self._at_most,
                 margin=(8, 0, 0, 0),
             ),
-            self._chips,
+            self.chips,
             sizing_mode="stretch_width",
         )
         self._fill()
@@ -95,7 +95,7 @@ class FilterBar(Viewer):
             for member in members
         }
         self._is_filling = True
-        self._outcome.options = [_ANY, *self._choices]
+        self.outcome.options = [_ANY, *self._choices]
         self._is_filling = False
         self._show_chips()
 
@@ -109,7 +109,7 @@ class FilterBar(Viewer):
         self._is_filling = True
         try:
             self._words.value = self._words.value_input = self.chosen.words
-            self._outcome.value = _ANY
+            self.outcome.value = _ANY
             self._side.value = self.chosen.side or _ANY
             for field, count in (
                 (self._at_least, self.chosen.at_least),
@@ -127,7 +127,7 @@ class FilterBar(Viewer):
             chip = pmui.Chip(label=f"{text}  ✕", size="small", margin=4)
             chip.on_click(lambda _, rest=rest: self.choose(rest))
             chips.append(chip)
-        self._chips[:] = chips
+        self.chips[:] = chips
 
     @param.depends("_words.value", "_side.value", "_at_least.value", "_at_most.value", watch=True)
     def _on_field(self) -> None:
@@ -143,10 +143,10 @@ class FilterBar(Viewer):
                 )
             )
 
-    @param.depends("_outcome.value", watch=True)
+    @param.depends("outcome.value", watch=True)
     def _on_outcome(self) -> None:
-        if not self._is_filling and self._outcome.value in self._choices:
-            decision, members = self._choices[self._outcome.value]
+        if not self._is_filling and self.outcome.value in self._choices:
+            decision, members = self._choices[self.outcome.value]
             self.choose(self.chosen.with_expected(decision, *members))
 
 

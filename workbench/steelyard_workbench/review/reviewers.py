@@ -79,8 +79,8 @@ class Reviewers(Viewer):
             label="At most rows", value=None, start=1, width=150, size="small"
         )
         self._assign = pmui.Button(label="Assign", variant="contained", size="small")
-        self._from = pmui.Select(label="Unfinished rows of", options=[])
-        self._to = pmui.TextInput(label="Goes to (empty: no reviewer)", size="small")
+        self.from_ = pmui.Select(label="Unfinished rows of", options=[])
+        self.to = pmui.TextInput(label="Goes to (empty: no reviewer)", size="small")
         self._move = pmui.Button(label="Hand over", variant="outlined", size="small")
         self._said = pmui.Typography("", variant="body2")
         self._problem = pn.Column(sizing_mode="stretch_width")
@@ -175,10 +175,10 @@ class Reviewers(Viewer):
         names = [
             progress.reviewer for progress in assignments.data if progress.done < progress.rows
         ]
-        self._from.param.update(
-            options=names, value=self._from.value if self._from.value in names else None
+        self.from_.param.update(
+            options=names, value=self.from_.value if self.from_.value in names else None
         )
-        moving = [pn.Column(self._from, self._to, self._move)] if names else []
+        moving = [pn.Column(self.from_, self.to, self._move)] if names else []
         return [
             heading("Assign rows"),
             pmui.Typography(
@@ -218,7 +218,7 @@ class Reviewers(Viewer):
         )
 
     async def _move_rows(self) -> None:
-        from_, to = str(self._from.value or ""), (self._to.value or "").strip() or None
+        from_, to = str(self.from_.value or ""), (self.to.value or "").strip() or None
         moved = await asyncio.to_thread(
             self._client.drafts.move_assigned, self._draft_id, from_, to
         )

@@ -63,17 +63,17 @@ class RowView(Viewer):
         self._row: DraftRow | None = None
         self._suggested: Suggested = {}
         self._picked: Mapping[str, str] = {}
-        self._card = RowCard()
-        self._card.on_msg(lambda event: self.pressed(event.data))
+        self.card = RowCard()
+        self.card.on_msg(lambda event: self.pressed(event.data))
 
     def __panel__(self) -> Viewable:
-        return self._card
+        return self.card
 
     def forbid(self) -> None:
         """Disable every change."""
         self._is_forbidden = True
         if self._row is not None:
-            self._card.param.update(**self._buttons(self._row))
+            self.card.param.update(**self._buttons(self._row))
 
     def pressed(self, press: Any) -> None:
         """Do what a button of the card is for."""
@@ -128,7 +128,7 @@ class RowView(Viewer):
         self._picked = picked or {}
         self._questions = questions_of(row.decisions)
         # What is as it was is not sent, and not drawn again.
-        self._card.param.update(
+        self.card.param.update(
             head=[(f"{place} · number {row.row} · {row.side} · ", ""), (row.now.state, "strong")],
             context=marked(as_text(row.context), words),
             images=images_of(row),

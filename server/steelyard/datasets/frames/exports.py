@@ -19,7 +19,7 @@ from steelyard.exports import Column, ExportTable
 from steelyard.storage.frame_store import FrameStore
 
 #: Rows that are read at once, and bytes of a file that are read at once for them.
-_ROWS, _BUFFER = 256, 64 * 1024
+ROWS, _BUFFER = 256, 64 * 1024
 _TEXT = pa.string()
 _LABELS = pa.list_(pa.struct([("decision", _TEXT), ("outcome", _TEXT), ("value", pa.float64())]))
 #: What ``datasets`` calls the sides.
@@ -103,7 +103,7 @@ def _stream(store: FrameStore, parts: Sequence[Part]) -> Iterator[pa.Table]:
     for part in parts:
         with store.open(f"{part.sha256}.parquet") as file:
             parquet = pq.ParquetFile(file, buffer_size=_BUFFER, page_checksum_verification=True)
-            for batch in parquet.iter_batches(_ROWS, use_threads=False):
+            for batch in parquet.iter_batches(ROWS, use_threads=False):
                 table = pa.Table.from_batches([batch])
                 # Texts of a damaged file may be no UTF-8, which Arrow itself does not look at.
                 table.validate(full=True)
