@@ -138,7 +138,7 @@ def is_dark(theme: str, cookies: Mapping[str, str]) -> bool:
 
 
 def send_frames_first() -> None:
-    """Have servers of this process that are given a frame send it first."""
+    """Send the frame of a page first, from servers of this process that are given one."""
     for at, (path, handler, *rest) in enumerate(per_app_patterns):
         if handler is DocHandler:
             per_app_patterns[at] = (path, PageHandler, *rest)
