@@ -11,7 +11,7 @@ export function render({ model }) {
       });
     } catch { /* told below */ }
     if (answer && answer.ok && reloads) location.reload();
-    else model.send_msg({ is_kept: Boolean(answer && answer.ok) });
+    else model.send_msg({ is_stored: Boolean(answer && answer.ok) });
   };
   model.on("asked", send);
   return mark;

@@ -10,7 +10,7 @@ from steelyard_workbench.components.unseen import Unseen
 
 
 class BrowserSession(Unseen):
-    """Sends the ticket of ``asked``, and ``{"is_kept"}`` to ``on_msg`` where it does not reload."""
+    """Sends the ticket of ``asked``, and ``{"is_stored"}`` to ``on_msg`` where it does not reload."""
 
     # One value: what is set apart need not come to the browser in that order.
     asked = param.List(default=[], doc="A ticket, and whether to load the page again after it.")
