@@ -192,6 +192,7 @@ def train(walk) -> None:
     walk.press("Show the plan")
     walk.press("Start")
     expect(walk.page.get_by_role("heading", name="triage")).to_be_visible()
+    walk.sees("Open its dataset")  # the last of what stands at the right
     walk.picture("training")
     until_served(walk.client, "triage@1")
 
