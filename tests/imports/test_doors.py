@@ -32,7 +32,7 @@ from steelyard.client.tables import (
     refused_csv,
 )
 from steelyard.imports.delimited import Options, read_delimited
-from steelyard.imports.encodings import Source, find_encoding
+from steelyard.imports.encodings import CODECS, Source, find_encoding
 from steelyard.imports.tables import Table, unique_names
 
 LANGUAGES = {
@@ -43,6 +43,21 @@ LANGUAGES = {
     "EUC-KR": ("euc_kr", ["두 번 청구되었어요. 환불해 주세요.", "배송"]),
     "Windows-1252": ("cp1252", ["Où est ma facture ? J'ai été débité deux fois", "5 €"]),
     "UTF-16": ("utf-16", ["Café 日本 🦆", "x"]),
+}
+#: Others that people have, each with a sentence.
+OTHERS = {
+    "KOI8-R": "Где мой заказ и почему он не пришёл",
+    "Windows-1251": "С меня списали деньги дважды верните",
+    "Windows-1250": "Gdzie jest moja paczka wciąż czekam źle",
+    "ISO-8859-2": "Proszę o zwrot pieniędzy dziękuję źle",
+    "Windows-1255": "ההזמנה עדיין לא הגיעה",
+    "Windows-1256": "لم يصل الطلب حتى الآن",
+    "Windows-874": "สินค้ายังไม่มาถึง",
+    "ISO-8859-15": "Œuvre reçue très abîmée et 5 € de trop",
+    "MacRoman": "Café reçu à onze heures et très déçu",
+    "Shift_JIS": "ﾁｭｳﾓﾝ ｶﾞ ﾏﾀﾞ ﾄﾄﾞｷﾏｾﾝ",
+    "Big5-HKSCS": "我啲貨仲未到，唔該幫我睇下喺邊度",
+    "ISO-2022-JP": "注文の荷物がまだ届きません",
 }
 
 
@@ -70,11 +85,26 @@ def test_an_encoding_is_found_wherever_its_characters_are(name, offset):
     assert [tuple(cells) for _, cells in found] == rows
 
 
-def test_an_encoding_that_is_not_certain_is_asked_for():
-    data = "text,team\n物流,a\n".encode("gb18030")
-    with pytest.raises(ValueError, match=r"may be EUC-JP or GB18030.*--encoding"):
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_encodings_are_found_too(name):
+    data = f"text,team\n{OTHERS[name]},a\nplain,b\n".encode(CODECS[name])
+    found, opened = read(data)
+    assert opened.read_as == f"Text separated by commas, {name}"
+    assert found[0][1][0] == OTHERS[name]
+
+
+@pytest.mark.parametrize("codec", ["mac_cyrillic", "iso8859-5", "cp866"])
+def test_an_encoding_that_is_not_known_is_not_taken_for_another(codec):
+    data = f"text,team\n{OTHERS['KOI8-R']} для меня,a\n".encode(codec)
+    with pytest.raises(ValueError, match="--encoding"):
         read(data)
-    assert read(data, encoding="gb18030")[0] == [(2, ["物流", "a"])]
+
+
+def test_an_encoding_that_is_not_certain_is_asked_for():
+    data = "text,team\n退款 物流 0,a\n".encode("gb18030")
+    with pytest.raises(ValueError, match=r"may be GB18030 or EUC-KR.*--encoding"):
+        read(data)
+    assert read(data, encoding="gb18030")[0] == [(2, ["退款 物流 0", "a"])]
     with pytest.raises(ValueError, match="give one of UTF-8"):
         read(data, encoding="klingon")
     with pytest.raises(ValueError, match="is not Big5: byte 7"):
@@ -187,6 +217,33 @@ def test_excel_rows_have_the_numbers_that_excel_shows(tmp_path):
     assert table.columns == ("message", "team", "n")
     assert [line for line, _ in table.rows] == [6, 7, 8, 9, 11]
     assert [row.line for row in made.refused] == [11]
+
+
+def test_numbers_that_a_spreadsheet_rounds_are_told(tmp_path):
+    pytest.importorskip("fastexcel", reason="needs the excel extra")
+    xlsxwriter = pytest.importorskip("xlsxwriter")
+    with xlsxwriter.Workbook(tmp_path / "ids.xlsx") as book:
+        sheet = book.add_worksheet()
+        for row, cells in enumerate([("text", "id", "n"), ("a b", 9007199254740993, 1)]):
+            sheet.write_row(row, 0, cells)
+    [note] = read_table(tmp_path / "ids.xlsx").notes
+    assert note.startswith("id has numbers of more than 15 digits")
+
+
+def test_columns_of_bytes_and_rows_without_names_are_told():
+    file = io.BytesIO()
+    columns = {"picture": [b"\xff", b"\x00"], "text": ["a b", "c d"], "raw": [b"x", b"y"]}
+    pq.write_table(pa.table(columns), file)
+    table = read_table(file.getvalue())
+    assert table.columns == ("text", "raw")
+    assert table.notes == ["The column picture has bytes that are not text; it is left out."]
+    assert read_table(b",,\na,b,c\nx,y,z\n").notes == [
+        "Line 1 is empty; the names of the columns are below it."
+    ]
+    with pytest.raises(ValueError, match=r"Line 2: It is no JSON at character 1"):
+        read_table(b'[{"text": "a"},\n {"text": "b"}, ]')
+    label = label_of(read_table(b"text,y\na,0\nb,1\nc,-1\n"), "y")
+    assert (label.outcomes, "--no-label -1" in label.note) == (("-1", "0", "1"), True)
 
 
 def test_half_a_character_costs_its_row_alone():

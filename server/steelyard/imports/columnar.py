@@ -42,6 +42,13 @@ def arrow_table(path: Path, unpacked: UnpackedBytes) -> Table:
 
 def _table(table: pa.Table, read_as: str) -> Table:
     columns, notes = unique_names(table.column_names)
+    for place, column in reversed(list(enumerate(table.columns))):
+        if not _is_text(column):
+            notes.append(
+                f"The column {columns[place]} has bytes that are not text; it is left out."
+            )
+            table = table.remove_column(place)
+            columns = (*columns[:place], *columns[place + 1 :])
     classes = _class_names(table.schema)
     cells = []
     refused: list[Refused] = []
@@ -57,6 +64,17 @@ def _table(table: pa.Table, read_as: str) -> Table:
         cells.append(values)
     rows: list[Row] = [(n, list(row)) for n, row in enumerate(zip(*cells, strict=True), 1)]
     return Table(columns, rows, refused, read_as, notes)
+
+
+def _is_text(column: pa.ChunkedArray) -> bool:
+    """Return whether cells that are bytes can be read, as UTF-8; other types can."""
+    if not (pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)):
+        return True
+    try:
+        column.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _class_names(schema: pa.Schema) -> dict[str, list[str]]:

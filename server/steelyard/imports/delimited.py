@@ -174,6 +174,7 @@ class _Records:
         left = _Lines(lines, n_before)
         reader = self._reader(left)
         record = left.record
+        is_first = True
         while True:
             left.begin()
             start = left.n_read + 1
@@ -188,7 +189,10 @@ class _Records:
             if len(record) > 3 and (reason := self._swallowed(start, record, len(cells))):
                 self._refused.append(Refused(start, reason, cells))
             elif any(cells) and any(map(str.strip, cells)):
+                is_first = False
                 yield start, cells
+            elif is_first and len(cells) > 1:
+                self.notes.append(f"Line {start} is empty; the names of the columns are below it.")
 
     def rows(self, records: Iterator[tuple[int, list[str]]], n_columns: int) -> Iterator[Row]:
         """Yield the records that have a cell for each column, and whole characters."""

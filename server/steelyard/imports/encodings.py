@@ -1,9 +1,8 @@
 """How a text file is encoded: found from all of its bytes, or refused.
 
-A file that is UTF-8 throughout is UTF-8. Else every encoding that can decode the whole file is scored
-by the share of its characters beyond ASCII that are frequent in the languages it is used for: bytes of
-one encoding that are read as another make rare characters. Where two are as likely, the file is
-refused and the encoding is asked for; no character is ever replaced.
+A file that is UTF-8 throughout is UTF-8. Else chardet ranks the encodings that can decode the whole
+file. Where two are as likely, or none is likely enough, the file is refused and the encoding is asked
+for; no character is ever replaced.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
@@ -28,10 +28,20 @@ CODECS = {
     "Windows-1251": "cp1251",
     "Windows-1253": "cp1253",
     "Windows-1254": "cp1254",
+    "Windows-1255": "cp1255",
+    "Windows-1256": "cp1256",
+    "Windows-1257": "cp1257",
+    "Windows-874": "cp874",
+    "KOI8-R": "koi8-r",
+    "ISO-8859-2": "iso8859-2",
+    "ISO-8859-15": "iso8859-15",
+    "MacRoman": "mac_roman",
     "Shift_JIS": "cp932",
     "EUC-JP": "euc_jp",
+    "ISO-2022-JP": "iso2022_jp",
     "GB18030": "gb18030",
     "Big5": "cp950",
+    "Big5-HKSCS": "big5hkscs",
     "EUC-KR": "cp949",
 }
 #: The longer ones first: one begins as another does.
@@ -42,61 +52,35 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
 }
+#: What begins Japanese in seven bits.
+_ESCAPE = b"\x1b$B"
 _CHUNK_BYTES = 1 << 20
-#: Bytes of lines with other characters than ASCII that are scored.
-_SAMPLE_BYTES = 1 << 18
+#: Bytes of lines with other characters than ASCII that are looked at.
+_SAMPLE_BYTES = 1 << 17
 #: Of characters of zero, more than this share is text of two bytes a character.
 _MOST_NULS = 0.1
-#: Frequent characters: the least share, and how far the next encoding must be below the best.
-_LEAST_SHARE, _NEXT_SHARE = 0.25, 0.6
-#: Frequent characters that are evidence enough in a script of thousands.
-_LEAST_FREQUENT = 3
-#: Characters that no text file has.
-_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x19\x1c-\x1f\x7f\x80-\x9f]")
-#: Marks that say little of the language: the same bytes mean them in several encodings.
-_NEUTRAL = frozenset("\u3000、。·…—～‖“”‘’《》「」『』【】（），：；！？.%￥")  # noqa: RUF001
-
-_KANA = "".join(map(chr, (*range(0x3041, 0x3094), *range(0x30A1, 0x30F7)))) + "ー"
-_JAPANESE = _KANA + (
-    "日一国会人年大十二本中長出三同時政事自行社見月分議後前民生連五発間対上部東者党地合市業内相方四定今回新場金員九入選立開手米力学問高代明実円関決子動京全目表"
-    "経通外最言氏現理調体化田当八六約主題下首意法不来作性要用制度務強気小七成期公野協取都統以機平総加山思家話世受区領多県続進正安設保改数記院女初北午指権心界支"
-    "第産結百派点教報済書府活原先共得解名交資予向際査委文反元重近考画認海参売利組知案道信策集在件団別物側任引使求所次水半品注請求荷物届届返金配送支払問合客様"
+#: How likely an encoding must be that is not of Latin letters, and how far the next one below it.
+_LEAST_LIKELY, _NEXT_SHARE = 0.08, 0.6
+#: Of Latin letters, how much likelier Windows-1252 is beforehand, and how far it must be below another.
+_USUAL, _NEXT_LATIN = 1.35, 0.8
+#: Characters that no text file has, and signs that no language writes between letters.
+_CONTROLS = re.compile(
+    r"[\x00-\x08\x0e-\x19\x1c-\x1f\x7f\x80-\x9f¤]|[^\W\d_][‚ƒ„†‡ˆ‰‹¦¬¯±¢£¥¼½¾÷]+[^\W\d_]"  # noqa: RUF001
 )
-_CHINESE = (
-    "的一是不了在人有我他这个们中来上大为和国地到以说时要就出会可也你对生能而子那得于着下自之年过发后作里用道行所然家种事成方多经么去法学如都同现当没动面起看定"
-    "天分还进好小部其些主样理心她本前开但因只从想实日军者意无力它与长把机十民第公此已工使情明性知全三又关点正业外将两高间由问很最重并物手应战向头文体政美相见被"
-    "利什二等产或新己制身果加西斯月话合回特代内信表化老给世位次度门任常先海通教儿原东声提立及比员解水名真论处走义各入几口认条平系气题活尔更别打女变四神总何电数"
-    "安少报才结反受目太量再感建务做接必场件计管期市直德资命山金指克许统区保至队形社便空决治展马科司五基眼书非则听白请钱退货订单送付款客服快递收买卖商品"
-)
-_TRADITIONAL = (
-    "的一是不了在人有我他這個們中來上大為和國地到以說時要就出會可也你對生能而子那得於著下自之年過發後作里裡用道行所然家種事成方多經麼去法學如都同現當沒動面起看定"
-    "天分還進好小部其些主樣理心她本前開但因只從想實日軍者意無力它與長把機十民第公此已工使情明性知全三又關點正業外將兩高間由問很最重並物手應戰向頭文體政美相見被"
-    "利什二等產或新己制身果加西斯月話合回特代內信表化老給世位次度門任常先海通教兒原東聲提立及比員解水名真論處走義各入幾口認條平系氣題活爾更別打女變四神總何電數"
-    "安少報才結反受目太量再感建務做接必場件計管期市直德資命山金指克許統區保至隊形社便空決治展馬科司五基眼書非則聽白請錢退貨訂單送付款客服快遞收買賣商品"
-)
-_KOREAN = (
-    "이다는에의가을한하고은로도를사지기어인있나대아자해그리시서것정수라일만게들상제전부주장보원스으안우동소조여국경공구유요면신비화적내세연관선진당성트드생방회오었무"
-    "과발계출개등중건결문위모용분미음물마간니했습까않말때객송배달환불합겠입금두번님답변료데된되됩할함합"
-)
-#: Frequent characters by encoding; of the Windows pages those that their languages write.
-_FREQUENT = {
-    "Shift_JIS": frozenset(_JAPANESE),
-    "EUC-JP": frozenset(_JAPANESE),
-    "GB18030": frozenset(_CHINESE),
-    "Big5": frozenset(_TRADITIONAL),
-    "EUC-KR": frozenset(_KOREAN),
-    "Windows-1252": frozenset("àâäåæáãçéèêëíìîïñóòôöõøœúùûüýÿßÀÂÄÅÆÁÃÇÉÈÊËÍÎÏÑÓÔÖÕØŒÚÙÛÜ€£«»°–’“”„…‘•¿¡§©®\xa0º"),  # noqa: RUF001
-    "Windows-1250": frozenset("áäčďéěíľĺňóôöőřŕšťúůüűýžąćęłńśźżÁÄČĎÉĚÍĽŇÓÔÖŐŘŠŤÚŮÜŰÝŽĄĆĘŁŃŚŹŻßçëâăîşţ€„”“–’…°§\xa0"),  # noqa: RUF001
-    "Windows-1251": frozenset("оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфОЕАИНТСРВЛКМДПУЯГЗБЧХЖШЮЦЩЭФіїєёґ«»–—№…"),  # noqa: RUF001
-    "Windows-1253": frozenset("αοιετσνηυρπκμλωδγχθφβξζψςάέήίόύώϊΑΟΙΕΤΣΝΗΥΡΠΚΜΛΩΔΓΧΘΦΒΞΖΨ«»–’"),  # noqa: RUF001
-    "Windows-1254": frozenset("ığşİöçüĞŞÖÇÜâîû€“”’–…"),  # noqa: RUF001
-}  # fmt: skip
-#: Pages of one byte a character: of those that score alike, the first is taken.
-_LATIN = ("Windows-1252", "Windows-1250", "Windows-1254")
-_PAGES = (*_LATIN, "Windows-1251", "Windows-1253")
+#: Encodings of Latin letters, of one byte a character, and of several.
+_LATIN = ("Windows-1252", "Windows-1250", "Windows-1254", "Windows-1257", "ISO-8859-15", "ISO-8859-2", "MacRoman")  # fmt: skip
+_PAGES = (*_LATIN, "Windows-1251", "Windows-1253", "Windows-1255", "Windows-1256", "Windows-874", "KOI8-R")  # fmt: skip
+_WIDE = ("Shift_JIS", "EUC-JP", "GB18030", "Big5", "Big5-HKSCS", "EUC-KR")
+#: What chardet knows of EUC-JP.
+_WIDEST_EUC = "euc_jis_2004"
+#: Katakana of half a width alone, which chardet does not know: most of a text, and how likely.
+_MOST_OF, _LIKELY_KANA = 0.95, 0.06
 _OTHERS = re.compile(r"[^\x00-\x7f]")
-#: Letters that stand together, or a run of other characters.
-_WORDS = re.compile(r"[^\W\d_]+|[^\w\s\x00-\x7f]+")
+#: Plain text between others, of which the first signs may be parts of characters.
+_LONG_ASCII = re.compile(rb"([\x00-\x7f]{3})[\x00-\x7f]{4,}([\x00-\x7f]{3})")
+#: Letters of two scripts side by side.
+_MIXED = re.compile(r"[A-Za-z][^\W\d_\x00-\x7f]|[^\W\d_\x00-\x7f][A-Za-z]")
+_HALF_KANA = re.compile("[\uff61-\uff9f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +141,8 @@ def find_encoding(source: Source, given: str | None = None) -> Encoding:
     for mark, name in _MARKS.items():
         if start.startswith(mark):
             return Encoding(name, CODECS[name])
+    if _ESCAPE in start and _first_wrong(source, CODECS["ISO-2022-JP"]) is None:
+        return Encoding("ISO-2022-JP", CODECS["ISO-2022-JP"])
     wide = _wide_encoding(source)
     if wide is not None:
         return wide
@@ -238,42 +224,87 @@ def _first_wrong(source: Source, codec: str) -> int | None:
 
 def _legacy_encoding(source: Source) -> Encoding:
     sample = _sample(source)
-    scores: dict[str, tuple[float, int]] = {}
-    texts: dict[str, str] = {}
-    for name in _FREQUENT:
-        if _first_wrong(source, CODECS[name]) is None:
-            text = sample.decode(CODECS[name], errors="ignore")
-            if not _CONTROLS.search(text):
-                texts[name], scores[name] = text, _score(name, text)
-    best = max(scores, key=lambda name: scores[name][0], default=None)
-    if best in _PAGES:
-        # A few accents look alike in the pages: then it is the one of Western Europe.
-        best = next(name for name in _PAGES if scores.get(name, (-1,))[0] >= scores[best][0])
+    names = [name for name in (*_PAGES, *_WIDE) if _first_wrong(source, CODECS[name]) is None]
+    texts = {name: sample.decode(CODECS[name], errors="ignore") for name in names}
+    likely = _likely(sample, texts)
+    best = next(iter(likely), None)
     if best is None:
         raise ValueError(
             f"{source.name} is not text that can be read; save it as CSV in UTF-8, or name its "
             "encoding (--encoding)."
         )
-    share, n_frequent = scores[best]
-    others = [
-        name
-        for name in scores
-        if texts[name] != texts[best] and not (best in _PAGES and name in _PAGES)
-    ]
-    rival = max(others, key=lambda name: scores[name][0], default=None)
-    is_plain = best in _LATIN and (rival is None or scores[rival][1] == 0)
-    least = 1 if is_plain else _LEAST_FREQUENT
-    if (
-        share < _LEAST_SHARE
-        or n_frequent < least
-        or (rival is not None and scores[rival][0] > share * _NEXT_SHARE)
-    ):
-        likely = sorted(scores, key=lambda name: -scores[name][0])[:3]
+    if not (_is_written(texts[best]) and _is_certain(best, likely, texts, sample)):
         raise ValueError(
-            f"The encoding of {source.name} is not certain: it may be {' or '.join(likely)}. Save it "
-            "in UTF-8, or name its encoding (--encoding)."
+            f"The encoding of {source.name} is not certain: it may be {' or '.join([*likely][:3])}. "
+            "Save it in UTF-8, or name its encoding (--encoding)."
         )
     return Encoding(best, CODECS[best])
+
+
+def _likely(sample: bytes, texts: dict[str, str]) -> dict[str, float]:
+    """Return how likely each encoding is that reads the file, the likeliest first."""
+    import chardet  # noqa: PLC0415  most files are UTF-8
+
+    by_codec = {codecs.lookup(CODECS[name]).name: name for name in (*_PAGES, *_WIDE)}
+    by_codec[_WIDEST_EUC] = "EUC-JP"
+    likely: dict[str, float] = {}
+    kana = texts.get("Shift_JIS", "")
+    if kana and len(_HALF_KANA.findall(kana)) > _MOST_OF * len(_OTHERS.findall(kana)):
+        likely["Shift_JIS"] = _LIKELY_KANA
+    for each in chardet.detect_all(
+        _LONG_ASCII.sub(rb"\1 \2", sample) if _share_paired(sample) > 0.5 else sample,
+        ignore_threshold=True,
+        max_bytes=_SAMPLE_BYTES,
+        prefer_superset=False,
+        compat_names=False,
+        include_encodings=[codec for codec in by_codec if codec != "euc_jp"],
+    ):
+        name = by_codec.get(codecs.lookup(each["encoding"] or "ascii").name, "")
+        if name == "Big5-HKSCS" and "Big5" in texts:
+            name = "Big5"
+        if name not in texts or (name == "MacRoman" and each["confidence"] < _LEAST_LIKELY):
+            continue
+        if name in _LATIN and not _is_written(texts[name]):
+            continue
+        n_mixed = len(_MIXED.findall(texts[name])) if name in _PAGES and name not in _LATIN else 0
+        if 10 * n_mixed <= len(_OTHERS.findall(texts[name])):
+            usual = _USUAL if name == _LATIN[0] else 1.0
+            likely[name] = max(each["confidence"] * usual, likely.get(name, 0.0))
+    # Of those that are as likely the first is taken.
+    names = [name for name in (*_PAGES, *_WIDE) if name in likely]
+    return {name: likely[name] for name in sorted(names, key=lambda name: -likely[name])}
+
+
+def _is_written(text: str) -> bool:
+    """Return whether people write so: no controls, and no capitals after small letters."""
+    n_breaks = sum(
+        before.islower() and after.isupper() and not after.isascii()
+        for before, after in pairwise(text)
+    )
+    return not _CONTROLS.search(text) and n_breaks <= len(_OTHERS.findall(text)) // 100
+
+
+def _share_paired(sample: bytes) -> float:
+    """Return the share of bytes beyond ASCII, or runs of them, that do not stand alone."""
+    runs = re.findall(rb"[\x80-\xff]+", sample)
+    return sum(len(run) > 1 for run in runs) / max(len(runs), 1)
+
+
+def _is_certain(best: str, likely: dict[str, float], texts: dict[str, str], sample: bytes) -> bool:
+    """Return whether no other encoding, of those that make another text, is nearly as likely."""
+    others = [name for name in likely if texts[name] != texts[best]]
+    if best in _LATIN:
+        if _LATIN[0] in others and likely[_LATIN[0]] > _NEXT_LATIN * likely[best]:
+            return False
+        # Letters with accents stand apart; bytes beyond ASCII side by side are other characters.
+        if 3 * _share_paired(sample) < 1 or likely[best] >= _LEAST_LIKELY:
+            return True
+        if not texts.keys().isdisjoint(_WIDE):
+            return False
+        others = [name for name in others if name not in _LATIN]
+    elif best in _PAGES and likely[best] < _LEAST_LIKELY:
+        return False
+    return all(likely[name] <= likely[best] * _NEXT_SHARE for name in others)
 
 
 def _sample(source: Source) -> bytes:
@@ -288,35 +319,3 @@ def _sample(source: Source) -> bytes:
                 if n_bytes >= _SAMPLE_BYTES:
                     break
     return b"".join(lines)
-
-
-def _score(name: str, text: str) -> tuple[float, int]:
-    """Return the share of characters beyond ASCII that are frequent, and how many different ones."""
-    frequent = _FREQUENT[name]
-    others = [sign for sign in _OTHERS.findall(text) if sign not in _NEUTRAL]
-    if not others:
-        return 0.0, 0
-    if name in _PAGES:
-        words = [word for word in _WORDS.findall(text) if not word.isascii()]
-        matches = [
-            sign
-            for word in words
-            if _is_word(word, frequent, is_latin=name in _LATIN)
-            for sign in word
-            if not sign.isascii()
-        ]
-    else:
-        matches = [sign for sign in others if sign in frequent]
-    return len(matches) / len(others), len(set(matches))
-
-
-def _is_word(word: str, frequent: frozenset[str], *, is_latin: bool) -> bool:
-    """Return whether letters stand together as a language writes them; other bytes mix their cases."""
-    signs = [sign for sign in word if not sign.isascii()]
-    if not frequent.issuperset(signs):
-        return False
-    if not word.isalpha():
-        return len(word) == 1
-    if len(signs) > (len(word) + 1) // 2 if is_latin else len(signs) < len(word):
-        return False
-    return word[1:].islower() or len(word) == 1 or word.isupper()

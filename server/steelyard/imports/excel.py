@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from typing import Any
 
@@ -11,6 +12,8 @@ from steelyard.imports.unpacked import UnpackedBytes
 from steelyard.imports.workbooks import check_workbook
 
 _ZIP = b"PK\x03\x04"
+#: A whole number that has more digits than Excel keeps.
+_LONG_NUMBER = re.compile(r"-?[1-9]\d{15,}")
 
 
 def excel_table(data: bytes, name: str, sheet: str | None) -> Table:
@@ -79,4 +82,12 @@ def _sheet(book: Any, name: str) -> Table | None:
         ]
         columns = tuple(columns[place] for place in full)
         below = [(number, [cells[place] for place in full]) for number, cells in below]
+    long = [
+        name
+        for place, name in enumerate(columns)
+        if any(cells[place] and _LONG_NUMBER.fullmatch(cells[place]) for _, cells in below)
+    ]
+    if long:
+        text = f"{', '.join(long)} has numbers of more than 15 digits, of which Excel keeps 15; "
+        notes = [*notes, f"{text}where they are ids, write them as text."]
     return Table(columns, below, notes=notes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import json
+import re
 import tempfile
 import zipfile
 import zlib
@@ -139,12 +140,14 @@ def _table_of(source: Source, options: Options) -> Table:
 def _text(source: Source, options: Options) -> Table:
     encoding = find_encoding(source, options.encoding)
     with encoding.open(source) as text:
-        start = text.read(4096).lstrip()[:1]
-    if start and start in "{[":
+        start = text.read(4096).lstrip()
+    if start[:1] in ("{", "["):
         rows, refused, read_as = read_objects(source, encoding)
         if rows or read_as:
             table = read_shape(rows, refused, read_as, options.shape)
             return table or table_of(rows, refused, read_as)
+        if re.match(r"\[\s*[{\[\]]", start):
+            raise ValueError(f"{source.name} cannot be read. {refused[0].sentence}")
     if options.shape is not None:
         raise ValueError(f"{source.name} is not JSON, which --from reads; leave --from out.")
     opened = read_delimited(source, options, encoding)

@@ -26,7 +26,7 @@ _NO = frozenset({"no", "n", "false", "f", "0"})
 _LEVELS = range(3, 12)
 #: What programs write for no label, and what people call an outcome that is none.
 _NO_LABEL = frozenset({"-1", "-1.0", "NA", "None"})
-_LIKE_NONE = frozenset({"none", "na", "n/a"})
+_LIKE_NONE = frozenset({"none", "na", "n/a", "-1"})
 #: Whole numbers as a program wrote them that had blanks among them.
 _WHOLE = re.compile(r"-?\d{1,3}\.0")
 
