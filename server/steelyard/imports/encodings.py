@@ -68,8 +68,14 @@ _CONTROLS = re.compile(
     r"[\x00-\x08\x0e-\x19\x1c-\x1f\x7f\x80-\x9f¤]|[^\W\d_][‚ƒ„†‡ˆ‰‹¦¬¯±¢£¥¼½¾÷]+[^\W\d_]"  # noqa: RUF001
 )
 #: Encodings of Latin letters, of one byte a character, and of several.
-_LATIN = ("Windows-1252", "Windows-1250", "Windows-1254", "Windows-1257", "ISO-8859-15", "ISO-8859-2", "MacRoman")  # fmt: skip
-_PAGES = (*_LATIN, "Windows-1251", "Windows-1253", "Windows-1255", "Windows-1256", "Windows-874", "KOI8-R")  # fmt: skip
+_LATIN = (
+    *("Windows-1252", "Windows-1250", "Windows-1254", "Windows-1257"),
+    *("ISO-8859-15", "ISO-8859-2", "MacRoman"),
+)
+_PAGES = (
+    *(*_LATIN, "Windows-1251", "Windows-1253", "Windows-1255", "Windows-1256"),
+    *("Windows-874", "KOI8-R"),
+)
 _WIDE = ("Shift_JIS", "EUC-JP", "GB18030", "Big5", "Big5-HKSCS", "EUC-KR")
 #: What chardet knows of EUC-JP.
 _WIDEST_EUC = "euc_jis_2004"

@@ -46,6 +46,8 @@ _JSON = frozenset({".jsonl", ".ndjson", ".json"})
 _SEVERAL, _FIRST_ROWS = 2, 20
 #: What folders of ``datasets`` have beside rows.
 _NO_ROWS = frozenset({"dataset_dict.json", "dataset_info.json", "dataset_infos.json", "state.json"})
+#: What says that folders are splits.
+_IS_SAVED = frozenset({"dataset_dict.json"})
 _MARK = b"\xef\xbb\xbf"
 #: Columns of what Steelyard exports, be it of no rows; cells of CSV are guarded against spreadsheets.
 _OURS = frozenset({"context", "is_text"})
@@ -209,9 +211,9 @@ def _as_single_export(sources: Sequence[Source], options: Options) -> Table | No
     )
 
 
-def _folder(folder: Path, options: Options) -> Table:
+def _folder(folder: Path, options: Options, name: str = "", kind: str = "folder") -> Table:
     """Read what ``datasets`` saved, one split or all, or a folder with files of rows."""
-    unpacked = UnpackedBytes(str(folder))
+    unpacked = UnpackedBytes(name or str(folder))
     paths = _of_single_kind(
         [path for path in sorted(folder.rglob("*")) if path.is_file()],
     )
@@ -225,7 +227,7 @@ def _folder(folder: Path, options: Options) -> Table:
         sources = [Source(str(path.relative_to(folder)), path) for path in paths]
         if (export := _as_single_export(sources, options)) is not None:
             return export
-    is_saved = (folder / "dataset_dict.json").exists()
+    is_saved = any((folder / file).exists() for file in _IS_SAVED)
     tables = []
     for path in paths:
         inner = path.relative_to(folder)
@@ -239,7 +241,7 @@ def _folder(folder: Path, options: Options) -> Table:
             unpacked.add(path.stat().st_size)
             table = _text(Source(str(inner), path), options)
         tables.append((str(inner), split, table))
-    return _joined(tables, f"{_files(len(tables))} of a folder")
+    return _joined(tables, f"{_files(len(tables))} of a {kind}")
 
 
 def _of_single_kind(paths: Sequence[Any]) -> list[Any]:
@@ -272,26 +274,9 @@ def _packed(data: bytes, name: str, options: Options) -> Table | None:
         if not paths:
             return None
         check_zip(archive, UnpackedBytes(name))
-        unpacked = UnpackedBytes(name)
-        if all(path.suffix.lower() in _JSON for path in paths):
-            sources = [Source(str(path), archive.read(str(path))) for path in paths]
-            if (export := _as_single_export(sources, options)) is not None:
-                return export
-        tables = []
-        for path in paths:
-            content = archive.read(str(path))
-            if path.suffix == ".parquet":
-                table = parquet_table(io.BytesIO(content), path.name, unpacked)
-            elif path.suffix == ".arrow":
-                with tempfile.NamedTemporaryFile(suffix=".arrow") as file:
-                    file.write(content)
-                    file.flush()
-                    table = arrow_table(Path(file.name), unpacked)
-            else:
-                unpacked.add(len(content))
-                table = _text(Source(str(path), content), options)
-            tables.append((str(path), split_of(path), table))
-    return _joined(tables, f"{_files(len(tables))} of a packed folder")
+        with tempfile.TemporaryDirectory() as folder:
+            archive.extractall(folder, [*map(str, paths), *(_IS_SAVED & set(names))])
+            return _folder(Path(folder), options, name, "packed folder")
 
 
 @contextmanager
