@@ -44,9 +44,14 @@ def test_nothing_can_be_said(votes):
     assert krippendorff_alpha(votes, 2) is None
 
 
-def test_agreement_is_one_whatever_is_drawn():
-    found = krippendorff_alpha([[0, 0, 0], [1, 1, 1], [0, 0, 0], [1, 1, 1]], 2)
-    assert (found.value, found.low, found.high) == (1, 1, 1)
+def test_agreement_of_few_rows_promises_nothing_of_the_next():
+    votes = [[0, 0, 0], [1, 1, 1]]
+    few, many = (krippendorff_alpha(votes * n, 2) for n in (2, 200))
+    assert (few.value, few.high) == (many.value, many.high) == (1, 1)
+    assert few.low < 0
+    assert 0.9 < many.low < 1
+    alone = krippendorff_alpha([[0, 1]], 2)
+    assert (alone.low, alone.high) == (None, None)
 
 
 @given(
@@ -55,7 +60,7 @@ def test_agreement_is_one_whatever_is_drawn():
 )
 def test_it_is_at_most_one_and_within_its_interval(votes, is_ordinal):
     found = krippendorff_alpha(votes, 4, is_ordinal=is_ordinal)
-    if found is not None:
+    if found is not None and found.low is not None:
         assert found.low <= found.value <= found.high <= 1 + 1e-12
         assert not math.isnan(found.low)
 

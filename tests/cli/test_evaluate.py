@@ -109,6 +109,23 @@ def test_list_show_and_compare(ask, dataset_id, worker):
     assert json.loads(ask("compare", first, second, "--json").stdout)["method"] == "sft"
 
 
+def test_figures_are_cut_by_where_labels_came_from(ask, server, worker):
+    rows = make_rows(12)
+    for place, row in enumerate(rows):
+        row["metadata"] = {"by": "click" if place < 4 else "expert"}
+    body = {"name": "reported", "evaluation": rows}
+    httpx.post(f"{server.url}/v1/datasets", json=body, timeout=30).raise_for_status()
+    [evaluation] = json.loads(ask("reported", *MODELS[:2], "--follow", "--json").stdout)
+    id_ = evaluation["id"]
+    assert "Nobody observed some of these labels: 8 by click." in ask("show", id_).stdout
+    shown = ask("show", id_, "--by", "expert").stdout
+    assert "labelled by expert  16" in shown
+    assert "click" not in shown
+    found = json.loads(ask("compare", id_, id_, "--by", "click", "--json").stdout)
+    assert (found["value"], found["metrics"]["n"]) == ("click", 8)
+    assert "there are expert, click" in ask("show", id_, "--by", "outcome").stderr
+
+
 def test_the_frontier(run, ask, server, dataset_id, worker):
     followed = json.loads(ask(dataset_id, *MODELS, "--follow", "--json").stdout)
 

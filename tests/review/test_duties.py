@@ -244,6 +244,10 @@ def test_agreement_is_measured_decision_by_decision(opened):
     assert route.alpha.value == pytest.approx(1 - 19 * 2 / (2 * 11 * 9))
     assert route.alpha.low < route.alpha.value < route.alpha.high
     assert (route.agreement.value, route.agreement.n) == (0.9, 10)
+    assert opened.agreement(draft, who="ann").answered == found.answered
+    assert opened.agreement(draft, who="cy").answered == 0
+    assert opened.agreement(draft, by="unknown").disputed == found.disputed
+    assert opened.agreement(draft, by="expert").decisions == []
 
 
 def test_what_is_not_done_is_handed_over(opened, apart):

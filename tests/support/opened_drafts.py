@@ -7,6 +7,7 @@ import asyncio
 from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.review.answering import BlindAnswers
 from steelyard.review.assigning import DraftAssignments
+from steelyard.review.duties_wire import AgreementQuery
 from steelyard.review.importing import AnswerImports
 from steelyard.review.requests import read_rows_search
 from steelyard.review.reviews import Reviews
@@ -88,8 +89,8 @@ class Opened(OpenedDatasets):
             body.setdefault("outcomes", {"route": route, "refund": "yes"})
         return self.call("/{draft}/answers", body, key=key, draft=draft_id)
 
-    def agreement(self, draft_id):
-        return asyncio.run(self.answers.agreement(CALLER, draft_id))
+    def agreement(self, draft_id, **query):
+        return asyncio.run(self.answers.agreement(CALLER, draft_id, AgreementQuery(**query)))
 
     def progress(self, draft_id):
         found = asyncio.run(self.assignments.progress(CALLER, draft_id))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,7 +18,14 @@ from steelyard.cli.terminal import printable
 if TYPE_CHECKING:
     from steelyard.client import Client
     from steelyard.datasets.wire import Dataset
-    from steelyard.evaluations.wire import Evaluation, EvaluationComparison, EvaluationDetail
+    from steelyard.evaluations.wire import (
+        Evaluation,
+        EvaluationComparison,
+        EvaluationDetail,
+        Measures,
+        PairedMeasures,
+        SliceMeasures,
+    )
 
 _BAR_WIDTH = 24
 #: Slices and flips that a table shows; --json shows all.
@@ -32,6 +39,13 @@ Examples:
   steelyard evaluate show eval_01k…
   steelyard evaluate compare eval_01k… eval_01m…
 """
+
+
+_by = click.option(
+    "--by",
+    type=click.Choice(("person", "expert", "outcome", "click", "model")),
+    help="Only decisions whose labels came from there, by `by` of the rows' metadata.",
+)
 
 
 class StartsByDefault(click.Group):
@@ -154,9 +168,13 @@ def list_evaluations(*, dataset: str, statuses: tuple[str, ...], server: Server)
 
 @command.command("show", epilog=_EPILOG)
 @click.argument("evaluation")
+@_by
 @server_options
-def show(*, evaluation: str, server: Server) -> None:
-    """Show what EVALUATION measured, with 95 % intervals and reliability."""
+def show(*, evaluation: str, by: str | None, server: Server) -> None:
+    """Show what EVALUATION measured, with 95 % intervals and reliability.
+
+    With --by the figures of one origin of labels alone, and how many labels came from where.
+    """
     with server.connected() as client:
         answer = client.evaluations.get(evaluation)
         if answer.status != "succeeded":
@@ -166,6 +184,9 @@ def show(*, evaluation: str, server: Server) -> None:
     if not server.as_json:
         _show_evaluation(answer)
         click.echo()
+    if by is not None:
+        server.show(_slice_of(detail.slices, by), lambda slice_: _show_origin(by, slice_))
+        return
     server.show(detail, _show_detail)
 
 
@@ -198,11 +219,18 @@ def retry(*, evaluation: str, follow: bool, server: Server) -> None:
 @command.command("compare", epilog=_EPILOG)
 @click.argument("before")
 @click.argument("after")
+@_by
 @server_options
-def compare(*, before: str, after: str, server: Server) -> None:
-    """Compare evaluation AFTER with BEFORE on the decisions that both scored."""
+def compare(*, before: str, after: str, by: str | None, server: Server) -> None:
+    """Compare evaluation AFTER with BEFORE on the decisions that both scored.
+
+    With --by on those whose labels came from there alone.
+    """
     with server.connected() as client:
         comparison = client.evaluations.compare(before, after)
+    if by is not None:
+        server.show(_slice_of(comparison.groups, by), lambda slice_: _show_paired(slice_.metrics))
+        return
     server.show(comparison, _show_comparison)
 
 
@@ -236,19 +264,10 @@ def _show_evaluations(evaluations: Sequence[Evaluation]) -> None:
     )
 
 
-def _show_detail(detail: EvaluationDetail) -> None:
-    from msgspec import UNSET
-
+def _show_measures(lines: Sequence[tuple[str, Measures]]) -> None:
     from steelyard.client.display_evaluations import MEASURES, measure_of, show_measure
 
-    names = [name for name in MEASURES if measure_of(detail.overall, name) is not None]
-    lines = [("all", detail.overall)]
-    lines += [(decision.decision_id, decision.metrics) for decision in detail.decisions]
-    for table in detail.slices:
-        lines += [
-            (f"{table.by}: {slice_.value}", slice_.metrics)
-            for slice_ in table.slices[:_SHOWN_SLICES]
-        ]
+    names = [name for name in MEASURES if measure_of(lines[0][1], name) is not None]
     show_table(
         ("DECISIONS", "N", *(name.upper() for name in names)),
         [
@@ -256,6 +275,23 @@ def _show_detail(detail: EvaluationDetail) -> None:
             for name, measures in lines
         ],
     )
+
+
+def _show_detail(detail: EvaluationDetail) -> None:
+    from msgspec import UNSET
+
+    from steelyard.client.display_evaluations import labels_note, show_measure
+
+    lines = [("all", detail.overall)]
+    lines += [(decision.decision_id, decision.metrics) for decision in detail.decisions]
+    for table in detail.slices:
+        lines += [
+            (f"{table.by}: {slice_.value}", slice_.metrics)
+            for slice_ in table.slices[:_SHOWN_SLICES]
+        ]
+    _show_measures(lines)
+    if (note := labels_note(detail)) is not None:
+        click.echo(printable(note))
     if detail.sample is not None:
         click.echo(
             f"These rest on {detail.sample:.2%} of the contexts; the evaluation's metrics are of all."
@@ -280,10 +316,31 @@ def _show_detail(detail: EvaluationDetail) -> None:
     )
 
 
+def _slice_of(tables: Sequence[Any], by: str) -> Any:
+    """Return the slice of the decisions whose labels came from one origin."""
+    slices = [slice_ for table in tables if table.by == "metadata.by" for slice_ in table.slices]
+    for slice_ in slices:
+        if slice_.value == by:
+            return slice_
+    known = ", ".join(slice_.value for slice_ in slices)
+    raise click.UsageError(
+        f"No row says that its labels came from {by}; "
+        + (f"there are {known}." if known else "rows say it as by in their metadata.")
+    )
+
+
+def _show_origin(by: str, slice_: SliceMeasures) -> None:
+    _show_measures([(f"labelled by {by}", slice_.metrics)])
+
+
 def _show_comparison(comparison: EvaluationComparison) -> None:
+    _show_paired(comparison.overall)
+    _show_flipped(comparison)
+
+
+def _show_paired(overall: PairedMeasures) -> None:
     from steelyard.client.display_evaluations import MEASURES, change_of, show_change
 
-    overall = comparison.overall
     flips = overall.flips
     click.echo(
         f"{overall.n} decisions on {overall.contexts} contexts: {flips.fixed} fixed, "
@@ -297,6 +354,9 @@ def _show_comparison(comparison: EvaluationComparison) -> None:
             if (change := change_of(overall, name)) is not None
         ],
     )
+
+
+def _show_flipped(comparison: EvaluationComparison) -> None:
     if not comparison.flipped:
         return
     click.echo()

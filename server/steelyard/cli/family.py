@@ -50,6 +50,13 @@ def _training_options(command: _Command) -> _Command:
         ),
         click.option("--learning-rate", type=float, help="[default: the server's]"),
         click.option("--steps", type=int, help="[default: two passes over the rows]"),
+        click.option(
+            "--judged-by",
+            multiple=True,
+            type=click.Choice(("person", "expert", "outcome", "click", "model", "unknown")),
+            help="Origin of held-out labels that the gate counts; may be repeated. [default: all "
+            "but click and model]",
+        ),
     ):
         command = option(command)
     return command
@@ -129,7 +136,7 @@ def estimate(
     base: str | None,
     dataset_version: int | None,
     server: Server,
-    **training: float | None,
+    **training: Any,
 ) -> None:
     """Show what starting NAME on DATASET would cost now; without DATASET, what continuing it would."""
     if dataset is None and (start_from is not None or method is not None):
@@ -169,7 +176,7 @@ def create(
     max_price_usd: str | None,
     follow: bool,
     server: Server,
-    **training: float | None,
+    **training: Any,
 ) -> None:
     """Start a family NAME: queue its first fine-tune on DATASET."""
     with _connected(server) as client:
@@ -200,7 +207,7 @@ def continue_family(
     max_price_usd: str | None,
     follow: bool,
     server: Server,
-    **training: float | None,
+    **training: Any,
 ) -> None:
     """Queue the next fine-tune of NAME, on the rows that its dataset gained."""
     with _connected(server) as client:
@@ -351,8 +358,8 @@ def _show_obstacles(error: SteelyardError) -> None:
                 click.echo(printable(f"  {name}: {line}"), err=True)
 
 
-def _given(training: dict[str, float | None]) -> dict[str, float] | None:
-    given = {name: value for name, value in training.items() if value is not None}
+def _given(training: dict[str, Any]) -> dict[str, Any] | None:
+    given = {name: value for name, value in training.items() if value not in (None, ())}
     return given or None
 
 

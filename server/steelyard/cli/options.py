@@ -29,7 +29,7 @@ def setting_option(name: str) -> Callable[[_Command], _Command]:
 
 origin_option = click.option(
     "--by",
-    # Written out, as the command line reads no wire: ``steelyard.decision_log.wire.Origin``.
+    # Written out, as the command line reads no wire: ``steelyard.wire.origins``.
     type=click.Choice(("person", "expert", "outcome", "click", "model")),
     help="Only feedback of this origin; all but that of clicks and models when left out.",
 )

@@ -330,9 +330,10 @@ def _show_steps(route: DeclaredRoute) -> None:
 
 
 def _measure(measure: Measure) -> str:
-    if measure.low is None or measure.high is None:
-        return f"{measure.value:.4g}"
-    return f"{measure.value:.4g} ({measure.low:.4g} to {measure.high:.4g})"
+    from steelyard.wire.measures import interval_text
+
+    ends = interval_text(measure.low, measure.high, form=".4g", to=" to ", is_bounded=False)
+    return f"{measure.value:.4g} ({ends})"
 
 
 def _named(routes: Mapping[str, DeclaredRoute], name: str) -> DeclaredRoute:

@@ -37,5 +37,7 @@ def describe_share(share: NamedShare) -> str:
 def _measure(measure: Measure | None) -> str:
     if measure is None:
         return "none yet"
-    ends = "" if measure.low is None else f" [{measure.low:.1%}, {measure.high:.1%}]"
-    return f"{measure.value:.1%}{ends} of {measure.n}"
+    from steelyard.wire.measures import interval_text
+
+    ends = interval_text(measure.low, measure.high, form=".1%")
+    return f"{measure.value:.1%} [{ends}] of {measure.n}"

@@ -27,7 +27,7 @@ from steelyard.datasets.wire import (
     Partition,
     RowPage,
 )
-from steelyard.decision_log.wire import Origin
+from steelyard.wire.origins import Origin
 from steelyard.wire.queries import ExportFormat
 
 NDJSON: Final = "application/x-ndjson"

@@ -17,7 +17,6 @@ from steelyard.decision_log.wire import (
     DecisionSeries,
     DecisionSummary,
     FeedbackResponse,
-    Origin,
     StoredAnswer,
 )
 from steelyard.decisions.wire import DecisionInput, EstimateResponse, ImageInput
@@ -27,6 +26,7 @@ from steelyard.discovery.wire import Discovery
 from steelyard.models.wire import Model, ModelList, ModelReadiness
 from steelyard.serving.health_wire import Health, Readiness
 from steelyard.serving.recipes_wire import RecipeList
+from steelyard.wire.origins import Origin
 from steelyard.wire.queries import ExportFormat
 
 Context = str | Mapping[str, Any] | Sequence[Any]

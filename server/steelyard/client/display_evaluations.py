@@ -23,7 +23,8 @@ from steelyard.evaluations.wire import (
     Measures,
     PairedMeasures,
 )
-from steelyard.wire.measures import Measure
+from steelyard.wire.measures import Measure, interval_text
+from steelyard.wire.origins import INFERRED
 from steelyard.wire.shown import to_frame, to_html
 
 #: Measures in the order in which they are shown.
@@ -259,23 +260,34 @@ def show_metrics(evaluation: Evaluation) -> str:
 
 
 def show_measure(measure: Measure | None) -> str:
-    """Write a measure with its interval.
+    """Write a measure with its interval, or why it has none.
 
     >>> show_measure(Measure(value=0.9, low=0.85, high=0.93, n=120))
     '0.9000 [0.8500, 0.9300]'
     """
     if measure is None:
         return "-"
-    if measure.low is None or measure.high is None:
-        return f"{measure.value:.4f}"
-    return f"{measure.value:.4f} [{measure.low:.4f}, {measure.high:.4f}]"
+    return f"{measure.value:.4f} [{interval_text(measure.low, measure.high)}]"
 
 
 def show_change(change: Change) -> str:
     """Write a change with its interval."""
-    if change.low is None or change.high is None:
-        return f"{change.change:+.4f}"
-    return f"{change.change:+.4f} [{change.low:+.4f}, {change.high:+.4f}]"
+    return f"{change.change:+.4f} [{interval_text(change.low, change.high, form='+.4f')}]"
+
+
+def labels_note(detail: EvaluationDetail) -> str | None:
+    """Return in words how many labels clicks and models made; None where there are none."""
+    counts = {
+        slice_.value: slice_.metrics.n
+        for table in detail.slices
+        if table.by == "metadata.by"
+        for slice_ in table.slices
+        if set(INFERRED).intersection(slice_.value.split(", "))
+    }
+    if not counts:
+        return None
+    listed = ", ".join(f"{n:,} by {name}" for name, n in counts.items())
+    return f"Nobody observed some of these labels: {listed}. Cut the figures by metadata.by."
 
 
 def measure_of(measures: Measures, name: str) -> Measure | None:

@@ -9,17 +9,21 @@ from typing import Any
 from msgspec import UNSET
 
 from steelyard.client.display import table_html
+from steelyard.client.display_evaluations import show_measure
 from steelyard.client.drawings import Interval, draw_intervals
 from steelyard.evaluations.gate_wire import (
     SHOWN_SLICES,
     BeforeAfter,
     Gate,
+    GateF1,
     GateGroup,
     GateSlice,
+    labels_of,
     measure_of,
     name_of,
     paired_change,
 )
+from steelyard.wire.measures import interval_text
 from steelyard.wire.shown import to_frame, to_html
 
 _AGAINST = {"parent": "the model it was trained from", "base": "the base model"}
@@ -37,6 +41,8 @@ def _(gate: Gate) -> str:
     if not gate.passed:
         items = "".join(f"<li>{escape(text)}</li>" for text in gate.sentences)
         parts.append(f"<ul>{items}</ul>")
+    if (labels := labels_of(gate)) is not None:
+        parts.append(f"<p>{escape(labels)}</p>")
     lines = list(intervals_of(gate))
     if lines:
         measure = measure_of(gate)
@@ -106,6 +112,9 @@ def group_rows(gate: Gate) -> Iterator[tuple[str, ...]]:
         yield (_GROUPS.get(name, name), *_cells(group))
     if gate.baseline is not UNSET:
         yield ("against a text baseline", *_cells(gate.baseline))
+    if gate.several is not UNSET:
+        for name, figure in (("micro F1", gate.several.micro), ("macro F1", gate.several.macro)):
+            yield (name, f"{gate.several.labels} labels", *_f1_cells(figure), "", "", "")
     before, after = gate.ece.before, gate.ece.after
     if before is not None and after is not None:
         change = f"{after - before:+.4f}"
@@ -133,6 +142,12 @@ def _cells(group: GateGroup | GateSlice) -> tuple[str, ...]:
         )
     flips = (f"{group.flips.fixed:,}", f"{group.flips.broken:,}")
     return (f"{group.decisions:,}", *compared, _show_right(right), *flips)
+
+
+def _f1_cells(figure: GateF1) -> tuple[str, ...]:
+    ends = f" [{interval_text(figure.low, figure.high, form='+.4f')}]"
+    sides = (show_measure(side) for side in (figure.before, figure.after))
+    return (*sides, f"{figure.change:+.4f}{ends}")
 
 
 def _show_right(right: Any) -> str:

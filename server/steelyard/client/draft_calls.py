@@ -38,6 +38,7 @@ from steelyard.review.wire import (
     Queue,
     SealAs,
 )
+from steelyard.wire.origins import LabelledBy
 
 _PATH = "/v1/drafts"
 
@@ -436,12 +437,21 @@ def import_answers(
     return write(path, ImportedAnswers, {"answers": list(answers)}, key=idempotency_key)
 
 
-def agreement(draft_id: str) -> Call[DraftAgreement]:
+def agreement(
+    draft_id: str, *, by: LabelledBy | None = None, who: str | None = None
+) -> Call[DraftAgreement]:
     """Return how far two reviewers agree, by decision: ``GET /v1/drafts/{draft}/agreement``.
 
     Krippendorff's alpha and the share of rows on which both agree, each with an interval.
+
+    Parameters
+    ----------
+    by : {"person", "expert", "outcome", "click", "model", "unknown"}, optional
+        Of rows whose labels in the version came from there alone.
+    who : str, optional
+        Of rows that this reviewer answered alone.
     """
-    return read(f"{_path(draft_id)}/agreement", DraftAgreement)
+    return read(f"{_path(draft_id)}/agreement", DraftAgreement, by=by, who=who)
 
 
 def seal(

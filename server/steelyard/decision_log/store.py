@@ -33,13 +33,12 @@ from steelyard.decisions.wire import DecideResponse
 from steelyard.errors import NotFoundError
 from steelyard.storage.statements import Statement
 from steelyard.wire.decoding import decode
+from steelyard.wire.origins import INFERRED
 from steelyard.wire.violations import show
 
 #: The routes whose operations are decisions.
 DECIDING = ("POST /v1/decide", "POST /v1/systemone", "POST /v1/decisions")
 
-#: Origins of feedback that nobody observed: they count only where a query names them.
-INFERRED = ("click", "model")
 #: Rows that a database driver hands over at a time.
 _AT_A_TIME = 2_000
 _SHORT = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -10,6 +10,7 @@ from steelyard.accounts.wire import Usd
 from steelyard.decisions.wire import DecisionResult, Kind, Name, NamedUse, Probability
 from steelyard.wire.limits import MAX_QUESTIONS
 from steelyard.wire.measures import Measure, ReliabilityRow
+from steelyard.wire.origins import Origin
 from steelyard.wire.queries import MAX_PAGE, Cursor, ExportFormat, PageSize
 
 #: The most buckets of a summary.
@@ -23,8 +24,6 @@ MAX_POINTS, SERIES_WINDOW_S = 240, 86_400.0
 Time = Annotated[float, Meta(ge=0, le=1e11)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Text = Annotated[str, Meta(min_length=1, max_length=128)]
-#: Where a label came from.
-Origin = Literal["person", "expert", "outcome", "click", "model"]
 FeedbackBy = Annotated[
     Origin | None,
     Meta(

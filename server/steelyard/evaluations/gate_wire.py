@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from steelyard.evaluations.wire import Flips
+from steelyard.wire.measures import Measure
 from steelyard.wire.shown import Framed, Plotted
 
 #: What decides: a gain on new decisions, or that all together did not become worse.
@@ -104,6 +105,38 @@ class GateDeltas(Struct, frozen=True, kw_only=True):
     ece: float | None = None
 
 
+class GateF1(Struct, frozen=True, kw_only=True):
+    """F1 of two models on the same contexts, each with its 95 % interval, and the change."""
+
+    before: Measure
+    after: Measure
+    change: float
+    low: Annotated[float | None, Meta(description="End of the 95 % interval of the change.")]
+    high: float | None
+
+
+class SeveralLabels(Struct, frozen=True, kw_only=True):
+    """F1 over all yes/no decisions, of which a context may have any number answered yes."""
+
+    labels: Annotated[int, Meta(description="How many yes/no decisions.")]
+    contexts: int
+    micro: Annotated[GateF1, Meta(description="Of all decisions together.")]
+    macro: Annotated[GateF1, Meta(description="The mean of the decisions' own.")]
+
+
+class GateLabels(Struct, frozen=True, kw_only=True):
+    """Where the labels of the held-out decisions came from: decisions by origin.
+
+    ``click, expert`` are rows of which some labels came from one and some from the other.
+    """
+
+    counted: Annotated[dict[str, int], Meta(description="Those that the gate judges by.")]
+    left_out: Annotated[
+        dict[str, int],
+        Meta(description="Those that it does not: of clicks and models, unless they are named."),
+    ]
+
+
 class Gate(Framed, Plotted, Struct, frozen=True, kw_only=True):
     """Whether a candidate holds up on held-out rows against the model it would replace."""
 
@@ -144,11 +177,32 @@ class Gate(Framed, Plotted, Struct, frozen=True, kw_only=True):
             "on every held-out decision: `before` is the baseline's figure."
         ),
     ] = UNSET
+    labels: Annotated[
+        GateLabels | UnsetType,
+        Meta(description="By whom the held-out labels came; absent where no row says it."),
+    ] = UNSET
+    several: Annotated[
+        SeveralLabels | UnsetType,
+        Meta(description="Of two yes/no decisions or more, on every held-out row."),
+    ] = UNSET
 
     @property
     def sentences(self) -> list[str]:
         """Why it did not pass, in words; empty when it passed."""
         return [sentence_of(self, reason) for reason in self.reasons]
+
+
+def labels_of(gate: Gate) -> str | None:
+    """Return by whom the held-out labels came and which count, in words; None where no row says it."""
+    if gate.labels is UNSET:
+        return None
+
+    def listed(origins: dict[str, int]) -> str:
+        return ", ".join(f"{n:,} by {name}" for name, n in origins.items()) or "none"
+
+    text = f"Held-out labels that count: {listed(gate.labels.counted)}."
+    left_out = gate.labels.left_out
+    return f"{text} Left out: {listed(left_out)}." if left_out else text
 
 
 def measure_of(gate: Gate) -> str:

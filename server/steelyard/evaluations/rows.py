@@ -40,6 +40,8 @@ _CACHED_TASKS = 1024
 _MAX_FACETS, _MAX_FACET_CHARACTERS = 16, 64
 #: A property is worth a table of slices when it has so many different values.
 _LEAST_VALUES, _MOST_VALUES = 2, 20
+#: The property that says where a row's labels came from.
+ORIGIN = "metadata.by"
 #: The most tables of slices that a row's own values make.
 _MAX_TABLES = 8
 
@@ -158,8 +160,14 @@ def slices_of(table: pa.Table) -> dict[str, list[str | None]]:
             counts[name] += 1
             values.setdefault(name, set()).add(value)
     cut_by = sorted(
-        (name for name in values if _LEAST_VALUES <= len(values[name]) <= _MOST_VALUES),
-        key=lambda name: (-counts[name], name),
+        (
+            name
+            for name in values
+            if (name == ORIGIN or len(values[name]) >= _LEAST_VALUES)
+            and len(values[name]) <= _MOST_VALUES
+        ),
+        # Where labels came from is never among those left out.
+        key=lambda name: (name != ORIGIN, -counts[name], name),
     )
     for name in cut_by[:_MAX_TABLES]:
         slices[name] = [facet.get(name) for facet in facets]

@@ -13,6 +13,7 @@ from steelyard.evaluations.gate_wire import Gate, JudgedOn
 from steelyard.evaluations.wire import DEFAULT_RECORDS, MAX_RECORDS, Evaluation, RecordGroup
 from steelyard.families.wire import Charge, ContinueRows, JobOutcome, JobStatus
 from steelyard.wire.methods import Method
+from steelyard.wire.origins import LabelledBy
 from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
 from steelyard.wire.shown import Framed, Shown
 from steelyard.wire.training import CurvePoint, Phase
@@ -42,6 +43,7 @@ class ResolvedHyperparameters(Struct, frozen=True, kw_only=True):
     learning_rate: float
     lora_rank: int
     seed: int
+    judged_by: list[LabelledBy] | UnsetType = UNSET
 
 
 class JobError(Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from steelyard.evaluations.gate_wire import Gate, JudgedOn
 from steelyard.wire.methods import Method
+from steelyard.wire.origins import LabelledBy
 from steelyard.wire.shown import Framed, Shown
 
 OffReason = Literal["owner", "idle"]
@@ -75,6 +76,13 @@ class Hyperparameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         Meta(description="Adapts the encoder too; when left out, heads are trained alone."),
     ] = None
     seed: Annotated[int, Meta(ge=0, le=MAX_SEED)] | None = None
+    judged_by: Annotated[
+        Annotated[list[LabelledBy], Meta(min_length=1, max_length=16)] | None,
+        Meta(
+            description="Origins of the held-out labels that the gate counts, as `by` of a row's "
+            "metadata has them; all but `click` and `model` when left out."
+        ),
+    ] = None
 
 
 class StartFamily(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -25,6 +25,7 @@ from steelyard.review.duties import Answer, Duties, Given, numbered
 from steelyard.review.duties_wire import (
     MAX_AGREED,
     AgreedDecision,
+    AgreementQuery,
     AnswerReceipt,
     DraftAgreement,
 )
@@ -38,11 +39,14 @@ from steelyard.review.rows import is_open
 from steelyard.review.serializers import blind_to_wire, lock_draft, require_open, rows_now
 from steelyard.review.service import DraftService, OpenDraft
 from steelyard.storage.frame_store import FrameStore
+from steelyard.wire.origins import origins_of
 from steelyard.wire.violations import BODY, Violations, show
 
 #: Lists of decisions, and drafts' figures, that are kept at hand.
 _CACHED_TASKS, _CACHED_FIGURES = 1024, 32
 _TWO = 2
+#: A draft, and which of its rows.
+_Key = tuple[str, str | None, str | None]
 
 
 class BlindAnswers:
@@ -60,7 +64,7 @@ class BlindAnswers:
         self._drafts, self._store = drafts, store
         self._writes, self._reviews = writes, reviews
         self._now = now
-        self._figures: OrderedDict[str, tuple[int, list[AgreedDecision]]] = OrderedDict()
+        self._figures: OrderedDict[_Key, tuple[int, list[AgreedDecision]]] = OrderedDict()
         self._lock = threading.Lock()
 
     async def answer(self, write: Write, draft_id: str, request: AnswerRow) -> AnswerReceipt:
@@ -119,10 +123,12 @@ class BlindAnswers:
 
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 
-    async def agreement(self, caller: Caller, draft_id: str) -> DraftAgreement:
+    async def agreement(
+        self, caller: Caller, draft_id: str, query: AgreementQuery | None = None
+    ) -> DraftAgreement:
         """Return how far two reviewers agree, by decision."""
         draft = await self._drafts.find(caller, draft_id)
-        return await asyncio.to_thread(self._agreement, draft)
+        return await asyncio.to_thread(self._agreement, draft, query or AgreementQuery())
 
     def _prepare(self, draft: OpenDraft, request: AnswerRow) -> tuple[list[EntryBody], Originals]:
         """Hold an answer against what its row asks; return what it makes of the row's labels."""
@@ -156,13 +162,16 @@ class BlindAnswers:
         violations.raise_if_any()
         return bodies, originals
 
-    def _agreement(self, draft: OpenDraft) -> DraftAgreement:
+    def _agreement(self, draft: OpenDraft, query: AgreementQuery) -> DraftAgreement:
         draft_id = str(draft.row.id)
         with self._reviews.current(draft_id, draft.n_places) as review:
             undecided = is_open(review.state)
         with self._reviews.current_duties(draft_id, draft.n_places) as duties:
             answered = duties.answered()
             n_blind, disputed = int(duties.is_blind.sum()), duties.is_disputed.copy()
+        if query.by is not None or query.who is not None:
+            answered = self._chosen(draft, answered, query)
+            disputed &= np.isin(np.arange(len(disputed)), list(answered))
         n_disputed = int(disputed.sum())
         return DraftAgreement(
             blind=n_blind,
@@ -173,21 +182,39 @@ class BlindAnswers:
             exclusions=sum(
                 any(given.answer.is_excluded for given in both) for both in answered.values()
             ),
-            decisions=self._figures_of(draft, answered),
+            decisions=self._figures_of(draft, answered, query),
         )
 
+    def _chosen(
+        self, draft: OpenDraft, answered: Mapping[int, Sequence[Given]], query: AgreementQuery
+    ) -> dict[int, list[Given]]:
+        """Return the answered rows that a query asks for."""
+        chosen = {
+            row: list(answers)
+            for row, answers in answered.items()
+            if query.who is None or query.who in {given.reviewer for given in answers}
+        }
+        if query.by is None:
+            return chosen
+        stored = self._drafts.stored(draft, list(chosen)).rows
+        return {
+            row: answers
+            for row, answers in chosen.items()
+            if query.by in origins_of(stored[row][1].metadata)
+        }
+
     def _figures_of(
-        self, draft: OpenDraft, answered: Mapping[int, Sequence[Given]]
+        self, draft: OpenDraft, answered: Mapping[int, Sequence[Given]], query: AgreementQuery
     ) -> list[AgreedDecision]:
         """Return the figures by decision; resampling takes a while, so those at hand are taken."""
-        draft_id = str(draft.row.id)
+        key = (str(draft.row.id), query.by, query.who)
         # One at a time: whoever asks meanwhile gets what the first one found.
         with self._lock:
-            cached = self._figures.get(draft_id)
+            cached = self._figures.get(key)
             # Of rows that both answered, no answer changes: there are only more of them.
             if cached is None or cached[0] != len(answered):
-                cached = self._figures[draft_id] = (len(answered), self._measure(draft, answered))
-            self._figures.move_to_end(draft_id)
+                cached = self._figures[key] = (len(answered), self._measure(draft, answered))
+            self._figures.move_to_end(key)
             while len(self._figures) > _CACHED_FIGURES:
                 self._figures.popitem(last=False)
         return cached[1]

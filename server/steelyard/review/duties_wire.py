@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 
 from steelyard.review.wire import BlindStatus, RowNow
 from steelyard.wire.measures import Measure
+from steelyard.wire.origins import LabelledBy
 
 #: The most reviewers of one call, and the most decisions of which agreement is told.
 MAX_REVIEWERS, MAX_AGREED = 50, 64
@@ -93,6 +94,19 @@ class Assignments(Struct, frozen=True, kw_only=True):
     ]
 
 
+class AgreementQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Of which rows the agreement is: all that reviewers label apart by default."""
+
+    by: Annotated[
+        LabelledBy | None,
+        Meta(description="Those whose labels in the version came from there, by `by` of metadata."),
+    ] = None
+    who: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=128)] | None,
+        Meta(description="Those that this reviewer answered."),
+    ] = None
+
+
 class AgreedDecision(Struct, frozen=True, kw_only=True):
     """How far two reviewers agree on one decision."""
 
@@ -100,7 +114,7 @@ class AgreedDecision(Struct, frozen=True, kw_only=True):
     alpha: Annotated[
         Measure | None,
         Meta(
-            description="Krippendorff's alpha, with a bootstrap interval over rows: 1 is agreement, 0 "
+            description="Krippendorff's alpha, with an interval over rows: 1 is agreement, 0 "
             "chance. Null before two answered a row, or where all answers are one outcome."
         ),
     ]
@@ -111,7 +125,12 @@ class DraftAgreement(Struct, frozen=True, kw_only=True):
     """How far reviewers agree on rows that two label apart."""
 
     blind: Annotated[int, Meta(description="Rows that two label apart.")]
-    answered: Annotated[int, Meta(description="Those that both answered.")]
+    answered: Annotated[
+        int,
+        Meta(
+            description="Those that both answered; this and what follows is of the rows asked for."
+        ),
+    ]
     agreed: Annotated[int, Meta(description="Those on which both said the same throughout.")]
     disputed: Annotated[int, Meta(description="Those on which they did not.")]
     to_adjudicate: Annotated[int, Meta(description="Disputed rows that nobody decided since.")]

@@ -12,6 +12,7 @@ from steelyard.http.routing import REVIEWERS, Access, Call, Route
 from steelyard.review.answering import BlindAnswers
 from steelyard.review.assigning import DraftAssignments
 from steelyard.review.duties_wire import (
+    AgreementQuery,
     AnswerReceipt,
     Assignment,
     Assignments,
@@ -269,8 +270,11 @@ ROUTES = (
     _reviewed(
         method="GET",
         path="/v1/drafts/{draft}/agreement",
-        use=lambda call: call.service(BlindAnswers).agreement(call.caller, call.path["draft"]),
+        use=lambda call: call.service(BlindAnswers).agreement(
+            call.caller, call.path["draft"], call.query
+        ),
         summary="Return how far reviewers agree, by decision, with intervals.",
+        query=AgreementQuery,
         response=DraftAgreement,
         errors=_READ_ERRORS,
     ),

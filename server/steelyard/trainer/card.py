@@ -17,7 +17,7 @@ from steelyard.evaluations.wire import Measures, RecordGroup
 from steelyard.scoring.tuned import ArtifactManifest
 from steelyard.trainer.fitting import FitReport
 from steelyard.trainer.task import FineTuneTask, RowCounts
-from steelyard.wire.measures import Measure
+from steelyard.wire.measures import Measure, interval_text
 
 #: How a decision without a head is answered, by whether there is LoRA.
 _HEADLESS = {
@@ -196,9 +196,8 @@ def _gate_row(name: str, group: GateGroup) -> tuple[str, ...]:
 
 
 def _measure(measure: Measure) -> str:
-    if measure.low is None or measure.high is None:
-        return f"{measure.value:.4f} (n = {measure.n:,})"
-    return f"{measure.value:.4f} ({measure.low:.4f} to {measure.high:.4f}; n = {measure.n:,})"
+    ends = interval_text(measure.low, measure.high, to=" to ")
+    return f"{measure.value:.4f} ({ends}; n = {measure.n:,})"
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

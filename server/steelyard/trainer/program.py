@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.durable import flush_tree
 from steelyard.errors import SteelyardError, TrainingUnavailableError
-from steelyard.evaluations.gate_wire import BeforeAfter, Gate, GateDeltas
-from steelyard.evaluations.measures.gate import TOO_FEW, Verdict, judge
+from steelyard.evaluations.measures.gate import Verdict
 from steelyard.evaluations.measures.records import Records, UnmeasurableError, measure_records
 from steelyard.evaluations.measures.sampling import Bootstrap, measures_of
 from steelyard.evaluations.measures.summary import metrics_of
@@ -52,6 +51,7 @@ from steelyard.trainer.card import CardFigures, render_card
 from steelyard.trainer.durable import read_struct, write_struct
 from steelyard.trainer.features import compute_features
 from steelyard.trainer.fitting import FitReport, fit_heads
+from steelyard.trainer.judging import judge_by_origin, nothing_to_judge
 from steelyard.trainer.lora import lacking_for_lora, train_lora
 from steelyard.trainer.progress import Reporter
 from steelyard.trainer.reading import HeldOutDecision, ReadRows, read_rows
@@ -372,24 +372,14 @@ class _Program:
         task = self._task
         self._reporter.tell("gate", 0, 1, message="Judging the model on the held-out rows.")
         if not rows.evaluation:
-            return _nothing_to_judge(task), CardFigures(
-                heldout={"n": 0.0}, groups={}, baseline=None
-            )
+            return nothing_to_judge(task), CardFigures(heldout={"n": 0.0}, groups={}, baseline=None)
         groups = [group for group in GROUPS if group != "parent" or parent is not None]
         records = {group: records_of_group(table, group, task.method) for group in groups}
-        baseline_table = replace_probabilities(table, "adapted", self._baseline(rows))
+        by_text = self._baseline(rows)
+        baseline_table = replace_probabilities(table, "adapted", by_text)
         baseline = records_of_group(baseline_table, "adapted", task.method)
         bootstrap = Bootstrap(seed=task.seed)
-        verdict = judge(
-            records[task.against],
-            records["adapted"],
-            against=task.against,
-            is_new=[decision.group == "new" for decision in rows.evaluation],
-            judged_on=task.judged_on,
-            needed=task.needed,
-            bootstrap=bootstrap,
-            baseline=baseline,
-        )
+        verdict = judge_by_origin(task, table, rows.evaluation, by_text, bootstrap)
 
         def measured(group_records: Records) -> Any:
             return measures_of(
@@ -452,21 +442,6 @@ def _as_tuning_row(decision: HeldOutDecision) -> TuningRow:
 def _heldout(records: Records) -> dict[str, float]:
     metrics: Mapping[str, Any] = msgspec.to_builtins(metrics_of(records))
     return {name: float(value) for name, value in metrics.items()}
-
-
-def _nothing_to_judge(task: FineTuneTask) -> Verdict:
-    """Return the verdict where no held-out row has a label."""
-    gate = Gate(
-        passed=False,
-        against=task.against,
-        reasons=[TOO_FEW],
-        groups={},
-        deltas=GateDeltas(),
-        ece=BeforeAfter(before=None, after=None),
-        judged_on=task.judged_on,
-    )
-    sentence = f"There are 0 new evaluation decisions and {task.needed} are needed; add rows."
-    return Verdict(gate, (sentence,))
 
 
 def _failure(error: Exception) -> FineTuneFailure:

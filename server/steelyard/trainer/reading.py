@@ -24,6 +24,7 @@ from steelyard.trainer.rows import TuningRow
 from steelyard.trainer.task import Group, RowCounts, TaskRow
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.methods import Method
+from steelyard.wire.origins import UNKNOWN
 
 #: Lists of decisions that are kept ready.
 _CACHED_TASKS = 1024
@@ -41,6 +42,7 @@ class HeldOutDecision:
     decision: Decision
     rendered: RenderedDecision
     labels: tuple[float, ...]
+    by: tuple[str, ...] = (UNKNOWN,)  # where they came from
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,7 @@ def read_rows(path: Path, method: Method) -> ReadRows:
                         decision=decision,
                         rendered=rendered,
                         labels=labels,
+                        by=tuple(row.by),
                     )
                 )
     counts = RowCounts(

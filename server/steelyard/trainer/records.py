@@ -167,10 +167,13 @@ def write_table(path: Path, table: pa.Table) -> None:
     flush(path.parent)
 
 
-def records_of_group(table: pa.Table, group: RecordGroup, method: Method) -> Records:
-    """Return one group's records."""
+def records_of_group(
+    table: pa.Table, group: RecordGroup, method: Method, chosen: Sequence[bool] | None = None
+) -> Records:
+    """Return one group's records, or the chosen ones of them."""
     supervision: Supervision = "targets" if method == "sft" else "rewards"
-    return records_of(_group(table, group), supervision)
+    rows = _group(table, group)
+    return records_of(rows if chosen is None else rows.filter(pa.array(chosen)), supervision)
 
 
 def replace_probabilities(

@@ -25,6 +25,7 @@ from msgspec import Meta, Struct, field
 
 from steelyard.evaluations.gate_wire import Gate, JudgedOn
 from steelyard.wire.methods import Method
+from steelyard.wire.origins import UNKNOWN
 from steelyard.wire.training import CurvePoint, Phase
 
 #: Runs as ``python -m MODULE FOLDER``.
@@ -104,6 +105,8 @@ class FineTuneTask(
         Evaluation decisions without which the gate has too little to judge.
     judged_on : {"new", "all"}
         Whether the gate asks for a gain on the new ones, or for no harm on all.
+    judged_by : list of str, optional
+        Origins of held-out labels that the gate counts; all but clicks and models when left out.
     threads : int
         Threads of the scorer and of the fits; 0 takes every core.
     card : CardFacts
@@ -121,6 +124,7 @@ class FineTuneTask(
     against: Literal["parent", "base"] = "base"
     needed: Annotated[int, Meta(ge=1)] = 20
     judged_on: JudgedOn = "new"
+    judged_by: list[str] | None = None
     threads: Annotated[int, Meta(ge=0)] = 0
     card: CardFacts
 
@@ -150,6 +154,7 @@ class TaskRow(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     rewards: dict[str, dict[str, float]] | None = None
     earlier_decisions: list[str] = []  # of a new evaluation row: ids of those that did not change
     is_seen: bool = False  # whether the parent was trained on its context
+    by: list[str] = field(default_factory=lambda: [UNKNOWN])  # where its labels came from
 
 
 class Progress(Struct, frozen=True, kw_only=True):

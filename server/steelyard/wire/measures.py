@@ -16,6 +16,29 @@ class Measure(Struct, frozen=True, kw_only=True):
     n: Annotated[int, Meta(description="Decisions it rests on.")]
 
 
+def interval_text(
+    low: float | None,
+    high: float | None,
+    *,
+    form: str = ".4f",
+    to: str = ", ",
+    is_bounded: bool = True,
+) -> str:
+    """Write the ends of an interval, or why a figure has none.
+
+    A figure with bounds has no interval over one context alone; one without bounds, such as a price,
+    has none either where all values are equal (``is_bounded=False``).
+
+    Examples
+    --------
+    >>> interval_text(0.25, 0.5, form=".2f"), interval_text(None, None)
+    ('0.25, 0.50', 'no interval: one context')
+    """
+    if low is None or high is None:
+        return f"no interval: {'one context' if is_bounded else 'all alike, or one context'}"
+    return f"{low:{form}}{to}{high:{form}}"
+
+
 class ReliabilityRow(Struct, frozen=True, kw_only=True):
     """The decisions whose top probability is above ``low`` and up to ``high``."""
 

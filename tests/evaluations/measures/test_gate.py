@@ -19,26 +19,10 @@ from steelyard.evaluations.measures.records import (
     UnmeasurableError,
     records_from_rows,
 )
+from support.gates import contexts, judged
 from support.scored_records import QUICK, make_rows, rescore, row_measures, sharpen
 
 SPAM = {"spam": ("binary", ("yes", "no"))}
-
-
-def contexts(rows):
-    return {row.context_sha256 for row in rows}
-
-
-def judged(before, after, new=None, **options):
-    """Judge rows; every context is new unless ``new`` names those that are."""
-    new = contexts(before) if new is None else new
-    return judge(
-        records_from_rows(before),
-        records_from_rows(after),
-        against=options.pop("against", "parent"),
-        is_new=[row.context_sha256 in new for row in after],
-        bootstrap=options.pop("bootstrap", QUICK),
-        **options,
-    )
 
 
 def answers(p_right, n, *, start=0):

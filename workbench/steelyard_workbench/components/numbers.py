@@ -6,7 +6,7 @@ import time
 from datetime import UTC, datetime
 
 from steelyard.evaluations.wire import Change
-from steelyard.wire.measures import Measure
+from steelyard.wire.measures import Measure, interval_text
 
 
 def measure_text(measure: Measure | None, *, places: int = 3) -> str:
@@ -20,24 +20,16 @@ def measure_text(measure: Measure | None, *, places: int = 3) -> str:
     """
     if measure is None:
         return "—"
-    if measure.low is None or measure.high is None:
-        return f"{measure.value:.{places}f} (n = {measure.n:,})"
-    return (
-        f"{measure.value:.{places}f} ({measure.low:.{places}f} to {measure.high:.{places}f}, "
-        f"n = {measure.n:,})"
-    )
+    ends = interval_text(measure.low, measure.high, form=f".{places}f", to=" to ")
+    return f"{measure.value:.{places}f} ({ends}, n = {measure.n:,})"
 
 
 def change_text(change: Change | None, *, places: int = 3) -> str:
     """Return a paired change with its 95 % interval and n; ``—`` where there is none."""
     if change is None:
         return "—"
-    if change.low is None or change.high is None:
-        return f"{change.change:+.{places}f} (n = {change.n:,})"
-    return (
-        f"{change.change:+.{places}f} ({change.low:+.{places}f} to {change.high:+.{places}f}, "
-        f"n = {change.n:,})"
-    )
+    ends = interval_text(change.low, change.high, form=f"+.{places}f", to=" to ")
+    return f"{change.change:+.{places}f} ({ends}, n = {change.n:,})"
 
 
 def is_free(price_usd: str) -> bool:

@@ -21,7 +21,7 @@ from steelyard.evaluations.wire import (
     PairedMeasures,
     SliceTable,
 )
-from steelyard.wire.measures import Measure, ReliabilityRow
+from steelyard.wire.measures import Measure, ReliabilityRow, interval_text
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.numbers import measure_text
 from steelyard_workbench.theme import BLUE, GREEN, GREY, ORANGE
@@ -446,10 +446,7 @@ def _interval_columns(measures: Sequence[Measure]) -> dict[str, list[Any]]:
         "high": [measure.value if measure.high is None else measure.high for measure in measures],
         "n": [measure.n for measure in measures],
         "interval": [
-            "no interval"
-            if measure.low is None or measure.high is None
-            else f"{measure.low:.3f} to {measure.high:.3f}"
-            for measure in measures
+            interval_text(measure.low, measure.high, form=".3f", to=" to ") for measure in measures
         ],
     }
 

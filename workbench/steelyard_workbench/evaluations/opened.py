@@ -14,7 +14,7 @@ from steelyard.client import Client
 from steelyard.client.display_evaluations import MEASURES, measure_of
 from steelyard.client.plots import MOST_OUTCOMES
 from steelyard.evaluations.wire import ConfusionMatrix, Measures
-from steelyard.wire.measures import Measure
+from steelyard.wire.measures import Measure, interval_text
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.download import Download
 from steelyard_workbench.components.facts import heading, table
@@ -407,11 +407,7 @@ def _slice_filter(by: str, of: str) -> RecordFilter:
 
 
 def _card(title: str, measure: Measure) -> Viewable:
-    interval = (
-        "no interval"
-        if measure.low is None or measure.high is None
-        else f"{measure.low:.3f} to {measure.high:.3f}"
-    )
+    interval = interval_text(measure.low, measure.high, form=".3f", to=" to ")
     return pmui.Paper(
         pmui.Typography(title, variant="body2", margin=(6, 12, 0, 12)),
         pmui.Typography(
@@ -432,9 +428,8 @@ def _card(title: str, measure: Measure) -> Viewable:
 def _short(measure: Measure | None) -> str:
     if measure is None:
         return "—"
-    if measure.low is None or measure.high is None:
-        return f"{measure.value:.2f}"
-    return f"{measure.value:.2f} ({measure.low:.2f} to {measure.high:.2f})"
+    ends = interval_text(measure.low, measure.high, form=".2f", to=" to ")
+    return f"{measure.value:.2f} ({ends})"
 
 
 def _matrix_table(matrix: ConfusionMatrix) -> Viewable:

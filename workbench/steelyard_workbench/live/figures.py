@@ -61,7 +61,7 @@ def clock(at: float) -> str:
 
 def share_text(measure: Measure | None) -> tuple[str, str]:
     """Return a share in per cent, and its interval and n."""
-    return _measure_text(measure, "{:.1%}", "{:.1%}", "")
+    return _measure_text(measure, "{:.1%}", "{:.1%}", "no interval: one context, ")
 
 
 def time_text(measure: Measure | None) -> tuple[str, str]:

@@ -23,6 +23,7 @@ from steelyard.wire.measures import Measure
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.components.mark_table import mark_table
+from steelyard_workbench.components.numbers import measure_text
 from steelyard_workbench.live.charts import unit_of
 from steelyard_workbench.live.figures import clock, share_text, time_text, with_table
 from steelyard_workbench.live.view import RowFilter, View
@@ -416,9 +417,7 @@ def _measure_in_words(measure: Measure, unit: str) -> str:
         return _one_line(*share_text(measure))
     if unit == "ms":
         return _one_line(*time_text(measure))
-    if measure.low is None or measure.high is None:
-        return f"{measure.value:.3f} (n = {measure.n:,})"
-    return f"{measure.value:.3f} ({measure.low:.3f} to {measure.high:.3f}, n = {measure.n:,})"
+    return measure_text(measure)
 
 
 def _one_line(value: str, rest: str) -> str:

@@ -16,7 +16,7 @@ from steelyard.client.display_evaluations import MEASURES, change_of, measure_of
 from steelyard.datasets.wire import Dataset
 from steelyard.errors import SteelyardError
 from steelyard.evaluations.wire import Change, Evaluation, EvaluationComparison, Measures
-from steelyard.wire.measures import Measure
+from steelyard.wire.measures import Measure, interval_text
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import heading, table
 from steelyard_workbench.components.mark_table import mark_table, show_data
@@ -398,15 +398,13 @@ def side_text(value: float, alone: Measure | None, n: int) -> str:
 
 
 def _ends(row: ForestRow) -> str:
-    if row.low is None or row.high is None:
-        return "none"
-    return f"{row.low:+.4f} to {row.high:+.4f}"
+    return interval_text(row.low, row.high, form="+.4f", to=" to ")
 
 
 def judged(measure: str, change: Change) -> tuple[Status, str]:
     """Return as a status and in words whether a change is better, worse, or too unsure to tell, by its interval."""
     if change.low is None or change.high is None:
-        return "unsure", "cannot be told: no interval"
+        return "unsure", f"cannot be told: {interval_text(None, None)}"
     sign = -1 if measure in FALLING else 1
     low, high = sorted((sign * change.low, sign * change.high))
     if low > 0:

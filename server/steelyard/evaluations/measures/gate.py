@@ -61,6 +61,7 @@ from steelyard.evaluations.measures.gate_slices import (
 )
 from steelyard.evaluations.measures.records import Records, UnmeasurableError
 from steelyard.evaluations.measures.sampling import LEVEL, Bootstrap, sum_by_context
+from steelyard.evaluations.measures.several import several_labels
 from steelyard.evaluations.wire import Change
 
 Against = Literal["parent", "base"]
@@ -216,6 +217,7 @@ def judge(
         by_outcome=list(shown[1]),
         unlisted=len(slices.by_decision) + len(slices.by_outcome) - sum(map(len, shown)),
         baseline=UNSET if text is None else text,
+        several=several_labels(pairing, after, bootstrap) or UNSET,
     )
     return Verdict(gate, tuple(sentences.values()))
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
+from msgspec import UNSET
 
 from steelyard.families.lineage.lineage import FineTune
 from steelyard.trainer.durable import write_struct
@@ -61,6 +62,7 @@ def write_folder(
         against="base" if parent_copy is None else "parent",
         needed=needed,
         judged_on="new" if job.lineage is None else job.lineage.judged_on,
+        judged_by=None if chosen.judged_by is UNSET else list(chosen.judged_by),
         threads=threads,
         card=CardFacts(
             family=job.family,

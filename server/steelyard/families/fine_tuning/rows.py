@@ -15,7 +15,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
-from msgspec import structs
+from msgspec import UNSET, structs
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
@@ -47,6 +47,7 @@ from steelyard.storage.frame_store import FrameStore
 from steelyard.trainer.lora import TUNING_BATCH, TUNING_LEARNING_RATE, lacking_for_lora
 from steelyard.trainer.task import Group, TaskRow
 from steelyard.wire.methods import Method
+from steelyard.wire.origins import origins_of
 from steelyard.wire.violations import BODY, show
 
 #: The most earlier training rows that go with new ones.
@@ -402,6 +403,7 @@ def _resolve(given: Hyperparameters | None, seed: int, n_rows: int) -> ResolvedH
         ),
         lora_rank=given.lora_rank or 0,
         seed=seed,
+        judged_by=UNSET if given.judged_by is None else sorted(set(given.judged_by)),
     )
 
 
@@ -466,4 +468,5 @@ def _task_row(
         decisions=row.decisions,
         targets=row.targets,
         rewards=row.rewards,
+        by=list(origins_of(row.metadata)),
     )
