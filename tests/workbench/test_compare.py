@@ -218,7 +218,7 @@ def test_rows_that_only_one_has_are_warned_of(server, pair):
         ("loss", 0.01, 0.03, "worse"),
         ("accuracy", -0.01, 0.03, "inconclusive: the interval holds 0"),
         ("ece", 0.0, 0.0, "no change"),
-        ("accuracy", None, None, "cannot be told: no interval"),
+        ("accuracy", None, None, "cannot be told: no interval: one context"),
     ],
 )
 def test_a_change_is_judged_by_its_interval(measure, low, high, word):

@@ -393,8 +393,9 @@ def side_text(value: float, alone: Measure | None, n: int) -> str:
     >>> side_text(0.5, None, 80)
     '0.500 (n = 80)'
     """
-    is_same = alone is not None and alone.n == n
-    return measure_text(alone if is_same else Measure(value=value, low=None, high=None, n=n))
+    if alone is None or alone.n != n:
+        return f"{value:.3f} (n = {n:,})"
+    return measure_text(alone)
 
 
 def _ends(row: ForestRow) -> str:
