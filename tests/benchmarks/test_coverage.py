@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+
+from steelyard.evaluations.measures.comparison import pair_records
 
 
 @pytest.fixture
@@ -26,25 +29,25 @@ def test_every_figure_holds_the_truth_or_has_no_interval(coverage):
 
 def test_what_misses_the_truth_fails_the_run(coverage, monkeypatch, capsys):
     monkeypatch.setattr(coverage, "truth", lambda world: {"accuracy": -1.0, "loss": 0.5})
-    monkeypatch.setattr(coverage, "ProcessPoolExecutor", _Here)
     figures = coverage.figures
     monkeypatch.setattr(
         coverage,
         "figures",
-        lambda *given: {k: v for k, v in figures(*given).items() if k in {"accuracy", "loss"}},
+        lambda data: {k: v for k, v in figures(data).items() if k in {"accuracy", "loss"}},
     )
     assert coverage.main(["--draws", "5", "--contexts", "3"]) == 1
     assert "accuracy" in capsys.readouterr().out
 
 
-class _Here:
-    """A pool of this process alone."""
-
-    def __init__(self, workers):
-        self.map = map
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        return None
+def test_means_of_many_draws_are_those_that_an_evaluation_answers(coverage):
+    world = coverage.World("one a context", 0.55)
+    data = [coverage.draw(world, 6, np.random.default_rng(seed)) for seed in range(3)]
+    for place, each in enumerate(data):
+        one_by_one = coverage.figures(each)
+        pairing = pair_records(each.before, each.after)
+        changes = coverage.paired_measures(pairing, coverage.Bootstrap(n_resamples=1000))
+        assert one_by_one["change of loss"] == changes.loss
+        for name, figures in coverage.means(data, 6).items():
+            if (figure := one_by_one[name]) is not None:
+                ends = figures[place].low, figures[place].high
+                assert ends == pytest.approx((figure.low, figure.high))

@@ -403,9 +403,9 @@ def _ece_change_ends(
 ) -> tuple[float, float]:
     """Return the interval of a change of calibration error.
 
-    The widest of the percentiles and their mirror image, with a context more that is all wrong in
-    one of the two, and of what chance alone may have added to either error, which it does most to
-    that of a calibrated model.
+    Half the width of the percentiles, with a context more that is all wrong in one of the two, and
+    to it what chance alone may have added to either error, which it does most to that of a
+    calibrated model.
     """
     by_chance = []
     for side, error in zip((pairing.before, pairing.after), errors_seen, strict=True):
@@ -427,10 +427,8 @@ def _ece_change_ends(
     moved = (errors[:, 1] - errors[:, 0]) * weight
     low = float(np.quantile((moved - extra) / (weight + extra), (1 - LEVEL) / 2))
     high = float(np.quantile((moved + extra) / (weight + extra), (1 + LEVEL) / 2))
-    return (
-        min(low, 2 * change - high, change - by_chance[1]),
-        max(high, 2 * change - low, change + by_chance[0]),
-    )
+    half = (high - low) / 2
+    return change - half - by_chance[1], change + half + by_chance[0]
 
 
 def _change(before: float, after: float, ends: tuple[float, float], n: int) -> Change:
