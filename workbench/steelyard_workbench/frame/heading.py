@@ -16,6 +16,7 @@ from steelyard.errors import SteelyardError
 from steelyard_workbench.datasets.names import dataset_name
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.navigation import DATASETS, entry_of, first_page, tabs_for
+from steelyard_workbench.scheduling import until_shown
 from steelyard_workbench.session import Session
 from steelyard_workbench.tasks import Task
 from steelyard_workbench.theme import TITLE
@@ -173,6 +174,7 @@ class Heading(Viewer):
         except SteelyardError:
             name = id_  # the page itself says what is wrong
         self._names[key] = name
+        await until_shown()
         self._write(name, thing)
 
     def _write(self, name: str, thing: _Thing | None) -> None:
