@@ -109,6 +109,7 @@ BODIES["POST /v1/named-decisions/{named_decision}/versions"] = (
     JSON,
     {"decisions": DECIDE["decisions"]},
 )
+BODIES["PUT /v1/named-decisions/{named_decision}/growth"] = (JSON, {"policy": "rows"})
 BODIES["PUT /v1/named-decisions/{named_decision}/aliases/{alias}"] = (JSON, {"version": 1})
 BODIES["PUT /v1/named-decisions/{named_decision}/aliases/{alias}/share"] = (
     JSON,

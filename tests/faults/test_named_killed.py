@@ -34,8 +34,8 @@ def _answered_by(http: httpx.Client) -> int:
     return number
 
 
-#: A start of the server takes seconds.
-@pytest.mark.timeout(400)
+#: A start of the server takes seconds, and many more where the machine is busy.
+@pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("n_kills", [2, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_kill_during_a_move_leaves_the_old_version_or_the_new_one(
     tmp_path: Path, n_kills: int
@@ -77,3 +77,48 @@ def test_a_kill_during_a_move_leaves_the_old_version_or_the_new_one(
             finally:
                 over.set()
             assert asking.result(60) > n_kills
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_share_and_a_rollback_are_in_effect_in_both_processes_within_a_second(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    texts = [f"Ticket {number}" for number in range(30)]
+
+    def aliases(url: str) -> list[str]:
+        with httpx.Client(base_url=url, timeout=60) as http:
+            return [
+                http.post("/v1/decide", json={"decision": "triage", "context": text}).json()[
+                    "decision"
+                ]["alias"]
+                for text in texts
+            ]
+
+    def versions(url: str) -> set[int]:
+        with httpx.Client(base_url=url, timeout=60) as http:
+            return {_answered_by(http) for _ in range(5)}
+
+    with serve_process(home) as first, serve_process(home) as second:
+        first.start()
+        second.start()
+        with httpx.Client(base_url=first.url, timeout=60) as http:
+            http.post(_NAMED, json={"name": "triage", **_version(1)}).raise_for_status()
+            http.post(f"{_NAMED}/triage/versions", json=_version(2)).raise_for_status()
+            path = f"{_NAMED}/triage/aliases"
+            http.put(f"{path}/staging", json={"version": 2}).raise_for_status()
+            assert set(aliases(second.url)) == {"production"}
+            share = {"to": "staging", "share": 0.5}
+            http.put(f"{path}/production/share", json=share).raise_for_status()
+            threading.Event().wait(EFFECT_S)
+            split = aliases(first.url)
+            assert set(split) == {"production", "staging"}
+            assert aliases(second.url) == split
+            move = {"version": 2, "overrule": "a test"}
+            http.put(f"{path}/production", json=move).raise_for_status()
+            threading.Event().wait(EFFECT_S)
+            assert versions(first.url) == versions(second.url) == {2}
+            http.post(f"{path}/production/rollback", json={}).raise_for_status()
+            threading.Event().wait(EFFECT_S)
+            assert versions(first.url) == versions(second.url) == {1}

@@ -21,6 +21,7 @@ from steelyard.dialects.room import ROOM as DIALECTS
 from steelyard.discovery.room import ROOM as DISCOVERY
 from steelyard.evaluations.room import ROOM as EVALUATIONS
 from steelyard.families.room import ROOM as FAMILIES
+from steelyard.growth.room import ROOM as GROWTH
 from steelyard.house import House
 from steelyard.http.routing import Route
 from steelyard.labeling.room import ROOM as LABELING
@@ -57,6 +58,7 @@ ROOMS: tuple[Room, ...] = (
     SHADOWS,
     WEBHOOKS,
     ALARMS,
+    GROWTH,
     VIEWS,
     ACCOUNTS,
     BILLING,

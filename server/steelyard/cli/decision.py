@@ -11,6 +11,7 @@ import click
 from steelyard.cli.comparison_shown import show_comparison
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.decision_grow import command as grow
+from steelyard.cli.decision_grow import find_growth, show_growth
 from steelyard.cli.decision_new import FOLDER, folder_option, write_text
 from steelyard.cli.decision_new import command as new
 from steelyard.cli.failures import FAILED
@@ -80,7 +81,14 @@ def show(*, decision: str, server: Server) -> None:
     with server.connected() as client:
         of_name = client.named_decisions.get(name)
         version = client.named_decisions.version(name, at or "production")
-    server.show(version, lambda version: _show_version(of_name, version))
+        growth = find_growth(client, name)
+
+    def show_all(version: NamedVersion) -> None:
+        _show_version(of_name, version)
+        if growth is not None:
+            show_growth(growth)
+
+    server.show(version, show_all)
 
 
 @command.command("history", epilog=_EPILOG)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from steelyard.client.answers import DecideAnswer
 from steelyard.client.calls import Call, encode_body, new_or_checked_key, read, segment, write
 from steelyard.client.decide_calls import Context, Decisions
+from steelyard.growth.wire import Growth, GrowthPolicy
 from steelyard.named.comparison_wire import ComparisonPage, NamedComparison
 from steelyard.named.wire import (
     AliasMovePage,
@@ -52,6 +53,7 @@ def create(
     model: str | None = None,
     fallback: str | Sequence[str] | None = None,
     temperature: float | None = None,
+    escalate: bool | None = None,
     description: str | None = None,
     owner: str | None = None,
     dataset_id: str | None = None,
@@ -73,6 +75,7 @@ def create(
         "model": model,
         "fallback": fallback,
         "temperature": temperature,
+        "escalate": escalate,
         "description": description,
         "owner": owner,
         "dataset_id": dataset_id,
@@ -123,6 +126,7 @@ def add_version(
     model: str | None = None,
     fallback: str | Sequence[str] | None = None,
     temperature: float | None = None,
+    escalate: bool | None = None,
     note: str | None = None,
     idempotency_key: str | None = None,
 ) -> Call[NamedVersion]:
@@ -132,6 +136,7 @@ def add_version(
         "model": model,
         "fallback": fallback,
         "temperature": temperature,
+        "escalate": escalate,
         "note": note,
     }
     return write(_path(name, "versions"), NamedVersion, fields, key=idempotency_key)
@@ -277,3 +282,59 @@ def cancel_comparison(
 
 def _path(*parts: str) -> str:
     return "/".join((_NAMED, *map(segment, parts)))
+
+
+def growth(name: str) -> Call[Growth]:
+    """Return what a decision may do by itself, and why it waits: ``GET …/{decision}/growth``."""
+    return read(_path(name, "growth"), Growth)
+
+
+def grow(
+    name: str,
+    policy: GrowthPolicy = "propose",
+    *,
+    family: str | None = None,
+    at_least: int | None = None,
+    margin: float | None = None,
+    shadow: int | None = None,
+    judge_rows: float | None = None,
+    novel: float | None = None,
+    max_price_usd: str | None = None,
+    idempotency_key: str | None = None,
+) -> Call[Growth]:
+    """Set what a decision may do by itself, from rows to a family of its own: ``PUT …/{decision}/growth``.
+
+    Parameters
+    ----------
+    policy : str
+        ``rows``, ``propose``, or ``move``: what it has leave for.
+    margin : float, optional
+        How much less often than the model before the family may be right; 0.02 by default.
+    shadow : int, optional
+        Answers that the family gives along before it is compared; 100 by default.
+    judge_rows : float, optional
+        The probability from which the model's own answers become training rows; none by default.
+    """
+    fields = {
+        "policy": policy,
+        "family": family,
+        "at_least": at_least,
+        "margin": margin,
+        "shadow": shadow,
+        "judge_rows": judge_rows,
+        "novel": novel,
+        "max_price_usd": max_price_usd,
+    }
+    body, key = encode_body(fields), new_or_checked_key(idempotency_key)
+    return Call("PUT", _path(name, "growth"), Growth, body, idempotency_key=key)
+
+
+def stop_growing(name: str, *, idempotency_key: str | None = None) -> Call[Growth]:
+    """Stop a growth; what it made stays: ``DELETE …/{decision}/growth``."""
+    key = new_or_checked_key(idempotency_key)
+    return Call("DELETE", _path(name, "growth"), Growth, idempotency_key=key)
+
+
+def turn_growth(name: str, *, idempotency_key: str | None = None) -> Call[Growth]:
+    """Look at a growth now, and take its next step: ``POST …/{decision}/growth/turn``."""
+    return write(_path(name, "growth", "turn"), Growth, {}, key=idempotency_key)

@@ -47,6 +47,8 @@ class ValidRequest:
     named: NamedUse | None = None
     #: Whether it is answered without each sentence too.
     explain: bool = False
+    #: Whether the fallbacks decide what the model abstains from, and texts unlike its training rows.
+    escalates: bool = False
 
     @cached_property
     def is_long(self) -> bool:

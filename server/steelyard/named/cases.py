@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -63,6 +63,22 @@ def cases_of_stored(
             break
         after = page[-1].place
     return cases
+
+
+def without_trained_labels(
+    datasets: DatasetService, at: DatasetAt, cases: Sequence[Case]
+) -> list[Case]:
+    """Return cases without the labels of contexts that are training rows.
+
+    A family has learned these by heart; what it answers to them says nothing of new contexts.
+    """
+    labelled = {case.key for case in cases if case.labels}
+    trained = {
+        row.context_sha256
+        for row in datasets.side_rows(at, "training")
+        if row.context_sha256 in labelled
+    }
+    return [replace(case, labels={}) if case.key in trained else case for case in cases]
 
 
 def _case(stored: ObservedDecision) -> Case:

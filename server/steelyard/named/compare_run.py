@@ -29,13 +29,14 @@ from steelyard.jobs.store import PendingJob
 from steelyard.jobs.work import LostRunError, Run, TableWork
 from steelyard.ledger.money import to_usd
 from steelyard.named import store as rows
-from steelyard.named.cases import Case, cases_of_rows, cases_of_stored
+from steelyard.named.cases import Case, cases_of_rows, cases_of_stored, without_trained_labels
 from steelyard.named.comparing import Compared, VersionAnswer, compare_answers, compare_sides
 from steelyard.named.comparison_wire import ComparedPrice, ComparisonResult
 from steelyard.named.content import read_stored
 from steelyard.named.tables import named_comparisons
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.decide import Prepared
+from steelyard.serving.fallback import is_unsure
 from steelyard.serving.registry import HostedModel
 from steelyard.storage import State
 from steelyard.wire.decoding import decoder_of
@@ -107,6 +108,16 @@ class _Comparison:
     n_rows: int
     closing: ExitStack
 
+    @property
+    def is_sent_back(self) -> bool:
+        """Whether the model of the version before decides what the other one's is not sure of."""
+        before, after = self.before.questions, self.after.questions
+        return (
+            after.escalates
+            and after.fallback[0] == self.before.model.name
+            and after.decisions == before.decisions
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
@@ -170,6 +181,9 @@ class ComparisonRun(Run):
             name = work.state.read_now(lambda connection: rows.name_of(connection, row.named_id))
             decisions = {decision.id for decision in after.questions.decisions}
             labelled: list[Case] = []
+            stored = cases_of_stored(
+                work.state, row.account_id, name, until=row.created_at, most=row.stored
+            )
             if row.dataset_id is not None:
                 caller = Caller(row.account_id, None, "full", "worker")
                 at = asyncio.run(
@@ -178,9 +192,7 @@ class ComparisonRun(Run):
                     )
                 )
                 labelled = cases_of_rows(work.datasets, at, decisions, row.rows)
-            stored = cases_of_stored(
-                work.state, row.account_id, name, until=row.created_at, most=row.stored
-            )
+                stored = without_trained_labels(work.datasets, at, stored)
             cases = [*labelled, *stored]
             return _Comparison(before, after, cases, len(labelled), closing.pop_all())
 
@@ -246,6 +258,10 @@ class ComparisonRun(Run):
             _answer(version, prepared, scores)
             for version, prepared, scores in zip(versions, request.prepared, scored, strict=True)
         )
+        if comparison.is_sent_back and is_unsure(second.answer):
+            second = _Answer(
+                first.answer, second.tokens + first.tokens, second.cost_nano + first.cost_nano
+            )
         return request.case, (first, second)
 
     def _wait(self, future: _Scores) -> list[ScoredDecision]:

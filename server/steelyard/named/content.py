@@ -12,8 +12,10 @@ import msgspec
 from steelyard.decisions.named import NamedRequest
 from steelyard.decisions.validation import ValidRequest, read_request
 from steelyard.decisions.wire import NamedUse
+from steelyard.errors import InvalidRequestError, Violation
 from steelyard.named.wire import NamedContent
 from steelyard.wire.payloads import read_payload
+from steelyard.wire.violations import BODY
 
 _Content = TypeVar("_Content", bound=NamedContent)
 
@@ -28,6 +30,8 @@ def read_content(payload: Any, shape: type[_Content]) -> _Content:
 def fields_of(content: NamedContent) -> dict[str, Any]:
     """Return what a version says as plain values, without what was left out."""
     fields = {name: getattr(content, name) for name in NamedContent.__struct_fields__}
+    # A version that does not say so is the same as one that says no.
+    fields["escalate"] = fields["escalate"] or None
     return {
         **_given(fields),
         "decisions": [_decision_fields(decision) for decision in content.decisions],
@@ -58,7 +62,12 @@ def ask(questions: ValidRequest, request: NamedRequest, use: NamedUse) -> ValidR
 
 
 def _check(fields: Mapping[str, Any]) -> ValidRequest:
-    return read_request({"context": "", **fields})
+    fields_of_request = {name: value for name, value in fields.items() if name != "escalate"}
+    request = read_request({"context": "", **fields_of_request})
+    if fields.get("escalate") and isinstance(request.fallback, str):
+        message = "goes with a list of models in fallback; name those that decide then."
+        raise InvalidRequestError(violations=[Violation((*BODY, "escalate"), message, "refused")])
+    return replace(request, escalates=bool(fields.get("escalate")))
 
 
 def _given(fields: Mapping[str, Any]) -> dict[str, Any]:

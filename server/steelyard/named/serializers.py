@@ -72,6 +72,7 @@ def version_to_wire(name: str, row: Row[Any]) -> NamedVersion:
         model=content.get("model"),
         fallback=content.get("fallback"),
         temperature=content.get("temperature"),
+        escalate=content.get("escalate"),
         note=row.note,
         made_by=row.made_by,
         created_at=row.created_at,

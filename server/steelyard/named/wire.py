@@ -49,6 +49,13 @@ class NamedContent(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         Literal["auto", "none"] | Annotated[list[Name], Meta(min_length=1, max_length=16)] | None
     ) = None
     temperature: Annotated[float, Meta(ge=MIN_TEMPERATURE, le=MAX_TEMPERATURE)] | None = None
+    escalate: Annotated[
+        bool | None,
+        Meta(
+            description="Whether the list of `fallback` decides what the model abstains from, and "
+            "texts unlike its training rows; both models are charged then."
+        ),
+    ] = None
 
 
 class AddNamedVersion(NamedContent, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -193,6 +200,7 @@ class NamedVersion(Struct, frozen=True, kw_only=True):
     model: str | None
     fallback: str | list[str] | None
     temperature: float | None
+    escalate: bool | None
     note: str | None
     made_by: Annotated[str, Meta(description="An address of mail, a key's id, or the account.")]
     created_at: float

@@ -15,6 +15,7 @@ Event = Literal[
     "evaluation.succeeded",
     "labeling.review_ready",
     "decision.share_ended",
+    "decision.grown",
     "alarm.raised",
     "alarm.cleared",
     "balance.low",

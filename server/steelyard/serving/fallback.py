@@ -15,6 +15,9 @@ What passes moves a request on: a model that is loading, an engine that fails, i
 too long. That a family or a number is off moves it on to a list alone, and is told where there is
 none; that a model is gone is what the caller must be told in any case.
 
+A version of a named decision may have its list decide further: what the model abstains from, and texts
+unlike its training rows, go to the next of the list, at the price of both.
+
 A model that failed in the last 30 seconds is passed over without an attempt as long as another of
 them did not. Every attempt but the last gets at most half of the time that is left, so that a model
 that hangs leaves time for the next.
@@ -34,7 +37,7 @@ import msgspec
 from steelyard import tracing
 from steelyard.caller import Caller
 from steelyard.decisions.validation import ValidRequest
-from steelyard.decisions.wire import DecideResponse, FallbackReport
+from steelyard.decisions.wire import ABSTAIN, DecideResponse, FallbackReport
 from steelyard.errors import (
     DeadlineExceededError,
     EngineUnavailableError,
@@ -52,6 +55,8 @@ from steelyard.tracing.attributes import Attributes
 
 #: The reason given for a model that was passed over without an attempt.
 RECENTLY_UNAVAILABLE = "recently_unavailable"
+#: The reason given where the model asked for was not sure, and its version has others decide then.
+UNSURE = "unsure"
 #: What keeps a model from answering for a while: whoever may stand in is tried.
 PASSING = (EngineUnavailableError, DeadlineExceededError, ModelWarmingError)
 #: That the model asked for is off: who is listed to stand in is tried.
@@ -216,6 +221,7 @@ class Attempts:
         put_off = [] if requested in untried else [requested]
         reason = None if untried[0] is requested else RECENTLY_UNAVAILABLE
         error: SteelyardError | None = None
+        unsure: DecideResponse | None = None
         while untried:
             model = untried.pop(0)
             left_s = self._deadline - perf_counter()
@@ -240,9 +246,20 @@ class Attempts:
                     break
                 raise
             if model is requested:
-                return answer, model
+                if not untried or not self._prepared.request.escalates or not is_unsure(answer):
+                    return answer, model
+                unsure, reason = answer, UNSURE
+                continue
             report = FallbackReport(from_=requested.name, to=model.name, reason=str(reason))
             return msgspec.structs.replace(answer, fallback=report), model
+        return self._last_resort(unsure, error)
+
+    def _last_resort(
+        self, unsure: DecideResponse | None, error: SteelyardError | None
+    ) -> tuple[DecideResponse, Answerer]:
+        """Return the answer that was not sure where no other model gave one, or say why there is none."""
+        if unsure is not None:
+            return unsure, self._candidates[0]
         raise UnansweredError(
             error or DeadlineExceededError("The caller went away; nothing was charged."),
             has_begun=self._has_begun,
@@ -298,6 +315,22 @@ def candidates_of(
     return tuple(dict.fromkeys([requested, *fitting]))
 
 
+def is_unsure(answer: DecideResponse) -> bool:
+    """Whether a model abstains, or the context is unlike its training rows."""
+    return bool(answer.novelty and answer.novelty.unlike) or any(
+        result.action == ABSTAIN for result in answer.decisions.values()
+    )
+
+
+def reserve_nano(prepared: Prepared, candidates: tuple[Answerer, ...]) -> int:
+    """Return the most that an answer may cost: of two models where the first may not be sure."""
+    requested, *others = candidates
+    reserved = requested.price_nano
+    if prepared.request.escalates and others:
+        reserved += max(model.price_nano for model in others)
+    return reserved * prepared.input_tokens
+
+
 def quote_nano(prepared: Prepared, requested: Answerer, model: Answerer) -> int:
     """Return the price when a model answers: never more than that of the requested model."""
     return min(requested.price_nano, model.price_nano) * prepared.input_tokens
@@ -307,6 +340,10 @@ def charge_nano(
     prepared: Prepared, requested: Answerer, model: Answerer, answer: DecideResponse
 ) -> int:
     """Return what an answer cost: along a route, only the models that were called."""
+    if answer.fallback is not None and answer.fallback.reason == UNSURE:
+        last = model.charge_nano if isinstance(model, ModelRoute) else None
+        further = last(prepared, answer) if last else model.price_nano * prepared.input_tokens
+        return requested.price_nano * prepared.input_tokens + further
     quote = quote_nano(prepared, requested, model)
     if isinstance(model, ModelRoute):
         return min(quote, model.charge_nano(prepared, answer))

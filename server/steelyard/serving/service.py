@@ -66,6 +66,7 @@ from steelyard.serving.fallback import (
     candidates_of,
     charge_nano,
     quote_nano,
+    reserve_nano,
 )
 from steelyard.serving.floods import Floods
 from steelyard.serving.registry import HostedModel, ModelRegistry
@@ -117,8 +118,13 @@ class _Run:
     write: Write
     prepared: Prepared
     to_wire: Callable[[DecideResponse], Struct]
-    requested: Answerer
+    candidates: tuple[Answerer, ...]
     attempts: Attempts
+
+    @property
+    def requested(self) -> Answerer:
+        """The model asked for."""
+        return self.candidates[0]
 
 
 def _as_it_is(answer: DecideResponse) -> Struct:
@@ -222,7 +228,7 @@ class DecisionService:
             write=write,
             prepared=prepared,
             to_wire=to_wire,
-            requested=candidates[0],
+            candidates=candidates,
             attempts=attempts,
         )
         task = asyncio.create_task(self._operate(run), name="steelyard-decide")
@@ -277,7 +283,7 @@ class DecisionService:
         return EstimateResponse(
             input_tokens=prepared.input_tokens,
             tokenizer=prepared.tokenizer,
-            maximum_charge_usd=to_usd(quote_nano(prepared, requested, requested)),
+            maximum_charge_usd=to_usd(reserve_nano(prepared, candidates)),
             models=[
                 ModelQuote(id=model.name, quote_usd=to_usd(quote_nano(prepared, requested, model)))
                 for model in candidates
@@ -297,7 +303,7 @@ class DecisionService:
         accepted = await self._operations.accept(
             run.write,
             model=run.requested.name,
-            reserved_nano=quote_nano(run.prepared, run.requested, run.requested),
+            reserved_nano=reserve_nano(run.prepared, run.candidates),
             input_tokens=run.prepared.input_tokens,
             n_decisions=len(run.prepared.request.decisions),
             named=None if named is None else named.reference,

@@ -34,6 +34,7 @@ from steelyard.shadows.wire import (
     EndedShadow,
     SetShadow,
     Shadow,
+    ShadowFigures,
     ShadowQuery,
     ShadowReport,
 )
@@ -119,6 +120,40 @@ class Shadows:
                 family=family, ended=rows.delete_shadow(connection, account_id, family)
             ),
         )
+
+    async def put_beside(self, caller: Caller, subject: str, model: str, share: float) -> float:
+        """Set the model that scores what a named decision answers, and return since when."""
+        entry, since = await self._models.find(caller, model), self._now()
+        await self._state.write(
+            lambda connection: rows.put_shadow(
+                connection,
+                caller.account_id,
+                subject,
+                model=model,
+                model_id=entry.id,
+                share=share,
+                since=since,
+            )
+        )
+        return since
+
+    async def end_beside(self, caller: Caller, subject: str) -> None:
+        """End the shadow of a named decision; what it answered stays."""
+        await self._state.write(
+            lambda connection: rows.delete_shadow(connection, caller.account_id, subject)
+        )
+
+    async def figures(
+        self, caller: Caller, subject: str, since: float
+    ) -> tuple[int, dict[str, ShadowFigures]]:
+        """Return how many answers of a named decision its shadow scored since, and how they compare."""
+
+        def read(connection: Connection) -> tuple[int, dict[str, ShadowFigures]]:
+            shadow = rows.find_shadow(connection, caller.account_id, subject)
+            pairs = [] if shadow is None else _pairs(connection, shadow, since, self._now())
+            return len(pairs), compare(pairs)
+
+        return await self._state.read(read)
 
     async def report(self, caller: Caller, family: str, query: ShadowQuery) -> ShadowReport:
         """Compare a family with its shadow; without one nothing is compared."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select, update
 
+from steelyard.decision_log.store import is_of_named
 from steelyard.decision_log.tables import decisions
+from steelyard.decisions.named import MODEL_PREFIX
 from steelyard.shadows.tables import shadow_answers, shadows
 
 
@@ -44,13 +46,20 @@ def newest_untaken(
         .where(
             decisions.c.account_id == shadow.account_id,
             decisions.c.created_at >= since,
-            decisions.c.model == shadow.family,
+            _is_answer_of(shadow.family),
             shadow_answers.c.decision_id.is_(None),
         )
         .order_by(decisions.c.created_at.desc())
         .limit(limit)
     )
     return list(rows.scalars())
+
+
+def _is_answer_of(subject: str) -> ColumnElement[bool]:
+    """Return the condition of the answers of a family, or of a named decision by its model's name."""
+    if subject.startswith(MODEL_PREFIX):
+        return is_of_named(decisions.c.named, subject.removeprefix(MODEL_PREFIX))
+    return decisions.c.model == subject
 
 
 def take(

@@ -11,7 +11,8 @@ from steelyard.alarms.wire import Alarm
 from steelyard.client import Client
 from steelyard.decision_log.wire import DecisionSummary
 from steelyard.decisions.named import PRODUCTION
-from steelyard.errors import SteelyardError
+from steelyard.errors import NotFoundError, SteelyardError
+from steelyard.growth.wire import Growth
 from steelyard.named.comparison_wire import NamedComparison
 from steelyard.named.wire import AliasMove, NamedDecision, NamedVersion
 from steelyard.people.wire import UsageLine
@@ -19,6 +20,8 @@ from steelyard.review.wire import DraftSummary
 from steelyard_workbench.live.alarms import fetch_alarms
 
 DAY_S = 86_400.0
+#: The label of the button that lets a decision grow.
+GROW = "Let it grow"
 #: Decisions with feedback without which accuracy says little.
 _ENOUGH_FEEDBACK = 50
 _MOST_MOVES, _MOST_COMPARISONS, _MOST_DRAFTS = 10, 20, 20
@@ -36,6 +39,7 @@ class Looked:
     drafts: Sequence[DraftSummary]
     comparisons: Sequence[NamedComparison]
     moves: Sequence[AliasMove]
+    growth: Growth | None = None
 
     @property
     def candidate(self) -> int | None:
@@ -56,7 +60,8 @@ class Looked:
 class Step:
     """The next step of the loop: why, the label of its button, and where that leads.
 
-    ``page`` is empty where the button acts here: it compares the candidate, or moves production.
+    ``page`` is empty where the button acts here: it compares the candidate, moves production, or lets
+    the decision grow.
     """
 
     text: str
@@ -81,6 +86,7 @@ def look_at(client: Client, name: str) -> Looked:
         drafts=[draft for draft in drafts if draft.dataset_id == decision.dataset_id],
         comparisons=list(islice(named.comparisons(name), _MOST_COMPARISONS)),
         moves=list(islice(named.history(name), _MOST_MOVES)),
+        growth=_growth(client, name),
     )
 
 
@@ -124,7 +130,9 @@ def _traffic_step(looked: Looked) -> Step:
             "Look at its answers",
             "live",
         )
-    return Step("Its rows may train a model of its own.", "Go to Families", "families")
+    if looked.growth is None or looked.growth.stopped_at is not None:
+        return Step("Its feedback may train a model of its own, as right for less.", GROW)
+    return Step(f"It grows by itself, and waits. {looked.growth.waits_for}", "")
 
 
 def _is_about(alarm: Alarm, answered: Collection[tuple[str, str]]) -> bool:
@@ -133,6 +141,14 @@ def _is_about(alarm: Alarm, answered: Collection[tuple[str, str]]) -> bool:
         alarm.model == model and alarm.decision in {None, "", question}
         for model, question in answered
     )
+
+
+def _growth(client: Client, name: str) -> Growth | None:
+    """Return how far a decision grows by itself; ``None`` where it does not."""
+    try:
+        return client.named_decisions.growth(name)
+    except NotFoundError:
+        return None
 
 
 def _usage(client: Client, name: str, since: float) -> list[UsageLine]:

@@ -19,7 +19,7 @@ from steelyard_workbench.components.numbers import ago, measure_text
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.live.view import View, to_text
 from steelyard_workbench.loaded import Loaded
-from steelyard_workbench.named.looking import Looked, look_at, next_step
+from steelyard_workbench.named.looking import GROW, Looked, look_at, next_step
 from steelyard_workbench.named.starting import START, StartForm
 from steelyard_workbench.one_part_page import OnePartPage
 from steelyard_workbench.snippets import as_curl, as_python_named
@@ -102,6 +102,7 @@ class DecisionsPage(OnePartPage):
                 as_python_named(url, decision.name, _EXAMPLE, with_key=with_key),
                 f"{decision.name} in Python",
             ),
+            *self._growth(looked, place),
             *_shares(looked),
             *_comparisons(looked),
             heading("Moves"),
@@ -119,6 +120,8 @@ class DecisionsPage(OnePartPage):
         if step.page:
             button = pmui.Button(label=step.label, variant="contained")
             button.on_click(lambda _: self._go(step.page, looked))
+        elif step.label == GROW:
+            button = self.button(step.label, lambda: named.grow(name), place, variant="contained")
         elif number is not None and step.label.startswith("Compare"):
             button = self.button(
                 step.label, lambda: named.compare(name, number), place, variant="contained"
@@ -131,6 +134,22 @@ class DecisionsPage(OnePartPage):
                 variant="contained",
             )
         return pn.Column(shown, button, sizing_mode="stretch_width")
+
+    def _growth(self, looked: Looked, place: pn.Column) -> list[Viewable]:
+        """Return how far the decision grows, why it waits, and what stops it."""
+        growth, name = looked.growth, looked.decision.name
+        if growth is None:
+            return []
+        text = f"{growth.stage}, with leave to {growth.policy.policy}. {growth.waits_for}"
+        shown: list[Viewable] = [
+            heading("Growth"),
+            verdict("running", "Growth.", escape_markdown(text)),
+        ]
+        if growth.stopped_at is None:
+            named = self.client.named_decisions
+            shown.append(self.button("Stop growing", lambda: named.stop_growing(name), place))
+        rows = [(step.stage, step.message, ago(step.at)) for step in growth.steps[:10]]
+        return [*shown, table(("stage", "what", "when"), rows, label="Steps of its growth")]
 
     def _links(self, looked: Looked) -> Viewable:
         """Return buttons to the other pages, which open on what is this decision's."""

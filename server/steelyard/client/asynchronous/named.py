@@ -35,6 +35,10 @@ class AsyncNamedDecisions(AsyncJobResource[NamedComparison]):
     move = _method(calls.move)
     roll_back = _method(calls.roll_back)
     share = _method(calls.share)
+    grow = _method(calls.grow)
+    growth = _method(calls.growth)
+    turn_growth = _method(calls.turn_growth)
+    stop_growing = _method(calls.stop_growing)
 
     def list(
         self, *, archived: bool | None = None, page_size: int = 200
