@@ -184,6 +184,13 @@ def loop_table() -> str:
     )
 
 
+def first_family_table() -> str:
+    """Return the gate of the first family, as ``first_family.py`` measured it."""
+    path = Path(__file__).resolve().parents[1] / "plots" / "first_family.json"
+    measured = json.loads(path.read_text(encoding="utf-8"))
+    return table(measured["columns"], measured["groups"])
+
+
 def share(value: float) -> str:
     """Return a share with three digits after the point, or as whole."""
     return f"{value:.3f}".rstrip("0").rstrip(".")
@@ -193,6 +200,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "client": client_methods,
     "commands": commands_list,
     "errors": errors_table,
+    "first-family": first_family_table,
     "lint": lint_table,
     "loop": loop_table,
     "settings": settings_table,

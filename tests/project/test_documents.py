@@ -145,6 +145,7 @@ def test_the_loop_shows_and_tells_what_its_test_saw():
     assert f"here {measured['rows']} mails" in text
     assert f"{measured['corrected']} of the mails are under the wrong team" in text
     assert len(tool("tables").loop_table().splitlines()) == 2 + len(measured["gates"])
+    assert "| new rows | " in tool("tables").first_family_table()
     pictures = {path.name for path in folder.glob("*.webp")}
     assert set(re.findall(r"pictures/loop/([\w-]+\.webp)", text)) <= pictures
     assert sum(path.stat().st_size for path in folder.iterdir()) < _MOST_PICTURES
