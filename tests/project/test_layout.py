@@ -120,7 +120,7 @@ def test_what_makes_changes_hard_only_gets_less():
     mark = "# fmt: " + "skip"
     by_hand = sum(path.read_text(encoding="utf-8").count(mark) for path in every)
     # Lower a number here when one goes.
-    assert by_hand <= 13, "let ruff lay it out"
+    assert by_hand <= 12, "let ruff lay it out"
     assert sum(map(private_names_of_others, trees)) <= 150, "test what others may use"
     assert sum(map(sleeps, trees)) <= 101, "wait for what happens"
 

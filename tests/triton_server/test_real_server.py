@@ -74,7 +74,7 @@ def test_it_is_ready_with_what_it_was_to_load_and_nothing_else(host):
 
 
 def test_every_model_answers_as_this_process_does(host, base, int8, tuned, monkeypatch):
-    monkeypatch.setattr(parity, "_WORDS", WORDS)
+    monkeypatch.setattr(parity, "WORDS", WORDS)
     for source in (int8, tuned):
         host.load(source.name)
     sources = {source.name: source for source in (base, int8, tuned)}

@@ -16,10 +16,10 @@ def test_they_are_the_same_each_time():
     assert list(fixed_requests()) == list(fixed_requests())
 
 
-@pytest.mark.parametrize("words", [parity._WORDS, WORDS], ids=["long", "short"])
+@pytest.mark.parametrize("words", [parity.WORDS, WORDS], ids=["long", "short"])
 def test_they_are_valid_and_cover_every_kind_and_stage(base, monkeypatch, words):
     # The random model's tokenizer reads its own words as a token each, others letter by letter.
-    monkeypatch.setattr(parity, "_WORDS", words)
+    monkeypatch.setattr(parity, "WORDS", words)
     decide = DecideService(
         model_name="m", temperatures=TemperatureTable(), tokenizer=base.files.tokenizer
     )

@@ -58,7 +58,7 @@ def host(environment: Environment, folder: Path, known: TlsFiles, base) -> Itera
 
 @pytest.mark.slow
 def test_a_client_that_is_known_is_answered_as_this_process_does(host, known, base, monkeypatch):
-    monkeypatch.setattr(parity, "_WORDS", WORDS)
+    monkeypatch.setattr(parity, "WORDS", WORDS)
     assert host.url.startswith("tritons://127.0.0.1:")
     [found] = check_server(parse_address(host.url, known), {"random": base})
     assert (found.model, found.verdict) == ("random", "equal")

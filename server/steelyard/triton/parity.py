@@ -43,7 +43,7 @@ _TEXT = (
     "a parcel from the second warehouse arrived late with a broken screen while support said "
     "nothing about the delay or the new address on file so please check the order again"
 )
-_WORDS = _TEXT.split()
+WORDS = _TEXT.split()
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ def _decision(name: str, kind: str, n_outcomes: int, seed: int) -> dict[str, Any
 def _text(seed: int, n_words: int) -> str:
     """Return words that are the same in every run and differ between seeds."""
     return " ".join(
-        _WORDS[(seed * 13 + i * (7 + seed % 4) + i // 11) % len(_WORDS)] for i in range(n_words)
+        WORDS[(seed * 13 + i * (7 + seed % 4) + i // 11) % len(WORDS)] for i in range(n_words)
     )
 
 
