@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import re
 import time
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -16,6 +17,7 @@ from steelyard.accounts.service import AccountService
 from steelyard.cli.workbench import workbench_note
 from steelyard.ledger.money import NANO
 from steelyard.people import mail_service
+from steelyard.people.store import must_rotate
 from steelyard.people.tables import sessions
 from steelyard.storage import open_state
 from support.browsing import SLOWLY
@@ -139,6 +141,31 @@ def test_two_browsers_are_two_people(browser, quiet_page, server, letters, workb
     # The page shows the form before the browser has forgotten the session and loads it anew.
     wait_until(lambda: cookie["name"] not in {one["name"] for one in page.context.cookies()})
     expect(page.get_by_role("heading", name="Sign in", level=1)).to_be_visible(timeout=SLOWLY)
+
+
+@pytest.mark.slow
+def test_a_role_that_changed_signs_nobody_out(quiet_page, server, workbench):
+    state = open_state(f"sqlite:///{server.home / 'state.sqlite'}")
+    token = begin_session(state, MIA, at=time.time())
+    state.write_now(lambda connection: must_rotate(connection, MIA))
+    state.close()
+    page = quiet_page
+    cookie = {
+        "name": f"steelyard_workbench_{urlsplit(workbench.url).port}",
+        "value": token,
+        "url": workbench.url,
+    }
+    page.context.add_cookies([cookie])
+
+    def kept():
+        values = {entry["name"]: entry["value"] for entry in page.context.cookies()}
+        return values[cookie["name"]] != token
+
+    # The token is renewed before the browser has run the page, and could hear of it.
+    page.route("**/bokeh.min.js*", lambda route: (page.wait_for_timeout(5_000), route.continue_()))
+    page.goto(f"{workbench.url}/?page=datasets")
+    expect(page.get_by_role("button", name=f"Sign out {MIA}")).to_be_visible(timeout=SLOWLY)
+    wait_until(kept)
 
 
 @pytest.mark.slow
