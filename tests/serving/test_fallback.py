@@ -6,13 +6,14 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
 import pytest
 
 from steelyard.decisions.validation import read_request
-from steelyard.decisions.wire import DecideResponse
+from steelyard.decisions.wire import DecideResponse, Novelty
 from steelyard.errors import (
     DeadlineExceededError,
     EngineUnavailableError,
@@ -20,7 +21,14 @@ from steelyard.errors import (
     ModelUnavailableError,
 )
 from steelyard.serving.decide import Prepared
-from steelyard.serving.fallback import Attempts, UnansweredError, candidates_of, quote_nano
+from steelyard.serving.fallback import (
+    Attempts,
+    UnansweredError,
+    candidates_of,
+    charge_nano,
+    quote_nano,
+    reserve_nano,
+)
 from steelyard.serving.registry import RECENT_S, HostedModel, ModelRegistry
 from support.factories import make_request_dict
 from support.hosting import GARBAGE, Behaving, crash, hosted
@@ -290,3 +298,32 @@ def test_giving_up_takes_a_request_out_of_the_queue(models: Models) -> None:
     asyncio.run(give_up())
     models.scorers["a"].may_answer.set()
     assert models.calls()["b"] == 0, "it was handed on although nobody waits"
+
+
+@pytest.mark.parametrize("is_unlike", [True, False])
+def test_a_text_unlike_any_seen_goes_to_the_next_model_where_the_request_says_so(
+    models: Models, *, is_unlike: bool
+) -> None:
+    models.scorers["a"].behave = lambda scored: [
+        [replace(each, novelty=(0.0, is_unlike)) for each in request] for request in scored
+    ]
+    assert models.ask(fallback=["dear"]).model == "a"
+    prepared = models.prepare(fallback=["dear"], escalate=True)
+    attempts = models.attempts(prepared)
+    answer, model = asyncio.run(attempts.run())
+    assert answer.novelty == Novelty(share=0.0, unlike=is_unlike)
+    assert report(answer) == (("a", "dear", "unsure") if is_unlike else None)
+    candidates = candidates_of(prepared, models.registry)
+    assert reserve_nano(prepared, candidates) == 52 * prepared.input_tokens
+    due_nano = charge_nano(prepared, candidates[0], model, answer, attempts.unsure)
+    assert due_nano == (52 if is_unlike else 12) * prepared.input_tokens
+    # Where the next is unable to answer, the answer that was not sure stays.
+    models.scorers["dear"].behave = crash
+    assert models.ask(fallback=["dear"], escalate=True).model == "a"
+
+
+@pytest.mark.parametrize("fallback", [..., "auto", "none"])
+def test_who_decides_instead_has_to_be_named(fallback: Any) -> None:
+    with pytest.raises(InvalidRequestError, match="escalate goes with a list of models") as refusal:
+        read_request(make_request_dict(fallback=fallback, escalate=True))
+    assert [violation.path for violation in refusal.value.violations] == [("body", "escalate")]

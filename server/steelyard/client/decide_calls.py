@@ -43,6 +43,7 @@ def decide(
     *,
     model: str | None = None,
     fallback: str | Sequence[str] | None = None,
+    escalate: bool | None = None,
     temperature: float | None = None,
     images: Sequence[Mapping[str, Any] | ImageInput] | None = None,
     independent: bool | None = None,
@@ -64,6 +65,9 @@ def decide(
         A model's name; the server's default when left out.
     fallback : str or sequence of str, optional
         ``auto`` (the default), ``none``, or the models to try in order.
+    escalate : bool, optional
+        With a list of fallbacks: they decide what the model abstains from, and texts unlike its
+        training rows. Both models are paid then.
     temperature : float, optional
         0.2 to 5; below 1 sharpens the probabilities, above 1 softens them.
     images : sequence of mapping, optional
@@ -83,6 +87,7 @@ def decide(
         "decisions": decisions,
         "model": model,
         "fallback": fallback,
+        "escalate": escalate,
         "temperature": temperature,
         "images": images,
         "independent": independent,
@@ -99,6 +104,7 @@ def estimate(
     *,
     model: str | None = None,
     fallback: str | Sequence[str] | None = None,
+    escalate: bool | None = None,
     temperature: float | None = None,
     explain: bool | None = None,
 ) -> Call[EstimateResponse]:
@@ -107,6 +113,7 @@ def estimate(
     options = {
         "model": model,
         "fallback": fallback,
+        "escalate": escalate,
         "temperature": temperature,
         "explain": explain,
     }

@@ -87,9 +87,16 @@ def read_request(
         check_ids(images, violations)
     if value.get("explain") and not isinstance(value.get("context"), str):
         violations.add((*BODY, "explain"), "takes a context that is text.", "not_allowed")
+    fallback = value.get("fallback")
+    if (
+        value.get("escalate")
+        and not isinstance(fallback, list | tuple)
+        and (*BODY, "fallback") not in violations.touched
+    ):
+        predicate = "goes with a list of models in fallback; name those that decide then."
+        violations.add((*BODY, "escalate"), predicate, "refused")
     if violations.listed:
         violations.raise_if_any()
-    fallback = value.get("fallback")
     return ValidRequest(
         context=value["context"],
         decisions=tuple(decision for decision in decisions if decision is not None),
@@ -100,6 +107,7 @@ def read_request(
         store=value.get("store"),
         metadata=value.get("metadata") or {},
         explain=value.get("explain") or False,
+        escalates=value.get("escalate") or False,
     )
 
 

@@ -174,6 +174,13 @@ class DecideRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             "that answers no calls is passed over."
         ),
     ] = None
+    escalate: Annotated[
+        bool | None,
+        Meta(
+            description="Whether the list of `fallback` decides what the model abstains from, and "
+            "texts unlike its training rows; both models are charged then."
+        ),
+    ] = None
     temperature: Annotated[
         Annotated[float, Meta(ge=MIN_TEMPERATURE, le=MAX_TEMPERATURE)] | None,
         Meta(description="Below 1 sharpens the probabilities, above 1 softens them."),
@@ -226,7 +233,7 @@ class NamedDecideRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     refused_fields: ClassVar[dict[str, str]] = {
         **ROW_FIELDS,
         "decisions": "A request has decision or decisions, not both",
-        **dict.fromkeys(("model", "fallback", "temperature"), _OF_VERSION),
+        **dict.fromkeys(("model", "fallback", "escalate", "temperature"), _OF_VERSION),
     }
 
     decision: Annotated[
@@ -413,7 +420,10 @@ class DecideResponse(Shown, Struct, frozen=True, kw_only=True):
     ] = UNSET
     novelty: Annotated[
         Novelty | UnsetType,
-        Meta(description="By a family that abstains on texts unlike its training rows."),
+        Meta(
+            description="By a family that abstains on texts unlike its training rows; it stays where "
+            "another model decides instead (`escalate`)."
+        ),
     ] = UNSET
     decision: Annotated[
         NamedUse | UnsetType, Meta(description="Where the request named a decision.")

@@ -12,10 +12,8 @@ import msgspec
 from steelyard.decisions.named import NamedRequest
 from steelyard.decisions.validation import ValidRequest, read_request
 from steelyard.decisions.wire import NamedUse
-from steelyard.errors import InvalidRequestError, Violation
 from steelyard.named.wire import NamedContent
 from steelyard.wire.payloads import read_payload
-from steelyard.wire.violations import BODY
 
 _Content = TypeVar("_Content", bound=NamedContent)
 
@@ -62,12 +60,7 @@ def ask(questions: ValidRequest, request: NamedRequest, use: NamedUse) -> ValidR
 
 
 def _check(fields: Mapping[str, Any]) -> ValidRequest:
-    fields_of_request = {name: value for name, value in fields.items() if name != "escalate"}
-    request = read_request({"context": "", **fields_of_request})
-    if fields.get("escalate") and isinstance(request.fallback, str):
-        message = "goes with a list of models in fallback; name those that decide then."
-        raise InvalidRequestError(violations=[Violation((*BODY, "escalate"), message, "refused")])
-    return replace(request, escalates=bool(fields.get("escalate")))
+    return read_request({"context": "", **fields})
 
 
 def _given(fields: Mapping[str, Any]) -> dict[str, Any]:

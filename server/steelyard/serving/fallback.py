@@ -15,8 +15,9 @@ What passes moves a request on: a model that is loading, an engine that fails, i
 too long. That a family or a number is off moves it on to a list alone, and is told where there is
 none; that a model is gone is what the caller must be told in any case.
 
-A version of a named decision may have its list decide further: what the model abstains from, and texts
-unlike its training rows, go to the next of the list, at the price of both.
+A request with a list, or the version of a named decision, may have it decide further (``escalate``):
+what the model abstains from, and texts unlike its training rows, go to the next of the list, at the
+price of both.
 
 A model that failed in the last 30 seconds is passed over without an attempt as long as another of
 them did not. Every attempt but the last gets at most half of the time that is left, so that a model
@@ -55,7 +56,7 @@ from steelyard.tracing.attributes import Attributes
 
 #: The reason given for a model that was passed over without an attempt.
 RECENTLY_UNAVAILABLE = "recently_unavailable"
-#: The reason given where the model asked for was not sure, and its version has others decide then.
+#: The reason given where the model asked for was not sure, and others decide then.
 UNSURE = "unsure"
 #: What keeps a model from answering for a while: whoever may stand in is tried.
 PASSING = (EngineUnavailableError, DeadlineExceededError, ModelWarmingError)
@@ -183,6 +184,8 @@ class Attempts:
         self._task: asyncio.Task[Any] | None = None
         self._is_abandoned = False
         self._has_begun = False
+        #: What the model asked for answered where it was not sure.
+        self.unsure: DecideResponse | None = None
 
     def abandon(self) -> None:
         """Stop: nobody waits for the answer. What an engine has begun it ends."""
@@ -221,7 +224,6 @@ class Attempts:
         put_off = [] if requested in untried else [requested]
         reason = None if untried[0] is requested else RECENTLY_UNAVAILABLE
         error: SteelyardError | None = None
-        unsure: DecideResponse | None = None
         while untried:
             model = untried.pop(0)
             left_s = self._deadline - perf_counter()
@@ -248,18 +250,17 @@ class Attempts:
             if model is requested:
                 if not untried or not self._prepared.request.escalates or not is_unsure(answer):
                     return answer, model
-                unsure, reason = answer, UNSURE
+                self.unsure, reason = answer, UNSURE
                 continue
             report = FallbackReport(from_=requested.name, to=model.name, reason=str(reason))
-            return msgspec.structs.replace(answer, fallback=report), model
-        return self._last_resort(unsure, error)
+            novelty = answer.novelty if self.unsure is None else self.unsure.novelty
+            return msgspec.structs.replace(answer, fallback=report, novelty=novelty), model
+        return self._last_resort(error)
 
-    def _last_resort(
-        self, unsure: DecideResponse | None, error: SteelyardError | None
-    ) -> tuple[DecideResponse, Answerer]:
+    def _last_resort(self, error: SteelyardError | None) -> tuple[DecideResponse, Answerer]:
         """Return the answer that was not sure where no other model gave one, or say why there is none."""
-        if unsure is not None:
-            return unsure, self._candidates[0]
+        if self.unsure is not None:
+            return self.unsure, self._candidates[0]
         raise UnansweredError(
             error or DeadlineExceededError("The caller went away; nothing was charged."),
             has_begun=self._has_begun,
@@ -337,17 +338,24 @@ def quote_nano(prepared: Prepared, requested: Answerer, model: Answerer) -> int:
 
 
 def charge_nano(
-    prepared: Prepared, requested: Answerer, model: Answerer, answer: DecideResponse
+    prepared: Prepared,
+    requested: Answerer,
+    model: Answerer,
+    answer: DecideResponse,
+    unsure: DecideResponse | None,
 ) -> int:
-    """Return what an answer cost: along a route, only the models that were called."""
-    if answer.fallback is not None and answer.fallback.reason == UNSURE:
-        last = model.charge_nano if isinstance(model, ModelRoute) else None
-        further = last(prepared, answer) if last else model.price_nano * prepared.input_tokens
-        return requested.price_nano * prepared.input_tokens + further
-    quote = quote_nano(prepared, requested, model)
+    """Return what an answer cost: that of a model that was not sure too."""
+    own = _own_charge_nano(prepared, model, answer)
+    if unsure is not None and model is not requested:
+        return _own_charge_nano(prepared, requested, unsure) + own
+    return min(quote_nano(prepared, requested, model), own)
+
+
+def _own_charge_nano(prepared: Prepared, model: Answerer, answer: DecideResponse) -> int:
+    """Return what a model's answer costs: along a route, only the models that were called."""
     if isinstance(model, ModelRoute):
-        return min(quote, model.charge_nano(prepared, answer))
-    return quote
+        return model.charge_nano(prepared, answer)
+    return model.price_nano * prepared.input_tokens
 
 
 def _order(candidates: tuple[Answerer, ...]) -> list[Answerer]:

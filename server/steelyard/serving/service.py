@@ -310,7 +310,7 @@ class DecisionService:
         )
         try:
             answer, model = await run.attempts.run()
-            due_nano = charge_nano(run.prepared, run.requested, model, answer)
+            due_nano = charge_nano(run.prepared, run.requested, model, answer, run.attempts.unsure)
             amount_nano = min(due_nano, accepted.reserved_nano)
             answer = self._account_for(answer, accepted, amount_nano, run.prepared.request)
             payload = run.to_wire(answer)

@@ -131,6 +131,19 @@ def test_a_request_costs_what_each_model_was_asked(serve, far):
         assert from_usd(answer["charge"]["reserved_usd"]) == 27 * first
         quote = ask(server, "/v1/decide/estimate").json()
         assert from_usd(quote["maximum_charge_usd"]) == 27 * first
+        # Before another model or behind one, where that abstains: both as if asked alone.
+        unsure = [{**each, "policy": {"abstain_below": 0.99}} for each in DECISIONS[:2]]
+        alone = {
+            model: from_usd(
+                ask(server, model=model, decisions=unsure).json()["charge"]["amount_usd"]
+            )
+            for model in ("both", "hashing")
+        }
+        for model, other in (("both", "hashing"), ("hashing", "both")):
+            fields = {"model": model, "fallback": [other], "escalate": True}
+            further = ask(server, decisions=unsure, **fields).json()
+            assert (further["model"], further["fallback"]["reason"]) == (other, "unsure")
+            assert from_usd(further["charge"]["amount_usd"]) == sum(alone.values())
 
 
 def test_an_account_pays_the_sum_and_nothing_stays_held(serve, tmp_path):
