@@ -12,8 +12,10 @@ import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
+import panel_material_ui as pmui
 from msgspec import UNSET
 
+from steelyard.decisions.several import multi_label
 from steelyard.decisions.wire import Novelty, SentenceEffect
 from steelyard.errors import InvalidRequestError
 from steelyard_workbench.pages import playground
@@ -91,21 +93,72 @@ def test_why_is_asked_where_it_is_switched_on(page: PlaygroundPage, monkeypatch)
     assert asked == [None, True]
 
 
-def test_a_context_unlike_the_training_rows_is_said_to_be() -> None:
-    answer = SimpleNamespace(
+def make_answer(decisions: dict[str, Any]) -> Any:
+    return SimpleNamespace(
         warnings=UNSET,
         explanation=UNSET,
-        decisions={},
+        novelty=UNSET,
+        decisions=decisions,
         model="m",
         timing_ms={},
         fallback=None,
         usage=SimpleNamespace(input_tokens=3),
         charge=SimpleNamespace(amount_usd="0"),
     )
+
+
+def make_result(yes: float) -> Any:
+    probabilities = {"yes": yes, "no": 1 - yes}
+    top = max(probabilities, key=probabilities.__getitem__)
+    return SimpleNamespace(
+        probabilities=probabilities, top=top, p_top=probabilities[top], action="act"
+    )
+
+
+def test_a_context_unlike_the_training_rows_is_said_to_be() -> None:
+    answer = make_answer({})
     for unlike, words in ((True, "Unlike any training row"), (False, "Like the training rows")):
         answer.novelty = Novelty(share=0.015, unlike=unlike)
         assert words in (shown := texts(show_answer(answer)))
         assert "1.5% of the training rows lie further out" in shown
+
+
+def test_several_labels_are_a_decision_each_and_one_group_of_the_answer(
+    page: PlaygroundPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: dict[str, Any] = {}
+    monkeypatch.setattr(
+        playground, "show_answer", lambda _, **given: shown.update(given) or empty("Shown.")
+    )
+    monkeypatch.setattr(PlaygroundPage, "_offer_row", lambda *_: empty("Kept."))
+    [kind], [name] = named(page.form_box, "Kind"), named(page.form_box, "Name")
+    assert kind.options["several labels"] == "several"
+    kind.value, name.value = "several", "topics"
+    [labels] = named(page.form_box, "Labels, one a line; a description after a colon")
+    labels.value = "late parcel: it has not come\nrefund\nrefund"
+    [question] = [field for field in page.form_box.select(pmui.TextInput) if "{}" in field.label]
+    question.value = "Is it about {}?"
+    expected = multi_label(
+        "topics", {"late parcel": "it has not come", "refund": None}, "Is it about {}?"
+    )
+    assert page.request()["decisions"] == expected
+    asyncio.run(page.ask())
+    [group] = shown["label_sets"]
+    assert group.labels == {"topics_late_parcel": "late parcel", "topics_refund": "refund"}
+
+    shares = {"topics_late_parcel": 0.9, "other": 0.7, "topics_refund": 0.2}
+    answer = make_answer({id_: make_result(yes) for id_, yes in shares.items()})
+    [chart, rest, _] = show_answer(answer, label_sets=[group])
+    assert chart.object.title.text == "topics: late parcel"
+    assert chart.object.x_range.end == 1
+    assert rest.object.title.text == "other: yes 0.700, action act"
+    together = texts(show_answer(answer, has_charts=False, label_sets=[group]))
+    lines = "topics: late parcel\n\n- late parcel 0.900, action act\n- refund 0.200, action act\n"
+    assert together.startswith(f"{lines}other: yes 0.700")
+
+    labels.value = ""
+    asyncio.run(page.check())
+    assert "topics has no labels. Write one a line." in texts(page.warnings)
 
 
 def overtake(page: PlaygroundPage, do: str, meanwhile: Callable[[], None]) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import count
 from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
-import param
 from msgspec import UNSET
 from panel.viewable import Viewable, Viewer
 
@@ -35,6 +34,7 @@ from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.families.labels import ASK
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
+from steelyard_workbench.playground.decision_form import DecisionForm, LabelSet
 from steelyard_workbench.playground.keeping import WasItRight
 from steelyard_workbench.playground.saving import SaveRow
 from steelyard_workbench.playground.side_by_side import MOST_MODELS, AnswersTogether
@@ -45,7 +45,6 @@ from steelyard_workbench.snippets import as_curl, as_json, as_python
 from steelyard_workbench.states import empty, failed, loading, verdict
 from steelyard_workbench.tasks import Task
 
-_KINDS = {"one of several": "single", "yes or no": "binary", "levels in order": "ordinal"}
 _CONTEXT = "My card was charged twice for order 118. Please send one payment back today."
 _OUTCOMES = """\
 billing: charges, invoices and refunds
@@ -56,87 +55,6 @@ _ROW = "row"
 #: The route of a server with a judge, which asks it where it is needed: chosen at first.
 _ROUTE = "auto"
 _FIRST = ("team", "single", "Which team should own this ticket?", _OUTCOMES)
-
-
-class DecisionForm(Viewer):
-    """The fields of one decision.
-
-    Parameters
-    ----------
-    name, kind, question, outcomes : str
-        What they hold at first; outcomes are one a line, a description after a colon.
-    given : mapping, optional
-        The decision that they hold, which is sent as it is until one of them is changed.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        kind: str,
-        question: str,
-        outcomes: str,
-        *,
-        on_change: Callable[[], None],
-        on_remove: Callable[[DecisionForm], None],
-        given: Mapping[str, Any] | None = None,
-    ) -> None:
-        self._id = pmui.TextInput(label="Name", value=name, width=160)
-        self._kind = pmui.Select(label="Kind", options=_KINDS, value=kind, width=180)
-        self._question = pmui.TextInput(
-            label="Question",
-            value=question,
-            max_length=ANY_LENGTH,
-            sizing_mode="stretch_width",
-        )
-        self._outcomes = pmui.TextAreaInput(
-            label="Outcomes, one a line; a description after a colon",
-            value=outcomes,
-            rows=4,
-            max_length=ANY_LENGTH,
-            sizing_mode="stretch_width",
-        )
-        remove = pmui.Button(label="Remove", variant="text", color="danger", align="center")
-        remove.on_click(lambda _: on_remove(self))
-        self._on_change = on_change
-        self._given, self._filled = given, (name, kind, question, outcomes)
-        super().__init__()
-        self._box = pmui.Paper(
-            pn.FlexBox(self._id, self._kind, remove, align_items="center"),
-            self._question,
-            self._outcomes,
-            sizing_mode="stretch_width",
-            margin=(4, 10),
-        )
-
-    def __panel__(self) -> Viewable:
-        return self._box
-
-    @param.depends("_id.value", "_kind.value", "_question.value", "_outcomes.value", watch=True)
-    def _changed(self) -> None:
-        self._on_change()
-
-    def request(self) -> dict[str, Any]:
-        """Return the decision as it is sent."""
-        fields = (self._id, self._kind, self._question, self._outcomes)
-        if self._given is not None and tuple(field.value for field in fields) == self._filled:
-            return dict(self._given)
-        sent: dict[str, Any] = {
-            "id": self._id.value,
-            "kind": self._kind.value,
-            "question": self._question.value,
-        }
-        lines = [line.strip() for line in self._outcomes.value.splitlines() if line.strip()]
-        pairs = [tuple(part.strip() for part in line.partition(":")[::2]) for line in lines]
-        if sent["kind"] == "ordinal":
-            sent["outcomes"] = [name for name, _ in pairs]
-            if any(text for _, text in pairs):
-                sent["rubric"] = [text or name for name, text in pairs]
-        elif pairs:
-            has_text = any(text for _, text in pairs)
-            sent["outcomes"] = (
-                {name: text or None for name, text in pairs} if has_text else [n for n, _ in pairs]
-            )
-        return sent
 
 
 class PlaygroundPage(Page):
@@ -217,16 +135,18 @@ class PlaygroundPage(Page):
         return {
             "context": context,
             **images,
-            "decisions": [form.request() for form in self._forms],
+            "decisions": [decision for form in self._forms for decision in form.decisions()],
             **({"model": self.model.value} if self.model.value else {}),
             "store": bool(self.keep.value),
         }
 
     async def _send(self) -> None:
         request = self.request()
+        label_sets = [labels for form in self._forms if (labels := form.label_set()) is not None]
         models = list(dict.fromkeys([self.model.value, *self.beside.value]))[:MOST_MODELS]
         if len(models) > 1:
-            together = AnswersTogether(self.client, models, partial(show_answer, has_charts=False))
+            show = partial(show_answer, has_charts=False, label_sets=label_sets)
+            together = AnswersTogether(self.client, models, show)
             self.answer[:] = [together]
             await together.ask(request)
             answers = [
@@ -249,7 +169,7 @@ class PlaygroundPage(Page):
             explain=True if self.why.value and isinstance(request["context"], str) else None,
         )
         feedback = self._offer_feedback(request, [answer])
-        shown = show_answer(answer, context=request["context"])
+        shown = show_answer(answer, context=request["context"], label_sets=label_sets)
         self.answer[:] = [shown, *feedback, self._offer_row(request, [answer])]
 
     def _offer_feedback(
@@ -354,7 +274,7 @@ class PlaygroundPage(Page):
 
     def _free_name(self) -> str:
         """Return a name that no decision here has."""
-        taken = {form.request()["id"] for form in self._forms}
+        taken = {form.id for form in self._forms}
         names = (f"decision_{n}" for n in count(len(self._forms) + 1))
         return next(name for name in names if name not in taken)
 
@@ -379,10 +299,17 @@ class PlaygroundPage(Page):
         return pmui.Tabs(*shown, dynamic=True, sizing_mode="stretch_width")
 
 
-def show_answer(answer: DecideAnswer, *, has_charts: bool = True, context: Any = None) -> Viewable:
+def show_answer(
+    answer: DecideAnswer,
+    *,
+    has_charts: bool = True,
+    context: Any = None,
+    label_sets: Sequence[LabelSet] = (),
+) -> Viewable:
     """Show each decision, with its action, and as bars of its outcomes' probabilities.
 
-    Where an explanation was asked for, the context stands below with its sentences marked.
+    The decisions of a set of labels are one group. Where an explanation was asked for, the context
+    stands below with its sentences marked.
     """
     parts: list[Viewable] = []
     if answer.warnings is not UNSET:
@@ -398,7 +325,12 @@ def show_answer(answer: DecideAnswer, *, has_charts: bool = True, context: Any =
         ]
     if answer.novelty is not UNSET:
         parts.append(_show_novelty(answer.novelty))
+    for labels in label_sets:
+        parts += _show_labels(answer, labels, context, has_charts=has_charts)
+    grouped = {id_ for labels in label_sets for id_ in labels.labels}
     for name, result in answer.decisions.items():
+        if name in grouped:
+            continue
         title = f"{name}: {result.top} {result.p_top:.3f}, action {result.action}"
         if not has_charts:
             parts.append(pmui.Typography(escape_markdown(title), variant="body2"))
@@ -422,6 +354,36 @@ def show_answer(answer: DecideAnswer, *, has_charts: bool = True, context: Any =
         facts.append(f"instead of {answer.fallback.from_} ({answer.fallback.reason})")
     parts.append(pmui.Typography(", ".join(facts), variant="body2"))
     return pmui.Column(*parts, sizing_mode="stretch_width")
+
+
+def _show_labels(
+    answer: DecideAnswer, labels: LabelSet, context: Any, *, has_charts: bool
+) -> list[Viewable]:
+    """Show the labels of a set together: those that fit, and how likely each is, with its action."""
+    results = {label: answer.decisions[id_] for id_, label in labels.labels.items()}
+    fitting = [label for label, result in results.items() if result.top == "yes"]
+    title = f"{labels.name}: {', '.join(fitting) or 'no label'}"
+    likely = [
+        (f"{label}  {result.probabilities['yes']:.3f}, action {result.action}", result)
+        for label, result in results.items()
+    ]
+    if not has_charts:
+        lines = "\n".join(f"- {escape_markdown(text)}" for text, _ in likely)
+        return [pmui.Typography(f"{escape_markdown(title)}\n\n{lines}", variant="body2")]
+    likely.sort(key=lambda item: -item[1].probabilities["yes"])
+    chart = figures.bars(
+        [text for text, _ in likely],
+        [result.probabilities["yes"] for _, result in likely],
+        title=title,
+        x="probability of yes",
+    )
+    parts: list[Viewable] = [figures.show(chart)]
+    if answer.explanation is not UNSET:
+        for id_, label in labels.labels.items():
+            top = answer.decisions[id_].top
+            parts.append(pmui.Typography(escape_markdown(f"{label}: {top}"), variant="body2"))
+            parts.append(marked_context(context, top, answer.explanation[id_]))
+    return parts
 
 
 def _show_novelty(novelty: Novelty) -> Viewable:
