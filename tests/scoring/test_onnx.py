@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from scoring.reference import Reference, tokenize
 from steelyard.calibration.temperature import softmax
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
+from steelyard.decisions.several import multi_label
 from steelyard.errors import ContextTooLongError, EngineUnavailableError
 from steelyard.scoring import onnx, similarity
 from steelyard.scoring.assets import BaseModel, load_base_model
@@ -221,6 +223,23 @@ def test_a_hundred_short_requests_go_in_passes_of_a_bounded_size(random_model, f
     assert sum(n_tokens) == 20 * len(random_model.scorer.lay_out(SHORT).layout)
     for item in scored:
         assert_same(item, alone, 1e-5)
+
+
+def test_eight_labels_read_their_context_once(random_model, seen):
+    labels = multi_label("topics", [f"{make_words(1, n)} {n}" for n in range(8)])
+    payload = {"context": make_words(60), "decisions": labels}
+    together = make_decide(random_model).prepare(payload).rendered
+    random_model.scorer.score([together])  # keeps what questions read without a context
+    seen.clear()
+    random_model.scorer.score([together])
+    n_passes, n_tokens = len(seen), sum(tokens for tokens, _ in seen)
+    seen.clear()
+    for decision in together.decisions:
+        random_model.scorer.score([replace(together, decisions=(decision,))])
+    assert (n_passes, len(seen)) == (1, 8)
+    n_context = len(random_model.scorer.lay_out(replace(together, decisions=())).layout)
+    assert n_context >= random_model.tokenizer.count(together.context)
+    assert sum(tokens for tokens, _ in seen) - n_tokens == 7 * n_context
 
 
 @pytest.mark.slow
