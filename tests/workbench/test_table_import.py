@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
@@ -123,3 +124,30 @@ def test_values_that_mean_no_label_are_chosen(client):
     columns.no_label["team"].value = []
     asyncio.run(columns.convert())
     assert "24 rows can be imported" in texts_of(columns.shown)
+
+
+def test_a_row_has_one_outcome_or_several_labels_as_it_is_chosen(client):
+    lines = [
+        {"message": f"Message number {n}", "topics": ["late", "refund"][: n % 3]} for n in range(9)
+    ]
+    page = opened(client)
+    asyncio.run(page.importing.take("some.json", json.dumps(lines).encode()))
+    columns = page.importing.columns
+    columns.labels.value = ["topics"]
+    [kind] = named(columns.__panel__(), "A row of topics has")
+    assert kind.value == "several"
+    assert columns.questions["topics"].value == 'Does the topics "{}" fit?'
+    assert "topics_late: **yes**, topics_refund: **no**" in texts_of(columns.shown)
+    kind.value = "single"
+    asyncio.run(columns.convert())
+    assert columns.questions["topics"].value == "Which topics fits?"
+    assert "3 rows can be imported" in texts_of(columns.shown)
+    assert "topics: **late**" in texts_of(columns.shown)
+    columns.questions["topics"].value = "Is it about {}?"
+    kind.value = "several"
+    asyncio.run(columns.convert())
+    [label] = columns.columns.labels
+    assert [decision["question"] for decision in label.decisions()] == [
+        "Is it about late?",
+        "Is it about refund?",
+    ]

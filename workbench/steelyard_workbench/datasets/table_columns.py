@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import panel as pn
@@ -22,7 +23,9 @@ from steelyard.client.tables import (
     edit_outcomes,
     guess_mapping,
     label_of,
+    question_of,
     refused_csv,
+    with_kind,
 )
 from steelyard.client.tables import Mapping as Columns
 from steelyard_workbench.components.download import Download
@@ -34,6 +37,7 @@ from steelyard_workbench.states import empty, loading, verdict
 from steelyard_workbench.tasks import Scope, Task
 
 _NO_LABEL = "Values of {} that mean no label"
+_KINDS = {"one outcome": "single", "several labels, a yes/no decision each": "several"}
 #: Rows that are shown as they would be stored, of how many characters, and reasons that are listed.
 _SHOWN_ROWS, _SHOWN_CHARACTERS, _SHOWN_REASONS = 10, 120, 5
 
@@ -117,6 +121,18 @@ class TableColumns(Viewer):
             for name in values
             if read.labels[name].kind == "single"
         }
+        self.kinds = {
+            name: pmui.Select(
+                label=f"A row of {name} has",
+                options=_KINDS,
+                value=read.labels[name].kind,
+                width=320,
+            )
+            for name in values
+            if read.labels[name].kind in _KINDS.values()
+        }
+        for name, kind in self.kinds.items():
+            pn.bind(partial(self._ask_as, name), kind, watch=True)
         self.no_label = {
             name: pmui.MultiChoice(
                 label=_NO_LABEL.format(name),
@@ -134,8 +150,9 @@ class TableColumns(Viewer):
         self.convert = Task(
             self._convert, "Could not make rows of the table.", self.shown, scope=scope
         )
-        widgets = (self.context, self.labels, *self.questions.values(), *self.no_label.values())
-        for widget in widgets:
+        fields = (self.questions, self.kinds, self.no_label)
+        by_column = [widget for widgets in fields for widget in widgets.values()]
+        for widget in (self.context, self.labels, *by_column):
             pn.bind(self.convert.on_event, widget, watch=True)
 
     def __panel__(self) -> Viewable:
@@ -155,6 +172,8 @@ class TableColumns(Viewer):
         chosen = []
         for name in self.labels.value:
             label, question = self._label(name), self.questions[name].value.strip()
+            if name in self.kinds:
+                label = with_kind(label, self.kinds[name].value)
             if label.definition is None and question:
                 label = replace(label, question=question)
             if name in self.outcomes:
@@ -174,6 +193,12 @@ class TableColumns(Viewer):
             self._labels[key] = label_of(self._read.table, name, None, key[1:])
         return self._labels[key]
 
+    def _ask_as(self, name: str, kind: Any) -> None:
+        """Ask as it is asked of one outcome or of several labels, unless somebody worded it."""
+        guesses = [question_of(name, known) for known in ("single", "several")]
+        if self.questions[name].value in guesses:
+            self.questions[name].value = question_of(name, kind)
+
     def _again(self) -> None:
         schedule(self.convert)
 
@@ -188,10 +213,12 @@ class TableColumns(Viewer):
             return
         asked: list[Viewable] = []
         for label in columns.labels:
+            if label.column in self.kinds:
+                asked.append(self.kinds[label.column])
             asked.append(self.questions[label.column])
             if label.column in self.no_label:
                 asked.append(self.no_label[label.column])
-            if label.column in self.outcomes:
+            if label.column in self.outcomes and label.kind != "several":
                 asked.append(self.outcomes[label.column].__panel__())
         if list(self._asked) != asked:
             self._asked[:] = asked

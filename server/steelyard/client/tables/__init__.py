@@ -5,7 +5,7 @@ from steelyard.client.tables.exported import (
     is_exported,
     read_exported,
 )
-from steelyard.client.tables.labels import Label, known_decisions, label_of
+from steelyard.client.tables.labels import Label, known_decisions, label_of, question_of, with_kind
 from steelyard.client.tables.lines import RefusedLines, read_lines
 from steelyard.client.tables.mapping import (
     Converted,
@@ -52,10 +52,12 @@ __all__ = [
     "label_of",
     "name_values",
     "propose_same",
+    "question_of",
     "read_exported",
     "read_lines",
     "read_names",
     "read_table",
     "record_answers",
     "refused_csv",
+    "with_kind",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import UNSET
@@ -184,9 +184,9 @@ def label_of(
             f"{most}. Name another column as the label."
         )
     if is_several:
-        fit_question = question or f'Does the {_words(column)} "{{}}" fit?'
+        question = question or question_of(column, "several")
         outcomes = tuple(sorted(values))
-        return Label(column, id_of(column), fit_question, "several", outcomes, no_label=missing)
+        return Label(column, id_of(column), question, "several", outcomes, no_label=missing)
     lowered = {value.lower() for value in values}
     kind: Kind = "single"
     outcomes = tuple(sorted(values))
@@ -196,6 +196,26 @@ def label_of(
         kind, outcomes = "ordinal", tuple(sorted(values, key=int))
     question = question or question_of(column, kind)
     return Label(column, id_of(column), question, kind, outcomes, no_label=missing)
+
+
+def with_kind(label: Label, kind: Literal["single", "several"]) -> Label:
+    """Return a column whose rows have one outcome, or any number of labels, as a person said.
+
+    Raises
+    ------
+    ValueError
+        When it has more labels than a row has decisions.
+    """
+    if (kind == "several") == (label.kind == "several"):
+        return label
+    if kind == "several" and len(label.outcomes) > MAX_DECISIONS:
+        raise ValueError(
+            f"{label.column} has {len(label.outcomes)} labels, and a row has at most {MAX_DECISIONS} "
+            "decisions. Choose one outcome a row."
+        )
+    is_guessed = label.question == question_of(label.column, label.kind)
+    question = question_of(label.column, kind) if is_guessed else label.question
+    return replace(label, kind=kind, question=question)
 
 
 def _find_no_label(values: set[str]) -> set[str]:
@@ -249,6 +269,8 @@ def question_of(column: str, kind: Kind) -> str:
         return f"{words[:1].upper()}{words[1:]}?"
     if kind == "ordinal":
         return f"What is the {words}?"
+    if kind == "several":
+        return f'Does the {words} "{{}}" fit?'
     return f"Which {words} fits?"
 
 
