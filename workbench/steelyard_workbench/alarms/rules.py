@@ -15,6 +15,7 @@ from steelyard.alarms.wire import AlarmRule, AlarmRules, WatchedModel
 from steelyard.models.wire import GONE
 from steelyard_workbench.components.facts import heading, table
 from steelyard_workbench.components.numbers import ago
+from steelyard_workbench.components.step_names import number_fields
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.people.personal import Section
 from steelyard_workbench.states import empty
@@ -93,7 +94,7 @@ class Rules(Section):
         return pn.Column(
             pn.FlexBox(self.model, self.enabled, align_items="center"),
             self.watches,
-            pn.FlexBox(self.false_alarms, save, align_items="center"),
+            number_fields(self.false_alarms, save, align_items="center"),
             sizing_mode="stretch_width",
         )
 

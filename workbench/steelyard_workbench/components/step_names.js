@@ -16,19 +16,20 @@ export function render({ model }) {
     }
   };
   const watcher = new MutationObserver(() => watched.forEach(name));
-  let isOff = false;
+  let isOff = false, wait_ms = 60;
   const look = () => {
     if (isOff) return;
     // The row that the mark and the fields stand in, each in an element of its own.
     const row = mark.getRootNode().host?.getRootNode();
     for (const one of row?.querySelectorAll("*") ?? []) {
       const root = one.shadowRoot;
-      if (!root || watched.has(root) || !root.querySelector("input")) continue;
+      if (!root || watched.has(root) || !root.querySelector(".MuiInputAdornment-root button")) continue;
       watched.add(root);
       watcher.observe(root, { childList: true, subtree: true });
       name(root);
     }
-    if (watched.size < model.n) setTimeout(look, 100);
+    wait_ms = Math.min(1.5 * wait_ms, 2_000);  // some fields are shown later
+    if (watched.size < model.n) setTimeout(look, wait_ms);
   };
   look();
   model.on("remove", () => { isOff = true; watcher.disconnect(); });

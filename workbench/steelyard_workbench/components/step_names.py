@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import panel as pn
+import panel_material_ui as pmui
 import param
 from panel.viewable import Viewable
 
@@ -19,6 +20,7 @@ class StepNames(Unseen):
     _esm = Path(__file__).with_suffix(".js")
 
 
-def number_fields(*fields: Viewable) -> Viewable:
-    """Return fields of numbers in a row, whose buttons have names."""
-    return pn.FlexBox(*fields, StepNames(n=len(fields)))
+def number_fields(*parts: Viewable, align_items: str = "flex-start") -> Viewable:
+    """Return parts in a row; the buttons of those that are fields of numbers have names."""
+    n = sum(isinstance(part, pmui.FloatInput | pmui.IntInput) for part in parts)
+    return pn.FlexBox(*parts, StepNames(n=n), align_items=align_items)

@@ -32,6 +32,7 @@ from steelyard.client.tables import (
 )
 from steelyard.datasets.wire import DEFAULT_FRACTION, MAX_FRACTION, MIN_FRACTION, Dataset
 from steelyard_workbench.components.file_chooser import FileChooser
+from steelyard_workbench.components.step_names import number_fields
 from steelyard_workbench.datasets.importing import (
     FileCheck,
     check_file,
@@ -123,7 +124,7 @@ class ImportPanel(Viewer):
         )
         self.form = pn.Column(
             *([self.kept_as] if dataset else []),
-            pn.FlexBox(self.name_field, self.fraction),
+            number_fields(self.name_field, self.fraction),
             pmui.Row(self.button, self._progress),
             visible=False,
             sizing_mode="stretch_width",

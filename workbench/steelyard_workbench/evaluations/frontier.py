@@ -21,6 +21,7 @@ from steelyard_workbench.components.any_length import ANY_LENGTH
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.components.mark_table import mark_table
 from steelyard_workbench.components.numbers import measure_text
+from steelyard_workbench.components.step_names import number_fields
 from steelyard_workbench.evaluations.frontier_chart import (
     AXES,
     MEASURES,
@@ -60,7 +61,7 @@ class FrontierPanel(Viewer):
             sizing_mode="stretch_width",
         )
         self._costs = pn.Column(
-            pn.FlexBox(self.decision, self.false_yes, self.false_no),
+            number_fields(self.decision, self.false_yes, self.false_no),
             self.matrix,
             sizing_mode="stretch_width",
             visible=False,

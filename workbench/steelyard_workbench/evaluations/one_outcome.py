@@ -21,6 +21,7 @@ from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import facts, heading
 from steelyard_workbench.components.mark_table import mark_table, show_data
 from steelyard_workbench.components.numbers import measure_text
+from steelyard_workbench.components.step_names import number_fields
 from steelyard_workbench.evaluations.record_filter import RecordFilter
 from steelyard_workbench.states import verdict
 from steelyard_workbench.tasks import Task, Write
@@ -67,8 +68,8 @@ class OneOutcome(Viewer):
             pn.FlexBox(self.outcome, self.threshold, align_items="center"),
             self.chart,
             self.figures,
-            pn.FlexBox(self.precision, by_precision, align_items="center"),
-            pn.FlexBox(self.wrong, self.abstaining, by_costs, align_items="center"),
+            number_fields(self.precision, by_precision, align_items="center"),
+            number_fields(self.wrong, self.abstaining, by_costs, align_items="center"),
             self.result,
             self._keeping,
             sizing_mode="stretch_width",

@@ -29,6 +29,7 @@ from steelyard_workbench.components.any_length import ANY_LENGTH
 from steelyard_workbench.components.facts import facts, heading, table
 from steelyard_workbench.components.mark_table import mark_table, show_data
 from steelyard_workbench.components.numbers import measure_text
+from steelyard_workbench.components.step_names import number_fields
 from steelyard_workbench.evaluations.charts import (
     TITLES,
     cost_chart,
@@ -94,9 +95,9 @@ class WhatIf(Viewer):
         self.report = pn.Column(sizing_mode="stretch_width")
         self.costs = pn.Column(sizing_mode="stretch_width")
         self.yes = pn.Column(sizing_mode="stretch_width")
-        self._binary_fields = pmui.Row(self.false_yes, self.false_no)
+        self._binary_fields = number_fields(self.false_yes, self.false_no)
         self._matrix_fields = pmui.Column(
-            pn.FlexBox(self.wrong, self.abstaining),
+            number_fields(self.wrong, self.abstaining),
             pmui.Accordion(
                 ("Costs by action and outcome", self.matrix),
                 sizing_mode="stretch_width",

@@ -35,6 +35,7 @@ from steelyard.imports.encodings import Source
 from steelyard.labeling.wire import LabelingJob, LabelingSource, TeacherList
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.components.file_chooser import FileChooser
+from steelyard_workbench.components.step_names import number_fields
 from steelyard_workbench.datasets.importing import name_of
 from steelyard_workbench.datasets.names import dataset_options
 from steelyard_workbench.escaping import escape_markdown
@@ -150,7 +151,7 @@ class LabelingForm(Viewer):
                 self.source,
                 self._of_file,
                 self._own,
-                pn.FlexBox(self.dataset, self.n_rows),
+                number_fields(self.dataset, self.n_rows),
                 self.teachers,
                 self.start,
                 self.said,

@@ -18,6 +18,7 @@ from steelyard.labeling.wire import LabelingJob, LabelingResult
 from steelyard_workbench.components.facts import heading, table
 from steelyard_workbench.components.mark_table import MarkTable, mark_table
 from steelyard_workbench.components.numbers import measure_text
+from steelyard_workbench.components.step_names import number_fields
 from steelyard_workbench.states import empty, verdict
 from steelyard_workbench.tasks import Scope, Write
 
@@ -78,7 +79,7 @@ class LabelQueue(Viewer):
             pn.FlexBox(self.queue, self.before, self.after, self.take, align_items="center"),
             self._count,
             self._rows,
-            pn.FlexBox(self.fraction, self.finish, align_items="center"),
+            number_fields(self.fraction, self.finish, align_items="center"),
             self.said,
             sizing_mode="stretch_width",
         )

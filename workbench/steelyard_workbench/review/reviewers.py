@@ -16,6 +16,7 @@ from steelyard.review.duties_wire import Assignments, DraftAgreement
 from steelyard.review.wire import Draft, Queue
 from steelyard_workbench.components.facts import heading, table
 from steelyard_workbench.components.numbers import measure_text
+from steelyard_workbench.components.step_names import number_fields
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.review.counts import TITLES
@@ -187,7 +188,7 @@ class Reviewers(Viewer):
                 variant="body2",
             ),
             self.typed if assignments.candidates is None else self.members,
-            pn.FlexBox(self.overlap, self.limit),
+            number_fields(self.overlap, self.limit),
             self._assign,
             *moving,
         ]
