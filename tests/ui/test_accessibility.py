@@ -1,8 +1,4 @@
-"""axe-core on every page: what it finds may only become less.
-
-What panel-material-ui's frame and Tabulator lack is mended in the browser by ``frame_roles`` and
-``table_keys``, so that nothing is listed; a finding that is Panel's own would be, with its count.
-"""
+"""axe-core on every page, in the light and in the dark."""
 
 from __future__ import annotations
 
@@ -10,13 +6,10 @@ import pytest
 from playwright.sync_api import expect
 
 from steelyard_workbench.navigation import ENTRIES, SECTIONS
+from support.accessibility import stays_worse
 from support.browsing import visit
 
-axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
-
-_LOOKS = 5
-#: Rule to the most elements of a page that may break it, with whose they are.
-KNOWN: dict[str, int] = {}
+pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -66,26 +59,3 @@ def test_nothing_new_is_found(quiet_page, is_dark, is_split):
         expect(quiet_page.locator(".skeleton:visible")).to_have_count(0)
         found[entry.slug] = stays_worse(quiet_page)
     assert not any(found.values()), found
-
-
-def stays_worse(page):
-    """Return what axe still finds when it looks again: a page is drawn in parts."""
-    for _ in range(_LOOKS):
-        found = worse_than_known(page)
-        if not found:
-            break
-        page.wait_for_timeout(1_000)
-    return found
-
-
-def worse_than_known(page):
-    """Return what axe finds beyond ``KNOWN``."""
-    found = axe_sync.Axe().run(page).response["violations"]
-    return {
-        violation["id"]: [
-            f"{node['html'][:160]} {node.get('failureSummary', '')[-200:]}"
-            for node in violation["nodes"]
-        ]
-        for violation in found
-        if len(violation["nodes"]) > KNOWN.get(violation["id"], 0)
-    }

@@ -1,0 +1,36 @@
+"""What axe-core finds on a page: it may only become less.
+
+What panel-material-ui's frame and Tabulator lack is mended in the browser by ``frame_roles`` and
+``table_keys``, so that nothing is listed; a finding that is Panel's own would be, with its count.
+"""
+
+from __future__ import annotations
+
+_LOOKS = 5
+#: Rule to the most elements of a page that may break it, with whose they are.
+KNOWN: dict[str, int] = {}
+
+
+def stays_worse(page):
+    """Return what axe still finds when it looks again: a page is drawn in parts."""
+    for _ in range(_LOOKS):
+        found = worse_than_known(page)
+        if not found:
+            break
+        page.wait_for_timeout(1_000)
+    return found
+
+
+def worse_than_known(page):
+    """Return what axe finds beyond ``KNOWN``."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page).response["violations"]
+    return {
+        violation["id"]: [
+            f"{node['html'][:160]} {node.get('failureSummary', '')[-200:]}"
+            for node in violation["nodes"]
+        ]
+        for violation in found
+        if len(violation["nodes"]) > KNOWN.get(violation["id"], 0)
+    }

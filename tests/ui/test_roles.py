@@ -1,0 +1,82 @@
+"""Every page that a role has, with nothing, with two rows and with a sample: axe finds nothing."""
+
+from __future__ import annotations
+
+import re
+import time
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import expect
+
+import steelyard
+from steelyard.cli.samples import SAMPLES, sample_file
+from steelyard.client import Client, ClientOptions
+from steelyard.people.roles import ROLES
+from steelyard.storage import open_state
+from steelyard_workbench.navigation import DATASETS, SECTIONS, entries_for, tabs_for
+from support.accessibility import stays_worse
+from support.browsing import visit
+from support.console import account_with_rows, begin_session
+
+#: Twenty pages each.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
+
+SAM, OPERATOR = "sam@example.org", "operator"
+SAMPLE = -1
+TITLES = {section.name: section.title for section in SECTIONS}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    home = tmp_path_factory.mktemp("home")
+    with steelyard.embed(home, engine="hashing", accounts="on", operators=SAM) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def state(server):
+    opened = open_state(f"sqlite:///{server.home / 'state.sqlite'}")
+    yield opened
+    opened.close()
+
+
+def account_of(server, state, n_rows):
+    """Make an account; return its id and that of its dataset."""
+    if n_rows != SAMPLE:
+        return account_with_rows(server.url, state, n_rows)
+    account, _ = account_with_rows(server.url, state, 0)
+    token = begin_session(state, "first@example.org", at=time.time(), account_id=account)
+    options = ClientOptions(server.url, session=token, account_id=account, timeout_s=300.0)
+    with Client(options) as client:
+        return account, client.datasets.create(SAMPLES[0], sample_file(SAMPLES[0])).id
+
+
+@pytest.mark.parametrize("n_rows", [0, 2, SAMPLE], ids=["nothing", "two rows", "a sample"])
+@pytest.mark.parametrize("role", [*ROLES, OPERATOR])
+def test_axe_finds_nothing_on_any_page_of_a_role(
+    quiet_page, workbench, server, state, role, n_rows
+):
+    account, dataset = account_of(server, state, n_rows)
+    email = SAM if role == OPERATOR else f"{role}{n_rows}@example.org"
+    member = "developer" if role == OPERATOR else role
+    token = begin_session(state, email, at=time.time(), account_id=account, role=member)
+    with Client(ClientOptions(server.url, session=token, account_id=account)) as client:
+        who = client.auth.session()
+    page, found, section = quiet_page, {}, ""
+    cookie = f"steelyard_workbench_{urlsplit(workbench.url).port}"
+    page.context.add_cookies([{"name": cookie, "value": token, "url": workbench.url}])
+    visit(page, f"page=home&account={account}&dataset={dataset}")
+    menu = page.get_by_role("navigation", name="Pages").first
+    for entry in entries_for(who):
+        if entry.section != section:
+            section = entry.section
+            menu.get_by_role("button", name=TITLES[section], exact=True).click()
+        if section and len(tabs_for(who, entry.slug)) > 1:
+            label = "Rows" if entry.slug == DATASETS and dataset else entry.title
+            page.get_by_role("tab", name=label, exact=True).click()
+        expect(page).to_have_url(re.compile(f"page={entry.slug}"))
+        expect(page.locator(".skeleton:visible")).to_have_count(0)
+        found[entry.slug] = stays_worse(page)
+    assert not any(found.values()), found
