@@ -36,9 +36,11 @@ def test_a_head_learns_in_either_form_and_texts_are_alike_by_their_words():
     few, many = (fit_and_miss(make_side(n, 2), evaluation).mean() for n in (15, 400))
     assert many < few < 0.6
     assert many < 0.05
-    one, same, other = word_vectors(["Where is my parcel", "where is My parcel", "a refund please"])
-    assert (one == same).all()
-    assert one @ same > one @ other
+    parcel, same, other = word_vectors(
+        ["Where is my parcel", "where is My parcel", "a refund please"]
+    )
+    assert (parcel == same).all()
+    assert parcel @ same > parcel @ other
 
 
 def test_a_curve_is_read_back_from_its_own_points():

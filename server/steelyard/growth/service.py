@@ -92,21 +92,21 @@ class Growths:
         """Take the next step of a growth, if another process does not at this moment."""
         caller = write.caller
         row = await self._state.read(lambda connection: _find(connection, caller.account_id, name))
-        await self._turn(row)
+        await self._turn(row.named_id)
         return await self.get(caller, name)
 
     def tick(self) -> None:
         """Turn every growth that is due."""
         now = self._now()
         for row in self._state.read_now(partial(rows.due_growths, before=now - TURN_S, now=now)):
-            asyncio.run(self._turn(row))
+            asyncio.run(self._turn(row.named_id))
 
-    async def _turn(self, row: Row[Any]) -> None:
+    async def _turn(self, named_id: str) -> None:
         now = self._now()
-        is_ours = await self._state.write(
-            lambda connection: rows.claim(connection, row.named_id, now, now + _CLAIM_S)
+        row = await self._state.write(
+            lambda connection: rows.claim(connection, named_id, now, now + _CLAIM_S)
         )
-        if not is_ours:
+        if row is None:
             return
         caller = Caller(row.account_id, row.key_id, "full", "growth")
         state = _decode_state(row.state)

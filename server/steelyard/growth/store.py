@@ -37,12 +37,15 @@ def due_growths(connection: Connection, before: float, now: float) -> Sequence[R
     ).all()
 
 
-def claim(connection: Connection, named_id: str, now: float, until: float) -> bool:
-    """Keep a growth from other processes; whether none has it."""
+def claim(connection: Connection, named_id: str, now: float, until: float) -> Row[Any] | None:
+    """Keep a growth from other processes, and return it as the last of them left it.
+
+    ``None`` where one has it, or it was stopped.
+    """
     table = growths.c
     claimed = connection.execute(
         update(growths)
         .where(table.named_id == named_id, table.claimed_until < now, table.stopped_at.is_(None))
         .values(claimed_until=until)
     )
-    return claimed.rowcount > 0
+    return find_growth(connection, named_id) if claimed.rowcount else None

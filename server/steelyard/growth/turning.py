@@ -266,10 +266,7 @@ class Turn:
         ):
             candidate = await self._begin(family.served.ref, production)
         if candidate.outcome == "proposed":
-            self._wait(
-                "proposed",
-                f"A person: move {PRODUCTION} to version {candidate.version}, which passed.",
-            )
+            self._wait_for_move(candidate)
         if candidate.outcome is not None:
             return
         if candidate.comparison_id is None:
@@ -405,10 +402,10 @@ class Turn:
         await self._named.move(self._write, self._name, alias, move)
         candidate.outcome = "moved" if may_move else "proposed"
         self._step(candidate.outcome, f"{alias} points to version {candidate.version}: {figures}.")
-        waits = "New rows and alarms of drift, which send it back."
-        if not may_move:
-            waits = f"A person: move {PRODUCTION} to version {candidate.version}, which passed."
-        self._wait(candidate.outcome, waits)
+        if may_move:
+            self._wait_for_drift()
+        else:
+            self._wait_for_move(candidate)
 
     async def _watch(self, production: NamedVersion) -> None:
         """Send a decision back to the model before its family where an alarm of drift is raised."""
@@ -417,7 +414,7 @@ class Turn:
             self._step(
                 "moved", f"Production asks {self._family} with version {production.version}."
             )
-        self._wait("moved", "New rows and alarms of drift, which send it back.")
+        self._wait_for_drift()
         if candidate is None or candidate.before == production.version:
             return
 
@@ -448,6 +445,15 @@ class Turn:
 
     def _wait(self, stage: GrowthStage, why: str) -> None:
         self._state.stage, self._state.waits_for = stage, why
+
+    def _wait_for_move(self, candidate: Candidate) -> None:
+        self._wait(
+            "proposed",
+            f"A person: move {PRODUCTION} to version {candidate.version}, which passed.",
+        )
+
+    def _wait_for_drift(self) -> None:
+        self._wait("moved", "New rows and alarms of drift, which send it back.")
 
     def _step(self, stage: GrowthStage, message: str) -> None:
         step = GrowthStep(at=self._now, stage=stage, message=message[:1_000])
