@@ -188,9 +188,9 @@ def test_callers_are_bounded(table, clock):
 
 
 def test_the_window_before_counts_in_part():
-    asked = RateRequest(key="k", limit=100, needed=100, ahead=0)
-    assert slice_of(asked, (NUMBER - 1, 0, 100), NUMBER, rest_s=45.0).units == 25
-    assert slice_of(asked, (NUMBER - 2, 0, 100), NUMBER, rest_s=45.0).units == 100
+    request = RateRequest(key="k", limit=100, needed=100, ahead=0)
+    assert slice_of(request, (NUMBER - 1, 0, 100), NUMBER, rest_s=45.0).units == 25
+    assert slice_of(request, (NUMBER - 2, 0, 100), NUMBER, rest_s=45.0).units == 100
     given_back = RateRequest(
         key="k", limit=100, needed=100, ahead=0, unused=40, unused_of=NUMBER - 1
     )
@@ -219,8 +219,8 @@ def test_what_is_over_leaves_the_table(postgres):
     open_state(url).close()
     engine = create_engine(url)
     with engine.begin() as connection:
-        asked = [RateRequest(key=f"k{n}", limit=9, needed=1 + n % 2, ahead=0) for n in range(30)]
-        lease(connection, asked)
+        requests = [RateRequest(key=f"k{n}", limit=9, needed=1 + n % 2, ahead=0) for n in range(30)]
+        lease(connection, requests)
         old = update(rate_windows).where(rate_windows.c.key.in_([f"k{n}" for n in range(10)]))
         connection.execute(old.values(number=rate_windows.c.number - 2))
         sweep(connection, most=1000)

@@ -357,20 +357,15 @@ def _show_paired(overall: PairedMeasures) -> None:
 
 
 def _show_flipped(comparison: EvaluationComparison) -> None:
+    from steelyard.client.display_evaluations import flip_cells
+
     if not comparison.flipped:
         return
     click.echo()
     show_table(
         ("CONTEXT", "DECISION", "FLIP", "RIGHT", "BEFORE", "AFTER"),
         [
-            (
-                flip.context_sha256[:12],
-                flip.decision_id,
-                flip.flip,
-                ", ".join(flip.right),
-                f"{flip.before} ({flip.p_before:.2f})",
-                f"{flip.after} ({flip.p_after:.2f})",
-            )
+            (flip.context_sha256[:12], *flip_cells(flip))
             for flip in comparison.flipped[:_SHOWN_FLIPS]
         ],
     )

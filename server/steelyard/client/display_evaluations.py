@@ -19,6 +19,7 @@ from steelyard.evaluations.wire import (
     EvaluationComparison,
     EvaluationDetail,
     EvaluationSubmission,
+    FlippedRecord,
     JobRecord,
     Measures,
     PairedMeasures,
@@ -115,16 +116,7 @@ def _(comparison: EvaluationComparison) -> str:
             table_html(
                 f"Surest of {comparison.flipped_total:,} flips",
                 ("decision", "flip", "right", "before", "after"),
-                [
-                    (
-                        flip.decision_id,
-                        flip.flip,
-                        ", ".join(flip.right),
-                        f"{flip.before} ({flip.p_before:.2f})",
-                        f"{flip.after} ({flip.p_after:.2f})",
-                    )
-                    for flip in comparison.flipped[:_SHOWN_FLIPS]
-                ],
+                [flip_cells(flip) for flip in comparison.flipped[:_SHOWN_FLIPS]],
             )
         )
     return f"<div>{''.join(parts)}</div>"
@@ -268,6 +260,17 @@ def show_measure(measure: Measure | None) -> str:
     if measure is None:
         return "-"
     return f"{measure.value:.4f} [{interval_text(measure.low, measure.high)}]"
+
+
+def flip_cells(flip: FlippedRecord) -> tuple[str, ...]:
+    """Return a flip in a table: its decision, what happened, what is right, both answers."""
+    return (
+        flip.decision_id,
+        flip.flip,
+        ", ".join(flip.right),
+        f"{flip.before} ({flip.p_before:.2f})",
+        f"{flip.after} ({flip.p_after:.2f})",
+    )
 
 
 def show_change(change: Change) -> str:

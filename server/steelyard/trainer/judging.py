@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from steelyard.evaluations.gate_wire import BeforeAfter, Gate, GateDeltas, GateLabels
 from steelyard.evaluations.measures.gate import TOO_FEW, Verdict, judge
 from steelyard.evaluations.measures.sampling import Bootstrap
 from steelyard.trainer.reading import HeldOutDecision
-from steelyard.trainer.records import records_of_group, replace_probabilities
+from steelyard.trainer.records import records_of_group
 from steelyard.trainer.task import FineTuneTask
 from steelyard.wire.origins import UNKNOWN, counts
 
@@ -24,13 +22,13 @@ def judge_by_origin(
     task: FineTuneTask,
     table: pa.Table,
     decisions: Sequence[HeldOutDecision],
-    baseline: Sequence[NDArray[np.float64]],
+    by_text: pa.Table,
     bootstrap: Bootstrap,
 ) -> Verdict:
     """Judge the adapted model on the held-out decisions whose labels count.
 
-    ``table`` has the decisions as every group of models scored them, and ``baseline`` the text
-    baseline's probabilities of each.
+    ``table`` has the decisions as every group of models scored them, and ``by_text`` the text
+    baseline's probabilities in the place of the adapted model's.
     """
     is_counted = [counts(decision.by, task.judged_by) for decision in decisions]
     labels = _labels(decisions, is_counted, task)
@@ -50,9 +48,7 @@ def judge_by_origin(
         judged_on=task.judged_on,
         needed=task.needed,
         bootstrap=bootstrap,
-        baseline=records_of_group(
-            replace_probabilities(table, "adapted", baseline), "adapted", method, is_counted
-        ),
+        baseline=records_of_group(by_text, "adapted", method, is_counted),
     )
     return Verdict(replace(verdict.gate, labels=labels), verdict.sentences)
 

@@ -375,9 +375,8 @@ class _Program:
             return nothing_to_judge(task), CardFigures(heldout={"n": 0.0}, groups={}, baseline=None)
         groups = [group for group in GROUPS if group != "parent" or parent is not None]
         records = {group: records_of_group(table, group, task.method) for group in groups}
-        by_text = self._baseline(rows)
-        baseline_table = replace_probabilities(table, "adapted", by_text)
-        baseline = records_of_group(baseline_table, "adapted", task.method)
+        by_text = replace_probabilities(table, "adapted", self._baseline(rows))
+        baseline = records_of_group(by_text, "adapted", task.method)
         bootstrap = Bootstrap(seed=task.seed)
         verdict = judge_by_origin(task, table, rows.evaluation, by_text, bootstrap)
 
