@@ -11,6 +11,7 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 
 
 from steelyard.client.failures import ServerUnreachableError
+from steelyard.decisions.several import multi_label
 from steelyard.errors import (
     DraftChangedError,
     KeyScopeError,
@@ -21,6 +22,7 @@ from steelyard_workbench.app import App
 from steelyard_workbench.pages.review import ReviewPage
 from steelyard_workbench.review.desk import Desk
 from steelyard_workbench.review.edits import Unsent
+from steelyard_workbench.review.questions import label_texts, with_now
 from steelyard_workbench.review.row_filter import RowFilter, read_query, write_query
 from steelyard_workbench.scheduling import schedule
 from steelyard_workbench.session import Session
@@ -62,6 +64,43 @@ def test_every_decision_of_a_row_is_asked_before_the_next_row() -> None:
     assert client.drafts.held[0].now.labels == {"team": {"technical": 1.0}, "urgent": {"yes": 1.0}}
     # The second edit says that it saw the first: the reviewer's own edits do not collide.
     assert [edit["seen"] for edit in edits_sent(client)] == [0, 1]
+
+
+def labelled(number: int, decisions: tuple[Any, ...], **labels: str) -> DraftRow:
+    row = make_row(number, decisions=decisions)
+    return with_now(row, labels={name: {outcome: 1.0} for name, outcome in labels.items()})
+
+
+def test_labels_of_one_set_are_pressed_together_and_settled_by_one_key() -> None:
+    asked = (*multi_label("topics", ["late parcel", "refund", "tax"]), URGENT)
+    rows = [labelled(0, asked, topics_refund="yes", urgent="no"), labelled(1, asked), make_row(2)]
+    desk, client = make_desk(rows)
+    topics, urgent = desk.view.card.questions
+    assert [choice["label"] for choice in topics["outcomes"]] == [
+        "late parcel",
+        "refund  ✓ label",
+        "tax",
+        "No other fits",
+    ]
+    assert [choice["key"] for choice in topics["outcomes"]] == ["1", "2", "3", "0"]
+    assert [choice["key"] for choice in urgent["outcomes"]] == ["", ""]
+    press(desk, "choose 1", "choose 2", "choose 3", "choose 3")
+    assert desk.rows.place == 0
+    assert [choice["is_filled"] for choice in desk.view.card.questions[0]["outcomes"]] == [
+        *(True, False, False, False)
+    ]
+    press(desk, "choose 10")
+    assert desk.view.card.questions[1]["outcomes"][0]["key"] == "1"
+    press(desk, "choose 2")
+    labels = client.drafts.held[0].now.labels
+    assert label_texts(labels, asked) == ["urgent: no", "topics: late parcel"]
+    # Of a row without labels one key says no of all, in one step.
+    desk.view.pressed({"question": "topics *", "outcome": "done"})
+    assert label_texts(client.drafts.held[1].now.labels, asked) == ["topics: none"]
+    press(desk, "undo")
+    assert client.drafts.held[1].now.labels == {}
+    desk.view.pressed({"question": "topics *", "outcome": "topics_tax"})
+    assert client.drafts.held[1].now.labels == {"topics_tax": {"yes": 1.0}}
 
 
 def test_levels_are_chosen_by_their_own_digits() -> None:

@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 from steelyard.client.failures import ServerUnreachableError
+from steelyard.decisions.several import multi_label
 from steelyard.errors import DraftChangedError
 from steelyard.review.duties_wire import (
     AgreedDecision,
@@ -66,6 +67,18 @@ def test_a_row_of_two_is_answered_whole_and_without_a_label() -> None:
     assert answers(client)[-1] == (1, {"team": "technical", "urgent": "no"}, False, "Bo")
     # What is answered is in the queue no more: the next page begins after what is left.
     assert desk.rows.offset == 2
+
+
+def test_labels_of_one_set_are_answered_together() -> None:
+    asked = (*multi_label("topics", ["late parcel", "refund"]), URGENT)
+    desk, client = make_desk([blank(i, decisions=asked) for i in range(2)])
+    desk.open_queue("assigned")
+    press(desk, "choose 2")
+    assert desk.view.card.questions[0]["outcomes"][1]["label"] == "refund  ✓ chosen"
+    press(desk, "choose 10", "choose 1")
+    outcomes = {"topics_late_parcel": "no", "topics_refund": "yes", "urgent": "yes"}
+    assert answers(client) == [(0, outcomes, False, "Bo")]
+    assert desk.rows.place == 1
 
 
 def test_what_another_has_to_answer_takes_no_edit_here() -> None:

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSet:
+    """Labels of which any number may fit, by the ids of their decisions."""
+
+    name: str
+    labels: Mapping[str, str]
 
 
 def multi_label(
@@ -62,3 +71,70 @@ def ids_of_labels(id: str, labels: Sequence[str]) -> tuple[str, ...]:  # noqa: A
 def id_of(text: str) -> str:
     """Return a text as the id of a decision, or a part of one."""
     return re.sub(r"[^A-Za-z0-9_-]+", "_", text).strip("_")[:64] or "label"
+
+
+def label_sets(decisions: Sequence[Any]) -> list[LabelSet]:
+    """Return the sets of labels of which ``multi_label`` made decisions.
+
+    They are those that follow each other and differ by nothing but their label: two or more.
+
+    Examples
+    --------
+    >>> label_sets(multi_label("topics", ["late parcel", "refund"]))
+    [LabelSet(name='topics', labels={'topics_late_parcel': 'late parcel', 'topics_refund': 'refund'})]
+    """
+    sets: list[LabelSet] = []
+    place = 0
+    while place < len(decisions):
+        longest = LabelSet("", {})
+        for candidate in _sets_at(decisions[place:]):
+            if len(candidate.labels) > len(longest.labels):
+                longest = candidate
+        if len(longest.labels) > 1:
+            sets.append(longest)
+        place += max(1, len(longest.labels))
+    return sets
+
+
+def _sets_at(decisions: Sequence[Any]) -> Iterator[LabelSet]:
+    """Yield the sets that may begin with the first decision, those with the label in quotes first."""
+    asked: list[tuple[str, str]] = []
+    for decision in decisions:
+        texts = decision.get("id"), decision.get("question")
+        if decision.get("kind") != "binary" or not all(isinstance(text, str) for text in texts):
+            break
+        asked.append(texts)
+    if len(asked) < 2:
+        return
+    splits = sorted(set(_splits(asked)), key=lambda split: (split[1][-1:] != '"', len(split[0])))
+    for name, head, tail in splits:
+        labels: list[str] = []
+        for _, question in asked:
+            label = question[len(head) : len(question) - len(tail)]
+            if head + label + tail != question or not label or label in labels:
+                break
+            labels.append(label)
+        ids = ids_of_labels(name, labels)
+        is_made = [id_ == made for (id_, _), made in zip(asked, ids, strict=False)]
+        n = is_made.index(False) if False in is_made else len(is_made)
+        yield LabelSet(name, dict(zip(ids[:n], labels, strict=False)))
+
+
+def _splits(asked: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str, str]]:
+    """Yield names that a set may have, with what stands before and behind the label of its first."""
+    (id_, question), (_, following) = asked[:2]
+    begins = _n_alike(question, following)
+    ends = len(question) - _n_alike(question[::-1], following[::-1])
+    for underscore in re.finditer("_", id_[1:]):
+        name, rest = id_[: underscore.start() + 1], id_[underscore.end() + 1 :]
+        words = map(re.escape, filter(None, rest.split("_")))
+        for match in re.finditer("[^A-Za-z0-9-]+".join(words) or "$.", question):
+            start, end = min(match.start(), begins), max(match.end(), ends)
+            if ids_of_labels(name, [question[start:end]]) == (id_,):
+                yield name, question[:start], question[end:]
+
+
+def _n_alike(text: str, other: str) -> int:
+    """Return with how many equal characters two texts begin."""
+    pairs = enumerate(zip(text, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(text), len(other)))

@@ -36,7 +36,7 @@ export function render({ model }) {
     });
     before.forEach((child) => child.remove());
   };
-  const drawButtons = (parent, choices, press) => keep(
+  const drawButtons = (parent, choices, press, is_set = false) => keep(
     parent, choices, (choice) => choice.name,
     (choice) => {
       const button = make("button");
@@ -47,6 +47,10 @@ export function render({ model }) {
     (button, choice) => {
       put(button, choice.key ? [[choice.key, "kbd"], [choice.label, ""]] : [[choice.label, ""]]);
       button.classList.toggle("filled", choice.is_filled);
+      if (is_set && choice !== choices.at(-1)) {
+        button.classList.add("chip");
+        button.setAttribute("aria-pressed", choice.is_filled);
+      }
       button.disabled = choice.is_off || model.disabled;
     },
   );
@@ -100,7 +104,7 @@ export function render({ model }) {
       put(group.querySelector(".asked"), asked.text);
       drawButtons(group.querySelector(".buttons"), asked.outcomes, (outcome) => {
         model.send_msg({ question: asked.name, outcome });
-      });
+      }, asked.is_set);
     },
   );
   const drawActions = () => drawButtons(actions, model.actions, (action) => {

@@ -28,9 +28,13 @@ class Choice(TypedDict):
 
 
 class CardQuestion(TypedDict):
-    """A question with its outcomes; ``meanings`` are names and what each means."""
+    """A question with its outcomes; ``meanings`` are names and what each means.
+
+    Of a set of labels (``is_set``) each outcome but the last is a label that is pressed or not.
+    """
 
     name: str
+    is_set: bool
     text: list[Run]
     outcomes: list[Choice]
     meanings: list[tuple[str, str]]
@@ -74,6 +78,7 @@ button:hover { background: var(--mui-palette-action-hover); }
 button.filled {
   color: var(--mui-palette-primary-contrastText); background: var(--mui-palette-primary-main);
 }
+button.chip { border-radius: 16px; }
 button.filled:hover { text-decoration: underline; }
 button:disabled, button:disabled:hover {
   color: var(--mui-palette-text-disabled); background: transparent; cursor: default;

@@ -136,7 +136,7 @@ def _record(index: int, row: Example, side: str) -> dict[str, Any]:
     return {
         "row": index,
         "context": f"{line[:_SHOWN_CONTEXT]}…" if is_cut else line,
-        "labels": labels_text(labels_of(row)),
+        "labels": labels_text(labels_of(row), row.decisions),
         "side": side,
         "characters": len(text),
         "json": msgspec.json.encode(row).decode(),

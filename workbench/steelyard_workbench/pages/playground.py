@@ -16,6 +16,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client.answers import DecideAnswer, expected_of, labels_of
 from steelyard.client.model_choices import ModelChoice
 from steelyard.datasets.wire import Example
+from steelyard.decisions.several import LabelSet
 from steelyard.decisions.wire import Novelty
 from steelyard.errors import InvalidRequestError, NotFoundError
 from steelyard_workbench.components import figures
@@ -34,7 +35,7 @@ from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.families.labels import ASK
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
-from steelyard_workbench.playground.decision_form import DecisionForm, LabelSet
+from steelyard_workbench.playground.decision_form import DecisionForm
 from steelyard_workbench.playground.keeping import WasItRight
 from steelyard_workbench.playground.saving import SaveRow
 from steelyard_workbench.playground.side_by_side import MOST_MODELS, AnswersTogether
@@ -218,7 +219,7 @@ class PlaygroundPage(Page):
                 lines = [f"{name}: {text}" if text else name for name, text in described]
                 kind = str(given.get("kind") or "single")
                 self._add(question.id, kind, question.text, "\n".join(lines), given)
-        labels = labels_text(labels_of(row))
+        labels = labels_text(labels_of(row), row.decisions)
         origin = f"Row {self.session.row:,}"
         if self.session.view == ASK:
             origin = "The first row of the family's dataset, in its wording"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import panel as pn
@@ -11,7 +10,7 @@ import panel_material_ui as pmui
 import param
 from panel.viewable import Viewable, Viewer
 
-from steelyard.decisions.several import ids_of_labels, multi_label
+from steelyard.decisions.several import LabelSet, ids_of_labels, multi_label
 from steelyard.errors import InvalidRequestError
 from steelyard_workbench.components.any_length import ANY_LENGTH
 
@@ -27,14 +26,6 @@ _QUESTION = "Question"
 _LABEL_QUESTION = "Question about each label, with {} where it goes; empty, whether it fits"
 _OUTCOMES = "Outcomes, one a line; a description after a colon"
 _LABELS = "Labels, one a line; a description after a colon"
-
-
-@dataclass(frozen=True, slots=True)
-class LabelSet:
-    """Labels of which any number may fit, by the ids of their decisions."""
-
-    name: str
-    labels: Mapping[str, str]
 
 
 class DecisionForm(Viewer):

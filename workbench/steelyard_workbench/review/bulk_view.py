@@ -209,7 +209,7 @@ class BulkView(Viewer):
         row = self._seen[numbers[self._cursor]]
         self.table.mark(row.row)
         self._on_message(
-            f"row {row.row}, {labels_text(row.now.labels)}; {self._n_selected:,} selected"
+            f"row {row.row}, {labels_text(row.now.labels, row.decisions)}; {self._n_selected:,} selected"
         )
 
     def open_cursor(self) -> DraftRow | None:
@@ -325,7 +325,7 @@ def frame_of(rows: Sequence[DraftRow]) -> pl.DataFrame:
             "row": [row.row for row in rows],
             "context": [text[:_SNIPPET] for text in contexts],
             "characters": [len(text) for text in contexts],
-            "labels": [label_texts(row.now.labels) for row in rows],
+            "labels": [label_texts(row.now.labels, row.decisions) for row in rows],
             "state": [row.now.state for row in rows],
             "note": [row.now.note or "" for row in rows],
         },

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from steelyard.review.wire import DraftRow, RowState
@@ -19,6 +19,7 @@ from steelyard_workbench.review.edits import Unsent
 from steelyard_workbench.review.questions import (
     Question,
     expected_of,
+    label_set_of,
     questions_of,
     relabel_fields,
     with_label,
@@ -94,7 +95,8 @@ class Deciding:
         """Choose the outcome of a decision of the row, and go on.
 
         The next decision of the row comes first, then the next row. A row whose present labels were
-        all chosen again is accepted.
+        all chosen again is accepted. After a label of several that may fit comes no other decision:
+        see ``settle_labels``.
         """
         row = self._reader.rows.current
         if row is None or self._steps.forbidden:
@@ -104,17 +106,78 @@ class Deciding:
         if place is None:
             return
         question = questions[place]
-        if is_apart(row) or is_disputed(row):
+        labels = label_set_of(row.decisions, decision)
+        if labels is None and (is_apart(row) or is_disputed(row)):
             self._pick(row, questions, place, outcome)
             return
         entry: Unsent | None = None
-        if expected_of(row, decision) != outcome:
+        if is_apart(row) and not is_yours(row):
+            self._on_message(note_of(row))
+            return
+        if is_apart(row) or is_disputed(row):
+            self._picked[decision] = outcome
+        elif expected_of(row, decision) != outcome:
             edit = {"action": "relabel", "decision": decision}
             edit |= relabel_fields(row, question, outcome)
             after = with_label(row, question, outcome)
             entry = self._steps.show_edit(row, edit, after, f"{decision} is {outcome}")
             self._is_changed = True
-        message = f"row {self._reader.rows.place_text}, {outcome}"
+        if labels is None:
+            self._go_on(row, questions, place, outcome, entry)
+            return
+        name = labels.labels[decision]
+        fits = "fits" if outcome == "yes" else "does not fit"
+        self._on_message(f"row {self._reader.rows.place_text}, {name} {fits}")
+        self._on_again()
+        if entry is not None:
+            self._steps.push(entry)
+
+    def settle_labels(self, outcomes: Mapping[str, str] | None = None) -> None:
+        """Say no of the labels of the set in focus that have no answer, and go on.
+
+        Parameters
+        ----------
+        outcomes : mapping of str to str, optional
+            What is said of labels instead, by the ids of their decisions.
+        """
+        row, asked = self._reader.rows.current, self._question()
+        labels = None if row is None or asked is None else label_set_of(row.decisions, asked.id)
+        if row is None or labels is None or self._steps.forbidden:
+            return
+        questions = questions_of(row.decisions)
+        last = max(i for i, question in enumerate(questions) if question.id in labels.labels)
+        given = outcomes or {}
+        if is_apart(row) or is_disputed(row):
+            picked = self.picked
+            settled = {id_: given.get(id_) or picked.get(id_, "no") for id_ in labels.labels}
+            self._picked |= settled
+            self._pick(row, questions, last, settled[questions[last].id])
+            return
+        settled: dict[str, str] = {}
+        for id_ in labels.labels:
+            here = expected_of(row, id_)
+            outcome = given.get(id_, here or "no")
+            if outcome != here:
+                settled[id_] = outcome
+        entry: Unsent | None = None
+        if settled:
+            edits, after = edits_to(row, settled)
+            self._steps.show_row(row, after)
+            label = f"{labels.name}: {len(settled):,} labels"
+            entry = Unsent("edit", label, edits=edits, before=(row,), after=(after,))
+            self._is_changed = True
+        self._go_on(row, questions, last, labels.name, entry)
+
+    def _go_on(
+        self,
+        row: DraftRow,
+        questions: Sequence[Question],
+        place: int,
+        what: str,
+        entry: Unsent | None,
+    ) -> None:
+        """Ask the next decision of a row, or the next row, and send what was chosen."""
+        message = f"row {self._reader.rows.place_text}, {what}"
         if place + 1 < len(questions):
             self._on_decision(place + 1)
             self._on_message(f"{message}; next: {questions[place + 1].id}")
@@ -187,6 +250,8 @@ class Deciding:
             self._decide_apart(row, action)
             return
         question = self._question()
+        if action == "accept" and question is not None and self._settle_as_near(row, question):
+            return
         if (
             action == "accept"
             and question is not None
@@ -209,6 +274,20 @@ class Deciding:
         self._on_next()
         self._steps.push(entry)
 
+    def _settle_as_near(self, row: DraftRow, question: Question) -> bool:
+        """Take what is suggested for labels of a set without an answer; return whether any is."""
+        labels = label_set_of(row.decisions, question.id)
+        questions = questions_of(row.decisions)
+        suggested = {
+            asked.id: outcome
+            for asked in questions
+            if labels is not None and asked.id in labels.labels
+            if expected_of(row, asked.id) is None and (outcome := self._near(row, asked))
+        }
+        if suggested:
+            self.settle_labels(suggested)
+        return bool(suggested)
+
     def _near(self, row: DraftRow, question: Question) -> str:
         """Return what a model, or else the other rows, suggest for a decision; empty for nothing."""
         suggested = top_of(self._suggestions().of(row).get(question.id, {}))
@@ -220,8 +299,14 @@ class Deciding:
         row, question = self._reader.rows.current, self._question()
         if row is None or question is None:
             return
-        outcome = top_of(self._suggestions().of(row).get(question.id, {}))
-        if outcome in question.outcomes:
+        suggested = self._suggestions().of(row)
+        outcome = top_of(suggested.get(question.id, {}))
+        labels = label_set_of(row.decisions, question.id)
+        if outcome in question.outcomes and labels is not None:
+            self.settle_labels(
+                {id_: top_of(suggested[id_]) for id_ in labels.labels if suggested.get(id_)}
+            )
+        elif outcome in question.outcomes:
             self.choose(question.id, outcome)
         else:
             self._on_message("Nothing is suggested here.")

@@ -49,6 +49,14 @@ class DeskKeys:
             desk.deciding.take_suggestion()
         elif action == "note":
             desk.ask_for_note(desk.rows.current)
+        elif action == "done":
+            desk.deciding.settle_labels()
+        elif action == "choose" and (labels := desk.view.labels) is not None:
+            ids = [*labels.labels]
+            if number % 10 == 0:
+                desk.deciding.settle_labels()
+            elif number <= len(ids):
+                desk.deciding.choose(ids[number - 1], desk.view.turned(ids[number - 1]))
         elif action == "choose":
             question = desk.view.question
             keys = () if question is None else digits_of(question.outcomes)

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from steelyard.decisions.several import LabelSet, label_sets
 from steelyard.review.wire import DraftRow, RowNow, RowState
 
 
@@ -60,6 +61,11 @@ def _question(decision: Mapping[str, Any]) -> Question:
     )
 
 
+def label_set_of(decisions: Sequence[Any], decision: str) -> LabelSet | None:
+    """Return the set of labels that a decision of a row is of; ``None`` of any other."""
+    return next((labels for labels in label_sets(decisions) if decision in labels.labels), None)
+
+
 def digits_of(outcomes: Sequence[str]) -> tuple[str, ...]:
     """Return the digit that chooses each outcome, empty for one without.
 
@@ -88,26 +94,57 @@ def expected_of(row: DraftRow, decision: str) -> str | None:
     return max(label, key=lambda outcome: label[outcome]) if label else None
 
 
-def labels_text(labels: Mapping[str, Mapping[str, float]]) -> str:
-    """Return labels in one line.
+def labels_text(labels: Mapping[str, Mapping[str, float]], decisions: Sequence[Any] = ()) -> str:
+    """Return labels in one line; see ``label_texts``.
 
     Examples
     --------
     >>> labels_text({"team": {"billing": 1.0}, "urgency": {"1": 0.6, "2": 0.4}})
     'team: billing; urgency: 1 (0.6)'
     """
-    return "; ".join(label_texts(labels))
+    return "; ".join(label_texts(labels, decisions))
 
 
-def label_texts(labels: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """Return labels, a text each."""
-    parts = []
-    for decision, label in labels.items():
-        if label:
-            top = max(label, key=lambda outcome: label[outcome])
-            share = "" if label[top] == 1 else f" ({label[top]:g})"
-            parts.append(f"{decision}: {top}{share}")
-    return parts
+def label_texts(
+    labels: Mapping[str, Mapping[str, float]], decisions: Sequence[Any] = ()
+) -> list[str]:
+    """Return labels, a text each; those of one set of labels together, where decisions are known.
+
+    Examples
+    --------
+    >>> from steelyard import multi_label
+    >>> topics = multi_label("topics", ["parcel", "refund", "tax"])
+    >>> sure = {"topics_parcel": {"yes": 1.0}, "topics_refund": {"yes": 0.6, "no": 0.4}}
+    >>> label_texts({**sure, "topics_tax": {"no": 1.0}}, topics)
+    ['topics: parcel, refund (0.6)']
+    """
+    sets = label_sets(decisions)
+    together = {id_ for labels_of_set in sets for id_ in labels_of_set.labels}
+    texts = [
+        f"{decision}: {_with_share(_top(label), label)}"
+        for decision, label in labels.items()
+        if label and decision not in together
+    ]
+    for labels_of_set in sets:
+        known = {name: labels.get(id_) for id_, name in labels_of_set.labels.items()}
+        fitting = [
+            _with_share(name, label)
+            for name, label in known.items()
+            if label and _top(label) == "yes"
+        ]
+        if any(known.values()):
+            texts.append(f"{labels_of_set.name}: {', '.join(fitting) or 'none'}")
+    return texts
+
+
+def _top(label: Mapping[str, float]) -> str:
+    return max(label, key=lambda outcome: label[outcome])
+
+
+def _with_share(name: str, label: Mapping[str, float]) -> str:
+    """Return a name, with the share of the likeliest outcome where that is not sure."""
+    share = max(label.values())
+    return name if share == 1 else f"{name} ({share:g})"
 
 
 def relabel_fields(row: DraftRow, question: Question, outcome: str) -> dict[str, Any]:

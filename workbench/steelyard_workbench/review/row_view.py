@@ -10,6 +10,7 @@ import msgspec
 import panel as pn
 from panel.viewable import Viewable, Viewer
 
+from steelyard.decisions.several import LabelSet, label_sets
 from steelyard.review.wire import DraftRow
 from steelyard_workbench.components.row_card import CardQuestion, Choice, Image, RowCard, Run
 from steelyard_workbench.keys import key_of, shown_key
@@ -19,6 +20,7 @@ from steelyard_workbench.review.questions import (
     as_text,
     digits_of,
     expected_of,
+    label_set_of,
     questions_of,
 )
 from steelyard_workbench.review.suggestions import Suggested, top_of
@@ -34,7 +36,12 @@ _ACTIONS = {
     "previous": "Back",
     "next": "Next",
 }
+#: Labels of a set that a digit chooses; 0 is for the button after them.
+_DIGITS = 9
 _CHANGING = ("accept", "exclude", "skip", "note", "undo", "redo")
+
+#: What the button after the labels of a set is called.
+_DONE = "done"
 
 #: Called with the id of a decision and an outcome that was chosen for it.
 OnChoose = Callable[[str, str], None]
@@ -60,6 +67,7 @@ class RowView(Viewer):
         self._is_forbidden = False
         self._on_choose, self._on_action = on_choose, on_action
         self._questions: tuple[Question, ...] = ()
+        self._sets: dict[str, LabelSet] = {}
         self._row: DraftRow | None = None
         self._suggested: Suggested = {}
         self._picked: Mapping[str, str] = {}
@@ -81,6 +89,13 @@ class RowView(Viewer):
         with pn.io.hold():
             if press.get("action") in _ACTIONS:
                 self._on_action(press["action"])
+            labels = self._sets.get(str(press.get("question")))
+            if labels is not None and press.get("outcome") == _DONE:
+                self.active = self._place_of(labels)
+                self._on_action(_DONE)
+            elif labels is not None and press.get("outcome") in labels.labels:
+                self.active = self._place_of(labels)
+                self._on_choose(press["outcome"], self.turned(press["outcome"]))
             for question in self._questions:
                 if (
                     question.id == press.get("question")
@@ -93,6 +108,27 @@ class RowView(Viewer):
     def question(self) -> Question | None:
         """The decision that the keys choose for."""
         return self._questions[self.active] if self.active < len(self._questions) else None
+
+    @property
+    def labels(self) -> LabelSet | None:
+        """The set of labels that the keys choose from; ``None`` where they choose an outcome."""
+        question = self.question
+        if question is None or self._row is None:
+            return None
+        return label_set_of(self._row.decisions, question.id)
+
+    def turned(self, decision: str) -> str:
+        """Return what a press of a label makes of its decision."""
+        return "no" if self._is_pressed(decision) else "yes"
+
+    def _is_pressed(self, decision: str) -> bool:
+        if self._row is None:
+            return False
+        here = expected_of(self._row, decision)
+        return (self._picked.get(decision) if self._picked else here) == "yes"
+
+    def _place_of(self, labels: LabelSet) -> int:
+        return next(i for i, asked in enumerate(self._questions) if asked.id in labels.labels)
 
     @property
     def questions(self) -> tuple[Question, ...]:
@@ -127,6 +163,8 @@ class RowView(Viewer):
         self._suggested = suggested or {}
         self._picked = picked or {}
         self._questions = questions_of(row.decisions)
+        # An asterisk is no part of a decision's id.
+        self._sets = {f"{labels.name} *": labels for labels in label_sets(row.decisions)}
         # What is as it was is not sent, and not drawn again.
         self.card.param.update(
             head=[(f"{place} · number {row.row} · {row.side} · ", ""), (row.now.state, "strong")],
@@ -137,49 +175,92 @@ class RowView(Viewer):
         )
 
     def _buttons(self, row: DraftRow) -> dict[str, Any]:
-        questions = [
-            self._question_of(i, question, row) for i, question in enumerate(self._questions)
-        ]
+        names = {id_: name for name, labels in self._sets.items() for id_ in labels.labels}
+        questions: list[CardQuestion] = []
+        for place, question in enumerate(self._questions):
+            if question.id not in names:
+                questions.append(self._question_of(place, question, row))
+            elif not any(asked["name"] == names[question.id] for asked in questions):
+                questions.append(self._set_of(names[question.id], row))
         return {"questions": questions, "actions": [self._action(name, row) for name in _ACTIONS]}
 
     def _question_of(self, place: int, question: Question, row: DraftRow) -> CardQuestion:
         """Mark the label of a row, what is predicted against it, and the keys while it is active."""
         here = expected_of(row, question.id)
-        near = (row.expected or {}).get(question.id)
-        suggested = self._suggested.get(question.id, {})
-        top = top_of(suggested)
         changed = " (changed)" if question.id in row.now.relabelled else ""
         outcomes: list[Choice] = []
         for digit, outcome in zip(digits_of(question.outcomes), question.outcomes, strict=True):
-            words = [outcome]
-            if outcome == here:
-                words.append("✓ label")
-            if near is not None and outcome == near.outcome:
-                words.append("≈ predicted")
-            if outcome in suggested:
-                words.append(f"{suggested[outcome]:.2f}")
-            if outcome == top:
-                words.append("◆ suggested")
-            words += [f"● {name}" for name in reviewers_choosing(row, question.id, outcome)]
             is_picked = self._picked.get(question.id) == outcome
-            if is_picked:
-                words.append("✓ chosen")
             outcomes.append(
                 Choice(
                     name=outcome,
                     key=digit if place == self.active else "",
-                    label="  ".join(words),
+                    label="  ".join([outcome, *self._marks_of(question.id, outcome, row)]),
                     is_filled=is_picked if self._picked else outcome == here,
                     is_off=self._is_forbidden,
                 )
             )
         described = zip(question.outcomes, question.descriptions, strict=True)
         return CardQuestion(
+            is_set=False,
             name=question.id,
             text=[(question.id, "strong"), (f"{changed}: {question.text}", "")],
             outcomes=outcomes,
             meanings=[(name, text) for name, text in described if text],
         )
+
+    def _set_of(self, name: str, row: DraftRow) -> CardQuestion:
+        """Show the labels of a set together: each is pressed where it fits."""
+        labels = self._sets[name]
+        is_active = self.question is not None and self.question.id in labels.labels
+        choices = [
+            Choice(
+                name=id_,
+                key=str(number) if is_active and number <= _DIGITS else "",
+                label="  ".join([label, *self._marks_of(id_, "yes", row)]),
+                is_filled=self._is_pressed(id_),
+                is_off=self._is_forbidden,
+            )
+            for number, (id_, label) in enumerate(labels.labels.items(), start=1)
+        ]
+        done = Choice(
+            name=_DONE,
+            key="0" if is_active else "",
+            label="No other fits",
+            is_filled=False,
+            is_off=self._is_forbidden,
+        )
+        is_changed = any(id_ in row.now.relabelled for id_ in labels.labels)
+        changed = " (changed)" if is_changed else ""
+        of_set = [question for question in self._questions if question.id in labels.labels]
+        return CardQuestion(
+            is_set=True,
+            name=name,
+            text=[(labels.name, "strong"), (f"{changed}: which of these fit?", "")],
+            outcomes=[*choices, done],
+            meanings=[
+                (labels.labels[question.id], question.descriptions[0] or question.text)
+                for question in of_set
+            ],
+        )
+
+    def _marks_of(self, decision: str, outcome: str, row: DraftRow) -> list[str]:
+        """Return what is said for an outcome: the label, other rows, a model, reviewers."""
+        near = (row.expected or {}).get(decision)
+        suggested = self._suggested.get(decision, {})
+        marks: list[str] = []
+        if outcome == expected_of(row, decision):
+            marks.append("✓ label")
+        if near is not None and outcome == near.outcome:
+            marks.append("≈ predicted")
+        if outcome in suggested:
+            marks.append(f"{suggested[outcome]:.2f}")
+        if outcome == top_of(suggested):
+            marks.append("◆ suggested")
+        marks += [f"● {name}" for name in reviewers_choosing(row, decision, outcome)]
+        if self._picked.get(decision) == outcome:
+            marks.append("✓ chosen")
+        return marks
 
     def _action(self, action: str, row: DraftRow) -> Choice:
         keys = key_of(action).keys
