@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 
 import httpx
@@ -80,7 +81,9 @@ def test_an_alarm_has_its_evidence_and_the_decisions_behind_it(server, client):
     assert detail.now.value > alarm.evidence.reference_value + 0.1
     assert detail.selection is None
     assert alarm.message in run(server, "alarm", "list")
-    assert "Now: 0.4" in run(server, "alarm", "show", alarm.id)
+    shown = run(server, "alarm", "show", alarm.id)
+    assert "Now: 0.4" in shown
+    assert re.search(r"Reference: 0\.\d{3} \(0\.\d{3} to 0\.\d{3}, n = ", shown)
     assert 'steelyard_alarms{state="raised"}' in httpx.get(f"{server.url}/metrics").text
 
 

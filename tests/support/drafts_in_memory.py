@@ -239,7 +239,8 @@ class FakeDrafts:
         self.held[row] = msgspec.structs.replace(self.held[row], blind=blind)
         return AnswerReceipt(draft_id=draft_id, row=row, status="waiting", revision=self.n, rows=[])
 
-    def agreement(self, draft_id: str) -> DraftAgreement:
+    def agreement(self, draft_id: str, *, by: str | None = None) -> DraftAgreement:
+        self.calls.append(("agreement", by))
         apart = [row for row in self.held.values() if row.blind is not UNSET]
         n_disputed = sum(row.blind.status == "disagreed" for row in apart)
         n_waiting = sum(row.blind.status == "waiting" for row in apart)

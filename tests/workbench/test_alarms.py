@@ -66,12 +66,15 @@ def test_the_evidence_on_contexts_is_told_with_its_chance(client):
         log_threshold=None,
         estimate=Measure(value=0.71, low=0.5, high=0.9, n=200),
         reference_value=0.54,
+        reference_low=0.52,
+        reference_high=0.57,
     )
     of_contexts = structs.replace(alarm, watch="contexts", evidence=evidence)
     band = AlarmBand(client, of_contexts, open_=lambda _: None, on_known=lambda: None)
     said = texts_of(band.__panel__())
     assert "3e-09" in said
     assert "0.710, 0.500 to 0.900 (n = 200)" in said
+    assert "0.540, 0.520 to 0.570 (n = " in said
     assert "Odds against" not in said
 
 

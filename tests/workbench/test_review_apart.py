@@ -150,6 +150,12 @@ def test_reviewers_are_shown_with_their_agreement_and_rows_are_assigned() -> Non
         decisions=[AgreedDecision(decision_id="team", alpha=share(0.7), agreement=share(0.8))],
     )
 
+    none = DraftAgreement(
+        **dict.fromkeys(("blind", "answered", "agreed", "disputed", "to_adjudicate"), 0),
+        exclusions=0,
+        decisions=[],
+    )
+
     def assign(draft_id: str, names: list[str], **given: Any) -> Assignment:
         calls.append((names, given["overlap"], given["queue"], given["limit"]))
         shares = dict.fromkeys(names, 2)
@@ -161,7 +167,7 @@ def test_reviewers_are_shown_with_their_agreement_and_rows_are_assigned() -> Non
 
     vars(client.drafts).update(
         assignments=lambda draft_id: known,
-        agreement=lambda draft_id: agreement,
+        agreement=lambda draft_id, by: agreement if by != "click" else none,
         assign=assign,
         move_assigned=move,
     )
@@ -173,6 +179,11 @@ def test_reviewers_are_shown_with_their_agreement_and_rows_are_assigned() -> Non
         "Decide 1 disputed",
     ):
         assert part in shown
+    # Of rows whose labels came from somewhere: the choice stays, and other figures come.
+    desk.reviewers.by.value = "click"
+    assert "No row with such labels has two reviewers." in texts(desk)
+    desk.reviewers.by.value = "expert"
+    assert "0.700 (0.600 to 0.800, n = 8)" in texts(desk)
     reviewers = desk.reviewers
     reviewers.typed.value, reviewers.overlap.value = "ann, bob,ann ", 25
     asyncio.run(reviewers.assign())
@@ -189,7 +200,7 @@ def test_whoever_may_not_assign_is_told_who_may(candidates: list[str] | None) ->
     desk, client = make_desk(is_signed_in=True)
     known = Assignments(data=[], unassigned=4, candidates=candidates)
     none = SimpleNamespace(blind=0)
-    vars(client.drafts).update(assignments=lambda _: known, agreement=lambda _: none)
+    vars(client.drafts).update(assignments=lambda _: known, agreement=lambda _, by: none)
     desk.beside.choice.value = "Reviewers"
     may = candidates is not None
     assert ("An owner or a developer" in texts(desk)) is not may

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from steelyard.alarms.budget import alpha
 from steelyard.alarms.distances import Bank
+from steelyard.calibration.intervals import median_interval
 from steelyard.calibration.sequences import RUN, two_sample_p
 
 #: Contexts that are tested together, and the most that a reference has.
@@ -65,6 +66,7 @@ class ContextMove:
     low: float
     high: float
     reference: float
+    reference_interval: tuple[float, float] | None
     reference_n: int
     n: int
     since: float
@@ -132,16 +134,18 @@ def _test(contexts: Contexts, false_alarms: float) -> list[ContextMove]:
     now, of = samples[figure]
     if figure == DISTANCE and bank is not None:
         since, until = bank.since, bank.until
-    low, high = np.quantile(now, [0.025, 0.975])
+    # Tests are of hundreds of values, and references of no fewer than a hundred.
+    low, high = median_interval(now) or (min(now), max(now))
     move = ContextMove(
         is_raised=not contexts.is_raised,
         figure=figure,
         p_value=p_values[figure],
         alpha=bound,
         value=float(np.median(now)),
-        low=float(low),
-        high=float(high),
+        low=low,
+        high=high,
         reference=float(np.median(of)),
+        reference_interval=median_interval(of),
         reference_n=len(of),
         n=len(now),
         since=since,

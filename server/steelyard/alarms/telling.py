@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steelyard.alarms.budget import Watch
-from steelyard.alarms.contexts import DISTANCE, LENGTH, ContextMove
+from steelyard.alarms.contexts import DISTANCE, LENGTH, NEW_WORDS, ContextMove
 from steelyard.alarms.readings import MOST_LOSS
 from steelyard.alarms.tracking import (
     ABSTAINED,
@@ -62,6 +62,8 @@ def evidence_of(happening: Happening) -> AlarmEvidence:
             estimate=Measure(value=move.value, low=move.low, high=move.high, n=move.n),
             reference=happening.reference,
             reference_value=move.reference,
+            reference_low=None if move.reference_interval is None else move.reference_interval[0],
+            reference_high=None if move.reference_interval is None else move.reference_interval[1],
             reference_n=move.reference_n,
             since=move.since,
             until=move.until,
@@ -85,6 +87,8 @@ def evidence_of(happening: Happening) -> AlarmEvidence:
         estimate=measure_of(estimate),
         reference=happening.reference,
         reference_value=in_units(estimate.figure, estimate.reference),
+        reference_low=in_units(estimate.figure, estimate.reference_interval[0]),
+        reference_high=in_units(estimate.figure, estimate.reference_interval[1]),
         reference_n=estimate.reference_n,
         since=estimate.since,
         until=estimate.until,
@@ -106,44 +110,36 @@ def message_of(happening: Happening) -> str:
     _, model, version = happening.key
     who = version or model
     evidence = evidence_of(happening)
+    measure, reference = evidence.estimate, evidence.reference_estimate
     by = f"{happening.decision} by {who}" if happening.decision else f"answers of {who}"
-    reference = _reference_words(evidence.reference, evidence.reference_n)
+    now = _shown(evidence.figure, measure)
+    was = f"{_shown(evidence.figure, reference)} in {_reference_words(evidence.reference)}"
     if isinstance(happening.move, ContextMove):
-        return f"{who}: {_of_contexts(evidence, reference)}"
-    return (
-        f"{by}: the {_name(evidence.figure)} is {_shown(evidence.figure, evidence.estimate.value)} "
-        f"({_shown(evidence.figure, evidence.estimate.low or 0.0)} to "
-        f"{_shown(evidence.figure, evidence.estimate.high or 0.0)}, n = {evidence.estimate.n:,}), "
-        f"and was {_shown(evidence.figure, evidence.reference_value)} in {reference}."
-    )
+        return f"{who}: {_of_contexts(evidence, now, was)}"
+    return f"{by}: the {_name(evidence.figure)} is {now}, and was {was}."
 
 
-def _of_contexts(evidence: AlarmEvidence, reference: str) -> str:
-    now, was, half = (
-        evidence.estimate.value,
-        evidence.reference_value,
-        f"half of {evidence.estimate.n}",
-    )
+def _of_contexts(evidence: AlarmEvidence, now: str, was: str) -> str:
     if evidence.figure == LENGTH:
         return (
-            f"Contexts are of another length: {half} new ones have more than {now:,.0f} "
-            f"characters, and {was:,.0f} in {reference}."
+            f"Contexts are of another length: half of the new ones have more characters than {now}, "
+            f"and than {was}."
         )
     if evidence.figure == DISTANCE:
         return (
-            f"Contexts are about something else: {half} new ones are further than {now:.3f} from "
-            f"the nearest of the reference, and {was:.3f} in {reference}."
+            "Contexts are about something else: half of the new ones are further from the nearest "
+            f"of the reference than {now}, and than {was}."
         )
     return (
-        f"Contexts have other words: {half} new ones have more than {now:.0%} that are new, and "
-        f"{was:.0%} in {reference}."
+        f"Contexts have other words: half of the new ones have more that are new than {now}, and "
+        f"than {was}."
     )
 
 
-def _reference_words(of: AlarmReference, n: int) -> str:
+def _reference_words(of: AlarmReference) -> str:
     if of.kind == "evaluation":
-        return f"the evaluation {of.evaluation_id} (n = {n:,})"
-    return f"its reference of stored answers (n = {n:,})"
+        return f"the evaluation {of.evaluation_id}"
+    return "its reference of stored answers"
 
 
 def _name(figure: str) -> str:
@@ -152,9 +148,14 @@ def _name(figure: str) -> str:
     return _NAMES[figure]
 
 
-def _shown(figure: str, value: float) -> str:
-    is_share = figure in _SHARES or figure.startswith(OUTCOME)
-    return f"{value:.1%}" if is_share else f"{value:.3f}"
+def _shown(figure: str, measure: Measure) -> str:
+    """Return a figure with its interval and the number that it rests on."""
+    is_share = figure in {*_SHARES, NEW_WORDS} or figure.startswith(OUTCOME)
+    shape = ".1%" if is_share else ",.0f" if figure == LENGTH else ".3f"
+    n = f"n = {measure.n:,}"
+    if measure.low is None or measure.high is None:
+        return f"{measure.value:{shape}} ({n})"
+    return f"{measure.value:{shape}} ({measure.low:{shape}} to {measure.high:{shape}}, {n})"
 
 
 def _after(until: float) -> float:

@@ -147,6 +147,7 @@ class Estimate:
     since: float
     until: float
     reference: float
+    reference_interval: tuple[float, float]
     reference_n: int
     variation: tuple[float, float, float] | None = None
 
@@ -289,8 +290,10 @@ def estimate(stream: Stream, figure: str, watch: Watch, since: int | None) -> Es
     if figure in _MEANS:
         variance = max(sums[1] / n - value**2, 0.0) if n else 0.0
         low, high = sequences.mean_interval(value, variance, n)
+        reference_interval = sequences.mean_interval(of.mean, of.variance, of.n)
     else:
         low, high = sequences.share_interval(sums[0], n)
+        reference_interval = sequences.share_interval(of.total, of.n)
     variation = None
     outcomes = [name for name in stream.figures if name.startswith(OUTCOME)]
     if watch == "shares" and n:
@@ -307,6 +310,7 @@ def estimate(stream: Stream, figure: str, watch: Watch, since: int | None) -> Es
         since=window.since,
         until=window.until,
         reference=of.mean,
+        reference_interval=reference_interval,
         reference_n=int(of.n),
         variation=variation,
     )

@@ -128,10 +128,19 @@ class AlarmEvidence(Struct, frozen=True, kw_only=True):
         ),
     ]
     estimate: Annotated[
-        Measure, Meta(description="Its interval holds at all times at once, 95 % of the time.")
+        Measure,
+        Meta(
+            description="Its 95 % interval holds at all times at once; of contexts, whose figure is the "
+            "median of a sample, that of this sample."
+        ),
     ]
     reference: AlarmReference
     reference_value: float
+    reference_low: Annotated[
+        float | None,
+        Meta(description="Where its 95 % interval begins; null of alarms of earlier versions."),
+    ] = None
+    reference_high: float | None = None
     reference_n: int
     since: float
     until: float
@@ -149,6 +158,16 @@ class AlarmEvidence(Struct, frozen=True, kw_only=True):
     log_threshold: float | None = None
     p_value: Annotated[float | None, Meta(description="Of contexts, whose test it is.")] = None
     decisions: DecisionsBehind
+
+    @property
+    def reference_estimate(self) -> Measure:
+        """The figure of the reference, with its interval."""
+        return Measure(
+            value=self.reference_value,
+            low=self.reference_low,
+            high=self.reference_high,
+            n=self.reference_n,
+        )
 
 
 class Alarm(Struct, frozen=True, kw_only=True):

@@ -210,6 +210,28 @@ def _student_ends(
     return np.maximum(low, least), np.minimum(high, most)
 
 
+def median_interval(values: ArrayLike, *, level: float = 0.95) -> tuple[float, float] | None:
+    """Return the interval of a median, by order statistics: it holds whatever the values are.
+
+    Returns
+    -------
+    tuple of two floats, or None
+        None of too few values; for 95 % six are needed.
+
+    Examples
+    --------
+    >>> median_interval(range(20)), median_interval([1, 2, 3, 4, 5])
+    ((5.0, 14.0), None)
+    """
+    from scipy.stats import binom  # noqa: PLC0415 - slow to load, and few figures need it
+
+    ordered = np.sort(np.asarray(values, dtype=np.float64))
+    n_outside = int(binom.ppf((1 - level) / 2, len(ordered), 0.5))
+    if n_outside == 0:
+        return None
+    return float(ordered[n_outside - 1]), float(ordered[-n_outside])
+
+
 def weighed_totals(
     sums: FloatArray, *, n_resamples: int = N_RESAMPLES, seed: int = 0
 ) -> tuple[FloatArray, FloatArray]:

@@ -148,7 +148,10 @@ def _show_alarms(alarms: Sequence[Alarm]) -> None:
 def _show_detail(alarm_detail: AlarmDetail) -> None:
     _show_alarms([alarm_detail.alarm])
     behind = alarm_detail.alarm.evidence.decisions
-    click.echo(f"\nNow: {_shown(alarm_detail.now)}")
+    evidence = alarm_detail.alarm.evidence
+    click.echo(f"\nThen: {_shown(evidence.estimate)}")
+    click.echo(f"Reference: {_shown(evidence.reference_estimate)}")
+    click.echo(f"Now: {_shown(alarm_detail.now)}")
     if alarm_detail.selection is not None:
         chosen = alarm_detail.selection
         click.echo(
@@ -206,8 +209,9 @@ def _against(rule: AlarmRule) -> str:
 def _shown(measure: Measure | None) -> str:
     if measure is None:
         return "watched no more"
-    low, high = _number(measure.low), _number(measure.high)
-    return f"{measure.value:.3f} ({low} to {high}, n = {measure.n:,})"
+    if measure.low is None or measure.high is None:
+        return f"{measure.value:.3f} (n = {measure.n:,})"
+    return f"{measure.value:.3f} ({measure.low:.3f} to {measure.high:.3f}, n = {measure.n:,})"
 
 
 def _number(value: float | None) -> str:

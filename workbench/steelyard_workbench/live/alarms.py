@@ -14,6 +14,7 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.alarms.wire import Alarm, AlarmEvidence
 from steelyard.client import Client
+from steelyard.wire.measures import Measure
 from steelyard_workbench.components.facts import facts, heading
 from steelyard_workbench.components.numbers import ago, measure_text
 from steelyard_workbench.escaping import escape_markdown
@@ -156,21 +157,13 @@ def band(evidence: AlarmEvidence) -> Viewable:
 
 def _details(alarm: Alarm, since: str) -> dict[str, str]:
     evidence = alarm.evidence
-    now = evidence.estimate
-    value = f"{_number(evidence, now.value)} (n = {now.n:,})"
-    if now.low is not None and now.high is not None:
-        value = (
-            f"{_number(evidence, now.value)}, {_number(evidence, now.low)} to "
-            f"{_number(evidence, now.high)} (n = {now.n:,}): the dot and the band"
-        )
     of = evidence.reference
     source = f"the evaluation {of.evaluation_id}" if of.evaluation_id else "stored answers"
     details = {
         "Raised": since,
         "Of": f"{alarm.decision or 'every decision'}, by {alarm.version or alarm.model}",
-        "Figure": value,
-        "Reference": f"{_number(evidence, evidence.reference_value)} in {source} "
-        f"(n = {evidence.reference_n:,}): the line",
+        "Figure": f"{_with_interval(evidence, evidence.estimate)}: the dot and the band",
+        "Reference": f"{_with_interval(evidence, evidence.reference_estimate)} in {source}: the line",
     }
     if evidence.total_variation is not None:
         details["Outcomes apart by"] = measure_text(evidence.total_variation)
@@ -181,6 +174,14 @@ def _details(alarm: Alarm, since: str) -> dict[str, str]:
             f"{_odds(evidence.log_evidence)} to 1; an alarm from {_odds(evidence.log_threshold)} to 1"
         )
     return details
+
+
+def _with_interval(evidence: AlarmEvidence, measure: Measure) -> str:
+    text = _number(evidence, measure.value)
+    if measure.low is not None and measure.high is not None:
+        low, high = _number(evidence, measure.low), _number(evidence, measure.high)
+        text = f"{text}, {low} to {high}"
+    return f"{text} (n = {measure.n:,})"
 
 
 def _odds(log: float) -> str:

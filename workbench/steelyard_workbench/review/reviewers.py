@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import panel as pn
 import panel_material_ui as pmui
@@ -14,6 +14,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client import Client
 from steelyard.review.duties_wire import Assignments, DraftAgreement
 from steelyard.review.wire import Draft, Queue
+from steelyard.wire.origins import LabelledBy
 from steelyard_workbench.components.facts import heading, table
 from steelyard_workbench.components.numbers import measure_text
 from steelyard_workbench.components.step_names import number_fields
@@ -26,6 +27,8 @@ from steelyard_workbench.tasks import Write
 
 _NOT_YOURS = "An owner or a developer of the account assigns rows."
 _NOBODY = "nobody"
+#: Where labels came from, as the choice of it has them.
+_ORIGINS = {"anywhere": "", **{name: name for name in get_args(LabelledBy)}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,13 @@ class Reviewers(Viewer):
         self.from_ = pmui.Select(label="Unfinished rows of", options=[])
         self.to = pmui.TextInput(label="Goes to (empty: no reviewer)", size="small")
         self._move = pmui.Button(label="Hand over", variant="outlined", size="small")
+        self.by = pmui.Select(
+            label="Of rows whose labels came from",
+            options=_ORIGINS,
+            value="",
+            size="small",
+            width=230,
+        )
         self._said = pmui.Typography("", variant="body2")
         self._problem = pn.Column(sizing_mode="stretch_width")
         self.assign = Write(self._assign_rows, "Not assigned:", self._problem, refused="Assign")
@@ -90,6 +100,7 @@ class Reviewers(Viewer):
         self._assign.on_click(self.assign.on_event)
         self._move.on_click(self.move.on_event)
         self.part: Loaded[Shares] = Loaded("The reviewers", self._fetch, self._show)
+        pn.bind(lambda _: self.part.refresh.start(quietly=True), self.by, watch=True)
 
     def __panel__(self) -> Viewable:
         return self.part.__panel__()
@@ -100,7 +111,8 @@ class Reviewers(Viewer):
 
     def _fetch(self) -> Shares:
         drafts = self._client.drafts
-        return Shares(drafts.assignments(self._draft_id), drafts.agreement(self._draft_id))
+        by: LabelledBy | None = self.by.value or None
+        return Shares(drafts.assignments(self._draft_id), drafts.agreement(self._draft_id, by=by))
 
     def _show(self, shares: Shares) -> Viewable:
         assignments, agreement = shares.assignments, shares.agreement
@@ -129,7 +141,7 @@ class Reviewers(Viewer):
                 f"{assignments.unassigned:,} undecided rows have no reviewer.", variant="body2"
             )
         )
-        if agreement.blind:
+        if agreement.blind or self.by.value:
             parts += self._show_agreement(agreement)
         parts += self._show_forms(assignments)
         return pn.Column(*parts, self._said, self._problem, sizing_mode="stretch_width")
@@ -142,7 +154,10 @@ class Reviewers(Viewer):
         )
         if agreement.exclusions:
             summary += f" {agreement.exclusions:,} with an exclusion count for no decision."
-        shown: list[Viewable] = [heading("Agreement"), pmui.Typography(summary, variant="body2")]
+        shown: list[Viewable] = [heading("Agreement"), self.by]
+        if not agreement.blind:
+            return [*shown, pmui.Typography("No row with such labels has two reviewers.")]
+        shown.append(pmui.Typography(summary, variant="body2"))
         if agreement.decisions:
             shown.append(
                 table(
