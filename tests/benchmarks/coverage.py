@@ -139,7 +139,9 @@ def paired(data: Dataset) -> Pairing:
     return Pairing(rows, rows, data.before.context_codes, *measures, 0, 0, swings)
 
 
-def figures(data: Dataset, n_resamples: int = _RESAMPLES) -> dict[str, object]:
+def figures(
+    data: Dataset, n_resamples: int = _RESAMPLES, *, with_votes: bool = True
+) -> dict[str, object]:
     """Return every figure that evaluations, comparisons and reviews show, with its interval."""
     bootstrap = Bootstrap(n_resamples=n_resamples)
     pairing = paired(data)
@@ -157,7 +159,7 @@ def figures(data: Dataset, n_resamples: int = _RESAMPLES) -> dict[str, object]:
     (of_wrong,) = ratio_measures(sums[:, :1], sums[:, 1:], bootstrap, are_proportions=[True])
     changes = paired_measures(pairing, bootstrap)
     votes = DecisionVotes()
-    for labels in data.votes.tolist():
+    for labels in data.votes.tolist() if with_votes else ():
         votes.add(_OUTCOMES, [_OUTCOMES[label] for label in labels], is_ordinal=False)
     return {
         **{name: getattr(overall, name) for name in _METRICS},
@@ -204,7 +206,10 @@ def drawn_figures(
             stack.enter_context(patch.object(module, "weighed_totals", _weighed))
         for index in range(draws):
             rng = np.random.default_rng([seed, n_contexts, index])
-            yield from figures(draw(world, n_contexts, rng)).items()
+            data = draw(world, n_contexts, rng)
+            # What labellers say does not depend on the world, and takes long to count.
+            with_votes = n_contexts < MANY or world == WORLDS[0]
+            yield from figures(data, with_votes=with_votes).items()
 
 
 @lru_cache(maxsize=16)
