@@ -33,7 +33,9 @@ def test_what_misses_the_truth_fails_the_run(coverage, monkeypatch, capsys):
     monkeypatch.setattr(
         coverage,
         "figures",
-        lambda data: {k: v for k, v in figures(data).items() if k in {"accuracy", "loss"}},
+        lambda data, **how: {
+            k: v for k, v in figures(data, **how).items() if k in {"accuracy", "loss"}
+        },
     )
     assert coverage.main(["--draws", "5", "--contexts", "3"]) == 1
     assert "accuracy" in capsys.readouterr().out
