@@ -149,9 +149,8 @@ class Deciding:
         given = outcomes or {}
         if is_apart(row) or is_disputed(row):
             picked = self.picked
-            settled = {id_: given.get(id_) or picked.get(id_, "no") for id_ in labels.labels}
-            self._picked |= settled
-            self._pick(row, questions, last, settled[questions[last].id])
+            self._picked |= {id_: given.get(id_, picked.get(id_, "no")) for id_ in labels.labels}
+            self._pick(row, questions, last, self._picked[questions[last].id])
             return
         settled: dict[str, str] = {}
         for id_ in labels.labels:
