@@ -142,6 +142,19 @@ def test_requests_that_share_a_pass_are_linked_to_it(traced):
     assert [link.context.span_id for link in shared.links] == [second.span_id]
 
 
+def test_an_answer_names_the_shape_that_was_asked_in(traced):
+    with live_server(jobs="off") as server, httpx.Client(base_url=server.url) as caller:
+        question = {"type": "noul", "instructions": "Is it?"}
+        body = {"model": "jev-latest", "state": "Paid twice.", "questions": {"paid": question}}
+        assert caller.post("/v1/systemone", json=body).status_code == 200
+        question = {"type": "predicate", "instructions": "Is it?"}
+        body = {"model": "hashing", "input": "Paid twice.", "questions": [question]}
+        assert caller.post("/v1/decisions", json=body).status_code == 200
+        assert caller.post("/v1/decide", json={**BODY, "model": "hashing"}).status_code == 200
+    systems = [span.attributes.get("decision.system") for span in traced.get_finished_spans()]
+    assert [system for system in systems if system] == ["typesafe", "openai", "steelyard"]
+
+
 def test_a_failure_is_told_by_its_code_alone(traced):
     with pytest.raises(ValueError, match=SAID[0]), tracing.span("part"):
         raise ValueError(SAID[0])

@@ -62,6 +62,8 @@ UNSURE = "unsure"
 PASSING = (EngineUnavailableError, DeadlineExceededError, ModelWarmingError)
 #: That the model asked for is off: who is listed to stand in is tried.
 OFF = (FamilyOffError, FamilyEmptyError, ModelOffError)
+#: The convention's names of the shapes that are not this server's own, by route.
+_SYSTEMS = {"POST /v1/systemone": "typesafe", "POST /v1/decisions": "openai"}
 #: Shorter waits than this many seconds are no attempt.
 _SHORTEST_S = 0.001
 
@@ -175,11 +177,16 @@ class Attempts:
     """The attempts at one request: what waits at the moment, and how to give it up."""
 
     def __init__(
-        self, prepared: Prepared, candidates: tuple[Answerer, ...], deadline: float
+        self,
+        prepared: Prepared,
+        candidates: tuple[Answerer, ...],
+        deadline: float,
+        route: str = "",
     ) -> None:
         self._prepared = prepared
         self._candidates = candidates
         self._deadline = deadline
+        self._route = route
         self._waiting: Scores | None = None
         self._task: asyncio.Task[Any] | None = None
         self._is_abandoned = False
@@ -214,7 +221,7 @@ class Attempts:
         return {
             "openinference.span.kind": "DECISION",
             "gen_ai.operation.name": "decision",
-            "decision.system": "steelyard",
+            "decision.system": _SYSTEMS.get(self._route, "steelyard"),
             "decision.request.model_name": self._candidates[0].name,
         }
 

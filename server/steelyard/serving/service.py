@@ -220,7 +220,7 @@ class DecisionService:
         to_wire: Callable[[DecideResponse], Struct],
     ) -> Struct:
         """Answer a request that has been prepared."""
-        attempts = self._attempts(prepared, candidates)
+        attempts = self._attempts(prepared, candidates, write.route)
         if write.key is None:
             # With a key the answer may be there already, so the log is asked first.
             _check_room(prepared, candidates)
@@ -433,8 +433,10 @@ class DecisionService:
             if terminal_error is not None:
                 terminal_error.operation = Operation(accepted.operation_id, "pending")
 
-    def _attempts(self, prepared: Prepared, candidates: tuple[Answerer, ...]) -> Attempts:
-        return Attempts(prepared, candidates, prepared.started + self._deadline_s)
+    def _attempts(
+        self, prepared: Prepared, candidates: tuple[Answerer, ...], route: str = ""
+    ) -> Attempts:
+        return Attempts(prepared, candidates, prepared.started + self._deadline_s, route)
 
     def _forget(self, task: asyncio.Task[Struct]) -> None:
         self._running.discard(task)
