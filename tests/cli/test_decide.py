@@ -177,8 +177,8 @@ def test_rows_of_a_file(run, tmp_path, request_file):
     files = ("--input", str(tmp_path / "mails.csv"), "--output", str(tmp_path / "b.csv"))
     result = run("decide", *files, "--column", "body", "--decisions", str(request_file))
     assert "2 rows answered" in result.stdout
-    lines = (tmp_path / "b.csv").read_text().splitlines()
-    assert lines[0].startswith("n,body,team.top,team.p_top,team.action,team.p.billing")
+    lines = (tmp_path / "b.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith("\ufeffn,body,team.top,team.p_top,team.action,team.p.billing")
     assert len(lines) == 3
     again = run("decide", *files, "--column", "body", "--decisions", str(request_file))
     assert (again.exit_code, "there already" in again.stderr) == (2, True)

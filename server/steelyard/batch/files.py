@@ -219,7 +219,8 @@ def write_rows(
         elif suffix in _LINES:
             rows.sink_ndjson(partial)
         else:
-            rows.sink_csv(partial, separator=_DELIMITERS[suffix])
+            # The mark by which spreadsheets know UTF-8, as in every CSV that is exported.
+            rows.sink_csv(partial, separator=_DELIMITERS[suffix], include_bom=suffix == ".csv")
     flush(partial)
     partial.replace(path)
     flush(path.parent)
