@@ -54,8 +54,8 @@ def test_an_experiment_of_langfuse_is_evaluated():
     assert evaluation.value in {"billing", "shipping"}
 
 
-# Its switch for staying on this machine is called beta.
-@pytest.mark.filterwarnings("ignore::UserWarning")
+# Its switch for staying on this machine is called beta, and it names a class that Python 3.12 replaced.
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
 def test_an_experiment_of_langsmith_is_evaluated(monkeypatch: pytest.MonkeyPatch):
     refund = run_shown("langsmith")["refund"]
     langsmith = pytest.importorskip("langsmith")
