@@ -204,6 +204,26 @@ def test_a_small_store_changes_no_answer_and_keeps_its_bound(model, fresh):
     assert kept.figures().evictions > 20
 
 
+@pytest.mark.parametrize("name", ["sentences", "windows"])
+def test_a_choice_over_sentences_does_without_the_last_layer_of_its_context(
+    model, monkeypatch, name
+):
+    engine, sizes = model.scorer.pass_engine, []
+    run = engine.run
+
+    def record(inputs, outputs):
+        if "logits" in outputs:
+            sizes.append(inputs["kept"].size)
+        return run(inputs, outputs)
+
+    sentences = replace(REQUESTS[name], context=f"{REQUESTS[name].context}. {make_words(9, 3)}.")
+    [beside_another] = model.scorer.score([replace(sentences, decisions=(TEAMS, PAID))])
+    monkeypatch.setattr(engine, "run", record)
+    [[alone]] = model.scorer.score([replace(sentences, decisions=(TEAMS,))])
+    assert_same_bits([alone], beside_another[:1])
+    assert sizes == [len(TEAMS.outcomes)]
+
+
 @pytest.mark.slow
 def test_an_answer_depends_on_its_own_decision_alone(model):
     tolerance = CLOSE[model.scorer.engine]

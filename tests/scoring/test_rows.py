@@ -153,6 +153,17 @@ def test_a_unit_that_is_summed_lies_between_two_places_where_sums_begin(sizes):
         assert np.array_equal(rows.ids.reshape(-1)[start : start + len(unit)], unit.ids)
 
 
+def test_windows_of_like_lengths_see_themselves_alone():
+    alike = fill_rows(make_units([172, 171, 165]), is_joint=True, of_windows=True)
+    assert alike.ids.shape == alike.keys.shape == (3, 172)
+    assert [row[row != NO_KEY].tolist() for row in alike.keys] == [
+        list(range(start, start + size))
+        for start, size in zip(alike.starts, (172, 171, 165), strict=True)
+    ]
+    unlike = fill_rows(make_units([172, 40]), is_joint=True, of_windows=True)
+    assert unlike.ids.size - 212 < len(unlike.ids), "padding would cost more than it saves"
+
+
 def test_units_that_see_much_begin_rows_of_their_own():
     decision = TokenizedDecision("single", [7], [[1], [2, 3]])
     layout = lay_out(TokenizedRequest(list(range(400)), [decision]))

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 #: Tokens of a question and of an outcome up to which they are read in passes with others: a row
 #: then sees fewer keys than ``rows.MAX_KEYS``, even with an outcome that began in the row before.
 MOST_QUESTION, MOST_OUTCOME = QUESTION_LENGTH - 1, 95
+#: Tokens up to which windows and questions share a pass: of more, each row would see too much.
+MIXED_TOKENS = PASS_TOKENS // 2
 
 _models = count()
 
@@ -252,11 +254,23 @@ class LowerLayers:
         by_place: dict[int, States] = {}
         lengths = [unit.tokens.ids.size for unit in units]
         together = [place for place, unit in enumerate(units) if not unit.is_alone]
-        groups = groups_of(together, PASS_TOKENS, [lengths[place] for place in together])
+        # Windows by their length: those of like lengths see nothing else in rows of their own.
+        together.sort(key=lambda place: (not units[place].is_window, lengths[place]))
+        kinds = [together]
+        if sum(lengths[place] for place in together) > MIXED_TOKENS:
+            n_windows = sum(units[place].is_window for place in together)
+            kinds = [together[:n_windows], together[n_windows:]]
+        groups = [
+            group
+            for places in kinds
+            for group in groups_of(places, PASS_TOKENS, [lengths[place] for place in places])
+        ]
         groups += [[place] for place, unit in enumerate(units) if unit.is_alone]
         for group in groups:
             rows = fill_rows(
-                _with_separate_ids([units[place].tokens for place in group]), is_joint=True
+                _with_separate_ids([units[place].tokens for place in group]),
+                is_joint=True,
+                of_windows=all(units[place].is_window for place in group),
             )
             states = self.pass_engine.run(lower_inputs(rows), ["states"])["states"]
             flat = np.asarray(states, np.float32).reshape(-1, WIDTH)
@@ -275,6 +289,11 @@ class _Unit:
     tokens: Tokens
     parts: tuple[tuple[bytes, int, int], ...] = ()
     is_alone: bool = False
+
+    @property
+    def is_window(self) -> bool:
+        """Whether each of its tokens sees all of them."""
+        return not self.parts
 
 
 @dataclass(frozen=True, slots=True)

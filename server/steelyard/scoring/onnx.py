@@ -52,6 +52,9 @@ from steelyard.scoring.tokenizer import Tokenizer
 
 #: A request of up to this many tokens is one unit of one pass; a longer one goes in stages.
 PACKED_TOKENS = 512
+#: Tokens of a context from which on it has a pass of its own, where the layers below are apart: what
+#: reads it needs no row of its windows, which see themselves alone.
+APART_CONTEXT = 192
 #: A decision of up to this many tokens stays whole in a staged pass.
 WHOLE_DECISION_TOKENS = 512
 #: Attention weights of one head in a pass, at most, as far as a single unit allows.
@@ -75,6 +78,11 @@ class LaidOut:
     states: NDArray[np.float32] | None = None
     #: For whom what is computed of its context is kept.
     owner: str = ""
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether a decision is compared with the context as a whole."""
+        return len(self.similarities) < len(self.layout.kinds)
 
 
 class OnnxScorer:
@@ -154,7 +162,7 @@ class OnnxScorer:
         laid = self._compare(laid, vectors)
         scored: list[list[ScoredDecision]] = [[] for _ in requests]
         lengths = [item.layout.ids.size for item in laid]
-        short = [i for i, length in enumerate(lengths) if length <= PACKED_TOKENS]
+        short = [i for i, item in enumerate(laid) if not self._is_staged(item)]
         # Rows of requests of like lengths see like numbers of keys.
         short.sort(key=lengths.__getitem__)
         for members in groups_of(short, PASS_TOKENS, [lengths[i] for i in short]):
@@ -163,7 +171,7 @@ class OnnxScorer:
             for i in members:
                 scored[i] = [next(outputs) for _ in laid[i].layout.kinds]
         for i, item in enumerate(laid):
-            if lengths[i] > PACKED_TOKENS:
+            if not scored[i]:
                 scored[i] = self._score_long(item, vectors)
         for i, request in enumerate(requests):
             if is_unread(request, self.reading):
@@ -192,7 +200,7 @@ class OnnxScorer:
         offset = 0
         for item in items:
             units.append(tokens_of(item.layout, offset, item.states))
-            channels.append(offset + item.layout.context_channel)
+            channels.append(offset + item.layout.context_channel if item.is_pooled else NO_POOL)
             offset += item.layout.n_ids
         rows = fill_rows(units)
         for pool, (item, start) in enumerate(zip(items, rows.starts, strict=True)):
@@ -225,6 +233,12 @@ class OnnxScorer:
             for item, end in zip(laid, ends, strict=True)
         ]
 
+    def _is_staged(self, item: LaidOut) -> bool:
+        """Whether a request is read in stages."""
+        n_context = item.layout.spans[0][0]
+        is_apart = self._lower is not None and n_context >= APART_CONTEXT
+        return is_apart or item.layout.ids.size > PACKED_TOKENS
+
     def _score_long(self, item: LaidOut, vectors: Vectors) -> list[ScoredDecision]:
         reader = _LongReader(self.pass_engine, item, vectors, self._past)
         spans = item.layout.spans
@@ -246,7 +260,8 @@ class _LongReader:
         self._no_past = no_past
         self._tokens = tokens_of(item.layout, states=item.states)
         self._bounds = block_bounds(item.layout)
-        self._channels = [item.layout.context_channel]
+        # Where nothing is compared with the context as a whole, its last layer is not needed.
+        self._channels = [item.layout.context_channel if item.is_pooled else NO_POOL]
         self._pooled = np.zeros((1, WIDTH), np.float32)
         self._past = self._read(no_past, 0, len(item.layout), STAGE_CONTEXT)
 
@@ -336,15 +351,22 @@ class _LongReader:
         parts = []
         for group in groups_of(self._blocks(start, stop, stage), self._room(past)):
             # Windows of a context attend to themselves alone: they need no past.
+            is_context = stage == STAGE_CONTEXT
             rows, outputs = self._read_pass(
-                group, self._no_past if stage == STAGE_CONTEXT else past
+                group, self._no_past if is_context else past, of_windows=is_context
             )
             self._pooled = np.asarray(outputs["pooled"], np.float32)
-            parts.append(tokens_read(rows, outputs))
+            tokens = tokens_read(rows, outputs)
+            parts += [
+                tokens.part(at, at + len(block))
+                for at, block in zip(rows.starts, group, strict=True)
+            ]
         return extend_past(past, parts) if parts else past
 
-    def _read_pass(self, group: Sequence[Tokens], past: Past) -> tuple[Rows, Tensors]:
-        rows = fill_rows(group)
+    def _read_pass(
+        self, group: Sequence[Tokens], past: Past, *, of_windows: bool = False
+    ) -> tuple[Rows, Tensors]:
+        rows = fill_rows(group, of_windows=of_windows)
         inputs = pass_inputs(
             rows, [NO_DECISION], self._channels, past=past, pooled_past=self._pooled
         )

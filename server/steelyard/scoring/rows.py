@@ -34,6 +34,9 @@ NO_KEY = -1
 MAX_KEYS = 512
 #: Tokens whose sum a matrix product makes in one go: it begins anew at every multiple of them.
 SUMMED = 128
+#: Of how many tokens one may be padding so that each window begins a row of its own: a token of padding
+#: costs as much as any in every product of the encoder.
+PADDING = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +133,18 @@ def fill_rows(
     *,
     is_joint: bool = False,
     is_summed: bool = False,
+    of_windows: bool = False,
 ) -> Rows:
     """Lay one unit or more after another and cut them into rows of at most ``row_length`` tokens.
 
     Where ``is_joint``, all keys are in ``keys``, contexts' too. Where ``is_summed``, units of up to
-    ``SUMMED`` tokens lie so that the sum of one does not depend on what lies before it.
+    ``SUMMED`` tokens lie so that the sum of one does not depend on what lies before it. Units
+    ``of_windows``, which see themselves alone, are a row each where they are of like lengths.
     """
+    if of_windows:
+        longest, total = max(map(len, units)), sum(map(len, units))
+        if len(units) * longest * PADDING <= total * (PADDING + 1):
+            return _cut(units, longest, is_joint=is_joint, is_summed=False, is_apart=True)
     if row_length is None:
         is_apart = is_joint or units[0].states is not None
         row_length = APART_ROW_LENGTH if is_apart else ROW_LENGTH
@@ -227,6 +236,11 @@ class KeptRows:
 
 def keep_tokens(rows: Rows, indices: NDArray[np.intp]) -> KeptRows:
     """Cut the tokens at rising flat indices into rows that attend to the whole pass."""
+    n_tokens = rows.ids.size
+    if len(indices) == n_tokens:
+        places = np.arange(n_tokens, dtype=np.int32)
+        index = places.reshape(rows.ids.shape)
+        return KeptRows(index, rows.blocks, rows.context_keys, rows.keys, places)
     cut = _cut_selected(rows, indices, [0, len(indices)])
     if max(cut.context_keys.shape[1], cut.keys.shape[1]) > MAX_KEYS:
         # Each unit's from a row of its own on, as in ``fill_rows``.
