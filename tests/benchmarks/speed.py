@@ -193,7 +193,8 @@ def measure_once(scorer: Any, service: DecideService, cell: Cell, turn: int) -> 
 def recorded_passes(scorer: Any) -> Iterator[list[Pass]]:
     """Keep what the graph's passes are given meanwhile; nothing where there is no graph."""
     passes: list[Pass] = []
-    halves = (scorer, getattr(scorer, "_lower", None))
+    # What sentences are compared with has the engine too.
+    halves = (scorer, *(getattr(scorer, name, None) for name in ("_lower", "_vectors")))
     with ExitStack() as patches:
         for half in halves:
             if hasattr(half, "pass_engine"):
