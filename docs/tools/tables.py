@@ -125,7 +125,9 @@ def commands_list() -> str:
             if (record := option.get_help_record(context)) is not None
         ]
         if records:
-            parts.append(table(("option", "what it does"), ((f"`{o}`", t) for o, t in records)))
+            # Two brackets in a row are a reference in Markdown.
+            rows = ((f"`{names}`", text.replace("]  [", "; ")) for names, text in records)
+            parts.append(table(("option", "what it does"), rows))
     return "\n\n".join(parts)
 
 
