@@ -188,7 +188,7 @@ def _wide_encoding(source: Source) -> Encoding | None:
         n_even += chunk[0::2].count(0)
         n_odd += chunk[1::2].count(0)
         n_bytes += len(chunk)
-    if n_bytes % 2 or n_even + n_odd <= _MOST_NULS * n_bytes:
+    if n_even + n_odd <= _MOST_NULS * n_bytes:
         return None
     name = "UTF-16LE" if n_odd > n_even else "UTF-16BE"
     start = next(source.chunks(), b"").decode(CODECS[name], errors="ignore")

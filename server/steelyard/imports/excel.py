@@ -5,15 +5,28 @@ from __future__ import annotations
 import io
 import re
 import zipfile
+from dataclasses import replace
 from typing import Any
 
-from steelyard.imports.tables import SAMPLE_RECORDS, Row, Table, find_header
+from steelyard.imports.tables import SAMPLE_RECORDS, Refused, Row, Table, find_header
 from steelyard.imports.unpacked import UnpackedBytes
 from steelyard.imports.workbooks import check_workbook
 
 _ZIP = b"PK\x03\x04"
 #: A whole number that has more digits than Excel keeps.
 _LONG_NUMBER = re.compile(r"-?[1-9]\d{15,}")
+
+#: Errors of formulas, as the library calls them and as Excel shows them.
+_ERROR = re.compile(r"Error\((\w+)\)")
+_ERRORS = {
+    "Div0": "#DIV/0!",
+    "NA": "#N/A",
+    "Name": "#NAME?",
+    "Null": "#NULL!",
+    "Num": "#NUM!",
+    "Ref": "#REF!",
+    "Value": "#VALUE!",
+}
 
 
 def excel_table(data: bytes, name: str, sheet: str | None) -> Table:
@@ -24,9 +37,10 @@ def excel_table(data: bytes, name: str, sheet: str | None) -> Table:
         raise ValueError(
             f"{name} is an Excel file; pip install 'steelyard[excel]', or save it as CSV."
         ) from error
+    n_merged = 0
     if data.startswith(_ZIP):
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            check_workbook(archive, UnpackedBytes(name))
+            n_merged = check_workbook(archive, UnpackedBytes(name))
     try:
         book = fastexcel.read_excel(data)
         if sheet is not None and sheet not in book.sheet_names:
@@ -48,20 +62,38 @@ def excel_table(data: bytes, name: str, sheet: str | None) -> Table:
     if table is None:
         raise ValueError(f"{name} has no sheet with rows; choose another file.")
     read_as = "Excel" if len(book.sheet_names) == 1 else f"Excel, the sheet {chosen}"
-    return Table(table.columns, table.rows, read_as=read_as, notes=table.notes)
+    notes = list(table.notes)
+    if n_merged:
+        notes.append(f"{n_merged:,} merged cells have their value in their first row alone.")
+    others = [other for other in book.sheet_names if other != chosen]
+    if others and sheet is None:
+        notes.append(f"Other sheets are not read (--sheet): {', '.join(others)}")
+    return replace(table, read_as=read_as, notes=notes)
 
 
 def _sheet(book: Any, name: str) -> Table | None:
     """Return the rows of a sheet; ``None`` of one without."""
-    frame = book.load_sheet(name, header_row=None, skip_rows=0, dtypes="string").to_polars()
-    rows: list[Row] = [
-        (number, list(cells))
-        for number, cells in enumerate(frame.iter_rows(), 1)
-        if any(cell is not None and cell.strip() for cell in cells)
-    ]
+    sheet = book.load_sheet(name, header_row=None, skip_rows=0, dtypes="string")
+    batch, wrong = sheet.to_arrow_with_errors()
+    errors: dict[int, dict[int, str]] = {}
+    for error in wrong.errors if wrong is not None else ():
+        (row, column), found = error.position, _ERROR.search(error.detail)
+        shown = _ERRORS.get(found[1], found[1]) if found else error.detail
+        errors.setdefault(row + 1, {})[column] = shown
+    rows: list[Row] = []
+    refused: list[Refused] = []
+    for number, cells in enumerate(
+        zip(*(column.to_pylist() for column in batch.columns), strict=True), 1
+    ):
+        if any(cell is not None and cell.strip() for cell in cells):
+            rows.append((number, list(cells)))
+        elif number in errors:
+            reason = "Its cells have errors of Excel alone; repair their formulas."
+            shown_cells = [errors[number].get(place) for place in range(len(cells))]
+            refused.append(Refused(number, reason, shown_cells))
     header = find_header(rows[:SAMPLE_RECORDS])
     below = rows[header.n_above + 1 :] if header is not None else []
-    if header is None or not below:
+    if header is None or not (below or refused):
         return None
     columns, notes = header.columns, header.notes
     # Columns that are empty throughout are those that were only formatted.
@@ -82,6 +114,7 @@ def _sheet(book: Any, name: str) -> Table | None:
         ]
         columns = tuple(columns[place] for place in full)
         below = [(number, [cells[place] for place in full]) for number, cells in below]
+        refused = [replace(row, cells=[row.cells[place] for place in full]) for row in refused]
     long = [
         name
         for place, name in enumerate(columns)
@@ -90,4 +123,9 @@ def _sheet(book: Any, name: str) -> Table | None:
     if long:
         text = f"{', '.join(long)} has numbers of more than 15 digits, of which Excel keeps 15; "
         notes = [*notes, f"{text}where they are ids, write them as text."]
-    return Table(columns, below, notes=notes)
+    places = [(number, place) for number, _ in below for place in sorted(errors.get(number, ()))]
+    if places:
+        number, place = places[0]
+        note = f"{len(places):,} cells have errors of Excel, and are empty here: the first is "
+        notes = [*notes, f"{note}{errors[number][place]} in line {number}, column {place + 1}."]
+    return Table(columns, below, refused, notes=notes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from pathlib import PurePath
 from typing import Any
 
 import msgspec
@@ -15,6 +16,8 @@ from steelyard.imports.tables import Refused, Table, unique_names
 from steelyard.wire.decoding import decode
 from steelyard.wire.violations import has_lone_surrogate
 
+#: Endings of files that have an object a line.
+LINES = frozenset({".jsonl", ".ndjson"})
 #: An object with its line, or its number from 1.
 Numbered = tuple[int, dict[str, Any]]
 _SHOWN_CHARACTERS = 200
@@ -30,7 +33,7 @@ def read_objects(source: Source, encoding: Encoding) -> tuple[list[Numbered], li
         start = text.read(1)
         while start.isspace():
             start = text.read(1)
-        is_object = start == "{"
+        is_object = start == "{" or (start != "[" and PurePath(source.name).suffix.lower() in LINES)
     if is_object and (rows := _whole_lines(source, encoding)) is not None:
         return *rows, f"JSON Lines, {encoding.name}"
     with encoding.open(source) as text:

@@ -12,14 +12,14 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
 from steelyard.imports.columnar import arrow_table, parquet_table
 from steelyard.imports.delimited import Options, read_delimited
 from steelyard.imports.encodings import Source, find_encoding
 from steelyard.imports.excel import excel_table
-from steelyard.imports.objects import Numbered, read_objects, table_of
+from steelyard.imports.objects import LINES, Numbered, read_objects, table_of
 from steelyard.imports.shapes import ANNOTATOR, program_of, read_shape
 from steelyard.imports.splits import split_of
 from steelyard.imports.tables import Part, Refused, Row, Table, TextRows
@@ -41,9 +41,11 @@ ENDINGS = (
 )
 #: Of a folder the files of the first kind that it has are read.
 _KINDS = ((".arrow",), (".parquet",), (".csv", ".tsv", ".jsonl", ".ndjson", ".json"))
-_JSON = frozenset({".jsonl", ".ndjson", ".json"})
+_JSON = frozenset({*LINES, ".json"})
 #: Files that may be of several people, and objects of each that are looked at.
 _SEVERAL, _FIRST_ROWS = 2, 20
+#: Names of files that a note lists.
+_MOST_NAMES = 5
 #: What folders of ``datasets`` have beside rows.
 _NO_ROWS = frozenset({"dataset_dict.json", "dataset_info.json", "dataset_infos.json", "state.json"})
 #: What says that folders are splits.
@@ -58,15 +60,19 @@ def are_rows(data: bytes) -> bool:
     """Return whether a file, or its start, has JSON Lines of rows as datasets have them, and no table."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         data = data.decode("utf-16", errors="ignore").encode(errors="ignore")
-    line = data.lstrip(_MARK).lstrip().split(b"\n", 1)[0]
-    if not line.startswith(b"{"):
-        return False
-    try:
-        row = json.loads(line)
-    except ValueError:
-        # Whoever checks rows says what is wrong with it; an object over many lines is none.
-        return b'"context"' in line
-    return "context" in row and "decisions" in row
+    lines = (line.strip() for line in data.removeprefix(_MARK).split(b"\n", _FIRST_ROWS))
+    for number, line in enumerate(filter(None, lines)):
+        if not line.startswith(b"{"):
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError:
+            # Whoever checks rows says what is wrong with it; an object over many lines is none.
+            if not number and b'"context"' in line:
+                return True
+            continue
+        return "context" in row and "decisions" in row
+    return False
 
 
 def read_table(
@@ -143,7 +149,7 @@ def _text(source: Source, options: Options) -> Table:
     encoding = find_encoding(source, options.encoding)
     with encoding.open(source) as text:
         start = text.read(4096).lstrip()
-    if start[:1] in ("{", "["):
+    if start[:1] in ("{", "[") or PurePosixPath(source.name).suffix.lower() in LINES:
         rows, refused, read_as = read_objects(source, encoding)
         if rows or read_as:
             table = read_shape(rows, refused, read_as, options.shape)
@@ -214,9 +220,8 @@ def _as_single_export(sources: Sequence[Source], options: Options) -> Table | No
 def _folder(folder: Path, options: Options, name: str = "", kind: str = "folder") -> Table:
     """Read what ``datasets`` saved, one split or all, or a folder with files of rows."""
     unpacked = UnpackedBytes(name or str(folder))
-    paths = _of_single_kind(
-        [path for path in sorted(folder.rglob("*")) if path.is_file()],
-    )
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    paths = _of_single_kind(files)
     if not paths:
         raise ValueError(
             f"{folder} has no .arrow, .parquet, .csv or .jsonl files; give a folder that datasets saved."
@@ -241,18 +246,27 @@ def _folder(folder: Path, options: Options, name: str = "", kind: str = "folder"
             unpacked.add(path.stat().st_size)
             table = _text(Source(str(inner), path), options)
         tables.append((str(inner), split, table))
-    return _joined(tables, f"{_files(len(tables))} of a {kind}")
+    table = _joined(tables, f"{_files(len(tables))} of a {kind}")
+    left = [str(path.relative_to(folder)) for path in files if path not in paths and _is_data(path)]
+    return replace(table, notes=[*table.notes, *_not_read(left)])
+
+
+def _is_data(path: PurePath) -> bool:
+    """Return whether a file may have rows: no cache, nothing hidden, and nothing beside rows."""
+    is_hidden = any(part.startswith((".", "__MACOSX")) for part in path.parts)
+    return not (is_hidden or path.name.startswith("cache-") or path.name in _NO_ROWS)
+
+
+def _not_read(names: Sequence[str]) -> list[str]:
+    if not names:
+        return []
+    shown = ", ".join(names[:_MOST_NAMES]) + (" …" if len(names) > _MOST_NAMES else "")
+    return [f"{_files(len(names))} beside them are not read: {shown}"]
 
 
 def _of_single_kind(paths: Sequence[Any]) -> list[Any]:
     for endings in _KINDS:
-        found = [
-            path
-            for path in paths
-            if path.suffix.lower() in endings
-            and not path.name.startswith(("cache-", ".", "__MACOSX"))
-            and path.name not in _NO_ROWS
-        ]
+        found = [path for path in paths if path.suffix.lower() in endings and _is_data(path)]
         if found:
             return found
     return []
@@ -268,15 +282,16 @@ def _packed(data: bytes, name: str, options: Options) -> Table | None:
         names = [entry for entry in archive.namelist() if not entry.endswith("/")]
         if "xl/workbook.xml" in {entry.lower() for entry in names}:
             return None
-        paths = _of_single_kind(
-            [PurePosixPath(entry) for entry in sorted(names) if not entry.startswith("__MACOSX/")]
-        )
+        entries = [PurePosixPath(entry) for entry in sorted(names)]
+        paths = _of_single_kind(entries)
         if not paths:
             return None
         check_zip(archive, UnpackedBytes(name))
         with tempfile.TemporaryDirectory() as folder:
             archive.extractall(folder, [*map(str, paths), *(_IS_SAVED & set(names))])
-            return _folder(Path(folder), options, name, "packed folder")
+            table = _folder(Path(folder), options, name, "packed folder")
+        left = [str(entry) for entry in entries if entry not in paths and _is_data(entry)]
+        return replace(table, notes=[*table.notes, *_not_read(left)])
 
 
 @contextmanager

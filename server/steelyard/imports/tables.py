@@ -7,7 +7,7 @@ import io
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, overload
 
 import pyarrow as pa
@@ -133,41 +133,34 @@ class TextRows(Sequence[Row]):
     """Rows of texts, which take little more memory than their characters."""
 
     def __init__(self, rows: Iterable[Row], n_columns: int) -> None:
-        self._chunks: list[tuple[Any, list[Any]]] = []
-        self._n_rows = 0
-        lines: list[int] = []
-        columns: list[list[Any]] = [[] for _ in range(n_columns)]
-        adds = [column.append for column in columns]
-        for line, cells in rows:
-            lines.append(line)
-            for add, cell in zip(adds, cells, strict=True):
-                add(cell)
-            if len(lines) == _CHUNK_ROWS:
-                self._store(lines, columns)
-                lines = []
-                for column in columns:
-                    column.clear()
-        if lines:
-            self._store(lines, columns)
-
-    def _store(self, lines: list[int], columns: list[list[Any]]) -> None:
-        texts = [pa.array(column, pa.large_string()) for column in columns]
-        self._chunks.append((pa.array(lines, pa.int64()), texts))
-        self._n_rows += len(lines)
+        fields = [("line", pa.int64())] + [(str(n), pa.large_string()) for n in range(n_columns)]
+        schema = pa.schema(fields)
+        batches = []
+        left = iter(rows)
+        while chunk := list(islice(left, _CHUNK_ROWS)):
+            lines, texts = zip(*chunk, strict=True)
+            columns = [lines, *zip(*texts, strict=True)]
+            arrays = [
+                pa.array(cells, type_) for cells, (_, type_) in zip(columns, fields, strict=True)
+            ]
+            batches.append(pa.record_batch(arrays, schema))
+        self._table = pa.Table.from_batches(batches, schema)
 
     def column(self, place: int) -> Iterator[Any]:
         """Yield the cells of a column."""
-        return chain.from_iterable(columns[place].to_pylist() for _, columns in self._chunks)
+        return chain.from_iterable(
+            cells.to_pylist() for cells in self._table.column(place + 1).chunks
+        )
 
     def __len__(self) -> int:
         """Return how many rows there are."""
-        return self._n_rows
+        return int(self._table.num_rows)
 
     def __iter__(self) -> Iterator[Row]:
         """Yield the rows."""
-        for lines, columns in self._chunks:
-            cells = zip(*(column.to_pylist() for column in columns), strict=True)
-            yield from zip(lines.to_pylist(), map(list, cells), strict=True)
+        for batch in self._table.to_batches():
+            lines, *columns = (cells.to_pylist() for cells in batch.columns)
+            yield from zip(lines, map(list, zip(*columns, strict=True)), strict=True)
 
     @overload
     def __getitem__(self, index: int) -> Row: ...
@@ -176,13 +169,9 @@ class TextRows(Sequence[Row]):
     def __getitem__(self, index: int | slice) -> Row | list[Row]:
         """Return a row, or some."""
         if isinstance(index, slice):
-            return [self[place] for place in range(*index.indices(self._n_rows))]
-        place = index + self._n_rows if index < 0 else index
-        if not 0 <= place < self._n_rows:
-            raise IndexError(index)
-        lines, columns = self._chunks[place // _CHUNK_ROWS]
-        at = place % _CHUNK_ROWS
-        return lines[at].as_py(), [column[at].as_py() for column in columns]
+            return [self[place] for place in range(*index.indices(len(self)))]
+        line, *cells = (column[index].as_py() for column in self._table.columns)
+        return line, cells
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,13 +23,17 @@ _SHEET, _TEXTS = b"sheetData", b"sst"
 _PLACE = re.compile(r"([A-Z]{1,3})([0-9]{1,7})", re.ASCII)
 
 
-def check_workbook(archive: zipfile.ZipFile, unpacked: UnpackedBytes) -> None:
-    """Raise ``ValueError`` for what is no Excel workbook, or takes more memory than the bound."""
+def check_workbook(archive: zipfile.ZipFile, unpacked: UnpackedBytes) -> int:
+    """Return how many of a workbook's cells are several rows that were merged.
+
+    Raise ``ValueError`` for what is no Excel workbook, or takes more memory than the bound.
+    """
     names = {name.lower() for name in archive.namelist()}
     if _WORKBOOK not in names or names.intersection(_OTHERS):
         raise ValueError(f"{unpacked.name} is no .xlsx workbook. Save it as .xlsx or CSV.")
     check_zip(archive, unpacked)
     parts: dict[bytes, list[zipfile.ZipInfo]] = {}
+    n_merged = 0
     for entry in archive.infolist():
         for tag in (_SHEET, _TEXTS):
             if _mentions(entry_chunks(archive, entry), tag):
@@ -43,11 +47,12 @@ def check_workbook(archive: zipfile.ZipFile, unpacked: UnpackedBytes) -> None:
         for entry in parts.get(_SHEET, []):
             # One sheet is laid out at a time, so that each may have the bound.
             sheet = UnpackedBytes(unpacked.name, unpacked.bound)
-            _count_cells(entry_chunks(archive, entry), lengths, sheet)
+            n_merged += _count_cells(entry_chunks(archive, entry), lengths, sheet)
     except (expat.ExpatError, _UnreadablePartError) as error:
         raise ValueError(
             f"{unpacked.name} cannot be read as Excel: {error}. Save it as CSV."
         ) from error
+    return n_merged
 
 
 class _UnreadablePartError(Exception):
@@ -93,22 +98,29 @@ def _text_lengths(chunks: Iterable[bytes]) -> list[int]:
     return lengths
 
 
-def _count_cells(chunks: Iterable[bytes], lengths: list[int], unpacked: UnpackedBytes) -> None:
-    """Count the rectangle between a sheet's filled cells, and the texts that these refer to."""
+def _count_cells(chunks: Iterable[bytes], lengths: list[int], unpacked: UnpackedBytes) -> int:
+    """Count the rectangle between a sheet's filled cells, and the texts that these refer to.
+
+    Return how many cells of several rows were merged.
+    """
     row = column = 0
     top = left = 1 << 30
     bottom = right = 0
     is_reference = False
     number = ""
+    n_merged = 0
 
     def begin(name: str, attributes: dict[str, str]) -> None:
-        nonlocal row, column, top, left, bottom, right, is_reference, number
+        nonlocal row, column, top, left, bottom, right, is_reference, number, n_merged
         name = name.rpartition(":")[2]
         if name == "c":
             column += 1
             is_reference = attributes.get("t") == "s"
             if "r" in attributes:
                 row, column = _read_place(attributes["r"])
+        elif name == "mergeCell":
+            first, _, last = attributes.get("ref", "").partition(":")
+            n_merged += last != "" and _read_place(first)[0] != _read_place(last)[0]
         elif name in {"v", "is", "f"}:
             if row > bottom or column > right or row < top or column < left:
                 top, left = min(top, row), min(left, column)
@@ -135,6 +147,7 @@ def _count_cells(chunks: Iterable[bytes], lengths: list[int], unpacked: Unpacked
     parser = expat.ParserCreate()
     parser.StartElementHandler = begin
     _parse(chunks, parser)
+    return n_merged
 
 
 def _read_place(text: str) -> tuple[int, int]:

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 #: What programs write for no value.
-_NO_VALUES = frozenset({"nan", "null", "#n/a", "<na>"})
+_NO_VALUES = frozenset({"nan", "null", "#n/a", "<na>", r"\n"})
 #: Characters of a cell that is looked at as a list.
 _LONGEST_LIST = 10_000
 
