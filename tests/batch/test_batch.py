@@ -226,10 +226,10 @@ def test_a_file_goes_on_where_a_run_died(deployment, tmp_path):
     ("name", "content", "told"),
     [
         ("a.csv", b"mail\nx\n", "no column 'text'"),
-        ("a.csv", b"text,n\nx\n", "cannot be read"),
+        ("a.csv", b"text,n\nx\n", "no rows. Line 2: It has 1 cells"),
         ("a.csv", b"text\n\xff\xfe\n", "UTF-8"),
         ("a.csv", b"text\n", "no rows"),
-        ("a.jsonl", b'{"text": "x"}\n[]\n', "Line 2"),
+        ("a.jsonl", b"\n[]\n", "no rows. Line 2: It is no JSON object"),
         ("a.jsonl", b'{"mail": "x"}\n', "no field 'text'"),
         ("a.jsonl", b'{"text": "x", "team.top": "y"}\n', "column 'team.top'"),
         ("a.doc", b"x", "no known format"),

@@ -103,22 +103,27 @@ def test_rows_that_a_server_refuses_are_left_out_with_their_lines(run, tmp_path)
     assert "sum" in run("import", path, "--label", "team", status=2).stderr
 
 
-def test_every_problem_is_listed_with_its_line(run, tmp_path):
+def test_rows_with_a_fault_are_left_out_with_their_lines(run, tmp_path):
     rows = make_rows(30)
     rows[4]["targets"] = {"route": "nobody"}
     rows[9].pop("context")
-    path = tmp_path / "bad.jsonl"
-    path.write_bytes(to_ndjson(rows))
-    result = run("create", path, "--name", "bad", status=2)
-    assert "Error (invalid_example)" in result.stderr
-    lines = {line.split()[0]: line for line in result.stderr.splitlines()[2:] if line.strip()}
-    assert {"5", "10"} <= lines.keys()
-    assert "context is missing" in lines["10"]
-    assert result.stdout == ""
-    left_out = tmp_path / "left-out.csv"
-    made = run("create", path, "--name", "bad", "--bad-rows", left_out, "--json")
-    assert json.loads(made.stdout)["rows"] == 28
-    assert [line.split(",")[0] for line in left_out.read_text().splitlines()] == ["line", "5", "10"]
+    path, left_out = tmp_path / "bad.jsonl", tmp_path / "left-out.csv"
+    path.write_bytes(to_ndjson(rows).replace(b"{", b"{]", 1))
+    for command in (["create", path, "--name", "bad"], ["import", path]):
+        made = run(*command, "--bad-rows", left_out, "--json")
+        assert json.loads(made.stdout)["rows"] == 27
+        assert "line 1: It is no JSON at character 2: " in made.stderr
+        assert "line 10: context is missing" in made.stderr
+        kept = [line.split(",")[0] for line in left_out.read_text().splitlines()]
+        assert kept == ["line", "1", "5", "10"]
+    dataset, bad = json.loads(made.stdout)["id"], tmp_path / "none.jsonl"
+    bad.write_bytes(to_ndjson(rows[9:10]) + b"[]\n")
+    refused = run("add", dataset, bad, status=2)
+    assert "Error (invalid_example)" in refused.stderr
+    assert "context is missing" in refused.stderr.replace("\n", " ")
+    assert (refused.stdout, "line 2: It is no JSON object" in refused.stderr) == ("", True)
+    bad.write_text("no rows\n")
+    assert "No row can be used; nothing was stored." in run("add", dataset, bad, status=2).stderr
 
 
 def test_rows_are_added_from_lines_and_from_a_table(run, dataset, tmp_path):

@@ -186,6 +186,17 @@ def test_rows_of_a_file(run, tmp_path, request_file):
     flags = ("--question", "Which team?", *TWO_OUTCOMES)
     answered = run("decide", *files, *columns, *flags)
     assert json.loads(answered.stdout) == {"rows": 2, "errors": 0, "resumed": 0}
+    bad = ("--bad-rows", str(tmp_path / "bad.csv"))
+    for name, rows in (("c.csv", "text\na\nb,c\n"), ("d.jsonl", '{"text": "a"}\n{"text": \n')):
+        (tmp_path / name).write_text(rows)
+        paths = ("--input", str(tmp_path / name), "--output", str(tmp_path / "e.csv"))
+        for options, status in (((), 1), (bad, 0)):
+            answered = run("decide", *paths, *flags, "--overwrite", "--json", *options)
+            line = rows.count("\n")
+            assert answered.exit_code == status, answered.output
+            assert f"1 is left out:\n  line {line}: It " in answered.stderr
+            assert json.loads(answered.stdout)["left_out"] == 1
+        assert (tmp_path / "bad.csv").read_text().splitlines()[1].startswith(f"{line},")
     for arguments in (
         files,
         files[:2],

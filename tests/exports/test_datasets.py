@@ -83,7 +83,7 @@ def imported(store, data):
     assert is_exported(table)
     found = read_exported(table)
     assert found.refused == []
-    sides = {side: list(map(json.loads, lines)) for side, lines in found.sides.items() if lines}
+    sides = {side: list(map(json.loads, lines)) for side, lines in found.parts.items()}
     return write_version(store, sides=sides)
 
 

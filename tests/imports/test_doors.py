@@ -8,7 +8,6 @@ import io
 import json
 import zipfile
 
-import click
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -17,7 +16,6 @@ import pytest
 
 from steelyard.batch.files import RowFile, write_rows
 from steelyard.batch.scoring import Questions, decide_rows
-from steelyard.cli.table_files import ReadAs
 from steelyard.client.packed_lines import PackedLines
 from steelyard.client.row_sources import FrameColumns, pieces_of
 from steelyard.client.tables import (
@@ -27,6 +25,7 @@ from steelyard.client.tables import (
     guess_mapping,
     label_of,
     name_values,
+    read_lines,
     read_names,
     read_table,
     refused_csv,
@@ -230,6 +229,69 @@ def test_numbers_that_a_spreadsheet_rounds_are_told(tmp_path):
     assert note.startswith("id has numbers of more than 15 digits")
 
 
+def zipped(files):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return packed.getvalue()
+
+
+GOOD = '{"text":"a b","y":"x"}\n{"text":"c d","y":"z"}\n'
+TABLE = b"text,y\na b,x\nc d,z\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "told"),
+    [
+        ("cut.csv", "text,y\na b,x\nc d,z\n".encode("utf-16-le")[:-1], "is not text"),
+        ("nuls.csv", TABLE + b"\0" * 99, "is not text"),
+        ("a.jsonl", b"# made on 1 March\n" + GOOD.encode(), "Line 1: It is no JSON at character 1"),
+        ("a.jsonl", b"{bad\n" + GOOD.encode(), "Line 1: It is no JSON at character 2"),
+        ("a.ndjson", b"text,y\na b,x\n", "No row can be read. Line 1: It is no JSON"),
+        ("a.jsonl", GOOD.replace("\n", "\r").encode(), "Line 1: It is no JSON"),
+        ("a.zip", zipped({"a.csv": TABLE, "b.xlsx": b"", "__MACOSX/._a": b""}), "not read: b.xlsx"),
+        ("a.csv", TABLE + rb"e f,\N", "line 4: It has no label; fill y."),
+        ("a.csv", b'text,y\n"no \\"way\\", I say",z\na b,z\nc d,x\n', "Line 2: "),
+        ("a.csv", b"text,n,y\na b,1,50,x\ne f,3,x\nc d,2,z\n", "Line 2: It has 4 cells"),
+        ("a.csv.gz", b"\x1f\x8b", "is compressed; unpack it"),
+        ("a.csv", b"text,y\n\xed\xa0\xbd\xed\xb8\x80 a,x\nc d,z\n", "--encoding"),
+    ],
+)
+def test_what_is_not_read_exactly_is_told(tmp_path, name, data, told):
+    (tmp_path / name).write_bytes(data)
+    assert told.lower() in reasons_of(tmp_path / name).lower()
+
+
+def reasons_of(path):
+    """What a user is told of a file; its last row is there, or nothing is."""
+    try:
+        table = read_table(path)
+    except ValueError as error:
+        return str(error)
+    made = convert(table, Mapping(("text",), (label_of(table, "y"),)))
+    assert json.loads(made.lines[-1])["context"] == "c d"
+    return " ".join([*table.notes, *(row.sentence for row in made.refused)])
+
+
+def test_errors_of_a_spreadsheet_are_told(tmp_path):
+    pytest.importorskip("fastexcel", reason="needs the excel extra")
+    xlsxwriter = pytest.importorskip("xlsxwriter")
+    with xlsxwriter.Workbook(tmp_path / "a.xlsx") as book:
+        sheet = book.add_worksheet()
+        for row, cells in enumerate([("text", "team"), ("a b", "x"), (), ("c d", "y"), ("e f",)]):
+            sheet.write_row(row, 0, cells)
+        for row, column, error in ((2, 0, "#DIV/0!"), (2, 1, "#REF!"), (4, 1, "#N/A")):
+            sheet.write_formula(row, column, "=1/0", None, error)
+    table = read_table(tmp_path / "a.xlsx")
+    assert [line for line, _ in table.rows] == [2, 4, 5]
+    assert table.notes == [
+        "1 cells have errors of Excel, and are empty here: the first is #N/A in line 5, column 2."
+    ]
+    [left] = table.refused
+    assert (left.line, left.cells) == (3, ["#DIV/0!", "#REF!"])
+
+
 def test_columns_of_bytes_and_rows_without_names_are_told():
     file = io.BytesIO()
     columns = {"picture": [b"\xff", b"\x00"], "text": ["a b", "c d"], "raw": [b"x", b"y"]}
@@ -416,9 +478,7 @@ def test_columns_beside_the_context_pass_through_as_they_are(tmp_path):
 def test_rows_that_cannot_be_read_are_left_out_where_they_are_kept(tmp_path):
     source = tmp_path / "a.csv"
     source.write_bytes(b'text,n\na,1\n"b,2\nc,3\nd\n')
-    with pytest.raises(ValueError, match=r"Line 3 of .*--bad-rows"):
-        list(RowFile(source).batches(["text"], 10))
-    rows = RowFile(source, skips=True)
+    rows = RowFile(source)
     assert [batch.contexts for batch in rows.batches(["text"], 10)] == [["a", "c"]]
     assert [row.line for row in rows.refused] == [3, 5]
 
@@ -446,13 +506,15 @@ ROW = {
 def test_rows_with_decisions_are_read_in_every_encoding(tmp_path, codec):
     line = json.dumps(ROW, ensure_ascii=False)
     (tmp_path / "a.jsonl").write_bytes(f"\n{line}\r\nno row\n{line}".encode(codec))
-    bad = tmp_path / "bad.csv"
-    rows = ReadAs(None, None, long_cells=False, bad_rows=bad).rows(tmp_path / "a.jsonl")
-    assert [json.loads(row) if row.strip() else None for row in rows] == [None, ROW, None, ROW]
-    assert bad.read_text().splitlines()[1].startswith("3,It is no JSON")
+    made = read_lines(Source("a.jsonl", tmp_path / "a.jsonl"))
+    assert [json.loads(row) if row.strip() else None for row in made.lines] == [
+        None,
+        ROW,
+        None,
+        ROW,
+    ]
+    assert made.refused[0].sentence.startswith("Line 3: It is no JSON at character 1")
     assert codec != "utf-16" or are_rows((tmp_path / "a.jsonl").read_bytes())
-    with pytest.raises(click.UsageError, match=r"Line 3: It is no JSON.*--bad-rows"):
-        ReadAs(None, None, long_cells=False, bad_rows=None).rows(tmp_path / "a.jsonl")
 
 
 def test_whatever_is_imported_can_be_answered(tmp_path):

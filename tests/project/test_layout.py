@@ -70,9 +70,9 @@ VAGUE_WORDS = {
     "found": 6,
     "held": 34,
     "kept": 3,
-    "one": 7,
+    "one": 6,
     "said": 1,
-    "told": 14,
+    "told": 13,
     "wanted": 0,
 }
 

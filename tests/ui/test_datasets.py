@@ -39,9 +39,9 @@ def test_a_file_is_refused_with_every_mistake_then_imported_and_its_version_open
     choose(quiet_page, "none.jsonl", b"")
     expect(quiet_page.get_by_text("The file is empty.")).to_be_visible()
     choose(quiet_page, "tickets.jsonl", lines(["billing", "nobody", "billing", "no one"]))
-    expect(quiet_page.get_by_text("2 problems in 4 lines")).to_be_visible()
-    expect(quiet_page.get_by_text("Line 2:")).to_be_visible()
-    expect(quiet_page.get_by_text("Line 4:")).to_be_visible()
+    expect(quiet_page.get_by_text("2 left out:")).to_be_visible()
+    expect(quiet_page.get_by_text("line 2:")).to_be_visible()
+    expect(quiet_page.get_by_text("line 4:")).to_be_visible()
     assert server.client.datasets.list().data == []
 
     choose(quiet_page, "tickets.jsonl", lines(["billing", "shipping"] * 8))

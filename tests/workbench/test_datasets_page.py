@@ -163,24 +163,30 @@ def test_places_are_told_as_runs():
     assert [(one["at_least"], one["below"]) for one in ranges] == [(4, 6), (9, 10)]
 
 
-def test_a_file_with_mistakes_is_told_whole_and_nothing_is_stored(client):
+def test_rows_with_mistakes_are_told_and_left_out(client):
     page = opened(client)
     before = len(client.datasets.list().data)
-    wrong = lines(row("fine"), {"context": 3}, row("so-so", "nobody")) + b"not json\n"
+    good = [row(f"fine {n}") for n in range(12)]
+    wrong = lines(*good, {"context": 3}, row("so-so", "nobody")) + b"not json\n"
     asyncio.run(page.importing.take("bad.jsonl", wrong))
     told = texts_of(page.importing.found)
-    for line in ("Line 2", "Line 3", "Line 4"):
+    for line in ("3 left out", "line 13: ", "line 14: ", "line 15: It is no JSON at character 1"):
         assert line in told
-    assert "Nothing was stored" in told
-    assert not page.importing.form.visible
     assert len(client.datasets.list().data) == before
+    schedule(page.importing.send)
+    made = client.datasets.get(page.session.dataset)
+    assert (made.name, made.rows) == ("bad", 12)
+    client.datasets.delete(made.id)
+    asyncio.run(page.importing.take("bad.jsonl", lines(row("so-so", "nobody"))))
+    assert "Nothing was stored" in texts_of(page.importing.found)
+    assert not page.importing.form.visible
 
 
 def test_a_good_file_becomes_a_dataset_and_is_opened(client):
     page = opened(client)
     data = lines(*[row(f"import {n}") for n in range(12)])
     asyncio.run(page.importing.take("calls.2026.jsonl", data))
-    assert page.importing.check.good == 12
+    assert page.importing.made.n_rows == 12
     assert page.importing.name_field.value == "calls.2026"
     page.importing.fraction.value = 0.5
     schedule(page.importing.send)

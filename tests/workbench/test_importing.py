@@ -8,12 +8,13 @@ import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
+from steelyard.client.tables import read_lines
+from steelyard.imports.encodings import Source
 from steelyard_workbench.datasets.importing import (
-    FileCheck,
-    check_file,
+    check_lines,
     name_of,
-    problem_text,
     remarks_on,
+    show_left_out,
 )
 
 
@@ -27,7 +28,7 @@ from steelyard_workbench.datasets.importing import (
     ids=["nothing", "twice", "an empty context"],
 )
 def test_what_may_be_meant_otherwise_is_mentioned(data, told):
-    assert remarks_on(data) == told
+    assert remarks_on(data.splitlines(keepends=True)) == told
 
 
 def test_a_long_file_is_looked_at_in_pieces_and_its_lines_are_those_of_the_file(monkeypatch):
@@ -35,29 +36,19 @@ def test_a_long_file_is_looked_at_in_pieces_and_its_lines_are_those_of_the_file(
 
     def send(call):
         sent.append(call)
-        detail = {"path": ["body", "examples", 0, "context"], "message": "Line 1: wrong."}
-        return SimpleNamespace(
-            lines=1,
-            rows=0,
-            problems=1,
-            method=None,
-            code="invalid_example",
-            message="",
-            details=[detail],
-        )
+        detail = {"path": ["body", "examples", 0, "context"], "message": "Line 1: <b> *is* wrong."}
+        given = {"lines": 1, "rows": 0, "method": None, "code": "invalid_example", "message": ""}
+        return SimpleNamespace(**given, details=[detail])
 
-    monkeypatch.setattr("steelyard.client.row_sources.PIECE_BYTES", 20)
+    made = read_lines(Source("a.jsonl", b'\n{"context": "a"}\n' * 75))
     monkeypatch.setattr(
         "steelyard_workbench.datasets.importing.pieces_of",
-        lambda data: iter([SimpleNamespace(data=b"{}\n", start=n) for n in range(150)]),
+        lambda lines: iter([SimpleNamespace(data=line, start=n) for n, line in enumerate(lines)]),
     )
-    check = check_file(SimpleNamespace(send=send), b"")
-    assert (len(sent), check.n_problems, len(check.problems)) == (150, 150, 100)
-    assert check.problems[99] == "Line 100: wrong."
-    assert "… and 50 more." in problem_text(check)
-
-
-def test_what_a_file_holds_is_not_read_as_markup():
-    told = problem_text(FileCheck(1, 0, 1, ("Line 1: <b> *is* wrong",), None))
-    assert "&lt;b> \\*is\\* wrong" in told
+    check = check_lines(SimpleNamespace(send=send), made)
+    assert (len(sent), check.n_good, check.n_refused) == (150, 0, 150)
+    refused = made.refused_by_server
+    assert (refused[99].place, refused[99].reason) == ("line 100", "<b> *is* wrong.")
+    shown, _ = show_left_out(made, refused, 150)
+    assert "&lt;b> \\*is\\* wrong" in shown.object
     assert name_of("plain") == "plain"

@@ -48,16 +48,16 @@ class RowFile:
     Attributes
     ----------
     refused : list of Refused
-        Rows that cannot be read, so far; ``batches`` leaves them out where ``skips`` says so.
+        Rows that cannot be read, so far; ``batches`` leaves them out.
     columns : list of str or None
         The names of its columns; ``None`` when each row names its own.
     """
 
-    def __init__(self, path: Path, options: Options | None = None, *, skips: bool = False) -> None:
+    def __init__(self, path: Path, options: Options | None = None) -> None:
         check_format(path, FORMATS | _TABLES)
         self.path = path
         self.refused: list[Refused] = []
-        self._options, self._skips = options or Options(), skips
+        self._options = options or Options()
         self._source = Source(str(path), path)
         self._rows: Iterator[Row] = iter(())
         self._raw: Iterator[tuple[int, Any]] | None = None
@@ -114,8 +114,7 @@ class RowFile:
     def batches(self, context: Sequence[str], n_rows: int, *, start: int = 0) -> Iterator[Batch]:
         """Yield the rows from ``start``, ``n_rows`` at a time.
 
-        A context of one column is that column's value, and one of several an object of them. Raise
-        ``ValueError``, naming the line, when a row cannot be read and is not to be left out.
+        A context of one column is that column's value, and one of several an object of them.
         """
         if self.path.suffix.lower() == ".parquet":
             yield from self._of_parquet(context, n_rows, start)
@@ -124,7 +123,6 @@ class RowFile:
         rows = islice(objects, start, None)
         while True:
             batch = list(islice(rows, n_rows))
-            self._check_refused()
             if not batch:
                 return
             if self.is_json:
@@ -136,15 +134,6 @@ class RowFile:
                 )
                 frame = pl.DataFrame(values, schema=dict.fromkeys(names, pl.String))
                 yield Batch(frame, contexts_of(frame, context))
-
-    def _check_refused(self) -> None:
-        if self.refused and not self._skips:
-            row = self.refused[0]
-            place = row.place if row.file else f"Line {row.line}"
-            raise ValueError(
-                f"{place} of {self.path} cannot be read. {row.reason} Or leave such rows out: "
-                "--bad-rows FILE writes them there."
-            )
 
     def _objects(self, context: Sequence[str]) -> Iterator[tuple[int, Any]]:
         assert self._encoding is not None  # noqa: S101  JSON has one

@@ -23,7 +23,7 @@ from steelyard.decisions.kinds import Decision
 from steelyard.decisions.named import PRODUCTION
 from steelyard.decisions.validation import read_request
 from steelyard.imports.delimited import Options
-from steelyard.imports.tables import refused_csv
+from steelyard.imports.tables import Refused, refused_csv
 
 if TYPE_CHECKING:
     from steelyard.client import Client
@@ -108,13 +108,13 @@ class Elsewhere(Protocol):
 class Scored:
     """How scoring a file ended: its rows, those without an answer, and those an earlier run had.
 
-    ``left_out`` counts rows that could not be read; ``read_as`` and ``notes`` say how the file was read.
+    ``left_out`` has the rows that could not be read; ``read_as`` and ``notes`` say how the file was read.
     """
 
     rows: int
     errors: int
     resumed: int
-    left_out: int = 0
+    left_out: Sequence[Refused] = ()
     read_as: str = ""
     notes: Sequence[str] = ()
 
@@ -178,14 +178,14 @@ def decide_file(
 
     Scored rows are kept beside the output until all are there: a run that died goes on from them.
     With ``workers`` these answer, each with a model of its own, and not this process. Rows that
-    cannot be read go to ``bad_rows``, a CSV. Raise ``ValueError`` when a file, a format or a column
-    cannot be used, or a row where no such file is named.
+    cannot be read are left out, and go to ``bad_rows``, a CSV. Raise ``ValueError`` when a file, a
+    format or a column cannot be used.
     """
     files.check_format(target)
     if target.exists() and not overwrite:
         raise ValueError(f"{target} is there already; name another output, or overwrite it.")
     decisions = questions.checked()
-    rows_file = files.RowFile(source, options, skips=bad_rows is not None)
+    rows_file = files.RowFile(source, options)
     added = list(schema_of(decisions))
     if rows_file.columns is not None:
         check_columns(rows_file.columns, context, added)
@@ -226,7 +226,7 @@ def decide_file(
             parts.n_rows,
             n_errors,
             resumed,
-            len(rows_file.refused),
+            rows_file.refused,
             rows_file.read_as,
             rows_file.notes,
         )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.dataset_shown import connected, fraction_option, show_dataset, show_from_feedback
 from steelyard.cli.exporting import ExportAs, export_options
 from steelyard.cli.importing import command as import_command
-from steelyard.cli.importing import rows_of
+from steelyard.cli.importing import lines_of, rows_of
 from steelyard.cli.local_state import show_table, show_time
 from steelyard.cli.options import origin_option, setting_option
 from steelyard.cli.table_files import (
@@ -31,7 +31,6 @@ from steelyard.cli.transfers import bytes_bar
 if TYPE_CHECKING:
     import datetime as dt
 
-    from steelyard.client import Client
     from steelyard.client.dataset_calls import FoundRowsAnswer
     from steelyard.client.row_sources import Progress
     from steelyard.datasets.wire import Dataset, DatasetVersions
@@ -68,8 +67,8 @@ def command() -> None:
     """Make, list, read and delete the datasets of a running server.
 
     A FILE has JSON Lines: a row a line, with context, decisions, and targets or rewards. Larger
-    ones than a server takes at once are sent in pieces. Exit status: 0, or 2 when rows cannot be
-    used; then every problem is listed with its line.
+    ones than a server takes at once are sent in pieces. Rows that cannot be used are left out and
+    listed. Exit status: 0, or 2 when no row can be used.
     """
 
 
@@ -95,21 +94,17 @@ def create(
             f"{file.name} has a table, whose columns have to be chosen: use "
             f"steelyard dataset import {file} --name {name}."
         )
-    read_as = ReadAs(None, encoding, False, bad_rows)
-    rows = read_as.rows(file)
-    with _sending(server, file, read_as, rows) as (client, hooks):
-        made = client.datasets.create(name, rows, evaluation_fraction=evaluation_fraction, **hooks)
+    rows = lines_of(file, ReadAs(None, encoding, False, bad_rows))
+    with connected(server) as client, _progress(file) as progress:
+        made = client.datasets.create(
+            name,
+            rows.made.parts,
+            evaluation_fraction=evaluation_fraction,
+            progress=progress,
+            on_refused=rows.made,
+        )
+        rows.show_sent(client, made)
     server.show(made, show_dataset)
-
-
-@contextmanager
-def _sending(
-    server: Server, file: Path, read_as: ReadAs, rows: object
-) -> Iterator[tuple[Client, dict[str, Any]]]:
-    """Yield a client, and what it calls while rows are sent: progress, and for rows left out."""
-    leaving_out = read_as.leaving_out(rows)
-    with connected(server) as client, _progress(file) as progress, leaving_out as on_refused:
-        yield client, {"progress": progress, "on_refused": on_refused}
 
 
 command.add_command(import_command)
@@ -133,25 +128,22 @@ def add(
 
     A table has a column named context, and one for each decision, named by its id.
     """
-    if is_table(file):
-        from steelyard.client.tables import known_decisions
+    from steelyard.client.tables import known_decisions
 
-        with connected(server) as client:
+    with connected(server) as client, _progress(file) as progress:
+        if is_table(file):
             known = known_decisions(client, client.datasets.get(dataset))
-            table = rows_of(file, read_as, known=known)
-            made = client.datasets.add_rows(
-                dataset,
-                table.parts,
-                evaluation_fraction=evaluation_fraction,
-                on_refused=table.refusals,
-            )
-            table.show_sent(client, made)
-    else:
-        rows = read_as.rows(file)
-        with _sending(server, file, read_as, rows) as (client, hooks):
-            made = client.datasets.add_rows(
-                dataset, rows, evaluation_fraction=evaluation_fraction, **hooks
-            )
+            rows = rows_of(file, read_as, known=known)
+        else:
+            rows = lines_of(file, read_as)
+        made = client.datasets.add_rows(
+            dataset,
+            rows.made.parts,
+            evaluation_fraction=evaluation_fraction,
+            progress=progress,
+            on_refused=rows.made,
+        )
+        rows.show_sent(client, made)
     server.show(made, show_dataset)
 
 

@@ -15,6 +15,7 @@ from steelyard.cli.connecting import Server
 from steelyard.cli.failures import FAILED, disk_failures
 from steelyard.cli.local_state import show_json
 from steelyard.cli.requests import decisions_from_flags
+from steelyard.cli.table_files import READING, show_refused
 from steelyard.cli.terminal import printable
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -57,18 +58,7 @@ _OPTIONS = (
         is_flag=True,
         help="Let the workers of the state answer parts: 'steelyard worker', on any number of machines.",
     ),
-    click.option("--sheet", help="Of Excel: the sheet. [default: the first with a table]"),
-    click.option("--encoding", help="Of the input, where it is text. [default: found]"),
-    click.option(
-        "--long-cells",
-        is_flag=True,
-        help="Of CSV: take cells whose lines look like rows as they are.",
-    ),
-    click.option(
-        "--bad-rows",
-        type=_FILE,
-        help="CSV to write the rows to that cannot be read; without it such a row ends the command.",
-    ),
+    *READING,
     click.option("--restart", is_flag=True, help="Answer rows again that an earlier run answered."),
     click.option("--overwrite", is_flag=True, help="Replace an output that is there."),
 )
@@ -82,7 +72,10 @@ def rows_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def decide_rows(ctx: click.Context, flags: dict[str, Any]) -> None:
-    """Answer the rows of a file, and say how it ended; exit status 1 when some have no answer."""
+    """Answer the rows of a file, and say how it ended; exit status 1 when some have no answer.
+
+    Rows that cannot be read have none, unless a file for them is named.
+    """
     from steelyard.app.deployment import open_deployment
     from steelyard.batch.queued import open_queue
     from steelyard.batch.scoring import Elsewhere, Questions, decide_file
@@ -141,19 +134,17 @@ def decide_rows(ctx: click.Context, flags: dict[str, Any]) -> None:
             raise click.UsageError(str(error), ctx) from None
     if flags["as_json"]:
         counts = {"rows": done.rows, "errors": done.errors, "resumed": done.resumed}
-        show_json({**counts, **({"left_out": done.left_out} if done.left_out else {})})
+        show_json({**counts, **({"left_out": len(done.left_out)} if done.left_out else {})})
     else:
         resumed = f", {done.resumed:,} of them by an earlier run" if done.resumed else ""
         click.echo(f"Read as {done.read_as}.", err=True)
         for note in done.notes:
             click.echo(printable(note), err=True)
         click.echo(f"{done.rows:,} rows answered in {target}{resumed}")
-    if done.left_out:
-        click.echo(
-            f"{done.left_out:,} rows cannot be read; {flags['bad_rows']} has them.", err=True
-        )
+    show_refused("", done.left_out)
     if done.errors:
         click.echo(f"{done.errors:,} rows have no answer; their column error says why.", err=True)
+    if done.errors or (done.left_out and flags["bad_rows"] is None):
         raise click.exceptions.Exit(FAILED)
 
 

@@ -10,7 +10,7 @@ import click
 
 from steelyard.cli.connecting import Server, dataset_id_of, server_options
 from steelyard.cli.failures import FAILED
-from steelyard.cli.importing import rows_of
+from steelyard.cli.importing import lines_of, rows_of
 from steelyard.cli.local_state import show_table, show_time
 from steelyard.cli.table_files import ReadAs, has_rows, is_table, read_options
 from steelyard.cli.terminal import printable
@@ -140,17 +140,10 @@ def _store_file(
     client: Client, file: Path, read_as: ReadAs, context: Sequence[str], labels: Sequence[str]
 ) -> Dataset:
     """Make a dataset of a file whose rows are all for evaluation."""
-    if file.is_file() and has_rows(file):
-        lines = read_as.rows(file)
-        with read_as.leaving_out(lines) as on_refused:
-            return client.datasets.create(file.stem, evaluation=lines, on_refused=on_refused)
-    rows = rows_of(file, read_as, None, context, labels).without_sides()
-    parts: object = rows.parts
-    if isinstance(parts, dict):
-        parts = b"".join(line for lines in parts.values() for line in lines)
-    if not parts:
-        raise click.UsageError("No row can be used; nothing was stored.")
-    stored = client.datasets.create(file.stem, evaluation=parts, on_refused=rows.refusals)
+    is_lines = file.is_file() and has_rows(file)
+    rows = lines_of(file, read_as) if is_lines else rows_of(file, read_as, None, context, labels)
+    made = rows.made.without_sides()
+    stored = client.datasets.create(file.stem, evaluation=made.lines, on_refused=made)
     rows.show_sent(client, stored)
     return stored
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,20 +12,11 @@ import click
 
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.dataset_shown import connected, fraction_option, show_dataset
-from steelyard.cli.failures import REFUSED
-from steelyard.cli.table_files import ReadAs, has_rows, read_options, show_read
+from steelyard.cli.table_files import ReadAs, has_rows, read_options, show_read, show_refused
 
 if TYPE_CHECKING:
     from steelyard.client import Client
-    from steelyard.client.packed_lines import PackedLines
-    from steelyard.client.tables import (
-        Converted,
-        Exported,
-        Label,
-        Mapping,
-        ServerRefusals,
-        Table,
-    )
+    from steelyard.client.tables import Converted, Label, Mapping, Table
     from steelyard.datasets.wire import Dataset
 
 _EPILOG = """\b
@@ -108,14 +100,8 @@ def command(
     each name. Splits of folders, file names or a column are kept as sides. Rows that cannot be used
     are left out and told.
     """
-    parts: Path | PackedLines | dict[str, PackedLines]
-    rows: TableRows | None = None
     if shape in (None, "onehot") and file.is_file() and has_rows(file):
-        parts = read_as.rows(file)
-        if parts == file:
-            click.echo(
-                "Read as JSON Lines, rows with their decisions: taken as they are.", err=True
-            )
+        rows = lines_of(file, read_as)
     elif shape == "onehot":
         raise click.UsageError(
             f"{file.name} is not an export of OneHot, whose lines have context and decisions. Leave "
@@ -123,23 +109,25 @@ def command(
         )
     else:
         rows = rows_of(file, read_as, shape, context, labels, metadata, split, names, no_label)
-        parts = rows.parts
-    if not parts:
-        click.echo("No row can be used; nothing was stored.", err=True)
-        raise SystemExit(REFUSED)
     if dry_run:
         return
     with connected(server) as client:
-        with read_as.leaving_out(parts if rows is None else None) as on_refused:
-            stored = client.datasets.create(
-                name or file.stem,
-                parts,
-                evaluation_fraction=evaluation_fraction,
-                on_refused=on_refused if rows is None else rows.refusals,
-            )
-        if rows is not None:
-            rows.show_sent(client, stored)
+        stored = client.datasets.create(
+            name or file.stem,
+            rows.made.parts,
+            evaluation_fraction=evaluation_fraction,
+            on_refused=rows.made,
+        )
+        rows.show_sent(client, stored)
     server.show(stored, show_dataset)
+
+
+def lines_of(file: Path, read_as: ReadAs) -> FileRows:
+    """Return the rows of a file that have their decisions already, and show how it was read."""
+    made = read_as.lines(file)
+    taken = f"{made.n_rows:,} rows have their decisions and are taken as they are."
+    show_read(made.table, [taken], made.refused)
+    return FileRows(made, read_as)
 
 
 def rows_of(
@@ -153,61 +141,44 @@ def rows_of(
     names: Path | None = None,
     no_label: Sequence[str] = (),
     known: Sequence[dict[str, Any]] = (),
-) -> TableRows:
-    """Return the rows of a file, and show how it was read; ``labels`` is ``None`` for labeling."""
-    from steelyard.client.tables import ServerRefusals, convert, is_exported, read_exported
+) -> FileRows:
+    """Return the rows of a table, and show how it was read; ``labels`` is ``None`` for labeling."""
+    from steelyard.client.tables import convert, is_exported, read_exported
 
     table = read_as.read(file, shape)
     try:
         if labels is not None and is_exported(table) and not (context or labels or metadata):
-            exported = read_exported(table)
-            show_exported(table, exported)
-            rows = TableRows(exported, table.columns, read_as)
+            made = read_exported(table)
+            show_exported(made)
         else:
             mapping = choose_columns(table, context, labels, metadata, split, no_label, known)
             if names is not None:
                 mapping = _named(table, mapping, names, read_as.encoding)
             made = convert(table, mapping)
-            show_columns(table, mapping, made)
-            refusals = ServerRefusals(table, mapping, made)
-            rows = TableRows(made, table.columns, read_as, refusals)
+            show_columns(made)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    read_as.keep(table.columns, rows.made.refused)
-    return rows
+    return FileRows(made, read_as)
 
 
-@dataclass(frozen=True, slots=True)
-class TableRows:
-    """The rows of a file, what collects those that a server refuses, and where these are written."""
+class FileRows:
+    """The rows of a file, and where those are written that are left out; a file without is a mistake."""
 
-    made: Converted | Exported
-    columns: tuple[str, ...]
-    read_as: ReadAs
-    refusals: ServerRefusals | None = None
-
-    @property
-    def parts(self) -> PackedLines | dict[str, PackedLines]:
-        """The rows as ``datasets.create`` takes them."""
-        return self.made.parts
-
-    def without_sides(self) -> TableRows:
-        """Return the same rows, whatever side of a dataset the file says."""
-        if self.refusals is not None:
-            refusals = self.refusals.without_sides()
-            return replace(self, made=refusals.made, refusals=refusals)
-        return self
+    def __init__(self, made: Converted, read_as: ReadAs) -> None:
+        self.made, self._read_as = made, read_as
+        read_as.keep(made.table.columns, made.refused)
+        if not made.n_rows:
+            raise click.UsageError("No row can be used; nothing was stored.")
 
     def show_sent(self, client: Client, stored: Dataset | None) -> None:
         """Print which rows the server refused, and record who said what of those of a dataset."""
-        from steelyard.client.tables import Converted, record_answers
+        from steelyard.client.tables import record_answers
 
-        if self.refusals is not None:
-            self.read_as.keep_of_server(self.columns, self.refusals.rows)
-        if stored is not None and isinstance(self.made, Converted):
-            recorded = record_answers(client, stored, self.made)
-            if recorded is not None:
-                click.echo(recorded.summary, err=True)
+        refused = self.made.refused_by_server
+        show_refused(", which the server refuses", refused)
+        self._read_as.keep(self.made.table.columns, refused)
+        if stored is not None and (recorded := record_answers(client, stored, self.made)):
+            click.echo(recorded.summary, err=True)
 
 
 def _named(table: Table, mapping: Mapping, names: Path, encoding: str | None) -> Mapping:
@@ -284,8 +255,9 @@ def choose_columns(
     return Mapping(chosen, chosen_labels, chosen_metadata, split or guess_split(table))
 
 
-def show_columns(table: Table, mapping: Mapping, made: Converted) -> None:
+def show_columns(made: Converted) -> None:
     """Write to the error stream how a file was read, and what is left out."""
+    table, mapping = made.table, made.mapping
     lines = [f"  context  {', '.join(mapping.context)}"]
     for label in mapping.labels:
         outcomes = ", ".join(label.outcomes[:6]) + (" …" if len(label.outcomes) > 6 else "")
@@ -315,7 +287,7 @@ def _kind(label: Label) -> str:
     return "a yes or no decision each" if label.kind == "several" else label.kind
 
 
-def show_exported(table: Table, made: Exported) -> None:
+def show_exported(made: Converted) -> None:
     """Write to the error stream that a file is an export, and what is left out of it."""
-    counts = ", ".join(f"{len(lines):,} of {side}" for side, lines in made.sides.items())
-    show_read(table, [f"  An exported dataset: rows, as they were: {counts}."], made.refused)
+    counts = ", ".join(f"{n:,} of {side}" for side, n in Counter(made.sides).items())
+    show_read(made.table, [f"  An exported dataset: rows, as they were: {counts}."], made.refused)

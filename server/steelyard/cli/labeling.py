@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import click
 
 from steelyard.cli import next_rows
 from steelyard.cli.connecting import Server, server_options
-from steelyard.cli.importing import TableRows, rows_of
+from steelyard.cli.importing import lines_of, rows_of
 from steelyard.cli.job_commands import JobCommands
 from steelyard.cli.local_state import show_table, show_time
 from steelyard.cli.stored_queries import MAX_QUERIES, read_window, unsure_queries
@@ -89,25 +88,16 @@ def upload(
     Rows of a table are asked what labeling start gives with --decisions; - reads JSON Lines from
     the input.
     """
-    sent: Any = sys.stdin.buffer.read() if file == "-" else file
-    rows: TableRows | None = None
-    if file != "-":
-        path = Path(file)
-        if is_table(path) or context or not _has_contexts(path):
-            rows = rows_of(path, read_as, context=context, labels=None, metadata=metadata)
-            rows = rows.without_sides()
-            sent = rows.parts
-            if not sent:
-                raise click.UsageError("No row can be used; nothing was stored.")
-        else:
-            sent = read_as.rows(path)
+    path = Path(file)
+    is_input = file == "-"
+    if not is_input and (is_table(path) or context or not _has_contexts(path)):
+        rows = rows_of(path, read_as, context=context, labels=None, metadata=metadata)
+    else:
+        rows = lines_of(path, read_as)
+    made = rows.made.without_sides()
     with server.connected() as client:
-        with read_as.leaving_out(sent if rows is None else None) as on_refused:
-            source = client.labeling.upload(
-                name, sent, on_refused=on_refused if rows is None else rows.refusals
-            )
-        if rows is not None:
-            rows.show_sent(client, None)
+        source = client.labeling.upload(name, made.lines, on_refused=made)
+        rows.show_sent(client, None)
     server.show([source], _show_sources)
 
 

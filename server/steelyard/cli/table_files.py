@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
@@ -14,8 +14,7 @@ import click
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
-    from steelyard.client.packed_lines import PackedLines
-    from steelyard.client.tables import RefusedLines, Table
+    from steelyard.client.tables import Converted, Table
     from steelyard.imports.tables import Refused
 
 #: Reasons that are listed; the file of bad rows has all.
@@ -34,7 +33,7 @@ bad_rows_option = click.option(
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     help="CSV to write the rows to that were left out, each with its line and the reason.",
 )
-_OPTIONS = (
+READING = (
     click.option("--sheet", help="Of Excel: the sheet. [default: the first with a table]"),
     encoding_option,
     click.option(
@@ -72,45 +71,16 @@ class ReadAs:
         except ValueError as error:
             raise click.UsageError(str(error)) from error
 
-    def rows(self, file: Path) -> PackedLines | Path:
-        """Return JSON Lines of rows with decisions as they are sent; what is no row is left out.
-
-        Without a file for such rows one of them is a mistake in the call, and a server lists those
-        of plain UTF-8 with whatever else is wrong.
-        """
-        from steelyard.client.tables import Table, read_lines
+    def lines(self, file: Path) -> Converted:
+        """Return rows with their decisions, JSON Lines, as they are sent; - is the input."""
+        from steelyard.client.tables import read_lines
         from steelyard.imports.encodings import Source
 
         try:
-            made, refused, title = read_lines(Source(file.name, file), self.encoding)
+            content = sys.stdin.buffer.read() if file == Path("-") else file
+            return read_lines(Source(file.name, content), self.encoding)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
-        if title.endswith("UTF-8") and self.bad_rows is None:
-            return file
-        if refused and self.bad_rows is None:
-            raise click.UsageError(
-                f"{refused[0].sentence} Or leave such rows out: --bad-rows FILE writes them there."
-            )
-        table = Table(("row",), [], refused, title)
-        n_rows = sum(line != b"\n" for line in made)
-        show_read(
-            table, [f"{n_rows:,} rows have their decisions and are taken as they are."], refused
-        )
-        self.keep(table.columns, refused)
-        return made
-
-    @contextmanager
-    def leaving_out(self, rows: object) -> Iterator[RefusedLines | None]:
-        """Collect the rows of JSON Lines that a server refuses inside, where these may be left out."""
-        from steelyard.client.packed_lines import PackedLines
-        from steelyard.client.tables import RefusedLines
-
-        if self.bad_rows is None or not isinstance(rows, PackedLines):
-            yield None
-            return
-        refusals = RefusedLines()
-        yield refusals
-        self.keep_of_server(("row",), refusals.rows(rows))
 
     def keep(self, columns: Sequence[str], refused: Sequence[Refused]) -> None:
         """Write the rows that were left out, with those of before, where the user wants them."""
@@ -119,13 +89,6 @@ class ReadAs:
         self.left_out.extend(refused)
         if self.bad_rows is not None:
             self.bad_rows.write_bytes(refused_csv(columns, self.left_out))
-
-    def keep_of_server(self, columns: Sequence[str], refused: Sequence[Refused]) -> None:
-        """Print which rows the server refused, and write them as ``keep`` does."""
-        if refused:
-            for line in _list_refused(", which the server refuses", refused):
-                click.echo(printable(line), err=True)
-            self.keep(columns, refused)
 
 
 def read_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -142,7 +105,7 @@ def read_options(command: Callable[..., None]) -> Callable[..., None]:
     ) -> None:
         command(read_as=ReadAs(sheet, encoding, long_cells, bad_rows), **given)
 
-    for option in reversed(_OPTIONS):
+    for option in reversed(READING):
         call = option(call)
     return call
 
@@ -166,17 +129,19 @@ def show_read(table: Table, details: Sequence[str], refused: Sequence[Refused]) 
     lines = [f"Read as {table.read_as}" + (f": {n_rows:,} rows." if table.rows else ".")]
     lines += [f"  note     {note}" for note in table.notes]
     lines += details
-    lines += _list_refused("", refused)
     for line in lines:
         click.echo(printable(line), err=True)
+    show_refused("", refused)
 
 
-def _list_refused(because: str, refused: Sequence[Refused]) -> list[str]:
+def show_refused(because: str, refused: Sequence[Refused]) -> None:
+    """Write to the error stream which rows are left out, and why."""
     if not refused:
-        return []
+        return
     are = "is" if len(refused) == 1 else "are"
     lines = [f"{len(refused):,} {are} left out{because}:"]
     lines += [f"  {row.place}: {row.reason}" for row in refused[:_MOST_LISTED]]
     if len(refused) > _MOST_LISTED:
         lines.append(f"  … and {len(refused) - _MOST_LISTED:,} more (--bad-rows FILE).")
-    return lines
+    for line in lines:
+        click.echo(printable(line), err=True)

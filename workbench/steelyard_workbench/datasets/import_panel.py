@@ -13,38 +13,35 @@ import param
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
-from steelyard.client.packed_lines import PackedLines
-from steelyard.client.row_sources import size_of
 from steelyard.client.tables import (
     ENDINGS,
     Converted,
-    Exported,
     Recorded,
-    ServerRefusals,
-    Table,
     are_rows,
     describe_refused,
     is_exported,
     known_decisions,
     read_exported,
+    read_lines,
     read_table,
     record_answers,
 )
 from steelyard.datasets.wire import DEFAULT_FRACTION, MAX_FRACTION, MIN_FRACTION, Dataset
+from steelyard.imports.encodings import Source
 from steelyard_workbench.components.file_chooser import FileChooser
 from steelyard_workbench.components.step_names import number_fields
 from steelyard_workbench.datasets.importing import (
-    FileCheck,
-    check_file,
+    RowCheck,
+    check_lines,
     name_of,
-    problem_text,
     remarks_on,
+    show_left_out,
 )
 from steelyard_workbench.datasets.table_columns import TableColumns, read_columns
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.problems import Problem, problem_of
 from steelyard_workbench.scheduling import schedule, until_shown
-from steelyard_workbench.states import ALERT_TEXT, empty, failed, loading, verdict
+from steelyard_workbench.states import empty, failed, loading, verdict
 from steelyard_workbench.tasks import Scope, Task, Write
 
 _NEW, _NEXT = "A new dataset", "The next version of this one"
@@ -84,17 +81,12 @@ class ImportPanel(Viewer):
         self._on_done = on_done
         self._data = b""
         self._filename = ""
-        self._looking = Task(self._look, on_failure=self._show_no_look, scope=scope)
-        # Of a table, as they are sent.
-        self._rows: bytes | PackedLines | dict[str, PackedLines] = b""
-        self._converted: Converted | None = None
+        self._looking = Task(self._look, on_failure=self._show_unread, scope=scope)
+        self.made: Converted | None = None
         self._recorded: Recorded | None = None
-        self._table: Table | None = None
-        self._refusals: ServerRefusals | None = None
         self.columns: TableColumns | None = None
         self._reading = Task(self._read, on_failure=self._show_unread, scope=scope)
         self.send = Write(self._send, on_failure=self._show_failure, scope=scope)
-        self.check: FileCheck | None = None
         self.file = FileChooser(
             self._show_empty,
             label="Choose a file",
@@ -148,9 +140,8 @@ class ImportPanel(Viewer):
         await until_shown()
         self._looking.drop()
         self._reading.drop()
-        self._filename, self._data, self.check = filename, data, None
-        self._rows, self.columns = data, None
-        self._converted = self._recorded = self._refusals = None
+        self._filename, self._data = filename, data
+        self.made = self.columns = self._recorded = None
         self.form.visible = False
         self.said[:] = []
         if not data.strip():
@@ -168,7 +159,6 @@ class ImportPanel(Viewer):
         if is_exported(table):
             self._show_exported(await asyncio.to_thread(read_exported, table))
             return
-        self._table = table
         read = await asyncio.to_thread(read_columns, table, known)
         self.columns = TableColumns(self._client, read, self._on_converted, self._reading.scope)
         self.found[:] = [self.columns]
@@ -179,26 +169,23 @@ class ImportPanel(Viewer):
         self._open_form()
         await self.columns.convert()
 
-    def _show_exported(self, found: Exported) -> None:
+    def _show_exported(self, made: Converted) -> None:
         """Show that the rows are as they were, with their sides, so that nothing is asked of them."""
-        self._rows = found.parts
-        n_rows = sum(map(len, found.sides.values()))
-        told = f"{n_rows:,} rows of an exported dataset, with their questions, labels and sides."
-        self.found[:] = [verdict("good" if n_rows else "bad", told)]
-        if found.refused:
-            left = f"{len(found.refused):,} left out:"
-            reasons = escape_markdown(describe_refused(found.refused))
-            self.found.append(verdict("unsure", left, reasons))
+        text = (
+            f"{made.n_rows:,} rows of an exported dataset, with their questions, labels and sides."
+        )
+        self.found[:] = [
+            verdict("good" if made.n_rows else "bad", text),
+            *show_left_out(made, made.refused),
+        ]
         if self._dataset is not None:
             self.kept_as.options = [_NEXT, _NEW]
         self._open_form()
-        self.button.disabled = not n_rows or self.send.is_running
+        self._on_converted(made)
 
     def _on_converted(self, made: Converted) -> None:
-        self._rows, self._converted, self._refusals = made.parts, made, None
-        if made.lines and self._table is not None and self.columns is not None:
-            self._refusals = ServerRefusals(self._table, self.columns.columns, made)
-        self.button.disabled = not made.lines or self.send.is_running
+        self.made = made
+        self.button.disabled = not made.n_rows or self.send.is_running
 
     def _show_unread(self, error: Exception) -> None:
         if not isinstance(error, ValueError):
@@ -208,9 +195,10 @@ class ImportPanel(Viewer):
         self.found[:] = [empty(f"**The file cannot be imported.** {told} Nothing was stored.")]
 
     async def _look(self) -> None:
-        self.check = await asyncio.to_thread(check_file, self._client, self._data)
-        remarks = await asyncio.to_thread(remarks_on, self._data)
-        self._show_check(self.check, remarks)
+        made = await asyncio.to_thread(read_lines, Source(self._filename, self._data))
+        check = await asyncio.to_thread(check_lines, self._client, made)
+        remarks = await asyncio.to_thread(remarks_on, made.lines)
+        self._show_check(made, check, remarks)
 
     def _show_no_look(self, error: Exception) -> None:
         problem = problem_of(error, "Could not read the file.")
@@ -222,9 +210,9 @@ class ImportPanel(Viewer):
         self._progress.param.update(value=0, visible=True)
         try:
             made = await asyncio.to_thread(self._keep)
-            if self._converted is not None:
+            if self.made is not None:
                 self._recorded = await asyncio.to_thread(
-                    record_answers, self._client, made, self._converted
+                    record_answers, self._client, made, self.made
                 )
         finally:
             self._progress.visible = False
@@ -251,7 +239,7 @@ class ImportPanel(Viewer):
             told += f", version {made.version}"
         if n_left > 0:
             told += f". {n_left:,} duplicate{' was' if n_left == 1 else 's were'} left out"
-        if self._refusals is not None and (refused := self._refusals.rows):
+        if self.made is not None and (refused := self.made.refused_by_server):
             told += f". {len(refused):,} that the server refused are left out. "
             told += describe_refused(refused)
             told = told.removesuffix(".")
@@ -274,61 +262,49 @@ class ImportPanel(Viewer):
         return self._dataset is not None and self.kept_as.value == _NEXT
 
     def _keep(self) -> Dataset:
-        fraction = float(self.fraction.value or DEFAULT_FRACTION)
-        if self._dataset is None or not self.is_next_version:
-            return self._client.datasets.create(
-                self.name_field.value_input or name_of(self._filename),
-                self._rows,
-                evaluation_fraction=fraction,
-                progress=self._sent,
-                on_refused=self._refusals,
-            )
-        return self._client.datasets.add_rows(
-            self._dataset.id,
-            self._rows,
-            evaluation_fraction=fraction,
-            progress=self._sent,
-            on_refused=self._refusals,
-        )
+        assert self.made is not None  # noqa: S101  the button is there once rows are
+        made = self.made
+        parts = made.parts.values() if isinstance(made.parts, dict) else [made.parts]
+        n_bytes = max(1, sum(part.n_bytes for part in parts))
 
-    def _sent(self, n_bytes: int) -> None:
-        parts = self._rows.values() if isinstance(self._rows, dict) else [self._rows]
-        self._progress.value = round(
-            100 * n_bytes / max(1, sum(size_of(part) or 0 for part in parts))
-        )
+        def show_sent(n_sent: int) -> None:
+            self._progress.value = round(100 * n_sent / n_bytes)
+
+        sending: dict[str, Any] = {
+            "evaluation_fraction": float(self.fraction.value or DEFAULT_FRACTION),
+            "progress": show_sent,
+            "on_refused": made,
+        }
+        if self._dataset is None or not self.is_next_version:
+            name = self.name_field.value_input or name_of(self._filename)
+            return self._client.datasets.create(name, made.parts, **sending)
+        return self._client.datasets.add_rows(self._dataset.id, made.parts, **sending)
 
     def _show_empty(self) -> None:
         self._looking.drop()
         self._reading.drop()
-        self._data, self.check = b"", None
+        self._data, self.made = b"", None
         self.form.visible = False
         self.said[:] = []
         self.found[:] = [empty("**The file is empty.** Nothing was stored; choose another.")]
 
-    def _show_check(self, check: FileCheck, remarks: str) -> None:
-        if not check.is_good:
-            text = problem_text(check) if check.n_problems else "**The file has no rows.**"
-            self.found[:] = [
-                pmui.Alert(
-                    object=text,
-                    severity="error",
-                    variant="outlined",
-                    sx=ALERT_TEXT,
-                    closeable=False,
-                    margin=(5, 10),
-                    sizing_mode="stretch_width",
-                )
-            ]
+    def _show_check(self, made: Converted, check: RowCheck, remarks: str) -> None:
+        n_left = len(made.refused) + check.n_refused
+        left_out = show_left_out(made, [*made.refused, *made.refused_by_server], n_left)
+        if check.mistake or not check.n_good:
+            text = (
+                f"**No row can be imported.** {escape_markdown(check.mistake)} Nothing was stored."
+            )
+            self.found[:] = [empty(text), *left_out]
             return
         word = _LABELLED.get(check.method or "", "labels")
-        self.found[:] = [
-            verdict("good", f"{check.good:,} rows", f"with {word}, none with a fault.")
-        ]
+        self.found[:] = [verdict("good", f"{check.n_good:,} rows", f"with {word}."), *left_out]
         self._remark(remarks)
         if self._dataset is not None:
             self.kept_as.options = [_NEXT, _NEW]
             self.kept_as.value = _NEXT if self._dataset.method == check.method else _NEW
         self._open_form()
+        self._on_converted(made)
 
     def _remark(self, told: str) -> None:
         """Show what of the file may be meant otherwise, if anything."""

@@ -1,70 +1,85 @@
-"""A file of rows, looked at whole before any of it is sent to be kept."""
+"""A file of rows, looked at whole before any of it is sent, and what is left out of it."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.client.dataset_calls import check_rows
-from steelyard.client.row_sources import pieces_of, shift_lines
+from steelyard.client.row_sources import pieces_of
+from steelyard.client.tables import Converted, Refused, refused_csv
+from steelyard_workbench.components.download import Download
 from steelyard_workbench.escaping import escape_markdown
+from steelyard_workbench.states import verdict
 
-#: Problems that are listed; the rest is counted.
-SHOWN_PROBLEMS = 100
+#: Reasons that are listed.
+_SHOWN_REASONS = 5
 _EMPTY_CONTEXT = re.compile(rb'"context"\s*:\s*"\s*"')
 
 
 @dataclass(frozen=True, slots=True)
-class FileCheck:
-    """What is in a file.
+class RowCheck:
+    """What a server says of rows: how many it takes and refuses, and what their labels are.
 
-    Parameters
-    ----------
-    method : {"sft", "reward"} or None
-        What its rows are labelled with; ``None`` when none is good.
+    ``mistake`` is what is wrong with the rows together, so that none can be imported.
     """
 
-    lines: int
-    good: int
-    n_problems: int
-    problems: tuple[str, ...]
+    n_good: int
+    n_refused: int
     method: str | None
-
-    @property
-    def is_good(self) -> bool:
-        """Whether all of it can be imported."""
-        return self.n_problems == 0 and self.good > 0
+    mistake: str = ""
 
 
-def check_file(client: Client, data: bytes) -> FileCheck:
-    """Look at every row of a file; nothing is stored.
+def check_lines(client: Client, made: Converted) -> RowCheck:
+    """Look at every row, and note in ``made`` those that a server refuses; nothing is stored.
 
     Raises
     ------
     steelyard.errors.SteelyardError
         When the server cannot look.
     """
-    lines = good = n_problems = 0
-    messages: list[str] = []
+    n_good = n_refused = 0
+    mistake = ""
     methods: set[str] = set()
-    for piece in pieces_of(data):
+    for piece in pieces_of(made.lines):
         checked = client.send(check_rows({"examples": piece.data}))
-        lines += checked.lines
-        good += checked.rows
-        n_problems += checked.problems
+        n_good += checked.rows
+        n_refused += checked.lines - checked.rows
         if checked.method is not None:
             methods.add(checked.method)
-        details = shift_lines(checked.details, piece.start)
-        if checked.code is not None and not details and checked.message:
-            n_problems += not checked.problems
-            details = [{"message": checked.message}]
-        messages += [str(detail.get("message", detail)) for detail in details]
+        is_listed = False
+        for detail in checked.details:
+            path = detail.get("path", ())
+            if len(path) > 2 and isinstance(path[2], int):
+                made("examples", path[2] + piece.start, detail)
+                is_listed = True
+        if checked.code is not None and not is_listed:
+            mistake = checked.message or ""
     if len(methods) > 1:
-        n_problems += 1
-        messages.insert(0, "Some rows have targets and others rewards; a dataset has one of them.")
-    method = methods.pop() if len(methods) == 1 else None
-    return FileCheck(lines, good, n_problems, tuple(messages[:SHOWN_PROBLEMS]), method)
+        mistake = "Some rows have targets and others rewards; a dataset has one of them."
+    return RowCheck(n_good, n_refused, methods.pop() if len(methods) == 1 else None, mistake)
+
+
+def show_left_out(
+    made: Converted, refused: Sequence[Refused], n: int | None = None
+) -> list[Viewable]:
+    """Return what is left out of a file, ``n`` rows of which some are listed, and a way to get it."""
+    if not refused:
+        return []
+    shown = refused[:_SHOWN_REASONS]
+    reasons = "\n".join(f"- {row.place}: {escape_markdown(row.reason)}" for row in shown)
+    return [
+        verdict("unsure", f"{n or len(refused):,} left out:", f"\n\n{reasons}"),
+        Download(
+            "Download the rows that are left out",
+            lambda: refused_csv(made.table.columns, refused),
+            lambda: "left-out.csv",
+        ),
+    ]
 
 
 def name_of(filename: str) -> str:
@@ -78,9 +93,9 @@ def name_of(filename: str) -> str:
     return filename.rpartition(".")[0] or filename
 
 
-def remarks_on(data: bytes) -> str:
-    """Return in words what of a file may be meant otherwise: lines that are twice, empty contexts."""
-    lines = [line for line in data.splitlines() if line.strip()]
+def remarks_on(rows: Sequence[bytes]) -> str:
+    """Return in words what of rows may be meant otherwise: lines that are twice, empty contexts."""
+    lines = [line for line in rows if line.strip()]
     remarks = []
     if n_twice := len(lines) - len(set(lines)):
         remarks.append(
@@ -95,16 +110,3 @@ def remarks_on(data: bytes) -> str:
             else f"{n_empty:,} rows have an empty context."
         )
     return " ".join(remarks)
-
-
-def problem_text(check: FileCheck) -> str:
-    """Return, as Markdown, how much is wrong and what."""
-    head = (
-        f"**{check.n_problems:,} problem{'' if check.n_problems == 1 else 's'} in {check.lines:,} "
-        f"line{'' if check.lines == 1 else 's'}. Nothing was stored.** Correct the file and choose "
-        "it again."
-    )
-    listed = "\n".join(f"- {escape_markdown(problem)}" for problem in check.problems)
-    rest = check.n_problems - len(check.problems)
-    more = f"\n\n… and {rest:,} more." if rest > 0 else ""
-    return f"{head}\n\n{listed}{more}"

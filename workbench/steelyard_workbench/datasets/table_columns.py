@@ -24,12 +24,11 @@ from steelyard.client.tables import (
     guess_mapping,
     label_of,
     question_of,
-    refused_csv,
     with_kind,
 )
 from steelyard.client.tables import Mapping as Columns
-from steelyard_workbench.components.download import Download
 from steelyard_workbench.components.lint_warnings import show_warnings
+from steelyard_workbench.datasets.importing import show_left_out
 from steelyard_workbench.datasets.outcome_table import MOST_SHOWN, OutcomeTable
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.scheduling import schedule
@@ -38,8 +37,8 @@ from steelyard_workbench.tasks import Scope, Task
 
 _NO_LABEL = "Values of {} that mean no label"
 _KINDS = {"one outcome": "single", "several labels, a yes/no decision each": "several"}
-#: Rows that are shown as they would be stored, of how many characters, and reasons that are listed.
-_SHOWN_ROWS, _SHOWN_CHARACTERS, _SHOWN_REASONS = 10, 120, 5
+#: Rows that are shown as they would be stored, of how many characters.
+_SHOWN_ROWS, _SHOWN_CHARACTERS = 10, 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +208,7 @@ class TableColumns(Viewer):
             self.shown[:] = [
                 empty(f"**These outcomes are not valid.** {escape_markdown(str(error))}")
             ]
-            self._on_converted(Converted())
+            self._on_converted(Converted(self._read.table))
             return
         asked: list[Viewable] = []
         for label in columns.labels:
@@ -225,7 +224,7 @@ class TableColumns(Viewer):
         self._warned[:] = []
         if not columns.labels:
             self.shown[:] = [empty("**No column has labels.** Choose at least one.")]
-            self._on_converted(Converted())
+            self._on_converted(Converted(self._read.table))
             return
         self.shown[:] = [loading(3, "The first rows")]
         made = await asyncio.to_thread(convert, self._read.table, columns)
@@ -247,20 +246,7 @@ class TableColumns(Viewer):
         parts += _show_notes("The sides of the file:", made.notes)
         notes = [note for label in self.columns.labels if (note := _no_label_note(label))]
         parts += _show_notes("No label:", notes)
-        if made.refused:
-            reasons = "\n".join(
-                f"- {one.place}: {escape_markdown(one.reason)}"
-                for one in made.refused[:_SHOWN_REASONS]
-            )
-            left = f"{len(made.refused):,} left out:"
-            parts += [
-                verdict("unsure", left, f"\n\n{reasons}"),
-                Download(
-                    "Download the rows that are left out",
-                    lambda: refused_csv(self._read.table.columns, made.refused),
-                    lambda: "left-out.csv",
-                ),
-            ]
+        parts += show_left_out(made, made.refused)
         if made.lines:
             rows = "\n".join(_shown_row(line) for line in made.lines[:_SHOWN_ROWS])
             parts.append(pmui.Typography(f"The first rows:\n\n{rows}", variant="body2"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -15,13 +15,12 @@ from msgspec import UNSET
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
+from steelyard.client.packed_lines import PackedLines
 from steelyard.client.stored_queries import unsure_queries
 from steelyard.client.tables import (
     ENDINGS,
     Mapping,
     Refused,
-    RefusedLines,
-    ServerRefusals,
     are_rows,
     convert,
     describe_refused,
@@ -272,21 +271,20 @@ class LabelingForm(Viewer):
 
     def _send_file(self) -> tuple[LabelingSource, list[Refused]]:
         """Upload the rows of the file without their labels; return what is left out too."""
-        name = name_of(self._filename)
         if are_rows(self._data):
-            lines, left_out, _ = read_lines(Source(self._filename, self._data))
-            sent = [_without_labels(line) for line in lines]
-            refused = RefusedLines()
-            made = self._client.labeling.upload(name, b"".join(sent), on_refused=refused)
-            return made, [*left_out, *refused.rows(sent)]
-        table = read_table(self._data, self._filename)
-        columns = Mapping(guess_mapping(table).context, ())
-        refusals = ServerRefusals(table, columns, convert(table, columns)).without_sides()
-        rows = refusals.made
-        if not rows.lines:
-            raise ValueError(f"No row can be used. {describe_refused(rows.refused)}")
-        made = self._client.labeling.upload(name, rows.lines, on_refused=refusals)
-        return made, [*rows.refused, *refusals.rows]
+            made = read_lines(Source(self._filename, self._data))
+            lines = PackedLines()
+            for line in made.lines:
+                lines.append(_without_labels(line))
+            made = replace(made, lines=lines)
+        else:
+            table = read_table(self._data, self._filename)
+            columns = Mapping(guess_mapping(table).context)
+            made = convert(table, columns).without_sides()
+        if not made.n_rows:
+            raise ValueError(f"No row can be used. {describe_refused(made.refused)}")
+        source = self._client.labeling.upload(name_of(self._filename), made.lines, on_refused=made)
+        return source, [*made.refused, *made.refused_by_server]
 
 
 def _show_left_out(refused: Sequence[Refused]) -> list[Viewable]:

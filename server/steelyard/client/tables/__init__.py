@@ -1,19 +1,9 @@
 """Files of any common format as rows of a dataset: read as a table, mapped, and told about."""
 
-from steelyard.client.tables.exported import (
-    Exported,
-    is_exported,
-    read_exported,
-)
+from steelyard.client.tables.converted import Converted, Mapping, read_lines
+from steelyard.client.tables.exported import is_exported, read_exported
 from steelyard.client.tables.labels import Label, known_decisions, label_of, question_of, with_kind
-from steelyard.client.tables.lines import RefusedLines, read_lines
-from steelyard.client.tables.mapping import (
-    Converted,
-    Mapping,
-    convert,
-    guess_mapping,
-    guess_split,
-)
+from steelyard.client.tables.mapping import convert, guess_mapping, guess_split
 from steelyard.client.tables.names import name_values, read_names
 from steelyard.client.tables.outcomes import (
     OutcomeEdit,
@@ -22,7 +12,6 @@ from steelyard.client.tables.outcomes import (
     propose_same,
 )
 from steelyard.client.tables.recording import Recorded, record_answers
-from steelyard.client.tables.refusals import ServerRefusals
 from steelyard.imports.reading import ENDINGS, are_rows, read_table
 from steelyard.imports.shapes import SHAPES
 from steelyard.imports.tables import Refused, Table, describe_refused, refused_csv
@@ -31,14 +20,11 @@ __all__ = [
     "ENDINGS",
     "SHAPES",
     "Converted",
-    "Exported",
     "Label",
     "Mapping",
     "OutcomeEdit",
     "Recorded",
     "Refused",
-    "RefusedLines",
-    "ServerRefusals",
     "Table",
     "are_rows",
     "convert",

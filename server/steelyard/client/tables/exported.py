@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from typing import Any
 
-from steelyard.client.packed_lines import PackedLines
 from steelyard.client.row_sources import numbers_of
+from steelyard.client.tables.converted import Converted
 from steelyard.datasets.wire import SIDES, Side
 from steelyard.imports.tables import Refused, Table
 
@@ -16,39 +15,30 @@ _COLUMNS = frozenset({"index", "side", "context", "is_text", "decisions", "image
 _SUPERVISIONS = ("targets", "rewards")
 
 
-@dataclass(frozen=True, slots=True)
-class Exported:
-    """The rows of an export, each side's in their order, and what cannot be read of it."""
-
-    sides: dict[Side, PackedLines]
-    refused: list[Refused] = field(default_factory=list)
-
-    @property
-    def parts(self) -> dict[str, PackedLines]:
-        """The rows as ``datasets.create`` takes them."""
-        return {side: lines for side, lines in self.sides.items() if lines}
-
-
 def is_exported(table: Table) -> bool:
     """Return whether a table is an export of a dataset."""
     named = set(table.columns)
     return named >= _COLUMNS and not named.isdisjoint(_SUPERVISIONS)
 
 
-def read_exported(table: Table) -> Exported:
-    """Return the rows of an export; one that was changed into none is refused."""
-    exported = Exported({side: PackedLines() for side in SIDES}, list(table.refused))
-    for line, cells in table.rows:
+def read_exported(table: Table) -> Converted:
+    """Return the rows of an export, on their sides; one that was changed into none is refused."""
+    sides: list[Side] = []
+    made = Converted(table, refused=list(table.refused), sides=sides)
+    for number, (line, cells) in enumerate(table.rows):
         record = dict(zip(table.columns, cells, strict=True))
         try:
             side, row = _row(record)
         except (ValueError, TypeError, LookupError) as error:
             reason = f"It is not as it was exported ({error}); export the dataset again."
-            exported.refused.append(Refused(line, reason, cells))
+            made.refused.append(Refused(line, reason, cells))
             continue
-        sent = json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-        exported.sides[side].append(sent)
-    return exported
+        made.lines.append(
+            json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        )
+        made.places.append(number)
+        sides.append(side)
+    return made
 
 
 def _row(record: dict[str, Any]) -> tuple[Side, dict[str, Any]]:

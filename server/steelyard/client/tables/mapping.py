@@ -8,14 +8,14 @@ from array import array
 from collections import Counter
 from collections.abc import Mapping as Dict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from steelyard.client.packed_lines import PackedLines
 from steelyard.client.tables.cells import label_names, plain, text_of
+from steelyard.client.tables.converted import Converted, Mapping
 from steelyard.client.tables.labels import Label, known_label, label_of
 from steelyard.imports.splits import COLUMNS as SPLIT_COLUMNS
 from steelyard.imports.splits import Side, side_of
@@ -51,82 +51,6 @@ _LONGEST_NOTE = 2_000
 _MOST_KNOWN = 4_096
 #: Cells that are seldom labels: days and times.
 _DATE = re.compile(r"\d{4}[-/.]\d\d?[-/.]\d\d?([T ].*)?|\d\d?[-/.]\d\d?[-/.]\d{2,4}( .*)?")
-
-
-@dataclass(frozen=True, slots=True)
-class Mapping:
-    """Which columns are the context, which are labels, and which are kept as metadata.
-
-    ``split`` names the column that says of which split a row is: test and validation are the
-    evaluation side.
-    """
-
-    context: tuple[str, ...]
-    labels: tuple[Label, ...]
-    metadata: tuple[str, ...] = ()
-    split: str | None = None
-
-    def __post_init__(self) -> None:
-        """Name decisions apart whose columns differ only in what ids do not take."""
-        taken: set[str] = set()
-        labels = []
-        for label in self.labels:
-            named, n = label, 1
-            while not taken.isdisjoint(named.ids):
-                n += 1
-                named = replace(label, id=f"{label.id}_{n}")
-            taken |= set(named.ids)
-            labels.append(named)
-        object.__setattr__(self, "labels", tuple(labels))
-
-
-@dataclass(frozen=True, slots=True)
-class Converted:
-    """The rows of a table.
-
-    Attributes
-    ----------
-    lines : PackedLines
-        JSON Lines, a row each, as ``datasets.create`` takes them.
-    refused : list of Refused
-        Rows that are left out, with the reason.
-    n_empty, n_duplicates : int
-        Rows left out for an empty context; rows that say the same as an earlier one, which a
-        server leaves out itself.
-    sides : list of str, optional
-        The side of each row, where the file says it.
-    notes : list of str
-        What a user should know of the sides.
-    places : array
-        Number in the table's rows of each line.
-    replies : dict
-        Places in ``lines`` to what people answered of the row, as ``drafts.import_answers`` takes it,
-        where the file says who they are or what they wrote.
-    """
-
-    lines: PackedLines = field(default_factory=PackedLines)
-    refused: list[Refused] = field(default_factory=list)
-    n_empty: int = 0
-    n_duplicates: int = 0
-    sides: list[Side] | None = None
-    notes: list[str] = field(default_factory=list)
-    replies: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
-    places: array[int] = field(default_factory=lambda: array("q"))
-
-    @property
-    def data(self) -> bytes:
-        """The rows as one file."""
-        return b"".join(self.lines)
-
-    @property
-    def parts(self) -> PackedLines | dict[str, PackedLines]:
-        """The rows as ``datasets.create`` takes them: by side, where the file says it."""
-        if self.sides is None:
-            return self.lines
-        by_side: dict[str, PackedLines] = {}
-        for side, line in zip(self.sides, self.lines, strict=True):
-            by_side.setdefault(side, PackedLines()).append(line)
-        return by_side
 
 
 def guess_mapping(table: Table, known: Sequence[dict[str, Any]] = ()) -> Mapping:
@@ -190,7 +114,7 @@ def convert(table: Table, mapping: Mapping) -> Converted:
     Where the file has both sides, a row keeps its own, and one of training whose context is on the
     evaluation side too is refused.
     """
-    made = Converted(refused=list(table.refused))
+    made = Converted(table, mapping, refused=list(table.refused))
     at = {name: number for number, name in enumerate(table.columns)}
     splits, files = _splits(table, mapping)
     sides, made.notes[:] = _sides(splits)
@@ -242,15 +166,12 @@ def convert(table: Table, mapping: Mapping) -> Converted:
         made.notes.append(f"{n_leaks:,} rows of training have a context of the evaluation side.")
     if len(set(row_sides)) < 2:
         row_sides, sides = [], None
-    return Converted(
-        made.lines,
-        made.refused,
-        n_empty,
-        len(hashes) - pc.count_distinct(pa.array(hashes, pa.int64())).as_py(),
-        None if sides is None else row_sides,
-        made.notes,
-        made.replies,
-        made.places,
+    n_duplicates = len(hashes) - pc.count_distinct(pa.array(hashes, pa.int64())).as_py()
+    return replace(
+        made,
+        n_empty=n_empty,
+        n_duplicates=n_duplicates,
+        sides=None if sides is None else row_sides,
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from steelyard.client.tables.mapping import Converted
+from steelyard.client.tables.converted import Converted
 from steelyard.datasets.wire import MAX_PAGE_ROWS, Dataset
 from steelyard.errors import SteelyardError
 from steelyard.review.wire import MAX_EDITS
