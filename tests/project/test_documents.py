@@ -148,6 +148,22 @@ def test_the_loop_shows_and_tells_what_its_test_saw():
     assert sum(path.stat().st_size for path in folder.iterdir()) < _MOST_PICTURES
 
 
+def test_the_first_pages_tell_what_was_measured():
+    dataset, family = (
+        (DOCS / "start" / f"first-{name}.md").read_text(encoding="utf-8")
+        for name in ("dataset", "family")
+    )
+    measured = json.loads((DOCS / "plots" / "first_family.json").read_text(encoding="utf-8"))
+    training, held_out = measured["training_rows"], measured["held_out_rows"]
+    assert f"the {training} training rows" in family
+    assert f"the {held_out} rows that neither" in family
+    assert f"3 of {held_out} rows, version 1" in dataset
+    assert f"scores {held_out} rows" in dataset
+    assert "about 0.6 of the decisions are\nright" in dataset
+    [right] = [line[5] for line in measured["groups"] if line[0] == "new rows"]
+    assert round(float(right.split()[0]), 1) == 0.6
+
+
 def test_every_command_and_option_is_in_its_list(text_of):
     text = text_of("operators/commands.html")
     for name in COMMANDS:

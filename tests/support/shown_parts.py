@@ -10,8 +10,11 @@ from steelyard.errors import RoleForbiddenError
 
 def texts(shown: Any) -> str:
     """Everything that a part of a page says."""
+    from steelyard_workbench.components.copy_text import CopyText
+
     parts = shown.select(lambda one: isinstance(getattr(one, "object", None), str))
-    return "\n".join(one.object for one in parts)
+    copied = [text for one in shown.select(CopyText) for text in one.texts.values()]
+    return "\n".join([*(one.object for one in parts), *copied])
 
 
 def texts_of(shown: Any) -> str:
@@ -30,6 +33,26 @@ def named(shown: Any, label: str) -> list[Any]:
 def buttons(shown: Any) -> dict[str, Any]:
     """The buttons by their labels."""
     return {one.label: one for one in shown.select(lambda one: hasattr(one, "clicks"))}
+
+
+def choices(shown: Any) -> dict[str, Callable[[], Any] | None]:
+    """What the choices of a part of a page do, by their labels."""
+    from steelyard_workbench.components.choices import Choices
+
+    return {each.label: each.do for part in shown.select(Choices) for each in part.choices}
+
+
+def choose(shown: Any, label: str) -> None:
+    """Press the choice of a part of a page with a label."""
+    from steelyard_workbench.components.choices import Choices
+
+    [(part, place)] = [
+        (part, place)
+        for part in shown.select(Choices)
+        for place, each in enumerate(part.choices)
+        if each.label == label
+    ]
+    part.press(place)
 
 
 def opened(page_of: Callable[[Any], Any], session: Any) -> Any:

@@ -24,12 +24,13 @@ from steelyard_workbench.attention import (
     open_drafts,
     server_needs,
 )
+from steelyard_workbench.components.choices import Choices
 from steelyard_workbench.pages.home import HomePage, fetch_spend, show_course, show_spend
 from steelyard_workbench.review.row_filter import read_query
 from steelyard_workbench.session import Session
 from steelyard_workbench.shared_fetch import SharedFetch
 from support.family_data import deleted, model
-from support.shown_parts import buttons, texts_of
+from support.shown_parts import choices, choose, texts_of
 from support.told_families import told_evaluation, told_family
 
 NOW = 1_000_000.0
@@ -177,9 +178,9 @@ def test_a_new_server_needs_nobody_and_shows_where_to_begin(server):
     page.open()
     assert [part.problem for part in page.parts] == [None] * len(page.parts)
     assert "Nothing needs you now" in texts_of(page.summary_box)
-    assert "Nothing here yet" in texts_of(page.__panel__())
-    [button] = page.__panel__().select(lambda one: getattr(one, "label", "") == "Import a file")
-    button.clicks += 1
+    [datasets] = [part for part in page.__panel__().select(Choices) if part.title == "Datasets"]
+    assert "Nothing here yet" in datasets.lines[0]["text"]
+    choose(page.__panel__(), "Import a file")
     assert page.session.page == "datasets"
 
 
@@ -198,18 +199,18 @@ def test_a_newcomer_finds_three_cards_until_there_is_more_than_the_samples(
     page.open()
     cards = {"Ask a question": "playground", "Import your data": "datasets"}
     for label, where in cards.items():
-        buttons(page.__panel__())[label].clicks += 1
+        choose(page.__panel__(), label)
         assert page.session.page == where
     monkeypatch.setattr(beginning, "sample_file", lambda _: None)
     page.open()
-    assert buttons(page.__panel__())["Review the sample"].disabled
+    assert choices(page.__panel__())["Review the sample"] is None
     # One press loads the sample and opens a draft of it.
     file = tmp_path / "support_triage.jsonl"
     file.write_text("\n".join(map(json.dumps, labelled_rows())), encoding="utf-8")
     monkeypatch.setattr(beginning, "sample_file", lambda _: file)
     for _ in range(2):  # the second opens the draft of the first
         page.open()
-        buttons(page.__panel__())["Review the sample"].clicks += 1
+        choose(page.__panel__(), "Review the sample")
         [sample] = server.client.datasets.list().data
         assert (page.session.page, page.session.dataset) == ("review", sample.id)
     [draft] = server.client.drafts.list().data
@@ -217,7 +218,7 @@ def test_a_newcomer_finds_three_cards_until_there_is_more_than_the_samples(
     server.client.drafts.delete(draft.id)
     own = server.client.datasets.create("own", labelled_rows())
     page.open()
-    assert "Review the sample" not in buttons(page.__panel__())
+    assert "Review the sample" not in choices(page.__panel__())
     for one in (sample, own):
         server.client.datasets.delete(one.id)
 
@@ -250,8 +251,7 @@ def test_what_is_recent_leads_to_it(server):
     made = server.client.datasets.create("recent desk", labelled_rows())
     page = HomePage(Session(server.client))
     page.open()
-    [button] = page.__panel__().select(lambda one: getattr(one, "label", "") == "recent desk")
-    button.clicks += 1
+    choose(page.__panel__(), "recent desk")
     assert (page.session.page, page.session.dataset) == ("datasets", made.id)
 
 
@@ -259,11 +259,11 @@ def test_an_evaluation_is_opened_without_the_filter_of_something_else(server):
     session = Session(server.client, query='{"records": {"wrong": true}}', view="slices")
     page = HomePage(session)
     page.open()
-    buttons(page._show_evaluations([told_evaluation()]))["hashing"].clicks += 1
+    choose(page._show_evaluations([told_evaluation()]), "hashing")
     assert (session.page, session.evaluation) == ("evaluations", "eval_1")
     assert (session.query, session.view) == ("", "")
     session.param.update(query="{}", view="slices")
-    buttons(page._show_evaluations([]))["Go to Evaluations"].clicks += 1
+    choose(page._show_evaluations([]), "Go to Evaluations")
     assert (session.query, session.view) == ("", "")
 
 

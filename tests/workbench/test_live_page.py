@@ -68,9 +68,10 @@ def opened(client: Any, **session: Any) -> LivePage:
 def texts(view: Any) -> str:
     """Every text that is shown."""
     whole = view.__panel__() if hasattr(view, "__panel__") else view
-    found = whole.select(lambda one: hasattr(one, "object") or hasattr(one, "label"))
+    names = ("object", "label", "texts")
+    found = whole.select(lambda one: any(hasattr(one, name) for name in names))
     return " ".join(
-        str(getattr(one, "object", "") or getattr(one, "label", "") or "") for one in found
+        next((str(text) for name in names if (text := getattr(one, name, ""))), "") for one in found
     )
 
 

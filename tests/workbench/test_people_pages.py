@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import queue
-import re
 import time
 from decimal import Decimal
 from types import SimpleNamespace
@@ -49,6 +48,7 @@ from steelyard_workbench.app import App
 from steelyard_workbench.billing.balance import usd
 from steelyard_workbench.billing.buying import how_to_pay
 from steelyard_workbench.components import download
+from steelyard_workbench.components.copy_text import CopyText
 from steelyard_workbench.components.mark_table import MarkTable
 from steelyard_workbench.live.view import from_text as live_view
 from steelyard_workbench.navigation import ENTRIES, entries_for, make_page, sections_for
@@ -277,7 +277,7 @@ def test_a_key_is_made_shown_once_changed_and_revoked(look):
     section.cap.value_input = "2.5"
     section.ends.value = 30
     press(page, "Make a key")
-    secret = re.search(r"<pre[^>]*>(\S+)</pre>", texts(section.said))[1]
+    [secret] = [part.text for part in section.said.select(CopyText)]
     with steelyard.connect(section.client.url, api_key=secret) as client:
         assert client.capabilities().models
     [row] = lines(page, "API keys").rows

@@ -83,6 +83,7 @@ _FIND = "Find  Ctrl+K"
 #: On a phone the bar has room for icons alone, and keys are of no use.
 _NARROW = "@media (max-width: 599px)"
 _ICON_ALONE = {"fontSize": 0, "minWidth": 0, "padding": "6px"}
+_LOST_LOOK = {"severity": "error", "closeable": False, "sizing_mode": "stretch_width"}
 _LOST = (
     "**The server does not answer.** What you see is from before; nothing can be changed until it "
     "is back. Edits that were not sent are kept."
@@ -109,13 +110,7 @@ class App:
         self._sections = sections_for(None)
         self._menu = pmui.MenuList(items=_items(self._sections), sizing_mode="stretch_width")
         self._menu.on_click(self._on_menu)
-        self._lost = pmui.Alert(
-            object=_LOST,
-            severity="error",
-            closeable=False,
-            visible=False,
-            sizing_mode="stretch_width",
-        )
+        self._lost = pn.Column(sizing_mode="stretch_width")
         # Bokeh bounds what stands here by the height of the window: taller parts would lie on those
         # after them.
         self.place = pn.Column(sizing_mode="stretch_width", styles={"max-height": "none"})
@@ -131,6 +126,8 @@ class App:
         self._window.on_msg(lambda event: self._on_window(**event.data))
         self._shell: pmui.Page | None = None
         self._is_narrow = False
+        self._bar = pn.Row(sizing_mode="stretch_width", margin=0, align="center")
+        self._on_bar: list[Viewable] = []
         #: Whether the theme is the system's, as long as nobody chose one.
         self._follows_system = True
         self._is_told = False
@@ -176,22 +173,21 @@ class App:
             **_ON_BAR | {"sx": ON_BAR | {_NARROW: {"display": "none"}}},
         )
         keys_button.on_click(lambda _: self._help.open())
+        self._on_bar = [
+            home_button,
+            pn.layout.HSpacer(),
+            account_button,
+            find_button,
+            views_button,
+            keys_button,
+            out_button,
+        ]
+        self._fill_bar()
         shell = pmui.Page(
             meta_title="Steelyard",
             template=PAGE_TEMPLATE,
             header=[
-                pn.Row(
-                    home_button,
-                    pn.layout.HSpacer(),
-                    account_button,
-                    find_button,
-                    views_button,
-                    keys_button,
-                    out_button,
-                    sizing_mode="stretch_width",
-                    margin=0,
-                    align="center",
-                )
+                self._bar,
             ],
             sidebar=[self._menu],
             main=[
@@ -359,7 +355,7 @@ class App:
             self._name_out_button()
 
     def _on_connection(self, is_connected: bool) -> None:
-        self._lost.visible = not is_connected
+        self._lost[:] = [] if is_connected else [pmui.Alert(object=_LOST, **_LOST_LOOK)]
         if is_connected:
             self._enable()
             if self.page is not None:
@@ -403,6 +399,7 @@ class App:
         self.session.param.update(reviewer=user.email, is_signed_in=True, who=who)
         self._out_button.visible = True
         self._name_out_button()
+        self._fill_bar()
 
     def _name_out_button(self) -> None:
         """Name whoever would sign out, where there is room for it."""
@@ -419,6 +416,13 @@ class App:
         )
         self.account_button.label = f"Account: {name[:_SHOWN_ACCOUNT]}"
         self.account_button.visible = len(who.accounts) > 1
+        self._fill_bar()
+
+    def _fill_bar(self) -> None:
+        """Draw the buttons of the bar that are visible: each that is sent is a React root."""
+        visible = [part for part in self._on_bar if part.visible]
+        if visible != list(self._bar):
+            self._bar[:] = visible
 
     def _show_alone(self, content: Viewable) -> None:
         """Show something that is not a page, without a title and tabs."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import panel as pn
-import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.cli.samples import SAMPLES, sample_file
@@ -17,10 +16,9 @@ from steelyard.datasets.wire import Dataset
 from steelyard.evaluations.wire import Evaluation
 from steelyard.families.wire import Family
 from steelyard.review.wire import Draft, DraftSummary
-from steelyard_workbench.components.facts import heading
+from steelyard_workbench.components.choices import Choice, Choices
 from steelyard_workbench.review.sending import draft_of
 from steelyard_workbench.session import Session
-from steelyard_workbench.states import refused_button
 from steelyard_workbench.tasks import Scope, Write
 
 _REVIEW = "Review the sample"
@@ -52,24 +50,32 @@ def find_beginning(
 def show_beginning(session: Session, beginning: Beginning, scope: Scope) -> Viewable:
     """Show the three cards."""
     problem = pn.Column(sizing_mode="stretch_width")
+    review = _review(session, beginning.sample, problem, scope)
+    cards = [
+        Choice(
+            "Ask a question",
+            lambda: session.open("playground"),
+            text="An example is filled in: press Ask to see the probability of each outcome.",
+        ),
+        Choice(
+            _REVIEW,
+            review,
+            text="Go through labelled tickets with the keys 1 to 9, and correct wrong labels."
+            if review
+            else "This installation has no samples.",
+        ),
+        Choice(
+            "Import your data",
+            lambda: session.open("datasets", dataset=""),
+            text="Choose a CSV, Excel, Parquet or JSON Lines file. You see every problem before "
+            "anything is stored.",
+        ),
+    ]
     return pn.Column(
-        pn.FlexBox(
-            _card(
-                "Ask a question",
-                "An example is filled in: press *Ask* to see the probability of each outcome.",
-                _button("Ask a question", lambda: session.open("playground")),
-            ),
-            _card(
-                _REVIEW,
-                "Go through labelled tickets with the keys 1 to 9, and correct wrong labels.",
-                _review(session, beginning.sample, problem, scope),
-            ),
-            _card(
-                "Import your data",
-                "Choose a CSV, Excel, Parquet or JSON Lines file. You see every problem before "
-                "anything is stored.",
-                _button("Import your data", lambda: session.open("datasets", dataset="")),
-            ),
+        Choices(
+            [replace(card, title=card.label, look="filled") for card in cards],
+            level=2,
+            is_cards=True,
         ),
         problem,
         sizing_mode="stretch_width",
@@ -90,9 +96,12 @@ def load_sample(client: Client) -> Dataset:
     return client.datasets.create(SAMPLES[0], file)
 
 
-def _review(session: Session, sample: Dataset | None, problem: Any, scope: Scope) -> Viewable:
+def _review(
+    session: Session, sample: Dataset | None, problem: Any, scope: Scope
+) -> Callable[[], Any] | None:
+    """Return what opens a draft of the sample; ``None`` where this installation has none."""
     if sample is None and sample_file(SAMPLES[0]) is None:
-        return refused_button(_REVIEW, ["This installation has no samples."])
+        return None
 
     def make_draft() -> Draft | DraftSummary:
         dataset = load_sample(session.client) if sample is None else sample
@@ -105,17 +114,4 @@ def _review(session: Session, sample: Dataset | None, problem: Any, scope: Scope
                 "review", dataset=draft.dataset_id, version=draft.dataset_version, draft=draft.id
             )
 
-    review = Write(open_draft, "Not started:", problem, refused=_REVIEW, scope=scope)
-    return _button(_REVIEW, review.start)
-
-
-def _button(label: str, go: Callable[[], Any]) -> Viewable:
-    button = pmui.Button(label=label, variant="contained")
-    button.on_click(lambda _: go())
-    return button
-
-
-def _card(title: str, text: str, action: Viewable) -> Viewable:
-    return pmui.Paper(
-        heading(title), pmui.Typography(text, variant="body2"), action, width=320, margin=10
-    )
+    return Write(open_draft, "Not started:", problem, refused=_REVIEW, scope=scope).start

@@ -16,6 +16,7 @@ from steelyard.models.wire import GONE
 from steelyard_workbench.components.facts import heading, table
 from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.components.step_names import number_fields
+from steelyard_workbench.live.alarms import WATCH_WORDS
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.people.personal import Section
 from steelyard_workbench.states import empty
@@ -69,7 +70,10 @@ class Rules(Section):
         self.model = pmui.Select(label="Model", options=[_EVERY, *names], value=_EVERY, width=330)
         self.enabled = pmui.Switch(label="Watch it", value=True)
         self.watches = pmui.MultiChoice(
-            label="What is watched", options=list(WATCHES), value=list(WATCHES), width=520
+            label="What is watched",
+            options={word: watch for watch, word in WATCH_WORDS.items()},
+            value=list(WATCHES),
+            width=520,
         )
         self.false_alarms = pmui.FloatInput(
             label="Chance of a false alarm in 10,000 decisions",
@@ -121,7 +125,7 @@ def show_rules(rules: Sequence[AlarmRule]) -> Viewable:
             (
                 rule.model or _EVERY,
                 "yes" if rule.enabled else "no",
-                ", ".join(watch.replace("_", " ") for watch in rule.watches),
+                ", ".join(WATCH_WORDS[watch] for watch in rule.watches),
                 f"{rule.false_alarms:.2%}",
                 _reference(rule),
                 "as it is by default" if rule.updated_at is None else ago(rule.updated_at),

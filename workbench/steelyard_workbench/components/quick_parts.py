@@ -23,7 +23,18 @@ def _get_properties(component: ReactiveESM, document: Document | None) -> dict[s
         properties: dict[str, Any] = _panel_gets_properties(component, document)
     finally:
         private.params = of_instance
+    if properties.get("bundle") and (importmap := properties.get("importmap")):
+        properties["importmap"] = _mui_alone(importmap)
     return properties
+
+
+def _mui_alone(importmap: dict[str, Any]) -> dict[str, Any]:
+    """Return what a bundle needs of an import map: that it has MUI; it imports nothing of it.
+
+    Each component would send, and the browser read, two kilobytes of addresses outside.
+    """
+    imports = importmap.get("imports", {})
+    return {"imports": {name: url for name, url in imports.items() if name == "@mui/material/"}}
 
 
 def _get_children(

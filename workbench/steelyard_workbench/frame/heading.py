@@ -96,9 +96,7 @@ class Heading(Viewer):
         )
         self.tabs.on_click(self._on_tab)
         self.summary = pmui.Typography("", variant="body2", visible=False)
-        self._box = pn.Column(
-            self.up, self.title, self.tabs, self.summary, sizing_mode="stretch_width"
-        )
+        self._box = pn.Column(self.title, sizing_mode="stretch_width")
         self.show = Task(self._show)
         fields = sorted({thing.field for thing in _THINGS.values()} | {"dataset"})
         session.param.watch(self._on_session, ["page", "who", *fields])
@@ -131,6 +129,7 @@ class Heading(Viewer):
         """Show a sentence about the page, as long as nothing is open on it."""
         self.summary.object = summary
         self.summary.visible = bool(summary) and not self._open_thing()
+        self._draw()
 
     def refresh(self) -> None:
         """Show the title and the tabs of what is open now."""
@@ -196,6 +195,14 @@ class Heading(Viewer):
             self.tabs.active = slugs.index(session.page) if session.page in slugs else None
             # A single tab leads nowhere.
             self.tabs.visible = len(tabs) > 1
+            self._draw()
+
+    def _draw(self) -> None:
+        """Draw what is visible: the browser makes a React root of each part that it is sent."""
+        parts = [self.up, self.title, self.tabs, self.summary]
+        visible = [part for part in parts if part.visible]
+        if visible != list(self._box):
+            self._box[:] = visible
 
     def _label(self, slug: str, title: str) -> str:
         return "Rows" if slug == DATASETS and self._session.dataset else title

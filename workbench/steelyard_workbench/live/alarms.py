@@ -12,6 +12,7 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
+from steelyard.alarms.budget import Watch
 from steelyard.alarms.wire import Alarm, AlarmEvidence
 from steelyard.client import Client
 from steelyard.wire.measures import Measure
@@ -23,6 +24,18 @@ from steelyard_workbench.states import verdict
 from steelyard_workbench.tasks import Write
 from steelyard_workbench.theme import BLUE, ORANGE
 
+#: What is watched, in words.
+WATCH_WORDS: dict[Watch, str] = {
+    "shares": "shares of the outcomes",
+    "top_probability": "probability of the likeliest outcome",
+    "accuracy": "share right",
+    "log_loss": "log loss",
+    "calibration": "calibration",
+    "contexts": "contexts unlike before",
+    "latency": "slow answers",
+    "errors": "failed requests",
+    "escalations": "escalated decisions",
+}
 #: Alarms that are shown, the newest first.
 MOST_ALARMS = 10
 _SHARES = frozenset({"abstained", "right", "slow", "failed", "escalated", "new_words"})
@@ -43,7 +56,7 @@ def rows_behind(alarm: Alarm) -> RowFilter:
     """Return the filter of the feed that shows the decisions behind an alarm."""
     behind = alarm.evidence.decisions
     return RowFilter(
-        name=f"behind the alarm about {alarm.watch.replace('_', ' ')}",
+        name=f"behind the alarm about {WATCH_WORDS[alarm.watch]}",
         since=behind.since,
         until=behind.until,
         decision=behind.decision,
@@ -83,7 +96,7 @@ class AlarmBand(Viewer):
             label="Show the decisions",
             variant="outlined",
             size="small",
-            description=f"Show the decisions behind the alarm about {alarm.watch}",
+            description=f"Show the decisions behind the alarm about {WATCH_WORDS[alarm.watch]}",
         )
         show.on_click(lambda _: open_(rows_behind(alarm)))
         self.known = pmui.Button(

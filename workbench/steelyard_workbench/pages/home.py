@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import islice
 from typing import Any, TypeVar
@@ -34,6 +34,7 @@ from steelyard_workbench.attention import (
     waiting_needs,
 )
 from steelyard_workbench.beginning import Beginning, find_beginning, show_beginning
+from steelyard_workbench.components.choices import Choice, Choices
 from steelyard_workbench.components.facts import facts, heading
 from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.components.sparkline import sparkline
@@ -55,7 +56,7 @@ _CLOSE = {"& p": {"margin": 0}}
 #: Things of each kind that are listed as recent.
 MOST_RECENT = 5
 _WELCOME = (
-    "**Nothing here yet.** Import rows with what is right about them: they are what models are "
+    "Nothing here yet. Import rows with what is right about them: they are what models are "
     "evaluated and fine-tuned on. Or ask a model something in the playground."
 )
 
@@ -102,9 +103,9 @@ class HomePage(Page):
             self._needs("Warnings of the server", client.capabilities, server_needs),
         ]
         recent = (
-            ("Datasets", Loaded("Recent datasets", datasets, self._show_datasets)),
-            ("Evaluations", Loaded("Recent evaluations", evaluations, self._show_evaluations)),
-            ("Models", Loaded("Recent models", families, self._show_models)),
+            Loaded("Recent datasets", datasets, self._show_datasets),
+            Loaded("Recent evaluations", evaluations, self._show_evaluations),
+            Loaded("Recent models", families, self._show_models),
         )
         begin = Loaded(
             "Where to begin",
@@ -123,10 +124,7 @@ class HomePage(Page):
             *needing,
             heading("Recent"),
             pn.FlexBox(
-                *(
-                    pn.Column(heading(title, 3), self.part(part), width=340)
-                    for title, part in recent
-                ),
+                *(pn.Column(self.part(part), width=340) for part in recent),
                 sizing_mode="stretch_width",
             ),
             self.part(spend),
@@ -200,45 +198,41 @@ class HomePage(Page):
         return pmui.Row(shown, button, sizing_mode="stretch_width")
 
     def _show_datasets(self, datasets: Sequence[Dataset]) -> Viewable:
-        if not datasets:
-            go = pmui.Button(label="Import a file", variant="contained")
-            go.on_click(lambda _: self.session.open("datasets", dataset=""))
-            return empty(_WELCOME, go)
-        return self._links(
-            [
-                (
-                    dataset.name,
-                    f"{dataset.rows:,} rows, version {dataset.version}, made {ago(dataset.created_at)}",
-                    "datasets",
-                    {"dataset": dataset.id, "version": 0},
-                )
-                for dataset in datasets
-            ]
-        )
+        go = Choice("Import a file", self._opener("datasets", dataset=""), look="filled")
+        listed = [
+            Choice(
+                dataset.name,
+                self._opener("datasets", dataset=dataset.id, version=0),
+                text=f"{dataset.rows:,} rows, version {dataset.version}, "
+                f"made {ago(dataset.created_at)}",
+            )
+            for dataset in datasets
+        ]
+        return Choices(listed or [replace(go, text=_WELCOME)], title="Datasets")
 
     def _show_evaluations(self, evaluations: Sequence[Evaluation]) -> Viewable:
-        if not evaluations:
-            go = pmui.Button(label="Go to Evaluations", variant="outlined")
-            go.on_click(lambda _: self.session.open("evaluations", evaluation=""))
-            return empty("No evaluations yet.", go)
-        return self._links(
-            [
-                (
-                    str(evaluation.named or evaluation.model_label),
-                    f"{evaluation.status}, {evaluation.evaluation_rows:,} rows, {ago(evaluation.created_at)}",
-                    "evaluations",
-                    {"evaluation": evaluation.id, "dataset": evaluation.dataset_id},
-                )
-                for evaluation in evaluations[:MOST_RECENT]
-            ]
-        )
+        go = self._opener("evaluations", evaluation="")
+        none = Choice("Go to Evaluations", go, text="No evaluations yet.", look="outlined")
+        listed = [
+            Choice(
+                str(evaluation.named or evaluation.model_label),
+                self._opener(
+                    "evaluations", evaluation=evaluation.id, dataset=evaluation.dataset_id
+                ),
+                text=f"{evaluation.status}, {evaluation.evaluation_rows:,} rows, "
+                f"{ago(evaluation.created_at)}",
+            )
+            for evaluation in evaluations[:MOST_RECENT]
+        ]
+        return Choices(listed or [none], title="Evaluations")
 
     def _show_models(self, families: Sequence[Family]) -> Viewable:
         made = [family for family in families if family.latest is not None]
         if not made:
-            go = pmui.Button(label="Go to Families", variant="outlined")
-            go.on_click(lambda _: self.session.open("families", family=""))
-            return empty("No models of your own yet. A family grows on a dataset.", go)
+            text = "No models of your own yet. A family grows on a dataset."
+            go = self._opener("families", family="")
+            none = Choice("Go to Families", go, text=text, look="outlined")
+            return Choices([none], title="Models")
         made.sort(key=lambda family: -(family.latest.created_at or 0) if family.latest else 0)
         shown: list[Viewable] = []
         for family in made[:MOST_RECENT]:
@@ -246,22 +240,13 @@ class HomePage(Page):
                 f"{family.id} serves {family.served.ref}" if family.served else "not served"
             )
             label = family.latest.ref if family.latest else family.id
-            shown += [self._links([(label, text, "families", {"family": family.id})])]
-            shown += show_course(family)
+            choice = Choice(label, self._opener("families", family=family.id), text=text)
+            shown += [Choices([choice], title="" if shown else "Models"), *show_course(family)]
         return pn.Column(*shown, sizing_mode="stretch_width")
 
-    def _links(self, entries: Sequence[tuple[str, str, str, dict[str, Any]]]) -> Viewable:
-        shown: list[Viewable] = []
-        for label, text, page, chosen in entries:
-            button = pmui.Button(
-                label=label, variant="text", size="small", margin=(0, 5), sx={"minWidth": 0}
-            )
-            button.on_click(lambda _, page=page, chosen=chosen: self.session.open(page, **chosen))
-            shown += [
-                button,
-                pmui.Typography(text, variant="body2", margin=(0, 10, 6, 10), sx=_CLOSE),
-            ]
-        return pn.Column(*shown, sizing_mode="stretch_width")
+    def _opener(self, page: str, **chosen: Any) -> Callable[[], None]:
+        """Return what opens a page."""
+        return lambda: self.session.open(page, **chosen)
 
 
 def show_course(family: Family) -> list[Viewable]:

@@ -296,8 +296,7 @@ class PlaygroundPage(Page):
             "Python": as_python(url, request),
             "JSON": as_json(request),
         }
-        shown = [(name, CopyText(text, name)) for name, text in texts.items()]
-        return pmui.Tabs(*shown, dynamic=True, sizing_mode="stretch_width")
+        return CopyText(texts=texts)
 
 
 def show_answer(

@@ -70,12 +70,13 @@ class DecisionForm(Viewer):
         self._on_change = on_change
         self._given, self._filled = given, (name, kind, question, outcomes)
         super().__init__()
-        self._box = pmui.Paper(
+        self._box = pn.Column(
             pn.FlexBox(self._id, self._kind, remove, align_items="center"),
             self._question,
             self._outcomes,
             sizing_mode="stretch_width",
             margin=(4, 10),
+            styles={"border": "1px solid rgba(128, 128, 128, 0.4)", "border-radius": "4px"},
         )
 
     def __panel__(self) -> Viewable:
