@@ -29,6 +29,7 @@ from steelyard.datasets.from_feedback_wire import (
     RowsFromFeedback,
 )
 from steelyard.datasets.ingesting import MadeRows, read_sent
+from steelyard.datasets.rows import hash_context
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.tasks import fingerprint
 from steelyard.datasets.uploads import Upload
@@ -64,6 +65,8 @@ class _Known:
 
     wordings: Mapping[str, Collection[bytes]]
     stored_ids: frozenset[str]
+    #: Of the contexts that are held out, the hashes.
+    evaluation_contexts: frozenset[bytes]
 
 
 class FeedbackRows:
@@ -88,8 +91,13 @@ class FeedbackRows:
         self._retention_s = retention_days * SECONDS_A_DAY
         self._now = now
 
-    async def to_dataset(self, write: Write, request: RowsFromFeedback) -> Struct:
-        """Make a dataset of stored decisions with feedback, or add them to one."""
+    async def to_dataset(
+        self, write: Write, request: RowsFromFeedback, *, is_training: bool = False
+    ) -> Struct:
+        """Make a dataset of stored decisions with feedback, or add them to one.
+
+        With ``is_training`` all rows are for training, and those of held-out contexts are left out.
+        """
         await self._writes.replay_known(write)
         caller = write.caller
         manifest = await self._find(caller, request)
@@ -97,7 +105,9 @@ class FeedbackRows:
         if request.evaluation_fraction is not None:
             fields["evaluation_fraction"] = f"{request.evaluation_fraction:.17f}"
         with Upload("jsonl", fields) as upload:
-            counts = await asyncio.to_thread(self._write, upload, caller, request, manifest)
+            counts = await asyncio.to_thread(
+                self._write, upload, caller, request, manifest, is_training
+            )
             n_before = 0 if manifest is None else manifest.rows
 
             made = MadeRows(
@@ -129,7 +139,12 @@ class FeedbackRows:
         return manifest
 
     def _write(
-        self, upload: Upload, caller: Caller, request: RowsFromFeedback, manifest: Manifest | None
+        self,
+        upload: Upload,
+        caller: Caller,
+        request: RowsFromFeedback,
+        manifest: Manifest | None,
+        is_training: bool,
     ) -> Counter[str]:
         """Write the rows to a file of the upload; return how many stored decisions went where."""
         known = None if manifest is None else self._known(manifest)
@@ -138,7 +153,7 @@ class FeedbackRows:
         counts["stored"] = self._state.read_now(
             lambda connection: self._answers.count(connection, criteria)
         )
-        file = upload.add_file("examples")
+        file = upload.add_file("training" if is_training else "examples")
         for observed in self._observed(criteria):
             counts["observed"] += 1
             if known is not None and observed.decision.id in known.stored_ids:
@@ -147,6 +162,13 @@ class FeedbackRows:
             row = _row_of(observed, request, known)
             if row is None:
                 counts["other_decisions"] += 1
+                continue
+            if (
+                is_training
+                and known is not None
+                and hash_context(row["context"]) in known.evaluation_contexts
+            ):
+                counts["evaluation_contexts"] += 1
                 continue
             file.write(msgspec.json.encode(row) + b"\n")
             counts["sent"] += 1
@@ -162,13 +184,17 @@ class FeedbackRows:
 
     def _known(self, manifest: Manifest) -> _Known:
         definitions = load_definitions(self._store, manifest)
+        is_evaluation = pl.col("side") == "evaluation"
         marked = pl.col("extra").str.contains(f'"{STORED_ID}"', literal=True)
         with self._store.reading(*manifest.part_names()):
             extras = scan(self._store, manifest).filter(marked).select("extra").collect()["extra"]
+            contexts = scan(self._store, manifest).filter(is_evaluation).select("context_sha256")
+            evaluation_contexts = set(contexts.collect()["context_sha256"])
         retired = load_retired(self._store, manifest)
         if retired is not None:
             # What a review excluded does not come back.
             extras = pl.concat([extras, retired.filter(marked)["extra"]])
+            evaluation_contexts |= set(retired.filter(is_evaluation)["context_sha256"])
         metadata = (msgspec.json.decode(text).get("metadata") or {} for text in extras)
         return _Known(
             wordings=fingerprints_by_id(definitions),
@@ -177,6 +203,7 @@ class FeedbackRows:
                 for row_metadata in metadata
                 if STORED_ID in row_metadata
             ),
+            evaluation_contexts=frozenset(evaluation_contexts),
         )
 
     def _criteria(self, caller: Caller, request: RowsFromFeedback) -> AnswerCriteria:

@@ -123,10 +123,12 @@ class Turn:
                 now=self._now,
             )
             # The gate must not measure how far a family agrees with what it is to replace.
-            requests.append(replace(by_people, by="model", evaluation_fraction=0.0))
+            requests.append(replace(by_people, by="model"))
         for request in requests:
             try:
-                made = await rows.to_dataset(self._write, request)
+                made = await rows.to_dataset(
+                    self._write, request, is_training=request.by is not None
+                )
             except errors.NoNewRowsError:
                 continue
             if not isinstance(made, DatasetFromFeedback):
@@ -264,7 +266,7 @@ class Turn:
             or candidate.ref != family.served.ref
             or candidate.before != production.version
         ):
-            candidate = await self._begin(family.served.ref, production)
+            candidate = await self.begin(family.served.ref, production)
         if candidate.outcome == "proposed":
             self._wait_for_move(candidate)
         if candidate.outcome is not None:
@@ -292,7 +294,7 @@ class Turn:
         else:
             await self._judge(candidate, comparison)
 
-    async def _begin(self, ref: str, production: NamedVersion) -> Candidate:
+    async def begin(self, ref: str, production: NamedVersion) -> Candidate:
         """Make a version that asks the family, and let that answer along."""
         model = production.model or self._house.get(ModelRegistry).default.name
         request = AbstainOnNovel(false_alarms=self._policy.novel)
