@@ -52,7 +52,11 @@ def test_a_file_goes_to_the_server_by_push_and_comes_back_by_pull(server, run):
     path.write_text(written.replace("Who is", "Which team is"))
     code, output = run("diff")
     assert (code, "+question = " in output) == (1, True)
-    assert "staging 2" in run("push", str(path), "--alias", "staging")[1]
+    with steelyard.connect(server.url) as client:
+        client.named_decisions.change("desk", owner="ann")
+        assert "staging 2" in run("push", str(path), "--alias", "staging")[1]
+        assert client.named_decisions.get("desk").owner == "ann"  # the file says nothing of it
+        client.named_decisions.change("desk", owner="")
     assert run("diff", "--at", "staging") == (0, "")
     code, output = run("move", "desk", "production", "2")
     assert code != 0

@@ -122,7 +122,8 @@ def history(*, name: str, server: Server) -> None:
 def push(*, files: tuple[Path, ...], alias: str | None, note: str | None, server: Server) -> None:
     """Add what FILES say to the server: a new decision, or a version where it is another content.
 
-    Without FILES, every file of decisions/.
+    Without FILES, every file of decisions/. A description, an owner or a dataset that a file leaves
+    out stays; an empty text removes it.
     """
     with server.connected() as client:
         pushed = [_push(client, _read(path), alias, note) for path in _paths(files)]
@@ -383,7 +384,9 @@ def _push(
     except NotFoundError:
         named.create(file.name, **file.content, **file.head, note=note)
     version = named.add_version(file.name, **file.content, note=note)
-    decision = named.change(file.name, **{name: text or "" for name, text in file.head.items()})
+    # What a file does not say stays as it is on the server.
+    head = {name: text for name, text in file.head.items() if text is not None}
+    decision = named.change(file.name, **head) if head else named.get(file.name)
     if alias is not None:
         decision = named.move(file.name, alias, version.version, reason=note)
     return decision, version
