@@ -31,8 +31,8 @@ def server():
         yield running
 
 
-def opened(server, slug):
-    session = Session(server.client, page=slug)
+def opened(server, slug, **chosen):
+    session = Session(server.client, page=slug, **chosen)
     page = make_page(slug, session)
     page.open()
     return page
@@ -187,7 +187,7 @@ def test_a_named_decision_says_what_it_asks_and_which_step_is_next(server):
     question = {"id": "team", "question": "Which team?", "outcomes": ["billing", "shipping"]}
     named_decisions.create("desk", [question], owner="Mia")
     [listed] = opened(server, "home").__panel__().select(MarkTable)
-    assert listed.rows == [["desk", "", "production 1", "1", "Mia"]]
+    assert listed.rows == [["desk", "", "production 1", "0", "—", "Mia"]]
     page = opened(server, "decisions")
     page.__panel__().select(MarkTable)[0].press(0)
     assert page.session.named == "desk"
@@ -204,6 +204,13 @@ def test_a_named_decision_says_what_it_asks_and_which_step_is_next(server):
     page.on_session()
     assert "2 against 1: inconclusive." in texts(page.__panel__())
     assert "1 in the last day" in texts(page.__panel__())
+    assert "1,000 requests: 0 USD before, 0 USD after." in texts(page.__panel__())
     press(page.__panel__(), "Look at its answers")
     assert page.session.page == "live"
     assert '"named":"desk"' in page.session.query.replace(" ", "")
+    page = opened(server, "alarms", named="desk", view="of-decision")
+    assert "No alarm is raised about desk." in texts(page.__panel__())
+    press(page.__panel__(), "Show all")
+    assert page.session.view == ""
+    page = opened(server, "jobs", named="desk", view="of-decision")
+    assert "Of the decision desk alone." in texts(page.__panel__())

@@ -17,6 +17,7 @@ from steelyard.named.comparison_wire import NamedComparison
 from steelyard.named.wire import AliasMove, NamedDecision, NamedVersion
 from steelyard.people.wire import UsageLine
 from steelyard.review.wire import DraftSummary
+from steelyard_workbench.datasets.names import dataset_name
 from steelyard_workbench.live.alarms import fetch_alarms
 
 DAY_S = 86_400.0
@@ -25,6 +26,8 @@ GROW = "Let it grow"
 #: Decisions with feedback without which accuracy says little.
 _ENOUGH_FEEDBACK = 50
 _MOST_MOVES, _MOST_COMPARISONS, _MOST_DRAFTS = 10, 20, 20
+#: Decisions of a list whose last day is summed up.
+_MOST_SUMMED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,7 @@ class Looked:
     comparisons: Sequence[NamedComparison]
     moves: Sequence[AliasMove]
     growth: Growth | None = None
+    dataset: str = ""
 
     @property
     def candidate(self) -> int | None:
@@ -75,19 +79,34 @@ def look_at(client: Client, name: str) -> Looked:
     decision, version = named.get(name), named.version(name, PRODUCTION)
     since = time.time() - DAY_S
     summary = client.decision_summary(named=name, since=since, bucket_s=3_600)
-    answered = {(group.model, group.decision) for group in summary.groups}
     drafts = client.drafts.list(status="open", limit=_MOST_DRAFTS).data
     return Looked(
         decision=decision,
         version=version,
         summary=summary,
         usage=_usage(client, name, since),
-        alarms=[alarm for alarm in fetch_alarms(client) if _is_about(alarm, answered)],
+        alarms=_about(client, summary),
         drafts=[draft for draft in drafts if draft.dataset_id == decision.dataset_id],
         comparisons=list(islice(named.comparisons(name), _MOST_COMPARISONS)),
         moves=list(islice(named.history(name), _MOST_MOVES)),
         growth=_growth(client, name),
+        dataset="" if decision.dataset_id is None else dataset_name(client, decision.dataset_id),
     )
+
+
+def alarms_about(client: Client, name: str) -> list[Alarm]:
+    """Return the alarms of what answered a named decision in the last day; it blocks."""
+    summary = client.decision_summary(named=name, since=time.time() - DAY_S, bucket_s=3_600)
+    return _about(client, summary)
+
+
+def last_days(client: Client, names: Sequence[str]) -> dict[str, DecisionSummary]:
+    """Return the last day of the first of some named decisions; it blocks."""
+    since = time.time() - DAY_S
+    return {
+        name: client.decision_summary(named=name, since=since, bucket_s=3_600)
+        for name in names[:_MOST_SUMMED]
+    }
 
 
 def next_step(looked: Looked) -> Step:
@@ -100,7 +119,9 @@ def next_step(looked: Looked) -> Step:
 def _candidate_step(looked: Looked) -> Step | None:
     """Return what is to be done with a newer version; ``None`` where it did not pass or is none."""
     comparison, candidate = looked.comparison, looked.candidate
-    if candidate is None:
+    last = next((move for move in looked.moves if move.alias == PRODUCTION), None)
+    # Whoever moved production back from the candidate does not want it again.
+    if candidate is None or (last is not None and last.from_version == candidate):
         return None
     if comparison is None:
         return Step(
@@ -133,6 +154,11 @@ def _traffic_step(looked: Looked) -> Step:
     if looked.growth is None or looked.growth.stopped_at is not None:
         return Step("Its feedback may train a model of its own, as right for less.", GROW)
     return Step(f"It grows by itself, and waits. {looked.growth.waits_for}", "")
+
+
+def _about(client: Client, summary: DecisionSummary) -> list[Alarm]:
+    answered = {(group.model, group.decision) for group in summary.groups}
+    return [alarm for alarm in fetch_alarms(client) if _is_about(alarm, answered)]
 
 
 def _is_about(alarm: Alarm, answered: Collection[tuple[str, str]]) -> bool:

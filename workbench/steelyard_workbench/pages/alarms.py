@@ -13,9 +13,12 @@ from steelyard.alarms.wire import Alarm
 from steelyard_workbench.alarms.rules import Rules
 from steelyard_workbench.components.facts import heading, table
 from steelyard_workbench.components.numbers import ago
+from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.live.alarms import AlarmBand, fetch_alarms
 from steelyard_workbench.live.view import RowFilter, View, to_text
 from steelyard_workbench.loaded import Loaded
+from steelyard_workbench.named.filtering import filter_row, name_of
+from steelyard_workbench.named.looking import alarms_about
 from steelyard_workbench.page import Page
 from steelyard_workbench.states import empty
 
@@ -37,11 +40,12 @@ class AlarmsPage(Page):
     def build(self) -> list[Viewable]:
         """Return the alarms, those that cleared, and the rules."""
         self.raised: Loaded[list[Alarm]] = Loaded(
-            "The alarms", lambda: fetch_alarms(self.client), self._show_raised
+            "The alarms", self._fetch_raised, self._show_raised
         )
         cleared = Loaded("The alarms that cleared", self._fetch_cleared, _show_cleared, n_lines=2)
         self.rules = Rules(self.session, self.visit)
-        shown = [self.part(self.raised), self.rules.__panel__(), self.part(cleared)]
+        row = filter_row(self.session, self.raised.refresh.start)
+        shown = [row, self.part(self.raised), self.rules.__panel__(), self.part(cleared)]
         self.parts += self.rules.parts
         return shown
 
@@ -50,9 +54,13 @@ class AlarmsPage(Page):
         if self.session.is_connected and self.raised.state == "shown":
             alarms = self.raised.data or []
             known = [(alarm.id, alarm.state) for alarm in alarms]
-            newest = await asyncio.to_thread(fetch_alarms, self.client)
+            newest = await asyncio.to_thread(self._fetch_raised)
             if [(alarm.id, alarm.state) for alarm in newest] != known:
                 await self.raised.refresh(quietly=True)
+
+    def _fetch_raised(self) -> list[Alarm]:
+        name = name_of(self.session)
+        return alarms_about(self.client, name) if name else fetch_alarms(self.client)
 
     def _fetch_cleared(self) -> list[Alarm]:
         return list(islice(self.client.alarms.list(state="cleared"), _MOST_CLEARED))
@@ -61,7 +69,9 @@ class AlarmsPage(Page):
         if not alarms:
             live = pmui.Button(label="Look at live answers", variant="outlined")
             live.on_click(lambda _: self.session.open("live"))
-            return empty(_NONE, live, is_good=True)
+            name = name_of(self.session)
+            none = f"**No alarm is raised about {escape_markdown(name)}.**" if name else _NONE
+            return empty(none, live, is_good=True)
         return pn.Column(
             *(
                 AlarmBand(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 
 import panel as pn
@@ -10,16 +11,19 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.client import Client
+from steelyard.decision_log.wire import DecisionSummary
 from steelyard.decisions.named import PRODUCTION
+from steelyard.named.comparison_wire import ComparisonResult
 from steelyard.named.wire import NamedDecision
 from steelyard_workbench.components.copy_text import CopyText
 from steelyard_workbench.components.facts import facts, heading, table
 from steelyard_workbench.components.mark_table import mark_table
-from steelyard_workbench.components.numbers import ago, measure_text
+from steelyard_workbench.components.numbers import ago, change_text, measure_text
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.live.view import View, to_text
 from steelyard_workbench.loaded import Loaded
-from steelyard_workbench.named.looking import GROW, Looked, look_at, next_step
+from steelyard_workbench.named.filtering import OF_NAMED
+from steelyard_workbench.named.looking import GROW, Looked, last_days, look_at, next_step
 from steelyard_workbench.named.starting import START, StartForm
 from steelyard_workbench.one_part_page import OnePartPage
 from steelyard_workbench.snippets import as_curl, as_python_named
@@ -61,10 +65,10 @@ class DecisionsPage(OnePartPage):
             self.client, lambda name: self.session.open("decisions", named=name), self.visit
         )
 
-    def _show_list(self, decisions: Sequence[NamedDecision]) -> Viewable:
-        if not decisions:
+    def _show_list(self, listed: Listed) -> Viewable:
+        if not listed.decisions:
             return empty_list(self.client)
-        return show_decisions(decisions, lambda name: self.session.open("decisions", named=name))
+        return show_decisions(listed, lambda name: self.session.open("decisions", named=name))
 
     def _show_decision(self, looked: Looked) -> Viewable:
         decision, version, day = looked.decision, looked.version, looked.summary
@@ -72,16 +76,18 @@ class DecisionsPage(OnePartPage):
         cost = sum((Decimal(line.cost_usd) for line in looked.usage), Decimal())
         today = {
             "Answers": f"{day.answers:,} in the last day",
-            "Cost": f"{cost} USD" if looked.usage else "—",
+            "Cost": f"{cost} USD",
             "Latency, median": measure_text(day.latency_p50_ms, places=1) + " ms",
             "Abstained": measure_text(day.abstain_rate),
             "Right, on feedback": measure_text(day.accuracy),
+            "Drift": f"{len(looked.alarms)} alarms" if looked.alarms else "no alarm",
+            "Waits for a person": f"{len(looked.drafts)} drafts" if looked.drafts else "nothing",
         }
         about = {
             "For": decision.description or "—",
             "Owner": decision.owner or "—",
             "Model": version.model or "the server's default",
-            "Dataset": decision.dataset_id or "none",
+            "Dataset": looked.dataset or "none",
             "Aliases": ", ".join(f"{each.alias} {each.version}" for each in decision.aliases),
         }
         url, with_key = self.client.url, self.session.who is not None
@@ -157,6 +163,8 @@ class DecisionsPage(OnePartPage):
         if looked.decision.dataset_id is not None:
             pages += [("Dataset", "datasets"), ("Evaluations", "evaluations")]
             pages += [("Prompt tuning", "tuning")]
+        if looked.growth is not None:
+            pages += [("Family", "families")]
         buttons = []
         for label, page in pages:
             button = pmui.Button(label=label, variant="outlined", size="small")
@@ -174,6 +182,11 @@ class DecisionsPage(OnePartPage):
             self.session.open(
                 page, draft=draft.id, version=draft.dataset_version, dataset=draft.dataset_id
             )
+        elif page == "families":
+            family = "" if looked.growth is None else looked.growth.policy.family or ""
+            self.session.open(page, family=family)
+        elif page in {"alarms", "jobs"}:
+            self.session.open(page, view=OF_NAMED, job="")
         elif page == "datasets":
             self.session.open(page, version=0, dataset=dataset_id or "")
         elif dataset_id is not None:
@@ -182,25 +195,36 @@ class DecisionsPage(OnePartPage):
             self.session.open(page)
 
 
-def list_decisions(client: Client) -> list[NamedDecision]:
-    """Return the account's named decisions, the newest first."""
-    return list(client.named_decisions.list())
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The account's named decisions, the newest first, with the last day of those at the top."""
+
+    decisions: Sequence[NamedDecision]
+    days: Mapping[str, DecisionSummary]
 
 
-def show_decisions(decisions: Sequence[NamedDecision], open_: Callable[[str], None]) -> Viewable:
+def list_decisions(client: Client) -> Listed:
+    """Fetch the account's named decisions; it blocks."""
+    decisions = list(client.named_decisions.list())
+    return Listed(decisions, last_days(client, [each.name for each in decisions]))
+
+
+def show_decisions(listed: Listed, open_: Callable[[str], None]) -> Viewable:
     """Show named decisions as a table whose lines open them."""
+    decisions, days = listed.decisions, listed.days
     rows = [
         [
             each.name,
             each.description or "",
             ", ".join(f"{alias.alias} {alias.version}" for alias in each.aliases),
-            str(each.latest),
+            f"{days[each.name].answers:,}" if each.name in days else "",
+            measure_text(days[each.name].accuracy) if each.name in days else "",
             each.owner or "",
         ]
         for each in decisions
     ]
     return mark_table(
-        ("decision", "for", "aliases", "newest", "owner"),
+        ("decision", "for", "aliases", "last day", "right on feedback", "owner"),
         rows,
         label="Named decisions",
         open_=lambda place: open_(decisions[place].name),
@@ -230,10 +254,20 @@ def _questions(looked: Looked) -> Viewable:
                 str(question["id"]),
                 str(question["question"]),
                 ", ".join(map(str, outcomes)),
-                ", ".join(f"{name} {question[name]}" for name in policy) or "—",
+                "; ".join(_policy_text(name, question[name]) for name in policy) or "—",
             )
         )
     return table(("decision", "question", "outcomes", "policy"), rows, label="What it asks")
+
+
+def _policy_text(name: str, value: object) -> str:
+    """Return a part of a policy in words, as ``abstain: min probability 0.5``."""
+    if not isinstance(value, dict):
+        return f"{name}: {value}"
+    return f"{name}: " + ", ".join(
+        f"{str(part).replace('_', ' ') if name == 'abstain' else part} {amount}"
+        for part, amount in value.items()
+    )
 
 
 def _shares(looked: Looked) -> list[Viewable]:
@@ -272,6 +306,7 @@ def _comparisons(looked: Looked) -> list[Viewable]:
         text = " ".join(result.sentences) or f"Changed: {', '.join(result.changes)}."
         of = f"{newest.version} against {newest.against}: {result.verdict}."
         shown.append(verdict(_VERDICTS[result.verdict], of, escape_markdown(text)))
+        shown += _figures(result)
     rows = [
         (
             f"{each.version} against {each.against}",
@@ -284,6 +319,34 @@ def _comparisons(looked: Looked) -> list[Viewable]:
     ]
     columns = ("versions", "verdict", "contexts", "price", "asked for")
     return [*shown, table(columns, rows, label="Comparisons", numbers=(2,))]
+
+
+def _figures(result: ComparisonResult) -> list[Viewable]:
+    """Return what a comparison says of each decision, and at what price."""
+    rows = [
+        (
+            name,
+            each.decision,
+            measure_text(each.changed),
+            change_text(each.abstained),
+            change_text(each.right),
+            change_text(each.wrong),
+        )
+        for name, side in (("held-out rows", result.rows), ("stored decisions", result.stored))
+        if side is not None
+        for each in side.decisions
+    ]
+    columns = ("on", "decision", "other action", "abstained", "right", "wrong")
+    price = result.price
+    text = (
+        ""
+        if price is None
+        else f"1,000 requests: {price.usd_before} USD before, {price.usd_after} USD after."
+    )
+    return [
+        table(columns, rows, label="What changes"),
+        pmui.Typography(text, variant="body2", visible=bool(text)),
+    ]
 
 
 def _moves(looked: Looked) -> Viewable:

@@ -19,7 +19,6 @@ from steelyard.datasets.wire import Dataset
 from steelyard.errors import SteelyardError
 from steelyard.evaluations.wire import Evaluation
 from steelyard.families.wire import Family
-from steelyard.named.wire import NamedDecision
 from steelyard_workbench.attention import (
     Need,
     alarm_needs,
@@ -42,7 +41,7 @@ from steelyard_workbench.live.alarms import fetch_alarms
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.named.starting import START, StartForm
 from steelyard_workbench.page import Page
-from steelyard_workbench.pages.decisions import list_decisions, show_decisions
+from steelyard_workbench.pages.decisions import Listed, list_decisions, show_decisions
 from steelyard_workbench.session import Session
 from steelyard_workbench.shared_fetch import SharedFetch
 from steelyard_workbench.states import empty, verdict
@@ -130,13 +129,13 @@ class HomePage(Page):
             self.part(spend),
         ]
 
-    def _show_decisions(self, decisions: Sequence[NamedDecision]) -> Viewable:
+    def _show_decisions(self, listed: Listed) -> Viewable:
         """Show the named decisions; where there is none, how to start with one."""
 
         def open_(name: str) -> None:
             self.session.open("decisions", named=name)
 
-        if not decisions:
+        if not listed.decisions:
             return pn.Column(
                 heading(START),
                 StartForm(self.client, open_, self.visit),
@@ -145,7 +144,7 @@ class HomePage(Page):
         go = pmui.Button(label=START, variant="outlined", size="small")
         go.on_click(lambda _: open_(""))
         return pn.Column(
-            heading("Decisions"), show_decisions(decisions, open_), go, sizing_mode="stretch_width"
+            heading("Decisions"), show_decisions(listed, open_), go, sizing_mode="stretch_width"
         )
 
     def _show_beginning(self, beginning: Beginning | None) -> Viewable:

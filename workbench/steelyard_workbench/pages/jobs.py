@@ -35,6 +35,7 @@ from steelyard_workbench.jobs.summary import (
     summary_of_map,
 )
 from steelyard_workbench.loaded import Loaded
+from steelyard_workbench.named.filtering import filter_row, name_of
 from steelyard_workbench.page import Page
 from steelyard_workbench.problems import Problem, leave_to_banner, not_loaded, problem_of
 from steelyard_workbench.scheduling import schedule
@@ -122,6 +123,7 @@ class JobsPage(Page):
         )
         shown: list[Viewable] = [
             self._notes,
+            filter_row(self.session, self.listed.refresh.start),
             self._kind,
             self._detail_place,
             self.part(self.listed),
@@ -183,6 +185,10 @@ class JobsPage(Page):
             ]
         except SteelyardError as error:
             problems.append(_of_a_part(error, "Maps"))
+        name = name_of(self.session)
+        if name:
+            of = self.client.named_decisions.get(name).dataset_id
+            work = [each for each in work if each.dataset_id == of]
         return Listed(tuple(sorted(work, key=lambda summary: -summary.created_at)), tuple(problems))
 
     def _evaluations(self, datasets: Iterable[Dataset]) -> Iterable[Evaluation]:
