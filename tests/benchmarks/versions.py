@@ -22,6 +22,8 @@ from service_load import make_request, run_clients
 from transfers import listener
 from workloads import CONTEXTS, make_context, make_payload
 
+from steelyard.calibration.intervals import ratio_intervals
+
 _ENGINES = ("auto", "hashing")
 
 
@@ -31,29 +33,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--against", metavar="PYTHON", required=True, help="of another version")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--requests", type=int, default=200, help="of a round")
-    parser.add_argument("--starts", type=int, default=7)
+    parser.add_argument("--starts", type=int, default=7, help="of processes; 0 for none")
+    parser.add_argument("--engine", choices=_ENGINES, action="append", help="both, when left out")
     parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args(arguments)
     pythons = {"this": sys.executable, "before": options.against}
     print("\n".join(describe_machine()))
     figures: dict[str, dict[str, list[float]]] = {}
-    for engine in _ENGINES:
+    for engine in options.engine or _ENGINES:
         figures[f"CPU ms a request, engine {engine}"] = _requests(
             pythons, engine, options.rounds, options.requests
         )
-    figures["start to first answer, ms"] = _starts(pythons, options.starts)
+    if options.starts:
+        figures["start to first answer, ms"] = _starts(pythons, options.starts)
     body = []
     for name, by_version in figures.items():
-        middle = {version: float(np.median(values)) for version, values in by_version.items()}
         shown = [
-            f"{middle[version]:.2f} ({min(values):.2f} to {max(values):.2f})"
-            for version, values in by_version.items()
+            f"{np.median(values):.2f} ({min(values):.2f} to {max(values):.2f})" if values else "-"
+            for values in by_version.values()
         ]
-        body.append([name, *shown, f"{middle['this'] / middle['before']:.3f}"])
-    print(text_table(["median (least to most)", *pythons, "this / before"], body))
+        body.append([name, *shown, ratio_text(by_version["this"], by_version["before"])])
+    print(text_table(["median (least to most)", *pythons, "this / before (95 %)"], body))
     if options.json:
         options.json.write_text(json.dumps(figures, indent=1) + "\n")
     return 0
+
+
+def ratio_text(values: Sequence[float], others: Sequence[float]) -> str:
+    """Return the ratio of two means whose rounds are pairs, with its 95 % interval."""
+    if not values:
+        return "not measured"
+    pairs = np.asarray(values)[:, None], np.asarray(others)[:, None]
+    (low,), (high,) = ratio_intervals(*pairs, lows=[-np.inf], highs=[np.inf])
+    return f"{sum(values) / sum(others):.3f} ({low:.3f} to {high:.3f})"
 
 
 def _requests(

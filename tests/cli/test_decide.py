@@ -10,6 +10,7 @@ from steelyard.app.deployment import open_deployment
 from steelyard.errors import EngineUnavailableError
 from steelyard.serving.base import load_named_model
 from steelyard.settings import read_settings
+from support.live_server import live_server
 
 FLAGS = ("--context", "Paid twice.", "--question", "Which team?")
 TWO_OUTCOMES = ("--outcome", "billing=money, refunds", "--outcome", "other")
@@ -207,3 +208,24 @@ def test_rows_of_a_file(run, tmp_path, request_file):
         (*files, *flags, "--home", str(tmp_path)),
     ):
         assert run("decide", *arguments).exit_code == 2
+
+
+def test_a_server_lets_another_model_decide_what_one_abstains_from(run, tmp_path):
+    decision = {"id": "team", "question": "Which team?", "outcomes": ["billing", "other"]}
+    decision["policy"] = {"abstain_below": 0.999}
+    request, rows = tmp_path / "request.json", tmp_path / "rows.csv"
+    asked = {"context": "Paid twice.", "decisions": [decision], "fallback": ["double"]}
+    request.write_text(json.dumps({**asked, "escalate": True}))
+    rows.write_text("text\nPaid twice.\n")
+    onwards = ("--fallback", "double", "--escalate")
+    with live_server(base_models="double=hashing") as server:
+        answer = answer_of(run("decide", str(request), "--url", server.url, "--json"))
+        assert answer["fallback"]["reason"] == "unsure"
+        flags = ("--decisions", str(request), "--input", str(rows), *onwards)
+        done = run("decide", *flags, "--output", str(tmp_path / "out.csv"), "--url", server.url)
+        assert done.exit_code == 0, done.stderr
+        # Both asked the model first, and then the other.
+        assert server.scorer.n_requests == 2
+    alone = run("decide", *FLAGS, *TWO_OUTCOMES, *onwards)
+    assert alone.exit_code == 2
+    assert "Give --url" in alone.stderr

@@ -7,6 +7,7 @@ import json
 import httpx
 import pytest
 
+from steelyard import connect
 from steelyard.app.job_runtime import open_worker
 from steelyard.client import Client, ClientOptions
 from support.grown_family import grow, post
@@ -105,14 +106,20 @@ def test_a_bound_is_found_shown_and_removed(ask, family):
     assert ask("family", "bound", "router").exit_code == 2
 
 
-def test_a_dossier_has_what_is_stored_with_its_commands(ask, family, tmp_path):
+def test_a_dossier_has_what_is_stored_with_its_commands(ask, server, family, tmp_path):
     output = str(tmp_path / "router")
+    with connect(server.url) as client:
+        draft = client.drafts.create(family["dataset_id"])
+        client.drafts.edit(draft.id, [{"row": 0, "action": "accept"}], reviewer="ann")
     written = ask("family", "dossier", "router", "--output", output)
     assert written.exit_code == 0, written.output
+    assert written.output.splitlines() == [f"{output}.json", f"{output}.html"]
     dossier = json.loads((tmp_path / "router.json").read_text())
     facts = {section["command"]: section["facts"] for section in dossier["sections"]}
     assert facts["steelyard family show router --json"]["served"]["gate"]["passed"]
     assert len(facts[f"steelyard dataset versions {family['dataset_id']} --json"]["data"]) == 2
+    edits = facts[f'curl "$STEELYARD_URL/v1/drafts/{draft.id}/edits"']["data"]
+    assert [(edit["reviewer"], edit["action"]) for edit in edits] == [("ann", "accept")]
     details = [facts[command] for command in facts if "evaluate show" in command]
     assert len(details) == 2
     assert all("not available" not in entry for entry in facts.values()), facts

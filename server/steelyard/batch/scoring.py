@@ -51,6 +51,9 @@ class Questions:
     load: Callable[[], AnswerService] | None = None
     #: The version of a named decision that has them, which the server is asked by.
     named: str | None = None
+    #: What a server does where the model is unable to answer, or abstains.
+    fallback: Sequence[str] | None = None
+    escalate: bool | None = None
 
     def checked(self) -> tuple[Decision, ...]:
         """Return the decisions; raise ``InvalidRequestError`` when they cannot be asked."""
@@ -59,7 +62,12 @@ class Questions:
     @property
     def request(self) -> dict[str, Any]:
         """The request for a row, without its context."""
-        options = {"model": self.model, "temperature": self.temperature}
+        options = {
+            "model": self.model,
+            "temperature": self.temperature,
+            "fallback": self.fallback,
+            "escalate": self.escalate,
+        }
         return {
             "decisions": list(self.decisions),
             **{name: value for name, value in options.items() if value is not None},
@@ -68,7 +76,9 @@ class Questions:
     def identity(self) -> dict[str, Any]:
         """Return what distinguishes these questions from others."""
         of_version = {} if self.named is None else {"named": self.named}
-        model = [self.model, self.temperature]
+        model: list[Any] = [self.model, self.temperature]
+        if self.fallback:
+            model += [*self.fallback, self.escalate]
         return {"decisions": self.request["decisions"], "model": model, **of_version}
 
     def answer(self) -> Answer:

@@ -28,6 +28,10 @@ Examples:
       --rubric "can wait" --rubric "today" --rubric "at once"
   steelyard decide request.json
   cat request.json | steelyard decide - --json
+  steelyard decide request.json --url http://127.0.0.1:8420
+  steelyard decide --context-file mail.txt --question "Which team should own this?" \\
+      --outcome billing --outcome shipping --url http://127.0.0.1:8420 --model router \\
+      --fallback steelyard-base-2 --escalate
   steelyard decide --input mails.csv --column body --output scored.parquet \\
       --question "Which team should own this?" --outcome billing --outcome shipping
 """
@@ -35,7 +39,22 @@ Examples:
 
 @click.command("decide", epilog=_EPILOG)
 @request_options
-@click.option("--model", help="Base model to ask. [default: the shipped one]")
+@click.option(
+    "--model", help="Base model, or with --url any model of the server. [default: the shipped one]"
+)
+@click.option(
+    "--fallback",
+    multiple=True,
+    metavar="MODEL",
+    callback=lambda _ctx, _option, names: list(names) or None,
+    help="With --url: who answers where the model is unable to; repeat it for the next.",
+)
+@click.option(
+    "--escalate",
+    is_flag=True,
+    default=None,
+    help="With --fallback: they decide what the model abstains from, and texts unlike any seen.",
+)
 @click.option(
     "--temperature",
     type=float,
@@ -55,27 +74,52 @@ Examples:
 @setting_option("state_url")
 @click.pass_context
 def command(ctx: click.Context, /, **flags: Any) -> None:
-    """Answer decisions about one context, in this process.
+    """Answer decisions about one context, in this process or by the server of --url.
 
     The request is a JSON file with the body of POST /v1/decide (- reads it from the input stream),
     or, for one decision, flags. With --input and --output every row of a file is answered, by
     several processes with --workers, by a server with --url, by workers on any number of machines
     with --queue.
     """
+    if flags["url"] is None and (flags["fallback"] or flags["escalate"]):
+        raise click.UsageError(
+            "This process has base models alone, of which none stands in for another. Give --url, "
+            "the server that is asked.",
+            ctx,
+        )
     if flags["source"] is not None or flags["target"] is not None:
         decide_rows(ctx, flags)
         return
-    from steelyard.app.deployment import open_deployment
-    from steelyard.settings import read_settings
-
     payload = read_request(ctx, flags)
-    settings = read_settings({"engine": flags["engine"], "threads": flags["threads"]})
-    with open_deployment(settings) as deployment:
-        answer = deployment.answers.answer_dict(payload)
+    answer = _answer(payload, flags) if flags["url"] is None else _ask(payload, flags["url"])
     if flags["as_json"]:
         show_json(answer)
     else:
         show_answer(answer)
+
+
+def _answer(payload: bytes | dict[str, Any], flags: dict[str, Any]) -> dict[str, Any]:
+    from steelyard.app.deployment import open_deployment
+    from steelyard.settings import read_settings
+
+    settings = read_settings({"engine": flags["engine"], "threads": flags["threads"]})
+    with open_deployment(settings) as deployment:
+        return deployment.answers.answer_dict(payload)
+
+
+def _ask(payload: bytes | dict[str, Any], url: str) -> dict[str, Any]:
+    import msgspec
+
+    from steelyard.cli.connecting import Server
+    from steelyard.client.answers import DecideAnswer
+    from steelyard.client.calls import Call, new_or_checked_key
+
+    body = payload if isinstance(payload, bytes) else msgspec.json.encode(payload)
+    key = new_or_checked_key(None)
+    call = Call("POST", "/v1/decide", DecideAnswer, body, idempotency_key=key, is_scored=True)
+    with Server(url, None, as_json=False).connected() as client:
+        answer: dict[str, Any] = msgspec.to_builtins(client.send(call))
+    return answer
 
 
 def show_answer(answer: dict[str, Any]) -> None:

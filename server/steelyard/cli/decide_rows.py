@@ -113,6 +113,8 @@ def decide_rows(ctx: click.Context, flags: dict[str, Any]) -> None:
             flags["model"],
             flags["temperature"],
             client,
+            fallback=flags["fallback"],
+            escalate=flags["escalate"],
             load=lambda: closing.enter_context(open_deployment(settings)).answers,
         )
         show = closing.enter_context(progress_bar(source.name))

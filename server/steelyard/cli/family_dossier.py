@@ -22,8 +22,8 @@ Examples:
   steelyard family dossier router
   steelyard family dossier router --output audit/router --force
 """
-#: Alarms of the family at most: the newest.
-_MAX_ALARMS = 100
+#: Alarms of the family, and reviews of its dataset, at most: the newest.
+_MAX_ALARMS, _MAX_REVIEWS = 100, 20
 _STYLE = """body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem}
 table{border-collapse:collapse;width:100%}td,th{border:1px solid #8886;padding:.2rem .5rem;
 text-align:left;vertical-align:top;overflow-wrap:anywhere}th{font-weight:600}
@@ -48,8 +48,9 @@ _NOTE = (
 def command(*, name: str, output: Path | None, force: bool, server: Server) -> None:
     """Write what is stored about the family NAME as an HTML and a JSON file.
 
-    It has the questions, the data versions, the fine-tunes and what happened to them, gates, held-out
-    figures with calibration and slices, the bound, the shadow and the alarms. Each section names the
+    It has the questions, the data versions, reviews with who changed what, the fine-tunes and what
+    happened to them, gates, held-out figures with calibration and slices, the bound, the shadow and
+    the alarms. Each section names the
     command that gives it.
     """
     import datetime as dt
@@ -79,7 +80,7 @@ def command(*, name: str, output: Path | None, force: bool, server: Server) -> N
     write_atomically(files["html"], _page(dossier).encode())
     server.show(
         {ending: str(file) for ending, file in files.items()},
-        lambda written: click.echo(printable("\n".join(written.values()))),
+        lambda written: [click.echo(printable(path)) for path in written.values()],
     )
 
 
@@ -102,6 +103,18 @@ def _sections(client: Client, name: str) -> Iterator[dict[str, Any]]:
         f"dataset versions {dataset}",
         partial(client.datasets.versions, dataset),
     )
+    for draft in client.drafts.list(dataset_id=dataset, limit=_MAX_REVIEWS).data:
+        path = f"/v1/drafts/{draft.id}"
+        yield _section(
+            f"Who labelled: {draft.name}, a review of version {draft.dataset_version}",
+            f'curl "$STEELYARD_URL{path}/assignments"',
+            partial(client.drafts.assignments, draft.id),
+        )
+        yield _section(
+            f"What was changed in {draft.name}, by whom and when, the newest first",
+            f'curl "$STEELYARD_URL{path}/edits"',
+            partial(client.drafts.history, draft.id),
+        )
     jobs = family.jobs if family.jobs is not UNSET else []
     for job_id in (entry.id for entry in reversed(jobs)):
         job = client.jobs.get(job_id)
@@ -141,7 +154,8 @@ def _section(title: str, words: str, read: Callable[[], Any]) -> dict[str, Any]:
         facts = msgspec.to_builtins(read())
     except SteelyardError as error:
         facts = {"not available": error.message}
-    return {"title": title, "command": f"steelyard {words} --json", "facts": facts}
+    command = words if words.startswith("curl ") else f"steelyard {words} --json"
+    return {"title": title, "command": command, "facts": facts}
 
 
 def _page(dossier: dict[str, Any]) -> str:

@@ -70,10 +70,11 @@ def command(
         sent = [msgspec.json.decode(line) for line in lines.splitlines()[:rows]]
         if not sent:
             raise click.ClickException("The dataset has no evaluation rows; add some.")
-        _tell_price(client, model.id, sent, is_confirmed=yes)
+        _tell_price(client, name, sent, is_confirmed=yes)
 
         def ask(context: Any, decisions: Sequence[Mapping[str, Any]]) -> Any:
-            return client.decide(context, decisions, model=model.id, fallback="none", store=False)
+            # By the family's name, where it is one: a number by itself may be switched off.
+            return client.decide(context, decisions, model=name, fallback="none", store=False)
 
         with progress_bar(f"Asking {printable(model.id)}", len(sent)) as progress:
             counts, failures = ask_under_pressure(ask, sent, progress)

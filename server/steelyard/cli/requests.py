@@ -55,7 +55,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
 
 
 #: Options that are fields of a request beside its context and decisions, where they are given.
-_BESIDE = ("model", "temperature", "explain")
+_BESIDE = ("model", "temperature", "explain", "fallback", "escalate")
 
 
 def request_options(command: _Command) -> _Command:
