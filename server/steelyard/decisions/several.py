@@ -30,7 +30,7 @@ def multi_label(
     labels : sequence of str, or mapping
         The labels, each once; or what each means, by label.
     question : str, optional
-        What is asked about each, with ``{}`` where the label goes, or the label at its end.
+        What is questions about each, with ``{}`` where the label goes, or the label at its end.
 
     Raises
     ------
@@ -98,31 +98,33 @@ def label_sets(decisions: Sequence[Any]) -> list[LabelSet]:
 
 def _sets_at(decisions: Sequence[Any]) -> Iterator[LabelSet]:
     """Yield the sets that may begin with the first decision, those with the label in quotes first."""
-    asked: list[tuple[str, str]] = []
+    questions: list[tuple[str, str]] = []
     for decision in decisions:
         texts = decision.get("id"), decision.get("question")
         if decision.get("kind") != "binary" or not all(isinstance(text, str) for text in texts):
             break
-        asked.append(texts)
-    if len(asked) < 2:
+        questions.append(texts)
+    if len(questions) < 2:
         return
-    splits = sorted(set(_splits(asked)), key=lambda split: (split[1][-1:] != '"', len(split[0])))
+    splits = sorted(
+        set(_splits(questions)), key=lambda split: (split[1][-1:] != '"', len(split[0]))
+    )
     for name, head, tail in splits:
         labels: list[str] = []
-        for _, question in asked:
+        for _, question in questions:
             label = question[len(head) : len(question) - len(tail)]
             if head + label + tail != question or not label or label in labels:
                 break
             labels.append(label)
         ids = ids_of_labels(name, labels)
-        is_made = [id_ == made for (id_, _), made in zip(asked, ids, strict=False)]
+        is_made = [id_ == made for (id_, _), made in zip(questions, ids, strict=False)]
         n = is_made.index(False) if False in is_made else len(is_made)
         yield LabelSet(name, dict(zip(ids[:n], labels, strict=False)))
 
 
-def _splits(asked: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str, str]]:
+def _splits(questions: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str, str]]:
     """Yield names that a set may have, with what stands before and behind the label of its first."""
-    (id_, question), (_, following) = asked[:2]
+    (id_, question), (_, following) = questions[:2]
     begins = _n_alike(question, following)
     ends = len(question) - _n_alike(question[::-1], following[::-1])
     for underscore in re.finditer("_", id_[1:]):

@@ -133,15 +133,15 @@ class Deciding:
             self._steps.push(entry)
 
     def settle_labels(self, outcomes: Mapping[str, str] | None = None) -> None:
-        """Say no of the labels of the set in focus that have no answer, and go on.
+        """Choose no for the labels of the set in focus that have no answer, and go on.
 
         Parameters
         ----------
         outcomes : mapping of str to str, optional
             What is said of labels instead, by the ids of their decisions.
         """
-        row, asked = self._reader.rows.current, self._question()
-        labels = None if row is None or asked is None else label_set_of(row.decisions, asked.id)
+        row, focus = self._reader.rows.current, self._question()
+        labels = None if row is None or focus is None else label_set_of(row.decisions, focus.id)
         if row is None or labels is None or self._steps.forbidden:
             return
         questions = questions_of(row.decisions)
@@ -278,10 +278,10 @@ class Deciding:
         labels = label_set_of(row.decisions, question.id)
         questions = questions_of(row.decisions)
         suggested = {
-            asked.id: outcome
-            for asked in questions
-            if labels is not None and asked.id in labels.labels
-            if expected_of(row, asked.id) is None and (outcome := self._near(row, asked))
+            each.id: outcome
+            for each in questions
+            if labels is not None and each.id in labels.labels
+            if expected_of(row, each.id) is None and (outcome := self._near(row, each))
         }
         if suggested:
             self.settle_labels(suggested)

@@ -128,7 +128,7 @@ class RowView(Viewer):
         return (self._picked.get(decision) if self._picked else here) == "yes"
 
     def _place_of(self, labels: LabelSet) -> int:
-        return next(i for i, asked in enumerate(self._questions) if asked.id in labels.labels)
+        return next(i for i, each in enumerate(self._questions) if each.id in labels.labels)
 
     @property
     def questions(self) -> tuple[Question, ...]:
@@ -180,7 +180,7 @@ class RowView(Viewer):
         for place, question in enumerate(self._questions):
             if question.id not in names:
                 questions.append(self._question_of(place, question, row))
-            elif not any(asked["name"] == names[question.id] for asked in questions):
+            elif not any(card["name"] == names[question.id] for card in questions):
                 questions.append(self._set_of(names[question.id], row))
         return {"questions": questions, "actions": [self._action(name, row) for name in _ACTIONS]}
 
