@@ -80,7 +80,7 @@ def command(*, name: str, output: Path | None, force: bool, server: Server) -> N
     write_atomically(files["html"], _page(dossier).encode())
     server.show(
         {ending: str(file) for ending, file in files.items()},
-        lambda written: [click.echo(printable(path)) for path in written.values()],
+        lambda written: click.echo("\n".join(map(printable, written.values()))),
     )
 
 
