@@ -94,7 +94,8 @@ def desk(folder, patch, *, engine, n_rows):
     """Open a folder with the first tickets, and a server of an engine."""
     tickets = ROOT / "datasets" / "support_triage.jsonl"
     lines = tickets.read_text(encoding="utf-8").splitlines(keepends=True)
-    for name, n in {"few": 20, "support_triage": n_rows}.items():
+    (folder / "datasets").mkdir()
+    for name, n in {"few": 20, "datasets/support_triage": n_rows}.items():
         (folder / f"{name}.jsonl").write_text("".join(lines[:n]), encoding="utf-8")
     patch.chdir(folder)
     patch.setenv("STEELYARD_ENGINE", "hashing")
@@ -151,6 +152,8 @@ def test_the_examples_print_what_the_page_says(tmp_path, monkeypatch):
 
 def test_the_shipped_model_tells_texts_unlike_any_seen(tmp_path, monkeypatch):
     with desk(tmp_path, monkeypatch, engine="auto", n_rows=200) as opened:
-        opened.run("console", "$ steelyard dataset create support_triage.jsonl --name tickets")
+        opened.run(
+            "console", "$ steelyard dataset create datasets/support_triage.jsonl --name tickets"
+        )
         opened.run("console", "$ steelyard family create triage tickets --follow")
         check(opened, is_shipped=True)
