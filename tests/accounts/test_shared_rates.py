@@ -15,6 +15,7 @@ from steelyard.accounts.shared_rates import SLICE_S, SharedRates
 from steelyard.accounts.tables import rate_windows
 from steelyard.errors import StorageUnavailableError
 from steelyard.storage import open_counters, open_state
+from support.waiting import next_turn
 
 NUMBER = 1000
 
@@ -155,7 +156,7 @@ def test_what_waits_together_is_one_transaction(clock):
                 asyncio.ensure_future(host.count("requests", f"{n % 7}", 3)) for n in range(70)
             ]
             while not all(one.done() for one in together):
-                await asyncio.sleep(0)
+                await next_turn()
                 table.let_go()
             return [one.result() for one in together]
 

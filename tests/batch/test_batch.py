@@ -34,6 +34,7 @@ from steelyard.bulk.tables import bulk_partitions, bulk_runs
 from steelyard.errors import ContextTooLongError, EngineUnavailableError, InvalidRequestError
 from steelyard.settings import read_settings
 from support.evaluated import settings_of
+from support.waiting import wait_until
 
 TEAM = {"id": "team", "question": "Which team?", "outcomes": {"billing": "money", "other": None}}
 URGENCY = {"id": "urgency", "kind": "ordinal", "question": "How urgent?", "rubric": ["low", "high"]}
@@ -483,16 +484,20 @@ def kill_again_and_again(tmp_path, workers, n_rows):
         *ask,
         *workers,
     ]
+
+    def n_parts() -> int:
+        return len(list(tmp_path.glob("b.parquet.parts/part-*.parquet")))
+
     kept = 0
     for _ in range(20):
-        before = len(list(tmp_path.glob("b.parquet.parts/part-*.parquet")))
+        before = n_parts()
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        while process.poll() is None:
-            if len(list(tmp_path.glob("b.parquet.parts/part-*.parquet"))) > before:
-                os.kill(process.pid, signal.SIGKILL)
-                kept += 1
-                break
-            time.sleep(0.01)
+        wait_until(
+            lambda before=before, process=process: process.poll() is not None or n_parts() > before
+        )
+        if process.poll() is None:
+            process.kill()
+            kept += 1
         process.wait()
         if (tmp_path / "b.parquet").exists():
             break

@@ -32,6 +32,7 @@ from steelyard.operations.service import OperationLog
 from steelyard.operations.write import Write
 from steelyard.storage import open_state
 from support.postgres_server import PostgresServer, postgres_server
+from support.waiting import started
 
 SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"
 KINDS = (SQLITE, POSTGRESQL)
@@ -148,11 +149,7 @@ def serving(url: str, home: Path, n_workers: int) -> Iterator[tuple[int, str, in
     )
     try:
         address = home / "serve.json"
-        give_up = time.monotonic() + _START_S
-        while not address.exists():
-            if process.poll() is not None or time.monotonic() > give_up:
-                raise SystemExit("The server did not start; see its log above.")
-            time.sleep(0.05)
+        started(process, address.exists, _START_S, last=lambda: "See its log above.")
         told = json.loads(address.read_text())
         yield int(told["url"].rpartition(":")[2]), key, process.pid
     finally:

@@ -8,7 +8,6 @@ import secrets
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import openai
 import pytest
 
 from support.live_server import LiveServer
+from support.waiting import started
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -110,16 +110,13 @@ def proxy(
 
 
 def _wait_until_ready(client: httpx.Client, process: subprocess.Popen, log: Path) -> None:
-    give_up_at = time.monotonic() + STARTUP_S
-    while True:
-        try:
-            if client.get("/health/liveliness").is_success:
-                return
-        except httpx.TransportError:
-            pass
-        if process.poll() is not None or time.monotonic() > give_up_at:
-            pytest.fail(f"The proxy did not start: {log.read_text()[-2000:]}")
-        time.sleep(0.5)
+    started(
+        process,
+        lambda: client.get("/health/liveliness").is_success,
+        STARTUP_S,
+        last=lambda: f"The proxy did not start: {log.read_text()[-2000:]}",
+        not_yet=(httpx.TransportError,),
+    )
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -54,6 +54,7 @@ from support.evaluated import (
 )
 from support.factories import decided
 from support.lineage_cases import make_gate
+from support.waiting import next_turn
 
 OTHER = Caller("acct_other", None, "full", "test")
 
@@ -138,7 +139,7 @@ def test_a_model_that_went_between_its_name_and_the_queue_is_refused(
     services.state.write_now(lambda connection: connection.execute(insert(tuned_models), row))
 
     async def find(*_):
-        await asyncio.sleep(0)
+        await next_turn()
         return EvaluatedModel(
             id=model.adapter,
             label=model.ref,

@@ -14,6 +14,7 @@ from faults.faulty_engines import FAULTS, FIRST, SECOND, FaultyServer, faulty_se
 from support.error_shape import assert_canonical_error
 from support.hosting import Scored, with_logits
 from support.openapi_validation import responses_checked
+from support.waiting import wait_until
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -177,10 +178,12 @@ def test_another_model_steps_in_for_an_engine_that_hangs() -> None:
 
 def _until_answered(server: FaultyServer, key: str) -> httpx.Response:
     """Ask as a client does: again while it is told that trying again may help."""
-    for _ in range(100):
+
+    def answer() -> list[httpx.Response]:
         response = server.ask(key, fallback="none")
         if response.status_code == 200:
-            return response
+            return [response]
         assert response.json()["error"]["code"] == "engine_unavailable"
-        time.sleep(0.05)
-    raise AssertionError(response.text)
+        return []
+
+    return wait_until(answer)[0]

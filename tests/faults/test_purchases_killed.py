@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from steelyard.billing.service import PurchaseService
 from steelyard.ledger.money import NANO
 from steelyard.storage import open_state
 from support.console import begin_session, cookie_of
+from support.waiting import wait_until
 
 pytest.importorskip("stripe", reason="the extra stripe is not installed")
 pytestmark = [
@@ -82,16 +83,15 @@ class Office:
     def send(self, method: str, path: str, **given: Any) -> httpx.Response:
         """Repeat a request until the server, which is killed now and then, has answered it."""
         headers = {**self.signed_in, **given.pop("headers", {})}
-        while True:
-            try:
-                url = f"{self.server.url}{path}"
+
+        def send() -> list[httpx.Response]:
+            url = f"{self.server.url}{path}"
+            with suppress(httpx.TransportError):
                 answer = httpx.request(method, url, headers=headers, timeout=10, **given)
-            except httpx.TransportError:
-                time.sleep(0.02)
-                continue
-            if answer.status_code < 500:
-                return answer
-            time.sleep(0.02)
+                return [answer] if answer.status_code < 500 else []
+            return []
+
+        return wait_until(send)[0]
 
     def buy(self, key: str) -> str:
         answer = self.send(

@@ -17,11 +17,12 @@ from support.dataset_rows import make_rows
 from support.error_shape import assert_canonical_error
 from support.live_server import live_server
 from support.stand_ins import REQUEST, stand_in_server
+from support.waiting import next_turn
 
 
 async def settle():
     for _ in range(3):
-        await asyncio.sleep(0)
+        await next_turn()
 
 
 def test_each_account_gets_half_and_others_the_rest():

@@ -7,7 +7,6 @@ import random
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -16,7 +15,7 @@ import pytest
 from steelyard.settings import child_environment
 from support.dataset_rows import make_rows
 from support.repository import ROOT
-from support.waiting import wait_until
+from support.waiting import started, wait_until
 
 N_ROWS = 3000
 
@@ -35,15 +34,16 @@ def start_server(home: Path) -> tuple[subprocess.Popen[bytes], str]:
             STEELYARD_REQUESTS_PER_MINUTE="0",
         ),
     )
-    give_up_at = time.monotonic() + 40
-    while time.monotonic() < give_up_at:
-        with suppress(FileNotFoundError, json.JSONDecodeError):
-            told = json.loads(address.read_text())
-            if told["pid"] == process.pid:
-                return process, told["url"]
-        time.sleep(0.05)
-    process.kill()
-    raise AssertionError("The server did not start.")
+
+    def url() -> str | None:
+        served = json.loads(address.read_text())
+        return served["url"] if served["pid"] == process.pid else None
+
+    try:
+        return process, started(process, url, not_yet=(FileNotFoundError, json.JSONDecodeError))
+    except AssertionError:
+        process.kill()
+        raise
 
 
 def crash_through(home: Path, rng: random.Random, n_kills: int) -> dict[str, object]:

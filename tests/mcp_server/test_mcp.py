@@ -7,7 +7,6 @@ import json
 import socket
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -17,6 +16,7 @@ from steelyard.mcp.tools import OF_SCOPE, READING, WRITING
 from steelyard.settings import child_environment
 from support.dataset_rows import make_rows
 from support.live_server import live_server
+from support.waiting import started
 
 mcp = pytest.importorskip("mcp.client.client")
 TEAM = {"id": "team", "question": "Which team?", "outcomes": ["billing", "shipping"]}
@@ -195,15 +195,12 @@ def test_over_http_each_caller_brings_a_key(paid):
     process = subprocess.Popen([sys.executable, *command], env=child_environment())
     url = f"http://127.0.0.1:{port}/mcp"
     try:
-        give_up_at = time.monotonic() + 30
-        while True:
-            try:
-                rebound = httpx.post(url, json={}, headers={"Host": "evil.example"})
-                break
-            except httpx.ConnectError:
-                assert time.monotonic() < give_up_at
-                time.sleep(0.05)
-        assert rebound.status_code in {400, 403, 421}
+        rebound = started(
+            process,
+            lambda: httpx.post(url, json={}, headers={"Host": "evil.example"}).status_code,
+            not_yet=(httpx.ConnectError,),
+        )
+        assert rebound in {400, 403, 421}
 
         async def ask(headers):
             async with (

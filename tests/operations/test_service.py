@@ -22,6 +22,7 @@ from steelyard.operations.writes import Accepted
 from steelyard.storage import State, open_state
 from support.calling import Sent
 from support.operating import LOCAL, ROUTE, Clock, Desk
+from support.waiting import next_turn
 
 DAY = 86_400.0
 
@@ -115,7 +116,7 @@ def test_those_who_wait_run_afresh_when_the_first_is_refused_after_all(desk: Des
         first = await desk.accept("k")
         assert isinstance(first, Accepted)
         waiting = asyncio.create_task(desk.accept("k"))
-        await asyncio.sleep(0.01)
+        await next_turn()
         await desk.log.release(first)
         return [first, await waiting]
 
@@ -132,7 +133,7 @@ def test_a_caller_that_gives_up_waiting_disturbs_nobody(desk: Desk):
         waiting = [asyncio.create_task(desk.accept("k")) for _ in range(2)]
         await asyncio.sleep(0.02)
         waiting[0].cancel()
-        await asyncio.sleep(0)
+        await next_turn()
         await desk.log.settle(first, amount_nano=0, body=b"1")
         reply = await waiting[1]
         assert isinstance(reply, Sent)

@@ -92,6 +92,10 @@ def assert_scored(answer: batching.ScoreFuture, request: RenderedRequest) -> Non
         assert np.array_equal(one.logits, other.logits)
 
 
+def past(moment: float) -> Callable[[], bool]:
+    return lambda: time.monotonic() > moment
+
+
 def submit_all(batcher: Batcher, contexts: Iterable[str]) -> dict[str, batching.ScoreFuture]:
     return {context: batcher.submit(make_request(context)) for context in contexts}
 
@@ -213,7 +217,7 @@ def test_a_request_past_its_deadline_is_not_scored(batcher, scorer):
     occupy(batcher, scorer)
     late = batcher.submit(make_request("late"), deadline_s=0.0)
     patient = batcher.submit(make_request("patient"), deadline_s=PATIENCE_S)
-    time.sleep(0.01)  # the clock must have moved on
+    wait_until(past(time.monotonic()))
     scorer.let_through(10)
     with pytest.raises(DeadlineExceededError, match="send it again"):
         late.result(timeout=PATIENCE_S)
@@ -235,7 +239,6 @@ class PassingScorer(HashingScorer):
             while time.monotonic() < give_up_at:
                 check_awaited()
                 self.n_passes += 1
-                time.sleep(0.01)
         return super().score(requests)
 
 
@@ -378,7 +381,7 @@ def test_passes_go_on_while_anybody_waits():
 def test_a_batch_that_is_late_altogether_makes_no_call(batcher, scorer):
     occupy(batcher, scorer)
     late = [batcher.submit(make_request("late"), deadline_s=0.0) for _ in range(2)]
-    time.sleep(0.01)
+    wait_until(past(time.monotonic()))
     scorer.let_through(10)
     for answer in late:
         assert isinstance(answer.exception(timeout=PATIENCE_S), DeadlineExceededError)
@@ -520,9 +523,8 @@ def test_the_running_call_tells_a_hang_from_being_busy(batcher, scorer):
     occupy(batcher, scorer)
     number, seconds = batcher.running_call
     batcher.submit(make_request("next"))
-    time.sleep(0.01)
+    wait_until(lambda: batcher.running_call[1] > seconds)
     assert batcher.running_call[0] == number
-    assert batcher.running_call[1] > seconds
     scorer.let_through()
     scorer.wait_for_a_call()
     assert batcher.running_call[0] == number + 1
@@ -535,10 +537,11 @@ def test_requests_of_a_failed_call_that_are_late_by_now_are_not_scored_again(bat
     scorer.fails = lambda requests: ValueError("broken") if len(requests) > 1 else None
     occupy(batcher, scorer)
     late = batcher.submit(make_request("late"), deadline_s=0.5)
+    deadline = time.monotonic() + 0.5
     patient = batcher.submit(make_request("patient"))
     scorer.let_through()
     scorer.wait_for_a_call()
-    time.sleep(0.6)  # the clock must have passed the deadline
+    wait_until(past(deadline))
     scorer.let_through(10)
     assert_scored(patient, make_request("patient"))
     assert isinstance(late.exception(timeout=PATIENCE_S), DeadlineExceededError)

@@ -32,7 +32,7 @@ from steelyard.serving.fallback import (
 from steelyard.serving.registry import RECENT_S, HostedModel, ModelRegistry
 from support.factories import make_request_dict
 from support.hosting import GARBAGE, Behaving, crash, hosted
-from support.waiting import until
+from support.waiting import next_turn, until
 
 PATIENCE_S = 30
 
@@ -145,7 +145,7 @@ class Gone:
     name, failed_recently, hangs = "gone", False, False
 
     async def answer(self, *_: Any, **__: Any) -> DecideResponse:
-        await asyncio.sleep(0)
+        await next_turn()
         raise ModelUnavailableError("Its files are damaged.")
 
 

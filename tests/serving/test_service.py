@@ -39,7 +39,7 @@ from steelyard.serving.service import DecisionService
 from support.calling import Sent, send
 from support.factories import make_decision_dict, make_request_dict
 from support.hosting import GARBAGE, Behaving, crash, hosted
-from support.waiting import until
+from support.waiting import next_turn, until
 
 PATIENCE_S = 30
 CALLER = Caller("acc_1", "key_1", "full", "127.0.0.1")
@@ -63,7 +63,7 @@ class Log:
         self.release_failure: Exception | None = None
 
     async def accept(self, write: Write, **given: Any) -> Accepted:
-        await asyncio.sleep(0)
+        await next_turn()
         self.accepts.append(given)
         self.writes.append(write)
         replay = self.on_accept()
@@ -77,19 +77,19 @@ class Log:
         )
 
     async def replay_known(self, write: Write) -> None:
-        await asyncio.sleep(0)
+        await next_turn()
         if write.key is not None and self.known is not None:
             raise self.known
 
     async def settle(self, accepted: Accepted, *, amount_nano: int, body: bytes, also: Any) -> None:
-        await asyncio.sleep(0)
+        await next_turn()
         if self.settle_failure is not None:
             raise self.settle_failure
         self.settled.append((amount_nano, json.loads(body), also and also.keywords["decision"]))
         accepted.write.sent.operation_id = accepted.operation_id
 
     async def release(self, accepted: Accepted, error: SteelyardError | None = None) -> None:
-        await asyncio.sleep(0)
+        await next_turn()
         if self.release_failure is not None:
             raise self.release_failure
         if error is not None:

@@ -35,6 +35,7 @@ from steelyard.settings import InvalidSettingError
 from steelyard.storage import State, open_state
 from steelyard.storage.statements import Statement
 from steelyard.storage.tables import accounts
+from support.waiting import next_turn
 
 
 def add(name: str):
@@ -264,7 +265,7 @@ def test_a_write_given_up_before_its_turn_is_not_written(state: State):
     async def give_up() -> None:
         go_on = blocked(state)
         task = asyncio.create_task(state.write(add("given up")))
-        await asyncio.sleep(0)
+        await next_turn()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

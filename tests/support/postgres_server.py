@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -20,6 +19,7 @@ from pathlib import Path
 from sqlalchemy import create_engine, make_url
 
 from steelyard.storage.migrate import bring_to_head
+from support.waiting import started
 
 _START_S = 60
 _USER = "steelyard"
@@ -81,17 +81,14 @@ class PostgresServer:
     def _wait(self) -> None:
         import psycopg
 
-        give_up_at = time.monotonic() + _START_S
-        while True:
-            try:
-                psycopg.connect(self._conninfo("postgres")).close()
-            except psycopg.OperationalError:
-                assert self._process is not None
-                assert self._process.poll() is None, (self._folder / "log").read_text()
-                assert time.monotonic() < give_up_at, (self._folder / "log").read_text()
-                time.sleep(0.05)
-            else:
-                return
+        assert self._process is not None
+        started(
+            self._process,
+            lambda: psycopg.connect(self._conninfo("postgres")),
+            _START_S,
+            last=(self._folder / "log").read_text,
+            not_yet=(psycopg.OperationalError,),
+        ).close()
 
     def _conninfo(self, database: str) -> str:
         return f"host={self._folder} user={_USER} dbname={database}"

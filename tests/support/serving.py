@@ -6,11 +6,12 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
+
+from support.waiting import started
 
 T = TypeVar("T")
 
@@ -43,13 +44,8 @@ def serving(
 
 
 def _wait_for_address(process: subprocess.Popen[str], path: Path) -> dict[str, Any]:
-    for _ in range(600):
-        if path.exists():
-            return json.loads(path.read_text())
-        if process.poll() is not None:
-            raise AssertionError(process.stderr.read())
-        time.sleep(0.1)
-    raise AssertionError("The server did not start.")
+    started(process, path.exists, last=lambda: process.poll() is None or process.stderr.read())
+    return json.loads(path.read_text())
 
 
 def children_of(pid: int) -> set[int]:

@@ -8,8 +8,8 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,7 @@ from support.trainer_folders import (
     result_of,
     write_task,
 )
+from support.waiting import wait_until
 
 SERVER = Path(__file__).parents[2] / "server"
 
@@ -424,11 +425,13 @@ def test_a_log_of_a_failure_holds_no_text_of_a_row(
 
 def wait_for(process: subprocess.Popen[bytes], phase: str, folder: Path) -> bool:
     """Wait until a phase is reported; tell whether the program still runs."""
-    while process.poll() is None:
-        if any(report.phase == phase for report in reports_of(folder)):
-            return True
-        time.sleep(0.002)
-    return False
+    reached = wait_until(
+        lambda: (
+            any(report.phase == phase for report in reports_of(folder))
+            or ("ended" if process.poll() is not None else False)
+        )
+    )
+    return reached is True
 
 
 @pytest.mark.slow
@@ -488,12 +491,14 @@ def _kill_in(folder: Path, phase: str, delay_s: float) -> bool:
     seen = len(reports_of(folder))
     process = start(folder)
     try:
-        while process.poll() is None:
-            fresh = reports_of(folder)[seen:]
-            if any(report.phase == phase for report in fresh):
-                time.sleep(delay_s)
-                break
-            time.sleep(0.001)
+        wait_until(
+            lambda: (
+                process.poll() is not None
+                or any(report.phase == phase for report in reports_of(folder)[seen:])
+            )
+        )
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(delay_s)
         process.kill()
     finally:
         process.communicate()

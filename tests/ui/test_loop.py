@@ -16,7 +16,6 @@ import os
 import queue
 import random
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -27,6 +26,7 @@ from steelyard.people import mail_service
 from steelyard.storage import open_state
 from support.browsing import SLOWLY, visit
 from support.console import begin_session, code_of
+from support.waiting import wait_until
 
 #: Two minutes; its parts are looked at by themselves in the files beside this one.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
@@ -67,13 +67,11 @@ def messy_rows() -> bytes:
 
 def until_served(client, ref: str) -> None:
     """Wait until the family serves a model."""
-    give_up_at = time.monotonic() + TRAINED_S
-    while True:
-        served = client.families.get("triage").served
-        if served is not None and served.ref == ref:
-            return
-        assert time.monotonic() < give_up_at, client.families.get("triage")
-        time.sleep(0.5)
+    wait_until(
+        lambda: (served := client.families.get("triage").served) and served.ref == ref,
+        TRAINED_S,
+        last=lambda: client.families.get("triage"),
+    )
 
 
 class Camera:

@@ -8,13 +8,14 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from playwright.sync_api import expect
+
+from support.waiting import started
 
 pytestmark = [
     pytest.mark.slow,
@@ -108,16 +109,13 @@ def open_notebook(lab, browser):
 
 
 def wait_for(url, process, log: Path):
-    end = time.monotonic() + _START_S
-    while True:
-        try:
-            if httpx.get(url).status_code == httpx.codes.OK:
-                return
-        except httpx.TransportError:
-            pass
-        if process.poll() is not None or time.monotonic() > end:
-            pytest.fail(f"JupyterLab did not start: {log.read_text()[-2000:]}")
-        time.sleep(0.2)
+    started(
+        process,
+        lambda: httpx.get(url).status_code == httpx.codes.OK,
+        _START_S,
+        last=lambda: f"JupyterLab did not start: {log.read_text()[-2000:]}",
+        not_yet=(httpx.TransportError,),
+    )
 
 
 def notebook_of(cells):

@@ -26,6 +26,7 @@ from steelyard_workbench.scheduling import schedule
 from steelyard_workbench.session import Session
 from support.held_calls import HeldCall, Instead, until_done
 from support.shown_parts import named, texts_of
+from support.waiting import next_turn
 
 OUTCOMES = ["billing", "shipping"]
 
@@ -488,7 +489,7 @@ def test_a_question_is_acted_on_once_however_often_it_is_clicked():
         question = Confirmation("Delete it?", action="Delete", act=act, typed="desk")
         question.entry.value_input = "desk"
         first = asyncio.create_task(question.confirm())
-        await asyncio.sleep(0)
+        await next_turn()
         question.entry.value_input = "des"
         question.entry.value_input = "desk"
         assert question.button.disabled

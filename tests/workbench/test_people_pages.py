@@ -39,7 +39,7 @@ from support.shown_parts import (
     texts,
     texts_of,
 )
-from support.waiting import until
+from support.waiting import next_turn, until
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
@@ -188,7 +188,7 @@ def test_a_reviewer_first_sees_the_rows_that_wait_for_them(look):
     for name in ("review", "datasets", "versions", "labeling", "map"):
         session.param.update(page=name, dataset=made.id)
         page = opened(lambda session, name=name: make_page(name, session), session)
-        asyncio.run(asyncio.sleep(0))
+        asyncio.run(next_turn())
         page.close()
     assert refused == []
 

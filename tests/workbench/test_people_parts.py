@@ -20,6 +20,7 @@ from steelyard_workbench.people.confirming import Confirming
 from steelyard_workbench.people.paged import PagedTable
 from steelyard_workbench.people.server_state import show_limits, show_models
 from steelyard_workbench.tasks import Scope
+from support.waiting import next_turn
 
 
 def raise_(error):
@@ -32,7 +33,7 @@ def test_two_that_are_sensitive_at_once_have_one_dialog():
     async def ask_twice(*, is_confirmed):
         confirm = Confirming(nobody)
         both = [asyncio.create_task(confirm._ask()) for _ in range(2)]
-        await asyncio.sleep(0)
+        await next_turn()
         [shown] = confirm._place
         confirm.shown.close(is_confirmed=is_confirmed)
         assert await asyncio.gather(*both) == [is_confirmed] * 2

@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 from steelyard_workbench.poller import Poller
+from support.waiting import next_turn
 
 
 def failing(text):
@@ -30,7 +31,7 @@ def test_a_turn_that_comes_while_one_is_at_work_is_left_out():
 
         poller = Poller(work, 1000)
         first = asyncio.create_task(poller.turn())
-        await asyncio.sleep(0)
+        await next_turn()
         await poller.turn()
         go_on.set()
         await first

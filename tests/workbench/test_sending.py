@@ -13,6 +13,7 @@ from bokeh.document import Document
 from panel.io import document as of_panel
 
 from steelyard_workbench.sending import send_what_comes_meanwhile
+from support.waiting import next_turn
 
 
 class _Socket:
@@ -55,10 +56,10 @@ def test_what_comes_while_the_browser_is_written_to_is_sent(monkeypatch):
             # The write before it ends, which nobody has heard of yet.
             socket.end_writes()
             of_panel.schedule_write_events(document, [connection], [change])
-            await asyncio.sleep(0)
+            await next_turn()
         for _ in range(9):
             socket.end_writes()
-            await asyncio.sleep(0)
+            await next_turn()
         return socket.written
 
     assert asyncio.run(write()) == [["first"], ["second"]]

@@ -15,6 +15,7 @@ from steelyard.errors import InvalidNameError, KeyScopeError
 from steelyard_workbench.tasks import OneAtATime, Scope, Task, Write
 from support.held_calls import HeldCall, until_done
 from support.shown_parts import buttons, texts_of
+from support.waiting import next_turn
 
 
 @pytest.fixture
@@ -173,7 +174,7 @@ def test_a_cancelled_caller_cancels_the_work():
     async def cancel():
         task = Task(work)
         run = asyncio.create_task(task())
-        await asyncio.sleep(0)
+        await next_turn()
         run.cancel()
         await asyncio.gather(run, return_exceptions=True)
         assert run.cancelled()

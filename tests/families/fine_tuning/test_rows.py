@@ -30,6 +30,7 @@ from steelyard.storage.frame_store import open_store
 from steelyard.trainer.lora import TUNING_BATCH
 from support.calling import upload_rows
 from support.dataset_rows import make_row_dict, make_rows, to_ndjson
+from support.waiting import next_turn
 
 ME = Caller(LOCAL_ACCOUNT, None, "full", "test")
 ROUTE = "POST /v1/datasets"
@@ -389,7 +390,7 @@ def test_tokens_are_counted_once_and_a_long_count_is_not_waited_for(opened):
             try:
                 return await tokens.of(parts, counter)
             except errors.TokensCountingError:
-                await asyncio.sleep(0.01)
+                await next_turn()
 
     counts = asyncio.run(refused_then_counted())
     n_counted = counter.n_counted
@@ -427,7 +428,7 @@ def test_a_count_that_fails_is_told_to_whoever_asks_next(opened):
             except (errors.TokensCountingError, errors.StorageUnavailableError) as error:
                 if type(error) not in told:
                     told.append(type(error))
-                await asyncio.sleep(0.01)
+                await next_turn()
         with pytest.raises(errors.StorageUnavailableError):
             await RowTokens(opened.store).of(parts, Broken())
         return told

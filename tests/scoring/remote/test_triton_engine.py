@@ -385,13 +385,14 @@ def test_a_server_that_dies_and_is_started_again(engine, server):
 
 
 def _until_reached(engine: TritonEngine) -> None:
-    while True:
+    def check() -> None:
         try:
             engine.check()
         except errors.EngineUnavailableError as error:
             if "cannot be reached" not in str(error):
                 raise
-        time.sleep(0.01)
+
+    wait_until(check)
 
 
 @pytest.mark.parametrize(
