@@ -90,4 +90,5 @@ def test_a_dataset_that_is_opened_first_gets_its_charts_and_forms_too(quiet_page
     expect(quiet_page.get_by_text("Ticket 3 of the import")).to_be_visible()
     expect(quiet_page.get_by_role("heading", name="What prompt tuning can tune")).to_be_visible()
     expect(quiet_page.get_by_role("button", name="Download JSON Lines")).to_be_visible()
-    expect(quiet_page.locator(".bk-Figure")).to_have_count(1)
+    quiet_page.get_by_role("button", name="billing 4 of 8").click()
+    expect(quiet_page.get_by_role("button", name="team is billing")).to_be_visible()

@@ -1,17 +1,19 @@
-"""Charts: what a click on a mark does, and bars whose names are alike."""
+"""Charts: what a click on a mark does, bars whose names are alike, and the parts of all that is drawn."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
+import panel_material_ui as pmui
+from bokeh.model import util as of_bokeh
 from bokeh.models import GlyphRenderer
 
 from steelyard_workbench.components import figures
+from steelyard_workbench.components.quick_parts import _visit_parts
 from steelyard_workbench.datasets.overview import show_labels
 
 
@@ -29,31 +31,27 @@ def test_every_click_on_a_mark_opens_it_and_none_stays_selected() -> None:
     assert clicked == [1, 1, 0]
 
 
-def test_a_chart_that_is_put_on_a_drawn_page_comes_with_its_room() -> None:
-    async def put() -> int:
-        return len(figures.show_late(figures.bars(["a"], [1], title="", x="")))
-
-    assert asyncio.run(put()) == 1
-
-
-def test_outcomes_that_begin_alike_have_a_bar_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    charts: list[Any] = []
-    draw = figures.bars
-
-    def kept(*given: Any, **options: Any) -> Any:
-        charts.append(draw(*given, **options))
-        return charts[-1]
-
-    monkeypatch.setattr(figures, "bars", kept)
+def test_a_bar_opens_its_rows_though_outcomes_begin_alike() -> None:
     start = "The customer asks for money back"
-    counts = {f"{start} at once": 3, f"{start} later": 3, "no": 3}
+    counts = {"no": 1, f"{start} at once": 3, f"{start} later": 3}
     clicked: list[tuple[str, str]] = []
-    show_labels({"expected": {"refund": counts}}, lambda *chosen: clicked.append(chosen))
-    (chart,) = charts
-    assert len(set(chart.y_range.factors)) == 3
-    source = source_of(chart)
-    assert set(source.data["name"]) == set(chart.y_range.factors)
-    assert source.data["full"] == list(counts)
-    assert ("", "@full") in chart.hover.tooltips
-    source.selected.indices = [1]
+    shown = show_labels(
+        {"expected": {"team": {"a": 1}, "refund": counts}}, lambda *of: clicked.append(of)
+    )
+    bars = shown.charts[1]["bars"]
+    assert [bar["name"] for bar in bars] == [f"{start} at once", f"{start} later", "no"]
+    assert [bar["text"] for bar in bars] == ["3 of 7", "3 of 7", "1 of 7"]
+    shown._handle_msg({"chart": 1, "bar": 1})
     assert clicked == [("refund", f"{start} later")]
+
+
+def test_the_parts_within_parts_are_those_that_bokeh_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = pmui.Column(pmui.Button(label="a", icon="b"), figures.bars(["a"], [1], title="", x=""))
+    root = page.get_root()
+    seen = [model.id for model in root.references()]
+    monkeypatch.setattr(of_bokeh, "visit_immediate_value_references", _visit_parts)
+    assert [model.id for model in root.references()] == seen
+    fresh = page.get_root()
+    n_quickly = len(fresh.references())
+    monkeypatch.undo()
+    assert len(fresh.references()) == n_quickly == len(seen)

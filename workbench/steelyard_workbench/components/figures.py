@@ -9,11 +9,7 @@ import panel as pn
 from bokeh.models import ColumnDataSource, FactorRange, TapTool, TeeHead, Whisker
 from bokeh.plotting import figure
 
-from steelyard_workbench.scheduling import is_drawn, schedule, until_drawn
 from steelyard_workbench.theme import BLUE, GREY, SERIES
-
-#: Pixels above and below a figure.
-_MARGINS = 10
 
 
 def plot(title: str, x: str, y: str, *, height: int = 300, **given: Any) -> Any:
@@ -42,22 +38,6 @@ def plot(title: str, x: str, y: str, *, height: int = 300, **given: Any) -> Any:
 def show(made: Any) -> pn.pane.Bokeh:
     """Put a figure on a page; its colours follow the theme."""
     return pn.pane.Bokeh(made, sizing_mode="stretch_width", theme=None)
-
-
-def show_late(made: Any) -> pn.Column:
-    """Put a figure on a page once the browser has drawn the rest; its room is kept for it."""
-    room = pn.Column(height=made.height + _MARGINS, sizing_mode="stretch_width")
-    if is_drawn():
-        # Put in a moment later, it could come to the browser before its room and be lost.
-        room.append(show(made))
-        return room
-
-    async def fill() -> None:
-        await until_drawn()
-        room[:] = [show(made)]
-
-    schedule(fill)
-    return room
 
 
 def change(made: Any, work: Callable[[], None]) -> None:

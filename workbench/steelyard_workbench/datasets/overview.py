@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -13,7 +12,7 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.datasets.wire import Dataset, DecisionReadiness, LabelsToCheck
-from steelyard_workbench.components import figures
+from steelyard_workbench.components.bar_list import BarChart, BarList
 from steelyard_workbench.components.facts import facts, heading, table
 from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.states import empty
@@ -84,24 +83,25 @@ def show_labels(facets: Mapping[str, Any], on_outcome: Callable[[str, str], None
     expected: Mapping[str, Mapping[str, int]] = facets["expected"]
     if not expected:
         return empty("No row has a label.")
-    charts = []
+    charts: list[BarChart] = []
     for place, (decision, counts) in enumerate(expected.items()):
         total = sum(counts.values())
         top = sorted(counts.items(), key=lambda item: -item[1])[:_MOST_BARS]
-        shown = _short_names([outcome for outcome, _ in top])
-        names = [f"{name}  {n:,} of {total:,}" for name, (_, n) in zip(shown, top, strict=True)]
-        chart = figures.bars(
-            names,
-            [n / total for _, n in top],
-            title=f"{decision} (n = {total:,})",
-            x="share of labelled rows",
-            color=SERIES[place % len(SERIES)],
-            full_names=[outcome for outcome, _ in top],
-            open_=_opener(decision, [outcome for outcome, _ in top], on_outcome),
+        charts.append(
+            {
+                "title": f"{decision} (n = {total:,})",
+                "series": [("", SERIES[place % len(SERIES)])],
+                "bars": [
+                    {"name": name, "parts": [n / total], "text": f"{n:,} of {total:,}"}
+                    for name, n in top
+                ],
+            }
         )
-        # Charts take a browser longer to draw than the rows, which people come for.
-        charts.append(pn.Column(figures.show_late(chart), width=460, styles={"max-width": "100%"}))
-    return pn.FlexBox(*charts, sizing_mode="stretch_width")
+
+    def open_(chart: int, bar: int) -> None:
+        on_outcome(list(expected)[chart], charts[chart]["bars"][bar]["name"])
+
+    return BarList(charts, open_)
 
 
 def show_doubts(doubts: LabelsToCheck) -> Viewable:
@@ -138,12 +138,6 @@ def when(at: float) -> str:
     return dt.datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
-def _opener(
-    decision: str, outcomes: Sequence[str], on_outcome: Callable[[str, str], None]
-) -> Callable[[int], None]:
-    return lambda place: on_outcome(decision, outcomes[place])
-
-
 def _readiness_row(readiness: DecisionReadiness) -> tuple[str, ...]:
     name = (
         readiness.decision.get("id", "")
@@ -161,15 +155,3 @@ def _readiness_row(readiness: DecisionReadiness) -> tuple[str, ...]:
 
 def _top(label: Mapping[str, float] | None) -> str:
     return max(label, key=lambda outcome: label[outcome]) if label else "—"
-
-
-def _short_names(outcomes: Sequence[str]) -> list[str]:
-    """Cut names that are long; those alike once they are cut have a number each."""
-    short = [outcome if len(outcome) <= 28 else f"{outcome[:27]}…" for outcome in outcomes]
-    alike = Counter(short)
-    seen: Counter[str] = Counter()
-    names = []
-    for name in short:
-        seen[name] += 1
-        names.append(f"{name} ({seen[name]})" if alike[name] > 1 else name)
-    return names

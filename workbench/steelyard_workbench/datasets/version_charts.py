@@ -9,6 +9,7 @@ from bokeh.models import ColumnDataSource
 
 from steelyard.datasets.wire import DatasetVersion
 from steelyard_workbench.components import figures
+from steelyard_workbench.components.bar_list import Bar, BarChart, BarList
 from steelyard_workbench.datasets.changes import Transition
 from steelyard_workbench.theme import BLUE, ORANGE
 
@@ -19,7 +20,7 @@ _CELL = 46
 _PALE, _FULL = (0xDC, 0xEF, 0xFB), (0x56, 0xB4, 0xE9)
 
 
-def draw_sides(versions: Sequence[DatasetVersion], open_: Callable[[int], None]) -> Any:
+def draw_sides(versions: Sequence[DatasetVersion], open_: Callable[[int], None]) -> BarList:
     """Draw the rows of each side, a bar a version; a bar opens its version.
 
     Parameters
@@ -28,43 +29,16 @@ def draw_sides(versions: Sequence[DatasetVersion], open_: Callable[[int], None])
         Newest first.
     """
     drawn = versions[:MOST_VERSIONS]
-    source = ColumnDataSource(
-        {
-            "name": [f"version {version.version}" for version in drawn],
-            "version": [version.version for version in drawn],
-            "training": [version.split.training for version in drawn],
-            "evaluation": [version.split.evaluation for version in drawn],
-        }
-    )
-    made = figures.plot(
-        "Rows by side",
-        "rows",
-        "",
-        height=110 + 30 * len(drawn),
-        y_range=list(reversed(source.data["name"])),
-    )
-    sides = ["training", "evaluation"]
-    made.hbar_stack(
-        sides,
-        y="name",
-        height=0.65,
-        color=[BLUE, ORANGE],
-        source=source,
-        legend_label=sides,
-        hatch_pattern=[" ", "/"],
-        hatch_alpha=0.5,
-        hatch_color="white",
-    )
-    made.hover.tooltips = [
-        ("", "@name"),
-        ("training", "@training{0,0}"),
-        ("evaluation", "@evaluation{0,0}"),
-    ]
-    made.x_range.start = 0
-    made.add_layout(made.legend[0], "above")
-    made.legend[0].orientation = "horizontal"
-    figures.on_tap(made, source, lambda place: open_(drawn[place].version))
-    return made
+    most = max((version.rows for version in drawn), default=0) or 1
+    bars: list[Bar] = []
+    for version in drawn:
+        sides = (version.split.training, version.split.evaluation)
+        text = f"{sides[0]:,} + {sides[1]:,}"
+        parts = [n / most for n in sides]
+        bars.append({"name": f"version {version.version}", "parts": parts, "text": text})
+    series = [("training", BLUE), ("evaluation", ORANGE)]
+    chart: BarChart = {"title": "Rows by side", "series": series, "bars": bars}
+    return BarList([chart], lambda _, bar: open_(drawn[bar].version))
 
 
 def draw_transitions(

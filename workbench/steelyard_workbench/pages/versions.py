@@ -195,7 +195,7 @@ class VersionsPage(Page):
                 f"Export version {shown}", ExportBar(self.client, dataset.id, dataset.name, shown)
             ),
             section("All versions", _show_versions(versions, history.reviews)),
-            figures.show(draw_sides(versions, self.choose_version)),
+            draw_sides(versions, self.choose_version),
             sizing_mode="stretch_width",
         )
 
