@@ -221,13 +221,13 @@ class FrameTable(Viewer):
         self._pages = pmui.Pagination(count=1, value=0, show_first_button=True, size="small")
         super().__init__()
         self._count = pmui.Typography("", variant="body2")
-        self._problem = pmui.Column(sizing_mode="stretch_width")
+        self._problem = pn.Column(sizing_mode="stretch_width")
         self.refresh = Task(self._refresh, not_loaded(what), self._problem)
-        self._box = pmui.Column(
+        self._box = pn.Column(
             self._problem,
             self._table,
             self._keys,
-            pmui.Row(self._pages, self._count),
+            pn.Row(self._pages, self._count),
             sizing_mode="stretch_width",
         )
 

@@ -114,13 +114,8 @@ class ImportPanel(Viewer):
         self._progress = pmui.LinearProgress(
             label="Bytes sent", value=0, variant="determinate", visible=False, width=320
         )
-        self.form = pn.Column(
-            *([self.kept_as] if dataset else []),
-            number_fields(self.name_field, self.fraction),
-            pmui.Row(self.button, self._progress),
-            visible=False,
-            sizing_mode="stretch_width",
-        )
+        # Drawn once there is a file.
+        self.form = pn.Column(visible=False, sizing_mode="stretch_width")
         self.found = pn.Column(sizing_mode="stretch_width")
         self.said = pn.Column(sizing_mode="stretch_width")
         self._box = pn.Column(
@@ -315,6 +310,12 @@ class ImportPanel(Viewer):
         self.name_field.value = self.name_field.value_input = name_of(self._filename)[:128]
         self.button.disabled = self.send.is_running
         self._fit()
+        if not self.form.objects:
+            self.form[:] = [
+                *([self.kept_as] if self._dataset else []),
+                number_fields(self.name_field, self.fraction),
+                pmui.Row(self.button, self._progress),
+            ]
         self.form.visible = True
 
     @param.depends("kept_as.value", watch=True)

@@ -62,19 +62,13 @@ class RowTable(Viewer):
             page_size=page_size,
             on_open=self.show,
         )
-        previous = pmui.Button(label="Previous row (k)", variant="text", size="small")
-        previous.on_click(lambda _: self.step(-1))
         following = pmui.Button(label="Next row (j)", variant="text", size="small")
         following.on_click(lambda _: self.step(1))
-        close = pmui.Button(label="Close the row", variant="text", size="small")
-        close.on_click(lambda _: self.close())
-        ask = pmui.Button(label="Ask several models", variant="text", size="small")
-        ask.visible = on_ask is not None
-        ask.on_click(lambda _: on_ask and self.opened is not None and on_ask(self.opened))
-        self._of_open = pmui.Row(previous, close, ask, visible=False)
+        self._on_ask = on_ask
+        self._of_open = pn.Row()
         self._detail = pn.Column(width=_DETAIL_WIDTH, visible=False)
         self._rows = side_by_side(
-            pn.Column(self.table, pmui.Row(following, self._of_open), sizing_mode="stretch_width"),
+            pn.Column(self.table, pn.Row(following, self._of_open), sizing_mode="stretch_width"),
             self._detail,
         )
         # The table comes in with its first rows: one that is changed before the browser has built
@@ -110,7 +104,8 @@ class RowTable(Viewer):
         self.opened = int(record["row"])
         self.table.mark(self.opened)
         self._detail[:] = [show_row(self.opened, record["side"], read_row(record["json"]))]
-        self._detail.visible = self._of_open.visible = True
+        self._detail.visible = True
+        self._of_open[:] = self._of_open.objects or self._buttons()
         self._tell()
 
     def step(self, by: int) -> None:
@@ -127,8 +122,21 @@ class RowTable(Viewer):
         self.opened = None
         self.table.mark(None)
         self._detail[:] = []
-        self._detail.visible = self._of_open.visible = False
+        self._detail.visible = False
+        self._of_open[:] = []
         self._tell()
+
+    def _buttons(self) -> list[Viewable]:
+        """Return what can be done with the row that is open."""
+        previous = pmui.Button(label="Previous row (k)", variant="text", size="small")
+        previous.on_click(lambda _: self.step(-1))
+        close = pmui.Button(label="Close the row", variant="text", size="small")
+        close.on_click(lambda _: self.close())
+        ask = pmui.Button(label="Ask several models", variant="text", size="small")
+        ask.on_click(
+            lambda _: self._on_ask and self.opened is not None and self._on_ask(self.opened)
+        )
+        return [previous, close, *([ask] if self._on_ask is not None else [])]
 
     def _tell(self) -> None:
         if self._on_opened is not None:
