@@ -38,10 +38,13 @@ figure {{ margin: 0; flex: 0 1 460px; min-width: 0; max-width: 100%; }}
 figcaption {{ font-weight: 600; overflow-wrap: anywhere; margin: 0 4px 4px; }}
 .series {{ display: inline-block; font-weight: 400; margin-left: 16px; }}
 .series i {{ display: inline-block; width: 14px; height: 10px; margin-right: 6px; }}
-ul {{ list-style: none; margin: 0; padding: 0; }}
+ul {{
+  display: grid; grid-template-columns: minmax(0, 11em) minmax(40px, 1fr) auto; column-gap: 8px;
+  list-style: none; margin: 0; padding: 0;
+}}
+li, button {{ display: grid; grid-column: 1 / -1; grid-template-columns: subgrid; }}
 button {{
-  display: grid; grid-template-columns: minmax(0, 11em) minmax(40px, 1fr) auto; gap: 8px;
-  align-items: center; width: 100%; padding: 3px 4px; border: 0; border-radius: 4px;
+  align-items: center; padding: 3px 4px; border: 0; border-radius: 4px;
   font: inherit; text-align: left; color: inherit; background: none; cursor: pointer;
 }}
 button:hover {{ background: var(--mui-palette-action-hover); }}
