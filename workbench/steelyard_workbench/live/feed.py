@@ -99,14 +99,14 @@ class Feed(Viewer):
         following = pmui.Button(label="Older decision (j)", variant="text", size="small")
         following.on_click(lambda _: self.step(1))
         self.exports = ExportButtons(self._export, lambda ending: f"decisions.{ending}")
-        self.shown = pn.Column(
+        #: What is drawn once there is a decision.
+        self._parts = [
             self.new,
             self.table,
-            pmui.Row(previous, following, self.older),
+            pn.Row(previous, following, self.older),
             self.exports,
-            sizing_mode="stretch_width",
-            visible=False,
-        )
+        ]
+        self.shown = pn.Column(sizing_mode="stretch_width", visible=False)
         self._box = pn.Column(self.state, self.shown, sizing_mode="stretch_width")
 
     def __panel__(self) -> Viewable:
@@ -201,6 +201,8 @@ class Feed(Viewer):
         self.shown.visible = bool(self.entries)
         self.state[:] = [] if self.entries else [self._nothing()]
         await (self.table.restart() if restart else self.table.refresh())
+        if self.entries and not self.shown.objects:
+            self.shown[:] = self._parts
 
     def _fetch(self, view: View, cursor: str | None) -> DecisionLogPage:
         query: dict[str, Any] = view.log_query(time.time())
