@@ -60,12 +60,12 @@ def _get_children(
 
 
 def _with_parts(value: HasProps) -> list[tuple[str, bool]]:
-    found = _WITH_PARTS.get(type(value))
-    if found is None:
-        found = _WITH_PARTS[type(value)] = [
+    with_parts = _WITH_PARTS.get(type(value))
+    if with_parts is None:
+        with_parts = _WITH_PARTS[type(value)] = [
             (name, _has_parts_by_default(value, name)) for name in value.properties_with_refs()
         ]
-    return found
+    return with_parts
 
 
 def _has_parts_by_default(value: HasProps, name: str) -> bool:
