@@ -83,5 +83,9 @@ class BarList(JSComponent):
         place = {"sizing_mode": "stretch_width", "margin": (5, 10)}
         super().__init__(**{**place, "charts": list(charts), **given})
 
+    def press(self, chart: int, bar: int) -> None:
+        """Open what is behind a bar, by the places of its chart and of itself."""
+        self._open(chart, bar)
+
     def _handle_msg(self, msg: Any) -> None:
-        self._open(int(msg["chart"]), int(msg["bar"]))
+        self.press(int(msg["chart"]), int(msg["bar"]))
