@@ -14,9 +14,10 @@ from steelyard_workbench.theme import FOCUS, TEXT
 
 _CLASSES = count(1)
 
-#: Text of the size of the page, where the focus is, and which row was opened last, by more than a colour.
+#: Text of the size of the page, where the focus is, and which row was opened last, by more than a colour. The
+#: class stands twice since Tabulator's theme, which comes later, has a size of its own.
 TABLE_CSS = f"""
-.tabulator {{ font-size: {TEXT}; }}
+.tabulator.tabulator {{ font-size: {TEXT}; }}
 .tabulator-row:focus-visible, .tabulator-col:focus-visible {{
   outline: 3px solid {FOCUS}; outline-offset: -3px; z-index: 1;
 }}
