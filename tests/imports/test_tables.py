@@ -266,6 +266,22 @@ def test_a_column_that_is_named_label_is_one_in_a_file_of_few_rows():
 
 
 @pytest.mark.parametrize(
+    ("cells", "joined"),
+    [
+        (["billing; shipping", "shipping", "billing"], ["billing; shipping"]),
+        (["a|b", "b|c", "a|c"], ["a|b", "a|c", "b|c"]),
+        (["returns, refunds", "shipping", "billing"], []),
+    ],
+)
+def test_labels_joined_in_one_cell_are_told(cells, joined):
+    table = read_table(
+        "\n".join(["text\tteam", *(f"row {n}\t{c}" for n, c in enumerate(cells))]).encode()
+    )
+    label = label_of(table, "team")
+    assert (label.joined, "each label becomes" in label.note) == (joined, bool(joined))
+
+
+@pytest.mark.parametrize(
     ("cells", "missing", "outcomes"),
     [
         (["billing", "shipping", "NA", "None", "n/a", "-1"], {"NA", "None", "-1"}, 3),

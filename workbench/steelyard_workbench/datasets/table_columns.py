@@ -246,6 +246,8 @@ class TableColumns(Viewer):
         parts += _show_notes("The sides of the file:", made.notes)
         notes = [note for label in self.columns.labels if (note := _no_label_note(label))]
         parts += _show_notes("No label:", notes)
+        several = [label.joined_note for label in self.columns.labels if label.joined]
+        parts += _show_notes("Several labels in one cell:", several)
         parts += show_left_out(made, made.refused)
         if made.lines:
             rows = "\n".join(_shown_row(line) for line in made.lines[:_SHOWN_ROWS])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -29,6 +31,8 @@ _NO_LABEL = frozenset({"-1", "-1.0", "NA", "None"})
 _LIKE_NONE = frozenset({"none", "na", "n/a", "-1"})
 #: Whole numbers as a program wrote them that had blanks among them.
 _WHOLE = re.compile(r"-?\d{1,3}\.0")
+#: What people put between labels in one cell.
+_SEPARATORS = re.compile(r"[;|,\n]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,10 @@ class Label:
 
     @property
     def note(self) -> str:
-        """What a user should know of its values: those that are no label, or look like none."""
+        """What a user should know of its values: those that are no label, or look like none or several."""
+        return " ".join(filter(None, (self.joined_note, self._no_label_note())))
+
+    def _no_label_note(self) -> str:
         if self.no_label:
             return (
                 f"{self.column}: {', '.join(sorted(self.no_label))} is taken for no label. It is an "
@@ -88,6 +95,28 @@ class Label:
         if self.definition is not None:
             return []
         return sorted(name for name in self.outcomes if name.lower() in _LIKE_NONE)
+
+    @property
+    def joined(self) -> list[str]:
+        """The outcomes that look like several others in one cell, as ``billing; shipping``."""
+        if self.definition is not None or self.kind != "single":
+            return []
+        parts = {name: _parts(name) for name in self.outcomes}
+        several = [name for name in self.outcomes if len(parts[name]) > 1]
+        counts = Counter(part for each in parts.values() for part in each)
+        return several if all(counts[part] > 1 for name in several for part in parts[name]) else []
+
+    @property
+    def joined_note(self) -> str:
+        """What a user should know of outcomes that look like several."""
+        joined = self.joined
+        if not joined:
+            return ""
+        as_list = json.dumps(_parts(joined[0]), ensure_ascii=False)
+        return (
+            f"{self.column}: {joined[0]} is one outcome. If it means several labels, write such cells "
+            f"as lists ({as_list}): each label becomes a decision of yes and no."
+        )
 
     def names_in(self, cell: Any) -> list[str]:
         """Return the names of outcomes in a cell; none where it has no label."""
@@ -272,6 +301,10 @@ def question_of(column: str, kind: Kind) -> str:
     if kind == "several":
         return f'Does the {words} "{{}}" fit?'
     return f"Which {words} fits?"
+
+
+def _parts(name: str) -> list[str]:
+    return [part.strip() for part in _SEPARATORS.split(name) if part.strip()]
 
 
 def _words(column: str) -> str:
