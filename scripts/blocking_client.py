@@ -37,9 +37,10 @@ def write(folder: Path) -> None:
     for source in sources:
         path = folder / source.name
         doc, imports, code = path.read_text(encoding="utf-8").partition(IMPORTS)
+        code = re.sub(r"Awaitable\[(\w+)\]", r"\1", code)
         header = HEADER.format(name=source.name)
         path.write_text(f"{doc}{header}{imports}{code}", encoding="utf-8")
-    ruff, rules = [sys.executable, "-m", "ruff"], ["--unsafe-fixes", "--select=I,UP028"]
+    ruff, rules = [sys.executable, "-m", "ruff"], ["--unsafe-fixes", "--select=F401,I,UP028"]
     for command in (["check", "--fix", *rules], ["format"]):
         settings = ["--quiet", "--no-cache", "--config=pyproject.toml"]
         subprocess.run([*ruff, *command, *settings, folder], cwd=ROOT, check=True)

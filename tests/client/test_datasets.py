@@ -99,7 +99,7 @@ def test_a_preview_says_what_is_wrong_and_stores_nothing(client):
 
 def send(client, parts, piece_bytes=2000, **options):
     upload = RowUpload(parts, FrameColumns(), piece_bytes=piece_bytes, **options)
-    return client.datasets._upload(upload)
+    return client.datasets.send_rows(upload)
 
 
 def test_a_file_longer_than_a_piece_is_sent_in_several(client, tmp_path):

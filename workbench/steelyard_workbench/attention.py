@@ -86,7 +86,7 @@ def open_drafts(client: Client, reviewer: str = "") -> OpenDrafts:
 
 def recent_jobs(client: Client) -> list[Job]:
     """Return the newest fine-tunes."""
-    return list(client.send(page_of_jobs(limit=MOST_JOBS)).data)
+    return list(client.send(page_of_jobs(page_size=MOST_JOBS)).data)
 
 
 def recent_evaluations(client: Client, datasets: Sequence[Dataset]) -> list[Evaluation]:

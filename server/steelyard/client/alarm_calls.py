@@ -22,11 +22,11 @@ def page(
     *,
     state: str | Sequence[str] | None = None,
     model: str | None = None,
-    limit: int | None = None,
+    page_size: int = 200,
     cursor: str | None = None,
 ) -> Call[AlarmPage]:
-    """Return a page of alarms, newest first: ``GET /v1/alarms``."""
-    return read(_ALARMS, AlarmPage, state=state, model=model, limit=limit, cursor=cursor)
+    """List alarms, newest first: ``GET /v1/alarms``."""
+    return read(_ALARMS, AlarmPage, state=state, model=model, limit=page_size, cursor=cursor)
 
 
 def get(alarm_id: str) -> Call[AlarmDetail]:

@@ -25,6 +25,7 @@ from steelyard.wire.violations import Violations
 _Arguments = ParamSpec("_Arguments")
 _Answer = TypeVar("_Answer")
 _Answer_co = TypeVar("_Answer_co", covariant=True)
+_Item_co = TypeVar("_Item_co", covariant=True)
 
 _MAX_KEY = 255
 
@@ -141,14 +142,46 @@ def new_or_checked_key(key: str | None) -> str:
     return key
 
 
-def describe_method(method: Callable[..., Any], build: Callable[..., Any]) -> None:
+def describe_method(
+    method: Callable[..., Any], build: Callable[..., Any], answer: str | None = None
+) -> None:
     """Set the signature that people see of a client's method: its call's, after ``self``."""
     of_build = inspect.signature(build)
     itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    returned = str(of_build.return_annotation).removeprefix("Call[").removesuffix("]")
+    # Of ``Call[Dataset]`` or ``Upload[Dataset]``, what comes back.
+    returned = answer or str(of_build.return_annotation).partition("[")[2].removesuffix("]")
     method.__signature__ = of_build.replace(  # type: ignore[attr-defined]
         parameters=[itself, *of_build.parameters.values()], return_annotation=returned
     )
+
+
+def describe_pages(method: Callable[..., Any], build: Callable[..., Any], iterator: str) -> None:
+    """Set the signature of a method that iterates over the items of a call's pages."""
+    describe_method(method, build)
+    signature = inspect.signature(method)
+    page = build.__globals__[signature.return_annotation]
+    item = page.__annotations__["data"].removeprefix("list")
+    method.__signature__ = signature.replace(return_annotation=f"{iterator}{item}")  # type: ignore[attr-defined]
+
+
+class Page(Protocol[_Item_co]):
+    """A page of a list."""
+
+    @property
+    def data(self) -> Sequence[_Item_co]:
+        """What is on it."""
+
+    @property
+    def has_more(self) -> bool:
+        """Whether another page follows."""
+
+
+class CursorPage(Page[_Item_co], Protocol[_Item_co]):
+    """A page of a list, and where the next begins."""
+
+    @property
+    def next_cursor(self) -> str | None:
+        """Where the next page begins."""
 
 
 class Sender(Protocol):

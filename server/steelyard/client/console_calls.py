@@ -173,9 +173,9 @@ def end_other_sessions() -> Call[EndedSessions]:
     return _change("DELETE", f"{_ACCOUNT}/sessions", EndedSessions)
 
 
-def audit_page(*, limit: int | None = None, cursor: str | None = None) -> Call[AuditPage]:
-    """Return a page of what was done in the console, newest first: ``GET /v1/account/audit``."""
-    return read(f"{_ACCOUNT}/audit", AuditPage, limit=limit, cursor=cursor)
+def audit_page(*, page_size: int = 200, cursor: str | None = None) -> Call[AuditPage]:
+    """List what was done in the console, newest first: ``GET /v1/account/audit``."""
+    return read(f"{_ACCOUNT}/audit", AuditPage, limit=page_size, cursor=cursor)
 
 
 def list_members() -> Call[MemberList]:
@@ -339,9 +339,9 @@ def redeem(code: str) -> Call[RedeemedReferral]:
     return write(f"{_BILLING}/referral/redeem", RedeemedReferral, {"code": code}, key=None)
 
 
-def accounts_page(*, limit: int | None = None, cursor: str | None = None) -> Call[AccountEntryPage]:
-    """Return a page of every account, newest first: ``GET /v1/operator/accounts``."""
-    return read(f"{_OPERATOR}/accounts", AccountEntryPage, limit=limit, cursor=cursor)
+def accounts_page(*, page_size: int = 200, cursor: str | None = None) -> Call[AccountEntryPage]:
+    """List every account, newest first: ``GET /v1/operator/accounts``."""
+    return read(f"{_OPERATOR}/accounts", AccountEntryPage, limit=page_size, cursor=cursor)
 
 
 def add_credit(

@@ -274,29 +274,27 @@ def get_billing() -> Call[Billing]:
     return read("/v1/billing", Billing)
 
 
-def list_purchases(*, limit: int | None = None, cursor: str | None = None) -> Call[PurchasePage]:
-    """Return a page of the account's purchases, newest first: ``GET /v1/billing/purchases``."""
-    return read("/v1/billing/purchases", PurchasePage, limit=limit, cursor=cursor)
+def list_purchases(*, page_size: int = 200, cursor: str | None = None) -> Call[PurchasePage]:
+    """List the account's purchases, newest first: ``GET /v1/billing/purchases``."""
+    return read("/v1/billing/purchases", PurchasePage, limit=page_size, cursor=cursor)
 
 
-def list_transactions(
-    *, limit: int | None = None, cursor: str | None = None
-) -> Call[TransactionPage]:
-    """Return a page of the account's ledger, newest first: ``GET /v1/billing/transactions``."""
-    return read("/v1/billing/transactions", TransactionPage, limit=limit, cursor=cursor)
+def list_transactions(*, page_size: int = 200, cursor: str | None = None) -> Call[TransactionPage]:
+    """List the account's ledger, newest first: ``GET /v1/billing/transactions``."""
+    return read("/v1/billing/transactions", TransactionPage, limit=page_size, cursor=cursor)
 
 
 def list_account_keys(
-    *, revoked: bool | None = None, limit: int | None = None, cursor: str | None = None
+    *, revoked: bool | None = None, page_size: int = 200, cursor: str | None = None
 ) -> Call[ApiKeyPage]:
-    """Return a page of the account's keys, newest first: ``GET /v1/account/keys``.
+    """List the account's keys, newest first: ``GET /v1/account/keys``.
 
     Parameters
     ----------
     revoked : bool, optional
         Only the revoked, or only the others; both when left out.
     """
-    return read("/v1/account/keys", ApiKeyPage, revoked=revoked, limit=limit, cursor=cursor)
+    return read("/v1/account/keys", ApiKeyPage, revoked=revoked, limit=page_size, cursor=cursor)
 
 
 def health() -> Call[Health]:

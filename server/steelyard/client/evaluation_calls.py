@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 
 from steelyard.client.calls import Call, encode_body, read, segment, write
+from steelyard.client.walking import RecordWalk
 from steelyard.evaluations.frontier_wire import Frontier, FrontierMeasure
 from steelyard.evaluations.queries_wire import RecordOrder
 from steelyard.evaluations.thresholds_wire import OutcomeThreshold
@@ -44,17 +45,17 @@ def page(
     dataset_id: str,
     *,
     status: str | Sequence[str] | None = None,
-    limit: int | None = None,
+    page_size: int = 200,
     cursor: str | None = None,
 ) -> Call[EvaluationPage]:
-    """Return a page of a dataset's evaluations, newest first: ``GET /v1/evaluations``.
+    """List a dataset's evaluations, newest first: ``GET /v1/evaluations``.
 
     Parameters
     ----------
     status : str or sequence of str, optional
         Only those with one of these.
     """
-    query = {"dataset_id": dataset_id, "status": status, "limit": limit, "cursor": cursor}
+    query = {"dataset_id": dataset_id, "status": status, "limit": page_size, "cursor": cursor}
     return read(_PATH, EvaluationPage, **query)
 
 
@@ -127,6 +128,23 @@ def records_page(
     """
     query = {"offset": offset, "limit": limit, **_query_of(filters)}
     return read(f"{_path(evaluation_id)}/records", EvaluationRecordPage, **query)
+
+
+def records(
+    evaluation_id: str, *, limit: int | None = None, **filters: Unpack[RecordFilters]
+) -> RecordWalk:
+    """Return scored decisions of an evaluation that succeeded.
+
+    Parameters
+    ----------
+    **filters
+        Which of them, and in what order: ``decision``, ``wrong``, ``target``, ``top``,
+        ``p_from``, ``p_to``, ``slice_by``, ``slice``, ``contexts``, ``order``, ``context``.
+    """
+    return RecordWalk(
+        lambda offset, size: records_page(evaluation_id, offset=offset, limit=size, **filters),
+        limit,
+    )
 
 
 def export_records(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from steelyard.client.calls import Call, read, segment, write
+from steelyard.client.walking import RecordWalk
 from steelyard.evaluations.wire import JobRecordPage, RecordGroup
 from steelyard.families.fine_tune_wire import Job, JobEvents, JobPage
 
@@ -15,10 +16,10 @@ def page(
     *,
     status: str | Sequence[str] | None = None,
     dataset_id: str | None = None,
-    limit: int | None = None,
+    page_size: int = 200,
     cursor: str | None = None,
 ) -> Call[JobPage]:
-    """Return a page of fine-tunes, newest first: ``GET /v1/fine-tuning/jobs``.
+    """List fine-tunes, newest first: ``GET /v1/fine-tuning/jobs``.
 
     Parameters
     ----------
@@ -27,7 +28,7 @@ def page(
     dataset_id : str, optional
         Only those that train on this dataset.
     """
-    query = {"status": status, "dataset_id": dataset_id, "limit": limit, "cursor": cursor}
+    query = {"status": status, "dataset_id": dataset_id, "limit": page_size, "cursor": cursor}
     return read(_PATH, JobPage, **query)
 
 
@@ -57,6 +58,19 @@ def records_page(
     """
     path = f"{_PATH}/{segment(job_id)}/records"
     return read(path, JobRecordPage, group=group, offset=offset, limit=limit)
+
+
+def records(job_id: str, *, group: RecordGroup = "adapted", limit: int | None = None) -> RecordWalk:
+    """Return the held-out decisions of an ended fine-tune as one model scored them.
+
+    Parameters
+    ----------
+    group : {"adapted", "base", "parent"}
+        Whose answers: its model's, the base's, or the parent's.
+    """
+    return RecordWalk(
+        lambda offset, size: records_page(job_id, group=group, offset=offset, limit=size), limit
+    )
 
 
 def cancel(job_id: str, *, idempotency_key: str | None = None) -> Call[Job]:

@@ -43,9 +43,9 @@ def upload(name: str, rows: bytes, *, idempotency_key: str | None = None) -> Cal
     return Call("POST", _SOURCES, LabelingSource, rows, query, key, content_type=NDJSON)
 
 
-def source_page(*, limit: int | None = None, cursor: str | None = None) -> Call[LabelingSourcePage]:
-    """Return a page of sources, newest first: ``GET /v1/labeling/sources``."""
-    return read(_SOURCES, LabelingSourcePage, limit=limit, cursor=cursor)
+def source_page(*, page_size: int = 200, cursor: str | None = None) -> Call[LabelingSourcePage]:
+    """List sources, newest first: ``GET /v1/labeling/sources``."""
+    return read(_SOURCES, LabelingSourcePage, limit=page_size, cursor=cursor)
 
 
 def source(source_id: str) -> Call[LabelingSource]:
@@ -107,11 +107,11 @@ def create(
 def page(
     *,
     status: str | Sequence[str] | None = None,
-    limit: int | None = None,
+    page_size: int = 200,
     cursor: str | None = None,
 ) -> Call[LabelingJobPage]:
-    """Return a page of labeling jobs, newest first: ``GET /v1/labeling/jobs``."""
-    return read(_JOBS, LabelingJobPage, status=status, limit=limit, cursor=cursor)
+    """List labeling jobs, newest first: ``GET /v1/labeling/jobs``."""
+    return read(_JOBS, LabelingJobPage, status=status, limit=page_size, cursor=cursor)
 
 
 def get(job_id: str) -> Call[LabelingJob]:

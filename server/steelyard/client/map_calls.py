@@ -29,10 +29,10 @@ def create(
 
 
 def page(
-    *, dataset_id: str | None = None, limit: int | None = None, cursor: str | None = None
+    *, dataset_id: str | None = None, page_size: int = 200, cursor: str | None = None
 ) -> Call[MapPage]:
-    """Return a page of maps, newest first: ``GET /v1/maps``."""
-    return read(_MAPS, MapPage, dataset_id=dataset_id, limit=limit, cursor=cursor)
+    """List maps, newest first: ``GET /v1/maps``."""
+    return read(_MAPS, MapPage, dataset_id=dataset_id, limit=page_size, cursor=cursor)
 
 
 def get(map_id: str) -> Call[DatasetMap]:

@@ -85,10 +85,10 @@ def create(
 
 
 def page(
-    *, archived: bool | None = None, limit: int | None = None, cursor: str | None = None
+    *, archived: bool | None = None, page_size: int = 200, cursor: str | None = None
 ) -> Call[NamedDecisionPage]:
-    """Return a page of named decisions, newest first: ``GET /v1/named-decisions``."""
-    return read(_NAMED, NamedDecisionPage, archived=archived, limit=limit, cursor=cursor)
+    """List named decisions, newest first: ``GET /v1/named-decisions``."""
+    return read(_NAMED, NamedDecisionPage, archived=archived, limit=page_size, cursor=cursor)
 
 
 def get(name: str) -> Call[NamedDecision]:
@@ -143,10 +143,10 @@ def add_version(
 
 
 def version_page(
-    name: str, *, limit: int | None = None, cursor: str | None = None
+    name: str, *, page_size: int = 200, cursor: str | None = None
 ) -> Call[NamedVersionPage]:
-    """Return a page of versions, newest first: ``GET …/{decision}/versions``."""
-    return read(_path(name, "versions"), NamedVersionPage, limit=limit, cursor=cursor)
+    """List versions, newest first: ``GET …/{decision}/versions``."""
+    return read(_path(name, "versions"), NamedVersionPage, limit=page_size, cursor=cursor)
 
 
 def version(name: str, version: int | str = "production") -> Call[NamedVersion]:
@@ -221,10 +221,10 @@ def share(
 
 
 def history_page(
-    name: str, *, limit: int | None = None, cursor: str | None = None
+    name: str, *, page_size: int = 200, cursor: str | None = None
 ) -> Call[AliasMovePage]:
-    """Return a page of moves of aliases, newest first: ``GET …/{decision}/history``."""
-    return read(_path(name, "history"), AliasMovePage, limit=limit, cursor=cursor)
+    """List moves of aliases, newest first: ``GET …/{decision}/history``."""
+    return read(_path(name, "history"), AliasMovePage, limit=page_size, cursor=cursor)
 
 
 def compare(
@@ -266,10 +266,10 @@ def comparison(comparison_id: str) -> Call[NamedComparison]:
 
 
 def comparison_page(
-    *, decision: str | None = None, limit: int | None = None, cursor: str | None = None
+    name: str | None = None, *, page_size: int = 200, cursor: str | None = None
 ) -> Call[ComparisonPage]:
-    """Return a page of comparisons, newest first: ``GET /v1/named-comparisons``."""
-    return read(_COMPARISONS, ComparisonPage, decision=decision, limit=limit, cursor=cursor)
+    """List comparisons, newest first: ``GET /v1/named-comparisons``."""
+    return read(_COMPARISONS, ComparisonPage, decision=name, limit=page_size, cursor=cursor)
 
 
 def cancel_comparison(

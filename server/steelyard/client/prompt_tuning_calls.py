@@ -53,12 +53,17 @@ def page(
     *,
     dataset_id: str | None = None,
     status: str | Sequence[str] | None = None,
-    limit: int | None = None,
+    page_size: int = 200,
     cursor: str | None = None,
 ) -> Call[PromptTuningPage]:
-    """Return a page of jobs, newest first: ``GET /v1/prompt-tuning/jobs``."""
+    """List jobs, newest first: ``GET /v1/prompt-tuning/jobs``."""
     return read(
-        _JOBS, PromptTuningPage, dataset_id=dataset_id, status=status, limit=limit, cursor=cursor
+        _JOBS,
+        PromptTuningPage,
+        dataset_id=dataset_id,
+        status=status,
+        limit=page_size,
+        cursor=cursor,
     )
 
 

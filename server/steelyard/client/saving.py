@@ -8,9 +8,12 @@ import uuid
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
+from steelyard.client.calls import Call
+from steelyard.client.row_sources import Progress
 from steelyard.durable import flush, flush_tree
 from steelyard.wire.queries import ExportFormat
 
@@ -45,6 +48,32 @@ def check_free(path: Path, *, force: bool) -> None:
         raise FileExistsError(
             f"{path} is a folder that has other things than an export; name another."
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saving:
+    """An export that is written to the disk: what is asked, and where it goes."""
+
+    call: Call[bytes]
+    path: Path
+    format: ExportFormat
+    force: bool = False
+    #: Called with the bytes received so far.
+    progress: Progress | None = None
+
+
+class Saver(Protocol):
+    """Writes exports to the disk: a client, and each of its parts."""
+
+    def save_export(self, saving: Saving) -> Path:
+        """Send the call of an export, and write its answer to the disk as it comes."""
+
+
+class AsyncSaver(Protocol):
+    """Writes exports to the disk: a client, and each of its parts."""
+
+    async def save_export(self, saving: Saving) -> Path:
+        """Send the call of an export, and write its answer to the disk as it comes."""
 
 
 @contextmanager

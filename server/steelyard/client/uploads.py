@@ -10,7 +10,7 @@ import io
 import itertools
 import sys
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Generic, TypeVar
@@ -207,6 +207,134 @@ class SourceUpload(Upload[LabelingSource]):
 
     def _call(self, data: Mapping[str, bytes], key: str | None) -> Call[LabelingSource]:
         return labeling_calls.upload(self._name, data["rows"], idempotency_key=key)
+
+
+def rows_to_create(
+    name: str,
+    examples: Rows | Mapping[str, Rows] | None = None,
+    *,
+    training: Rows | None = None,
+    evaluation: Rows | None = None,
+    evaluation_fraction: float | None = None,
+    context: str | Sequence[str] = "context",
+    decisions: Sequence[Mapping[str, Any]] | None = None,
+    labels: Mapping[str, str] | Sequence[str] | None = None,
+    targets: str | None = None,
+    rewards: str | None = None,
+    progress: Progress | None = None,
+    on_refused: OnRefused | None = None,
+    idempotency_key: str | None = None,
+) -> Upload[Dataset]:
+    """Make a dataset of files, lists of rows, or Polars or pandas frames of any size.
+
+    Parameters
+    ----------
+    examples : path, bytes, iterable of mapping, frame, or mapping, optional
+        Rows whose sides the server picks. A path and bytes hold JSON Lines. A mapping has parts
+        by name, as ``{"training": rows, "evaluation": rows}``.
+    training, evaluation : as examples, optional
+        Rows of one side; instead of ``examples``.
+    evaluation_fraction : float, optional
+        Share of the contexts of ``examples`` put aside: 0.1 to 1; 0.2 when left out.
+    context : str or sequence of str, default "context"
+        Of a frame: the column with the context; several make an object.
+    decisions : sequence of mapping, optional
+        Of a frame: what every row asks; left out, a column ``decisions`` says it row by row.
+    labels : mapping or sequence of str, optional
+        Of a frame: decision id to the column with the right outcome's name; the ids of
+        ``decisions`` when left out. A row does not ask a decision whose cell is null.
+    targets, rewards : str, optional
+        Of a frame: a column with, by decision id, numbers by outcome (mappings, their JSON, or
+        the lists of ``to_polars``); instead of ``labels``.
+    progress : callable, optional
+        Called with the bytes sent so far.
+    on_refused : callable, optional
+        Called with the part, the line from 0 and the problem of each row that the server refuses:
+        such rows are left out and the others stored. Without it one of them refuses all.
+
+    Returns
+    -------
+    Dataset
+        The dataset. Over 15 MiB rows are sent in pieces, each a version of its own. The first
+        says what a dataset asks: a decision that only a later piece asks is
+        ``task_mismatch``, so put a row that asks it among the first.
+
+    Raises
+    ------
+    steelyard.errors.SteelyardError
+        What the server refused with; ``details`` has the first hundred problems. Where earlier
+        pieces were stored, a note (``__notes__``) names the dataset that has them.
+    ValueError
+        When a frame lacks a column, or there is nothing to send.
+
+    Examples
+    --------
+    >>> client.datasets.create("tickets", "support_triage.jsonl")  # doctest: +SKIP
+    """
+    return RowUpload(
+        parts_of(examples, training, evaluation),
+        FrameColumns(
+            context=context, decisions=decisions, labels=labels, targets=targets, rewards=rewards
+        ),
+        evaluation_fraction,
+        name=name,
+        progress=progress,
+        idempotency_key=idempotency_key,
+        on_refused=on_refused,
+    )
+
+
+def rows_to_add(
+    dataset_id: str,
+    examples: Rows | Mapping[str, Rows] | None = None,
+    *,
+    training: Rows | None = None,
+    evaluation: Rows | None = None,
+    evaluation_fraction: float | None = None,
+    context: str | Sequence[str] = "context",
+    decisions: Sequence[Mapping[str, Any]] | None = None,
+    labels: Mapping[str, str] | Sequence[str] | None = None,
+    targets: str | None = None,
+    rewards: str | None = None,
+    progress: Progress | None = None,
+    on_refused: OnRefused | None = None,
+    idempotency_key: str | None = None,
+) -> Upload[Dataset]:
+    """Add rows to a dataset as its next version; everything else is as for ``create``.
+
+    ``evaluation_fraction`` is of the contexts that are new.
+    """
+    return RowUpload(
+        parts_of(examples, training, evaluation),
+        FrameColumns(
+            context=context, decisions=decisions, labels=labels, targets=targets, rewards=rewards
+        ),
+        evaluation_fraction,
+        dataset_id=dataset_id,
+        progress=progress,
+        idempotency_key=idempotency_key,
+        on_refused=on_refused,
+    )
+
+
+def queries_to_label(
+    name: str,
+    rows: Rows,
+    *,
+    on_refused: OnRefused | None = None,
+    idempotency_key: str | None = None,
+) -> Upload[LabelingSource]:
+    """Upload queries to be labelled: ``POST /v1/labeling/sources``.
+
+    Parameters
+    ----------
+    rows : path, bytes or iterable of mappings
+        JSON Lines or rows, each with ``context`` and, unless the job gives them, ``decisions``.
+    on_refused : callable, optional
+        Called with ``"rows"``, its line from 0 and the problem of each row that the server
+        refuses; the other rows are kept.
+    """
+    return SourceUpload(name, rows, on_refused=on_refused, idempotency_key=idempotency_key)
 
 
 def parts_of(

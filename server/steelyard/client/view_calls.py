@@ -19,9 +19,9 @@ def save(name: str, address: str, *, idempotency_key: str | None = None) -> Call
     return write(_VIEWS, View, {"name": name, "address": address}, key=idempotency_key)
 
 
-def page(*, limit: int | None = None, cursor: str | None = None) -> Call[ViewPage]:
-    """Return a page of saved views, newest first: ``GET /v1/views``."""
-    return read(_VIEWS, ViewPage, limit=limit, cursor=cursor)
+def page(*, page_size: int = 200, cursor: str | None = None) -> Call[ViewPage]:
+    """List saved views, newest first: ``GET /v1/views``."""
+    return read(_VIEWS, ViewPage, limit=page_size, cursor=cursor)
 
 
 def delete(view_id: str, *, idempotency_key: str | None = None) -> Call[DeletedView]:

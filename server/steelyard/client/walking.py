@@ -1,8 +1,13 @@
-"""The datasets of an account, page by page, while they are used meanwhile."""
+"""What comes in pages and is more than their items in a row: which page is next, and what is taken."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from steelyard.client.answers import RecordList
+from steelyard.client.calls import Call, Page
 from steelyard.datasets.wire import Dataset, DatasetPage
+from steelyard.evaluations.wire import MAX_RECORDS, JobRecord
 
 
 class DatasetWalk:
@@ -43,6 +48,29 @@ class DatasetWalk:
         self.is_over = is_whole or not self._has_given
         self.cursor, self._is_first_round, self._has_given = None, False, False
         return new
+
+
+class RecordWalk:
+    """Scored decisions of pages, each asked for by an offset and a size, up to a limit."""
+
+    def __init__(
+        self, page_from: Callable[[int, int], Call[Page[JobRecord]]], limit: int | None
+    ) -> None:
+        self._page_from, self._limit = page_from, limit
+        self.records = RecordList()
+        self.is_over = limit is not None and limit <= 0
+
+    def call(self) -> Call[Page[JobRecord]]:
+        """Return the call for the next page."""
+        n_read = len(self.records)
+        left = MAX_RECORDS if self._limit is None else self._limit - n_read
+        return self._page_from(n_read, min(left, MAX_RECORDS))
+
+    def take(self, page: Page[JobRecord]) -> None:
+        """Add the records of a page."""
+        self.records.extend(page.data)
+        is_full = self._limit is not None and len(self.records) >= self._limit
+        self.is_over = is_full or not page.data or not page.has_more
 
 
 def _used_at(dataset: Dataset) -> float:

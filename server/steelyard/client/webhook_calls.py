@@ -38,9 +38,9 @@ def create(
     return write(_WEBHOOKS, Webhook, fields, key=idempotency_key)
 
 
-def page(*, limit: int | None = None, cursor: str | None = None) -> Call[WebhookPage]:
-    """Return a page of webhooks, newest first: ``GET …/webhooks``."""
-    return read(_WEBHOOKS, WebhookPage, limit=limit, cursor=cursor)
+def page(*, page_size: int = 200, cursor: str | None = None) -> Call[WebhookPage]:
+    """List webhooks, newest first: ``GET …/webhooks``."""
+    return read(_WEBHOOKS, WebhookPage, limit=page_size, cursor=cursor)
 
 
 def get(webhook_id: str) -> Call[Webhook]:
@@ -85,15 +85,15 @@ def delete(webhook_id: str, *, idempotency_key: str | None = None) -> Call[Delet
 
 
 def deliveries_page(
-    webhook_id: str,
+    webhook: str | Webhook,
     *,
     status: str | Sequence[str] | None = None,
-    limit: int | None = None,
+    page_size: int = 200,
     cursor: str | None = None,
 ) -> Call[DeliveryPage]:
-    """Return a page of deliveries, newest first: ``GET …/webhooks/{webhook}/deliveries``."""
-    path = f"{_path(webhook_id)}/deliveries"
-    return read(path, DeliveryPage, status=status, limit=limit, cursor=cursor)
+    """List deliveries, newest first: ``GET …/webhooks/{webhook}/deliveries``."""
+    path = f"{_path(webhook if isinstance(webhook, str) else webhook.id)}/deliveries"
+    return read(path, DeliveryPage, status=status, limit=page_size, cursor=cursor)
 
 
 def redeliver(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import panel as pn
 from panel.viewable import Viewable
 
 from steelyard.accounts.wire import WalletBalance
 from steelyard.billing.wire import Billing
 from steelyard.client import console_calls
+from steelyard.client.saving import Saving
 from steelyard_workbench.components.cards import cards
 from steelyard_workbench.components.download import Download, bounded
 from steelyard_workbench.loaded import Loaded
@@ -35,9 +34,11 @@ class Balance(Section):
             await part.refresh(quietly=True)
 
     def _ledger(self) -> bytes:
-        save = partial(self.client.save, console_calls.transactions_csv())
+        call = console_calls.transactions_csv()
         return bounded(
-            lambda path, progress: save(path, "csv", progress=progress),
+            lambda path, progress: self.client.save_export(
+                Saving(call=call, path=path, format="csv", progress=progress)
+            ),
             "ledger.csv",
             "read it with client.billing.transactions in Python.",
         )

@@ -30,7 +30,7 @@ class AllAccounts(Section):
         self.accounts: PagedTable[AccountEntry] = PagedTable(
             "The accounts",
             lambda cursor: self.client.send(
-                console_calls.accounts_page(limit=_PAGE, cursor=cursor)
+                console_calls.accounts_page(page_size=_PAGE, cursor=cursor)
             ),
             ("name", "id", "available", "held", "made, UTC", "state"),
             _cells,

@@ -24,7 +24,9 @@ class Audit(Section):
             return [empty(why_not(role, frozenset({"owner"})))]
         self.entries: PagedTable[AuditEntry] = PagedTable(
             "The audit",
-            lambda cursor: self.client.send(console_calls.audit_page(limit=_PAGE, cursor=cursor)),
+            lambda cursor: self.client.send(
+                console_calls.audit_page(page_size=_PAGE, cursor=cursor)
+            ),
             ("when, UTC", "who", "what", "of", "from"),
             _cells,
             nothing="No entries yet. Sign-ins and changes of keys, members and money are listed here.",

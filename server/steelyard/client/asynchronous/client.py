@@ -3,52 +3,48 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, TypeVar, Unpack
+from typing import BinaryIO, TypeVar
 
 import httpx
 from tenacity import AsyncRetrying
 
-from steelyard.accounts.wire import ApiKey
-from steelyard.billing.wire import Purchase, Transaction
-from steelyard.client import console_calls as console
 from steelyard.client import decide_calls as routes
-from steelyard.client import family_calls
-from steelyard.client.asynchronous.alarms import AsyncAlarms
-from steelyard.client.asynchronous.auth import AsyncAuth
-from steelyard.client.asynchronous.billing import AsyncBilling
+from steelyard.client import export_calls
 from steelyard.client.asynchronous.datasets import AsyncDatasets
-from steelyard.client.asynchronous.drafts import AsyncDrafts
-from steelyard.client.asynchronous.evaluations import AsyncEvaluations
-from steelyard.client.asynchronous.families import AsyncFamilies
-from steelyard.client.asynchronous.jobs import AsyncJobs
-from steelyard.client.asynchronous.judges import AsyncJudges
 from steelyard.client.asynchronous.labeling import AsyncLabeling
 from steelyard.client.asynchronous.maps import AsyncMaps
-from steelyard.client.asynchronous.members import AsyncMembers
 from steelyard.client.asynchronous.named import AsyncDecision, AsyncNamedDecisions
-from steelyard.client.asynchronous.operator import AsyncOperator
-from steelyard.client.asynchronous.prompt_tuning import AsyncPromptTuning
-from steelyard.client.asynchronous.resource import AsyncResource
-from steelyard.client.asynchronous.views import AsyncViews
-from steelyard.client.asynchronous.webhooks import AsyncWebhooks
+from steelyard.client.asynchronous.parts import (
+    AsyncAccount,
+    AsyncAlarms,
+    AsyncAuth,
+    AsyncBilling,
+    AsyncDrafts,
+    AsyncEvaluations,
+    AsyncFamilies,
+    AsyncJobs,
+    AsyncJudges,
+    AsyncMembers,
+    AsyncModels,
+    AsyncOperator,
+    AsyncPromptTuning,
+    AsyncViews,
+    AsyncWebhooks,
+)
+from steelyard.client.asynchronous.resource import saves
 from steelyard.client.calls import Call
 from steelyard.client.calls import async_method as _method
-from steelyard.client.decide_calls import DecisionFilters
 from steelyard.client.exchange import Compression, Exchange
-from steelyard.client.model_choices import ModelChoice, list_choices
 from steelyard.client.options import ClientOptions
 from steelyard.client.row_sources import Progress
-from steelyard.client.saving import export_file, format_of
+from steelyard.client.saving import Saving, export_file
 from steelyard.client.transport import (
     AsyncSleep,
     http_arguments,
     receive_async,
     receive_to_async,
 )
-from steelyard.people.wire import AuditEntry
-from steelyard.wire.queries import ExportFormat
 
 _Answer = TypeVar("_Answer")
 
@@ -124,33 +120,7 @@ class AsyncClient:
     decision_series = _method(routes.decision_series)
     stored_decision = _method(routes.stored_decision)
     export_decisions = _method(routes.export_decisions)
-
-    async def export_decisions_to(
-        self,
-        path: str | Path,
-        *,
-        format: ExportFormat | None = None,  # noqa: A002
-        force: bool = False,
-        progress: Progress | None = None,
-        **filters: Unpack[DecisionFilters],
-    ) -> Path:
-        """Write stored decisions to a file, or to a folder that Hugging Face ``datasets`` loads.
-
-        Parameters
-        ----------
-        format : {"csv", "parquet", "hf"}, optional
-            That of the path's ending when left out; a path without one of them is a folder.
-        force : bool, default False
-            Whether to replace what is there.
-        progress : callable, optional
-            Called with the bytes received so far.
-        **filters
-            Which of them: those of ``decision_log``, without pages.
-        """
-        path = Path(path)
-        format_ = format_of(path, format)
-        call = routes.export_decisions(format_, **filters)
-        return await self.save(call, path, format_, force=force, progress=progress)
+    export_decisions_to = saves(export_calls.save_decisions)
 
     def decision(self, reference: str) -> AsyncDecision:
         """Return a named decision: ``name``, ``name@alias`` or ``name@7``."""
@@ -179,20 +149,12 @@ class AsyncClient:
         answer: _Answer = await self._attempts(exchange)(self._attempt, exchange)
         return answer
 
-    async def save(
-        self,
-        call: Call[bytes],
-        path: Path,
-        format: ExportFormat,  # noqa: A002
-        *,
-        force: bool = False,
-        progress: Progress | None = None,
-    ) -> Path:
+    async def save_export(self, saving: Saving) -> Path:
         """Send the call of an export, and write its answer to the disk as it comes."""
-        exchange = Exchange(call, self._options, self._compression)
-        with export_file(path, format, force=force) as file:
-            await self._attempts(exchange)(self._attempt_to, exchange, file, progress)
-        return path
+        exchange = Exchange(saving.call, self._options, self._compression)
+        with export_file(saving.path, saving.format, force=saving.force) as file:
+            await self._attempts(exchange)(self._attempt_to, exchange, file, saving.progress)
+        return saving.path
 
     async def close(self) -> None:
         """Close the connections; the client cannot be used after it."""
@@ -235,84 +197,3 @@ class AsyncClient:
         except httpx.RequestError as error:
             raise exchange.lost(error) from error
         return exchange.answer(response)
-
-
-class AsyncModels(AsyncResource):
-    """The models that a client's account can ask: ``client.models``."""
-
-    list = _method(routes.list_models)
-    get = _method(routes.get_model)
-
-    async def choices(self) -> Sequence[ModelChoice]:
-        """Return every name that can be asked: families first, each with why it cannot answer now.
-
-        Then base and connected models and routes, and the numbers of families last.
-        """
-        models = await self._client.send(routes.list_models())
-        families = await self._client.send(family_calls.list_families())
-        return list_choices(models, families)
-
-    ready = _method(routes.get_model_ready)
-    switch = _method(family_calls.switch_model)
-    keep_warm = _method(family_calls.keep_model_warm)
-    delete = _method(family_calls.delete_model)
-
-
-class AsyncAccount(AsyncResource):
-    """The account of a client's key: ``client.account``."""
-
-    get = _method(routes.get_account)
-    billing = _method(routes.get_billing)
-    usage = _method(console.usage)
-    create_key = _method(console.create_key)
-    change_key = _method(console.change_key)
-    revoke_key = _method(console.revoke_key)
-    sessions = _method(console.sessions)
-    end_session = _method(console.end_session)
-    end_other_sessions = _method(console.end_other_sessions)
-    rename = _method(console.rename_account)
-    delete = _method(console.delete_account)
-    restore = _method(console.restore_account)
-
-    async def export_to(
-        self, path: str | Path, *, force: bool = False, progress: Progress | None = None
-    ) -> Path:
-        """Write all of the account's data to a zip, whose name ends with ``.zip``.
-
-        Parameters
-        ----------
-        force : bool, default False
-            Whether to replace what is there.
-        progress : callable, optional
-            Called with the bytes received so far.
-
-        Raises
-        ------
-        ValueError
-            When the name does not end with ``.zip``.
-        """
-        path = Path(path)
-        if path.suffix.lower() != ".zip":
-            raise ValueError(f"{path} is to be a zip; give a name that ends with .zip.")
-        call = console.export_account()
-        return await self._client.save(call, path, "hf", force=force, progress=progress)
-
-    def audit(self, *, page_size: int = 200) -> AsyncIterator[AuditEntry]:
-        """Iterate over what was done in the account's console, newest first."""
-        return self._iterate(lambda cursor: console.audit_page(limit=page_size, cursor=cursor))
-
-    def keys(self, *, revoked: bool | None = None, page_size: int = 200) -> AsyncIterator[ApiKey]:
-        """Iterate over the account's keys, newest first: the revoked, the others, or both."""
-        return self._iterate(
-            lambda cursor: routes.list_account_keys(revoked=revoked, limit=page_size, cursor=cursor)
-        )
-
-    def purchases(self, *, page_size: int = 200) -> AsyncIterator[Purchase]:
-        """Iterate over the account's purchases, newest first."""
-        return self._iterate(lambda cursor: routes.list_purchases(limit=page_size, cursor=cursor))
-
-    def transactions(self, *, page_size: int = 200) -> AsyncIterator[Transaction]:
-        """Iterate over the lines of the account's ledger, newest first."""
-        return self._iterate(
-            lambda cursor: routes.list_transactions(limit=page_size, cursor=cursor)
-        )

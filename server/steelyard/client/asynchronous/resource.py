@@ -3,44 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+import functools
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Concatenate, Generic, ParamSpec, TypeVar
 
 from steelyard.client.answers import RecordList
-from steelyard.client.calls import Call
+from steelyard.client.calls import Call, CursorPage, describe_method, describe_pages
 from steelyard.client.progress import progress_bar
+from steelyard.client.saving import AsyncSaver, Saving
 from steelyard.client.uploads import Upload
 from steelyard.client.waiting import Following, Job_, Kind, Looking
+from steelyard.client.walking import RecordWalk
 from steelyard.datasets.wire import Dataset
-from steelyard.evaluations.wire import MAX_RECORDS, JobRecord
 from steelyard.labeling.wire import LabelingSource
 
 if TYPE_CHECKING:
     from steelyard.client.asynchronous.client import AsyncClient
 
+_Arguments = ParamSpec("_Arguments")
 _Answer = TypeVar("_Answer")
 _Made = TypeVar("_Made", bound=Dataset | LabelingSource)
-_Item_co = TypeVar("_Item_co", covariant=True)
-
-
-class Page(Protocol[_Item_co]):
-    """A page of a list."""
-
-    @property
-    def data(self) -> Sequence[_Item_co]:
-        """What is on it."""
-
-    @property
-    def has_more(self) -> bool:
-        """Whether another page follows."""
-
-
-class CursorPage(Page[_Item_co], Protocol[_Item_co]):
-    """A page of a list, and where the next begins."""
-
-    @property
-    def next_cursor(self) -> str | None:
-        """Where the next page begins."""
+_Item = TypeVar("_Item")
 
 
 class AsyncResource:
@@ -53,7 +37,11 @@ class AsyncResource:
         """Send a call through the client."""
         return await self._client.send(call)
 
-    async def _upload(self, upload: Upload[_Made]) -> _Made:
+    async def save_export(self, saving: Saving) -> Path:
+        """Write an export to the disk through the client."""
+        return await self._client.save_export(saving)
+
+    async def send_rows(self, upload: Upload[_Made]) -> _Made:
         """Send rows in as many calls as they need."""
         with upload:
             for call in upload.calls():
@@ -76,32 +64,77 @@ class AsyncResource:
                 return answer
             await asyncio.sleep(poll_s)
 
-    async def _iterate(
-        self, page_after: Callable[[str | None], Call[CursorPage[_Item_co]]]
-    ) -> AsyncIterator[_Item_co]:
-        cursor: str | None = None
+
+def pages(
+    build: Callable[_Arguments, Call[CursorPage[_Item]]],
+) -> Callable[Concatenate[AsyncResource, _Arguments], AsyncIterator[_Item]]:
+    """Return the method that iterates over a list, whose pages are asked for as they are needed.
+
+    Its parameters and help are those of the call; ``cursor`` is where it begins.
+    """
+
+    @functools.wraps(build)
+    async def method(
+        self: AsyncResource, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
+    ) -> AsyncIterator[_Item]:
         while True:
-            page = await self.send(page_after(cursor))
+            page = await self.send(build(*args, **kwargs))
             for item in page.data:
                 yield item
-            cursor = page.next_cursor if page.data and page.has_more else None
-            if cursor is None:
+            if not page.data or not page.has_more or page.next_cursor is None:
                 return
+            kwargs["cursor"] = page.next_cursor
 
-    async def _collect_records(
-        self,
-        page_from: Callable[[int, int], Call[Page[JobRecord]]],
-        limit: int | None,
+    describe_pages(method, build, "AsyncIterator")
+    return method
+
+
+def uploads(
+    build: Callable[_Arguments, Upload[_Made]],
+) -> Callable[Concatenate[AsyncResource, _Arguments], Awaitable[_Made]]:
+    """Return the method that sends rows in as many calls as they need; its help is the upload's."""
+
+    @functools.wraps(build)
+    async def method(
+        self: AsyncResource, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
+    ) -> _Made:
+        return await self.send_rows(build(*args, **kwargs))
+
+    describe_method(method, build)
+    return method
+
+
+def collects(
+    build: Callable[_Arguments, RecordWalk],
+) -> Callable[Concatenate[AsyncResource, _Arguments], Awaitable[RecordList]]:
+    """Return the method that reads scored decisions, page by page; its help is the walk's."""
+
+    @functools.wraps(build)
+    async def method(
+        self: AsyncResource, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
     ) -> RecordList:
-        """Return records of pages, each built of an offset and a size, up to a limit."""
-        records = RecordList()
-        while limit is None or len(records) < limit:
-            size = MAX_RECORDS if limit is None else min(limit - len(records), MAX_RECORDS)
-            page = await self.send(page_from(len(records), size))
-            records.extend(page.data)
-            if not page.data or not page.has_more:
-                break
-        return records
+        walk = build(*args, **kwargs)
+        while not walk.is_over:
+            walk.take(await self.send(walk.call()))
+        return walk.records
+
+    describe_method(method, build, "RecordList")
+    return method
+
+
+def saves(
+    build: Callable[_Arguments, Saving],
+) -> Callable[Concatenate[AsyncSaver, _Arguments], Awaitable[Path]]:
+    """Return the method that writes an export to the disk; its help is the export's."""
+
+    @functools.wraps(build)
+    async def method(
+        self: AsyncSaver, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
+    ) -> Path:
+        return await self.save_export(build(*args, **kwargs))
+
+    describe_method(method, build, "Path")
+    return method
 
 
 class AsyncJobResource(AsyncResource, Generic[Job_]):

@@ -5,52 +5,48 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, TypeVar, Unpack
+from typing import BinaryIO, TypeVar
 
 import httpx
 from tenacity import Retrying
 
-from steelyard.accounts.wire import ApiKey
-from steelyard.billing.wire import Purchase, Transaction
-from steelyard.client import console_calls as console
 from steelyard.client import decide_calls as routes
-from steelyard.client import family_calls
-from steelyard.client.blocking.alarms import Alarms
-from steelyard.client.blocking.auth import Auth
-from steelyard.client.blocking.billing import Billing
+from steelyard.client import export_calls
 from steelyard.client.blocking.datasets import Datasets
-from steelyard.client.blocking.drafts import Drafts
-from steelyard.client.blocking.evaluations import Evaluations
-from steelyard.client.blocking.families import Families
-from steelyard.client.blocking.jobs import Jobs
-from steelyard.client.blocking.judges import Judges
 from steelyard.client.blocking.labeling import Labeling
 from steelyard.client.blocking.maps import Maps
-from steelyard.client.blocking.members import Members
 from steelyard.client.blocking.named import Decision, NamedDecisions
-from steelyard.client.blocking.operator import Operator
-from steelyard.client.blocking.prompt_tuning import PromptTuning
-from steelyard.client.blocking.resource import Resource
-from steelyard.client.blocking.views import Views
-from steelyard.client.blocking.webhooks import Webhooks
+from steelyard.client.blocking.parts import (
+    Account,
+    Alarms,
+    Auth,
+    Billing,
+    Drafts,
+    Evaluations,
+    Families,
+    Jobs,
+    Judges,
+    Members,
+    Models,
+    Operator,
+    PromptTuning,
+    Views,
+    Webhooks,
+)
+from steelyard.client.blocking.resource import saves
 from steelyard.client.calls import Call
 from steelyard.client.calls import blocking_method as _method
-from steelyard.client.decide_calls import DecisionFilters
 from steelyard.client.exchange import Compression, Exchange
-from steelyard.client.model_choices import ModelChoice, list_choices
 from steelyard.client.options import ClientOptions
 from steelyard.client.row_sources import Progress
-from steelyard.client.saving import export_file, format_of
+from steelyard.client.saving import Saving, export_file
 from steelyard.client.transport import (
     Sleep,
     http_arguments,
     receive,
     receive_to,
 )
-from steelyard.people.wire import AuditEntry
-from steelyard.wire.queries import ExportFormat
 
 _Answer = TypeVar("_Answer")
 
@@ -126,33 +122,7 @@ class Client:
     decision_series = _method(routes.decision_series)
     stored_decision = _method(routes.stored_decision)
     export_decisions = _method(routes.export_decisions)
-
-    def export_decisions_to(
-        self,
-        path: str | Path,
-        *,
-        format: ExportFormat | None = None,  # noqa: A002
-        force: bool = False,
-        progress: Progress | None = None,
-        **filters: Unpack[DecisionFilters],
-    ) -> Path:
-        """Write stored decisions to a file, or to a folder that Hugging Face ``datasets`` loads.
-
-        Parameters
-        ----------
-        format : {"csv", "parquet", "hf"}, optional
-            That of the path's ending when left out; a path without one of them is a folder.
-        force : bool, default False
-            Whether to replace what is there.
-        progress : callable, optional
-            Called with the bytes received so far.
-        **filters
-            Which of them: those of ``decision_log``, without pages.
-        """
-        path = Path(path)
-        format_ = format_of(path, format)
-        call = routes.export_decisions(format_, **filters)
-        return self.save(call, path, format_, force=force, progress=progress)
+    export_decisions_to = saves(export_calls.save_decisions)
 
     def decision(self, reference: str) -> Decision:
         """Return a named decision: ``name``, ``name@alias`` or ``name@7``."""
@@ -181,20 +151,12 @@ class Client:
         answer: _Answer = self._attempts(exchange)(self._attempt, exchange)
         return answer
 
-    def save(
-        self,
-        call: Call[bytes],
-        path: Path,
-        format: ExportFormat,  # noqa: A002
-        *,
-        force: bool = False,
-        progress: Progress | None = None,
-    ) -> Path:
+    def save_export(self, saving: Saving) -> Path:
         """Send the call of an export, and write its answer to the disk as it comes."""
-        exchange = Exchange(call, self._options, self._compression)
-        with export_file(path, format, force=force) as file:
-            self._attempts(exchange)(self._attempt_to, exchange, file, progress)
-        return path
+        exchange = Exchange(saving.call, self._options, self._compression)
+        with export_file(saving.path, saving.format, force=saving.force) as file:
+            self._attempts(exchange)(self._attempt_to, exchange, file, saving.progress)
+        return saving.path
 
     def close(self) -> None:
         """Close the connections; the client cannot be used after it."""
@@ -237,84 +199,3 @@ class Client:
         except httpx.RequestError as error:
             raise exchange.lost(error) from error
         return exchange.answer(response)
-
-
-class Models(Resource):
-    """The models that a client's account can ask: ``client.models``."""
-
-    list = _method(routes.list_models)
-    get = _method(routes.get_model)
-
-    def choices(self) -> Sequence[ModelChoice]:
-        """Return every name that can be asked: families first, each with why it cannot answer now.
-
-        Then base and connected models and routes, and the numbers of families last.
-        """
-        models = self._client.send(routes.list_models())
-        families = self._client.send(family_calls.list_families())
-        return list_choices(models, families)
-
-    ready = _method(routes.get_model_ready)
-    switch = _method(family_calls.switch_model)
-    keep_warm = _method(family_calls.keep_model_warm)
-    delete = _method(family_calls.delete_model)
-
-
-class Account(Resource):
-    """The account of a client's key: ``client.account``."""
-
-    get = _method(routes.get_account)
-    billing = _method(routes.get_billing)
-    usage = _method(console.usage)
-    create_key = _method(console.create_key)
-    change_key = _method(console.change_key)
-    revoke_key = _method(console.revoke_key)
-    sessions = _method(console.sessions)
-    end_session = _method(console.end_session)
-    end_other_sessions = _method(console.end_other_sessions)
-    rename = _method(console.rename_account)
-    delete = _method(console.delete_account)
-    restore = _method(console.restore_account)
-
-    def export_to(
-        self, path: str | Path, *, force: bool = False, progress: Progress | None = None
-    ) -> Path:
-        """Write all of the account's data to a zip, whose name ends with ``.zip``.
-
-        Parameters
-        ----------
-        force : bool, default False
-            Whether to replace what is there.
-        progress : callable, optional
-            Called with the bytes received so far.
-
-        Raises
-        ------
-        ValueError
-            When the name does not end with ``.zip``.
-        """
-        path = Path(path)
-        if path.suffix.lower() != ".zip":
-            raise ValueError(f"{path} is to be a zip; give a name that ends with .zip.")
-        call = console.export_account()
-        return self._client.save(call, path, "hf", force=force, progress=progress)
-
-    def audit(self, *, page_size: int = 200) -> Iterator[AuditEntry]:
-        """Iterate over what was done in the account's console, newest first."""
-        return self._iterate(lambda cursor: console.audit_page(limit=page_size, cursor=cursor))
-
-    def keys(self, *, revoked: bool | None = None, page_size: int = 200) -> Iterator[ApiKey]:
-        """Iterate over the account's keys, newest first: the revoked, the others, or both."""
-        return self._iterate(
-            lambda cursor: routes.list_account_keys(revoked=revoked, limit=page_size, cursor=cursor)
-        )
-
-    def purchases(self, *, page_size: int = 200) -> Iterator[Purchase]:
-        """Iterate over the account's purchases, newest first."""
-        return self._iterate(lambda cursor: routes.list_purchases(limit=page_size, cursor=cursor))
-
-    def transactions(self, *, page_size: int = 200) -> Iterator[Transaction]:
-        """Iterate over the lines of the account's ledger, newest first."""
-        return self._iterate(
-            lambda cursor: routes.list_transactions(limit=page_size, cursor=cursor)
-        )

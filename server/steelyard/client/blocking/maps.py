@@ -4,11 +4,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from steelyard.client import map_calls as calls
-from steelyard.client.blocking.resource import JobResource
+from steelyard.client.blocking.resource import JobResource, pages
 from steelyard.client.calls import blocking_method as _method
 from steelyard.client.saving import check_free, format_of
 from steelyard.client.waiting import MAPS
@@ -21,17 +20,12 @@ class Maps(JobResource[DatasetMap]):
 
     _kind = MAPS
     _look = staticmethod(calls.get)
+    list = pages(calls.page)
     create = _method(calls.create)
     get = _method(calls.get)
     points = _method(calls.points)
     values = _method(calls.values)
     cancel = _method(calls.cancel)
-
-    def list(self, *, dataset_id: str | None = None, page_size: int = 200) -> Iterator[DatasetMap]:
-        """Iterate over maps, newest first."""
-        return self._iterate(
-            lambda cursor: calls.page(dataset_id=dataset_id, limit=page_size, cursor=cursor)
-        )
 
     def export_to(
         self,

@@ -4,15 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from steelyard.client import named_calls as calls
-from steelyard.client.blocking.resource import JobResource
+from steelyard.client.blocking.resource import JobResource, pages
 from steelyard.client.calls import blocking_method as _method
 from steelyard.client.waiting import COMPARISONS
 from steelyard.named.comparison_wire import NamedComparison
-from steelyard.named.wire import AliasMove, NamedDecision, NamedVersion
 
 if TYPE_CHECKING:
     from steelyard.client.answers import DecideAnswer
@@ -25,50 +24,26 @@ class NamedDecisions(JobResource[NamedComparison]):
 
     _kind = COMPARISONS
     _look = staticmethod(calls.comparison)
+    comparisons = pages(calls.comparison_page)
     compare = _method(calls.compare)
     comparison = _method(calls.comparison)
     cancel_comparison = _method(calls.cancel_comparison)
+    list = pages(calls.page)
     create = _method(calls.create)
     get = _method(calls.get)
     change = _method(calls.change)
     archive = _method(calls.archive)
     add_version = _method(calls.add_version)
+    versions = pages(calls.version_page)
     version = _method(calls.version)
     move = _method(calls.move)
     roll_back = _method(calls.roll_back)
+    history = pages(calls.history_page)
     share = _method(calls.share)
     grow = _method(calls.grow)
     growth = _method(calls.growth)
     turn_growth = _method(calls.turn_growth)
     stop_growing = _method(calls.stop_growing)
-
-    def list(
-        self, *, archived: bool | None = None, page_size: int = 200
-    ) -> Iterator[NamedDecision]:
-        """Iterate over named decisions, newest first."""
-        return self._iterate(
-            lambda cursor: calls.page(archived=archived, limit=page_size, cursor=cursor)
-        )
-
-    def versions(self, name: str, *, page_size: int = 200) -> Iterator[NamedVersion]:
-        """Iterate over the versions of a named decision, newest first."""
-        return self._iterate(
-            lambda cursor: calls.version_page(name, limit=page_size, cursor=cursor)
-        )
-
-    def history(self, name: str, *, page_size: int = 200) -> Iterator[AliasMove]:
-        """Iterate over the moves of its aliases, newest first."""
-        return self._iterate(
-            lambda cursor: calls.history_page(name, limit=page_size, cursor=cursor)
-        )
-
-    def comparisons(
-        self, name: str | None = None, *, page_size: int = 200
-    ) -> Iterator[NamedComparison]:
-        """Iterate over comparisons of versions, newest first."""
-        return self._iterate(
-            lambda cursor: calls.comparison_page(decision=name, limit=page_size, cursor=cursor)
-        )
 
 
 class Decision:

@@ -4,45 +4,29 @@
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Concatenate, Generic, ParamSpec, TypeVar
 
 from steelyard.client.answers import RecordList
-from steelyard.client.calls import Call
+from steelyard.client.calls import Call, CursorPage, describe_method, describe_pages
 from steelyard.client.progress import progress_bar
+from steelyard.client.saving import Saver, Saving
 from steelyard.client.uploads import Upload
 from steelyard.client.waiting import Following, Job_, Kind, Looking
+from steelyard.client.walking import RecordWalk
 from steelyard.datasets.wire import Dataset
-from steelyard.evaluations.wire import MAX_RECORDS, JobRecord
 from steelyard.labeling.wire import LabelingSource
 
 if TYPE_CHECKING:
     from steelyard.client.blocking.client import Client
 
+_Arguments = ParamSpec("_Arguments")
 _Answer = TypeVar("_Answer")
 _Made = TypeVar("_Made", bound=Dataset | LabelingSource)
-_Item_co = TypeVar("_Item_co", covariant=True)
-
-
-class Page(Protocol[_Item_co]):
-    """A page of a list."""
-
-    @property
-    def data(self) -> Sequence[_Item_co]:
-        """What is on it."""
-
-    @property
-    def has_more(self) -> bool:
-        """Whether another page follows."""
-
-
-class CursorPage(Page[_Item_co], Protocol[_Item_co]):
-    """A page of a list, and where the next begins."""
-
-    @property
-    def next_cursor(self) -> str | None:
-        """Where the next page begins."""
+_Item = TypeVar("_Item")
 
 
 class Resource:
@@ -55,7 +39,11 @@ class Resource:
         """Send a call through the client."""
         return self._client.send(call)
 
-    def _upload(self, upload: Upload[_Made]) -> _Made:
+    def save_export(self, saving: Saving) -> Path:
+        """Write an export to the disk through the client."""
+        return self._client.save_export(saving)
+
+    def send_rows(self, upload: Upload[_Made]) -> _Made:
         """Send rows in as many calls as they need."""
         with upload:
             for call in upload.calls():
@@ -78,31 +66,72 @@ class Resource:
                 return answer
             time.sleep(poll_s)
 
-    def _iterate(
-        self, page_after: Callable[[str | None], Call[CursorPage[_Item_co]]]
-    ) -> Iterator[_Item_co]:
-        cursor: str | None = None
-        while True:
-            page = self.send(page_after(cursor))
-            yield from page.data
-            cursor = page.next_cursor if page.data and page.has_more else None
-            if cursor is None:
-                return
 
-    def _collect_records(
-        self,
-        page_from: Callable[[int, int], Call[Page[JobRecord]]],
-        limit: int | None,
+def pages(
+    build: Callable[_Arguments, Call[CursorPage[_Item]]],
+) -> Callable[Concatenate[Resource, _Arguments], Iterator[_Item]]:
+    """Return the method that iterates over a list, whose pages are asked for as they are needed.
+
+    Its parameters and help are those of the call; ``cursor`` is where it begins.
+    """
+
+    @functools.wraps(build)
+    def method(
+        self: Resource, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
+    ) -> Iterator[_Item]:
+        while True:
+            page = self.send(build(*args, **kwargs))
+            yield from page.data
+            if not page.data or not page.has_more or page.next_cursor is None:
+                return
+            kwargs["cursor"] = page.next_cursor
+
+    describe_pages(method, build, "Iterator")
+    return method
+
+
+def uploads(
+    build: Callable[_Arguments, Upload[_Made]],
+) -> Callable[Concatenate[Resource, _Arguments], _Made]:
+    """Return the method that sends rows in as many calls as they need; its help is the upload's."""
+
+    @functools.wraps(build)
+    def method(self: Resource, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Made:
+        return self.send_rows(build(*args, **kwargs))
+
+    describe_method(method, build)
+    return method
+
+
+def collects(
+    build: Callable[_Arguments, RecordWalk],
+) -> Callable[Concatenate[Resource, _Arguments], RecordList]:
+    """Return the method that reads scored decisions, page by page; its help is the walk's."""
+
+    @functools.wraps(build)
+    def method(
+        self: Resource, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
     ) -> RecordList:
-        """Return records of pages, each built of an offset and a size, up to a limit."""
-        records = RecordList()
-        while limit is None or len(records) < limit:
-            size = MAX_RECORDS if limit is None else min(limit - len(records), MAX_RECORDS)
-            page = self.send(page_from(len(records), size))
-            records.extend(page.data)
-            if not page.data or not page.has_more:
-                break
-        return records
+        walk = build(*args, **kwargs)
+        while not walk.is_over:
+            walk.take(self.send(walk.call()))
+        return walk.records
+
+    describe_method(method, build, "RecordList")
+    return method
+
+
+def saves(
+    build: Callable[_Arguments, Saving],
+) -> Callable[Concatenate[Saver, _Arguments], Path]:
+    """Return the method that writes an export to the disk; its help is the export's."""
+
+    @functools.wraps(build)
+    def method(self: Saver, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Path:
+        return self.save_export(build(*args, **kwargs))
+
+    describe_method(method, build, "Path")
+    return method
 
 
 class JobResource(Resource, Generic[Job_]):
