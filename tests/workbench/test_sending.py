@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
+import panel as pn
 import panel_material_ui as pmui
+from bokeh.client import pull_session
 from bokeh.document import Document
+from bokeh.server.connection import ServerConnection
 from panel.io import document as of_panel
 
+from faults.processes import free_port
 from steelyard_workbench.sending import send_what_comes_meanwhile
-from support.waiting import next_turn
+from support.waiting import next_turn, wait_until
 
 
 class _Socket:
@@ -76,3 +81,43 @@ def test_what_a_slow_browser_sends_back_does_not_take_the_place_of_what_is_newer
     assert tabs.items == shown.items == newer
     tabs._process_events({"active": 0, "items": older})
     assert (tabs.active, tabs.items) == (0, newer)
+
+
+@pytest.mark.parametrize("in_thread", [False, True], ids=["on the loop", "in a thread"])
+def test_what_changes_while_the_browser_draws_the_page_that_it_took_reaches_it(
+    monkeypatch, in_thread
+):
+    for name in ("_dispatch_msgs", "_drain_unconnected_events"):
+        monkeypatch.setattr(of_panel, name, getattr(of_panel, name))
+    send_what_comes_meanwhile()
+    sent, send = [], ServerConnection.send_patch_document
+    monkeypatch.setattr(
+        ServerConnection,
+        "send_patch_document",
+        lambda self, event: sent.append(event.attr) or send(self, event),
+    )
+    place, served, port = pn.Column("before"), [], free_port()
+
+    def page():
+        served.append(pn.state.curdoc)
+        return place
+
+    def change():
+        with pn.io.hold():
+            place[:] = [pn.Column("after")]
+
+    async def change_in_thread():
+        await asyncio.to_thread(change)
+
+    def take():  # and draw nothing
+        with suppress(OSError):
+            return pull_session(url=f"http://127.0.0.1:{port}/")
+
+    server = pn.serve(page, threaded=True, show=False, port=port)
+    try:
+        session = wait_until(take)
+        served[0].add_next_tick_callback(change_in_thread if in_thread else change)
+        wait_until(lambda: "children" in sent, 20)
+        session.close()
+    finally:
+        server.stop()
