@@ -277,7 +277,8 @@ class Settings:
     )
     engine: str = _setting(
         "auto",
-        "Engine and precision: `auto` (the model's own choice), `onnxruntime-float32`, "
+        "Engine and precision: `auto` (a server measures at its first start which suits the processor; "
+        "else the model's own choice), `onnxruntime-float32`, "
         "`onnxruntime-int8`, or `hashing`, a test double whose answers mean nothing.",
         choices=("auto", "onnxruntime-float32", "onnxruntime-int8", "hashing"),
     )

@@ -69,6 +69,7 @@ def examine(
         return
     checks: tuple[tuple[str, Callable[[Settings], Iterator[Finding]]], ...] = (
         ("threads", check_threads),
+        ("processor", check_processor),
         ("model", check_model),
         ("engine", check_engine),
         ("scorer", check_scorer),
@@ -146,6 +147,21 @@ def check_threads(settings: Settings) -> Iterator[Finding]:
         yield ok("openmp", shown)
 
 
+def check_processor(settings: Settings) -> Iterator[Finding]:
+    """Show which engine was found to suit this processor, where the settings leave it open."""
+    from steelyard.serving.fitted import FILE, describe_machine, is_open, stored
+
+    path = home_of(settings).absolute() / FILE
+    choice = stored(path)
+    if not is_open(settings):
+        yield ok("processor", f"{describe_machine()}; the engine is set, not measured")
+    elif choice is None:
+        yield ok("processor", f"{describe_machine()}; the first start here measures its engine")
+    else:
+        advice = f"To measure again, remove {path} and start the server."
+        yield ok("processor", f"{choice.machine}; {choice.summary}", advice)
+
+
 def check_model(_: Settings) -> Iterator[Finding]:
     """Hold every file of the shipped models against its SHA-256."""
     import hashlib
@@ -174,9 +190,10 @@ def check_engine(settings: Settings) -> Iterator[Finding]:
     """Load the engine and have it answer one question."""
     from steelyard.app.deployment import open_deployment
     from steelyard.serving.base import HASHING
+    from steelyard.serving.fitted import fitted
 
     start = time.perf_counter()
-    with open_deployment(settings) as deployment:
+    with open_deployment(fitted(settings)) as deployment:
         loaded = time.perf_counter()
         deployment.answers.answer_dict(_PROBE)
         answered = time.perf_counter()

@@ -57,7 +57,9 @@ def command(**given: str | None) -> None:
     It needs the server's home, or its databases and store of frames, and the same models. Several
     may run at once; what one leaves behind when it dies another takes up.
     """
-    settings = read_settings(given)
+    from steelyard.serving.fitted import fitted
+
+    settings = fitted(read_settings(given))
 
     def announce(_: object) -> None:
         click.echo("Running jobs (Ctrl-C stops; what runs is taken up again by the next).")

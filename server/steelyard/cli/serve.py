@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
@@ -22,6 +23,9 @@ from steelyard.cli.options import setting_option
 from steelyard.settings import Settings
 from steelyard.version import __version__
 from steelyard.wire.hosts import is_loopback
+
+if TYPE_CHECKING:
+    from steelyard.serving.fitted import FittedEngine
 
 _EPILOG = """\b
 Examples:
@@ -95,6 +99,7 @@ def serve(
     moves_port: bool = False,
 ) -> None:
     """Serve until told to stop; on a free port where the own one is taken and may be left."""
+    from steelyard.serving.fitted import fitted
     from steelyard.settings import home_of
 
     address = listen_address(settings.host, accounts=settings.accounts == "on")
@@ -103,6 +108,7 @@ def serve(
         port = free_port(address, port)
     listener = bind(address, port)
     with listener, address_file(home_of(settings)) as write_address:
+        settings = fitted(settings, _measure)
         url = url_of(listener)
 
         def announce(model: str, engine: str) -> None:
@@ -115,6 +121,16 @@ def serve(
         else:
             _serve_in_workers(settings, listener, announce)
     click.echo("Stopped.")
+
+
+def _measure() -> FittedEngine | None:
+    from steelyard.serving.fitted import measure_apart
+
+    click.echo(
+        "Measuring which engine suits this processor, once: about 5 seconds. --engine skips it.",
+        err=True,
+    )
+    return measure_apart()
 
 
 def _serve_here(
