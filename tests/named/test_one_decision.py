@@ -23,6 +23,8 @@ from steelyard.ledger.money import from_usd
 from steelyard_workbench.named.looking import look_at
 from support.learnable_rows import learnable_rows
 from support.live_server import live_server
+from support.waiting import wait_until
+from support.webhook_endpoint import webhook_endpoint
 
 pytestmark = pytest.mark.slow
 
@@ -47,6 +49,7 @@ def server():
         accounts="on",
         base_models="judge=hashing",
         prices="hashing=1000,judge=9000",
+        webhook_hosts="127.0.0.1",
     ) as running:
         yield running
 
@@ -92,9 +95,9 @@ def test_every_place_agrees_on_what_a_decision_did(server, client, key, tmp_path
     path.parent.mkdir()
     environment = {"STEELYARD_API_KEY": key, "STEELYARD_URL": client.url}
 
-    def run(*arguments):
+    def run(*arguments, exit_code=0):
         result = CliRunner().invoke(main, ["decision", *arguments], env=environment)
-        assert result.exit_code == 0, result.output
+        assert result.exit_code == exit_code, result.output
         return result.output
 
     first, rest = learnable_rows(n_rows=180)[:30], learnable_rows(n_rows=180)[30:]
@@ -128,13 +131,38 @@ def test_every_place_agrees_on_what_a_decision_did(server, client, key, tmp_path
         path.write_text(FILE.replace("MODEL", 'model = "desk"'))
         assert "staging 2" in run("push", "--alias", "staging")
         assert "desk@2 against 1: passed" in run("move", "desk", "production", "2")
-    answer = client.decision("desk").decide(rest[0]["context"])
-    assert (answer.decision.reference, answer.version) == ("desk@2", "desk@1")
-    assert "production 1, staging 2" in run("rollback", "desk", "--reason", "a try")
-    assert client.decision("desk").decide(rest[1]["context"]).decision.version == 1
-    moves = list(islice(client.named_decisions.history("desk"), 2))
-    assert [(move.to_version, move.verdict) for move in moves] == [(1, None), (2, "passed")]
-    check_bill(client, answer.charge.amount_usd, [move.id for move in moves])
+        answer = client.decision("desk").decide(rest[0]["context"])
+        assert (answer.decision.reference, answer.version) == ("desk@2", "desk@1")
+        assert "production 1, staging 2" in run("rollback", "desk", "--reason", "a try")
+        assert client.decision("desk").decide(rest[1]["context"]).decision.version == 1
+        moves = list(islice(client.named_decisions.history("desk"), 2))
+        assert [(move.to_version, move.verdict) for move in moves] == [(1, None), (2, "passed")]
+        check_bill(client, answer.charge.amount_usd, [move.id for move in moves])
+
+        path.write_text(FILE.replace("MODEL\n", "").replace('id = "team"', 'id = "group"'))
+        run("push")
+        check_overruling(client, run)
+
+
+def check_overruling(client, run):
+    """A version that is refused moves only with a reason, which every place repeats."""
+    with webhook_endpoint() as endpoint:
+        webhook = client.webhooks.create(endpoint.url, ["decision.moved"])
+        endpoint.secret = webhook.secret
+        refused = run("move", "desk", "production", "3", exit_code=2)
+        assert "It no longer asks team." in refused
+        assert client.named_decisions.version("desk").version == 1
+        run("move", "desk", "production", "3", "--overrule", "the team is asked elsewhere")
+        assert "refused and overruled: the team is asked elsewhere" in run("show", "desk")
+        assert "overruled: the team is asked elsewhere" in run("history", "desk")
+        assert "production 1" in run("rollback", "desk", "--reason", "it was needed")
+        messages = wait_until(lambda: endpoint.told[1:] and endpoint.told)
+    events = [event["data"] for event in messages]
+    assert [(event["to_version"], event["verdict"], event["overruled"]) for event in events] == [
+        (3, "refused", "the team is asked elsewhere"),
+        (1, None, None),
+    ]
+    assert [event["reason"] for event in events] == [None, "it was needed"]
 
 
 @pytest.mark.timeout(500)
@@ -242,7 +270,7 @@ def check_bill(client, cost_of_second, moves):
     assert Decimal(lines["desk@2"].cost_usd) == Decimal(cost_of_second)
     looked = look_at(client, "desk")
     assert looked.summary.answers == sum(by_version.values())
-    assert {line.name: line.calls for line in looked.usage} == by_version
+    assert looked.cost_usd == sum(Decimal(lines[name].cost_usd) for name in by_version)
     assert [move.id for move in looked.moves[:2]] == moves
     series = client.decision_series(named="desk")
     cost = sum(Decimal(point.cost_usd) for point in series.data)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from steelyard.client import Client
     from steelyard.named.comparison_wire import NamedComparison
     from steelyard.named.files import DecisionFile
-    from steelyard.named.wire import NamedDecision, NamedVersion
+    from steelyard.named.wire import AliasMove, NamedDecision, NamedVersion
 
 _EPILOG = """\b
 Examples:
@@ -82,9 +82,11 @@ def show(*, decision: str, server: Server) -> None:
         of_name = client.named_decisions.get(name)
         version = client.named_decisions.version(name, at or "production")
         growth = find_growth(client, name)
+        moves = client.named_decisions.history(name)
+        last = next((move for move in moves if move.alias == "production"), None)
 
     def show_all(version: NamedVersion) -> None:
-        _show_version(of_name, version)
+        _show_version(of_name, version, last)
         if growth is not None:
             show_growth(growth)
 
@@ -106,7 +108,7 @@ def history(*, name: str, server: Server) -> None:
             move.to_version,
             move.moved_by,
             move.verdict,
-            move.overruled or move.reason,
+            f"overruled: {move.overruled}" if move.overruled else move.reason,
         ]
         for move in moves
     ]
@@ -434,13 +436,23 @@ def _show_decisions(decisions: Sequence[NamedDecision]) -> None:
     )
 
 
-def _show_version(decision: NamedDecision, version: NamedVersion) -> None:
+def _show_version(decision: NamedDecision, version: NamedVersion, last: AliasMove | None) -> None:
     from steelyard.named.files import write_file
 
     click.echo(f"# {version.name}@{version.version}, aliases: {_aliases(decision)}")
+    if last is not None:
+        click.echo(printable(f"# {_describe_move(last)}"))
     for each in decision.shares:
         click.echo(printable(f"# {describe_share(each)}"))
     click.echo(_printable_lines(write_file(decision, version)))
+
+
+def _describe_move(move: AliasMove) -> str:
+    why = f"{move.verdict or 'not compared'} and overruled: {move.overruled}"
+    return (
+        f"{move.alias} at {move.to_version} since {show_time(move.created_at)}, moved by "
+        f"{move.moved_by}: {why if move.overruled else move.reason or move.verdict or 'no reason'}"
+    )
 
 
 def _printable_lines(text: str) -> str:

@@ -24,7 +24,12 @@ from steelyard.decisions.kinds import Decision
 from steelyard.decisions.validation import ValidRequest
 from steelyard.decisions.wire import ABSTAIN, DecisionResult, Kind
 from steelyard.evaluations.gate_wire import Gate
-from steelyard.evaluations.measures.gate import EARLIER_INCONCLUSIVE, TOO_FEW, judge
+from steelyard.evaluations.measures.gate import (
+    EARLIER_INCONCLUSIVE,
+    EARLIER_WORSE,
+    TOO_FEW,
+    judge,
+)
 from steelyard.evaluations.measures.records import IndexArray, Records, records_from_columns
 from steelyard.evaluations.measures.sampling import LEVEL, Bootstrap, ratio_measures, sum_by_context
 from steelyard.evaluations.wire import Change
@@ -194,11 +199,13 @@ def _side(compared: Sequence[Compared], name: str) -> tuple[ComparedSide, dict[s
             judged_on="all",
         )
         gate = verdict.gate
-        reasons = {
+        # What it does wrong comes first, then by how much its probabilities are worse.
+        reasons = _action_reasons(labelled, name) | {
             reason: f"On {name}: {sentence}"
             for reason, sentence in zip(gate.reasons, verdict.sentences, strict=True)
+            # One that surely is worse is not unsure.
+            if reason != EARLIER_INCONCLUSIVE or EARLIER_WORSE not in gate.reasons
         }
-        reasons |= _action_reasons(labelled, name)
     side = ComparedSide(
         contexts=len({answer.context for answer in compared}),
         labelled=len(labelled),

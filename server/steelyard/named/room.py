@@ -53,7 +53,7 @@ ROOM = Room(
         tables.named_shares,
         tables.named_comparisons,
     ),
-    events=("decision.share_ended",),
+    events=("decision.moved", "decision.share_ended"),
     errors=errors_of(errors),
     routes=ROUTES,
     open=_open,

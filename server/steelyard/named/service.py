@@ -45,6 +45,7 @@ from steelyard.named.wire import (
 )
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
+from steelyard.outbox.publishing import publish
 from steelyard.storage import State
 from steelyard.wire.decoding import convert
 
@@ -100,8 +101,9 @@ class NamedDecisions:
             }
             rows.insert_decision(connection, values)
             self._insert_version(connection, named_id, 1, request, write.caller, now)
-            self._move(connection, named_id, PRODUCTION, (None, 1), write.caller, request.note, now)
-            return to_wire(connection, find_decision(connection, account_id, request.name))
+            row = find_decision(connection, account_id, request.name)
+            self._move(connection, row, PRODUCTION, (None, 1), write.caller, request.note, now)
+            return to_wire(connection, row)
 
         return await self.apply(write, request.name, work)
 
@@ -253,7 +255,7 @@ class NamedDecisions:
                 grounds = self._check_move(connection, row, alias, before, request)
                 self._move(
                     connection,
-                    row.id,
+                    row,
                     alias,
                     (before, request.version),
                     write.caller,
@@ -283,7 +285,7 @@ class NamedDecisions:
                 )
             self._move(
                 connection,
-                row.id,
+                row,
                 alias,
                 (last.to_number, last.from_number),
                 write.caller,
@@ -350,7 +352,7 @@ class NamedDecisions:
     def _move(
         self,
         connection: Connection,
-        named_id: str,
+        decision: Row[Any],
         alias: str,
         numbers: tuple[int | None, int],
         caller: Caller,
@@ -359,11 +361,11 @@ class NamedDecisions:
         **grounds: str | None,
     ) -> None:
         # A clock that went back must not put a move before the one that it follows.
-        last = rows.last_move(connection, named_id, alias)
+        last = rows.last_move(connection, decision.id, alias)
         at = now if last is None else max(now, last.created_at)
         move = {
             "id": new_id("ndm"),
-            "named_id": named_id,
+            "named_id": decision.id,
             "alias": alias,
             "from_number": numbers[0],
             "to_number": numbers[1],
@@ -374,7 +376,11 @@ class NamedDecisions:
         }
         rows.move_alias(connection, move)
         by = who(caller)
-        rows.end_shares(connection, named_id, alias, at=now, by=by, reason="moved")
+        rows.end_shares(connection, decision.id, alias, at=now, by=by, reason="moved")
+        moved = rows.last_move(connection, decision.id, alias)
+        if moved is not None:
+            data = {"decision": decision.name, **msgspec.to_builtins(move_to_wire(moved))}
+            publish(connection, caller.account_id, "decision.moved", decision.id, data)
 
 
 def _not_passed(
@@ -385,10 +391,11 @@ def _not_passed(
             f"Version {after} of {name!r} was not compared with version {before} in the last 7 days; "
             f"compare them with POST /v1/named-comparisons, or say in overrule why it moves anyway."
         )
-    why = " ".join(msgspec.json.decode(comparison.result)["sentences"])
+    first, *others = msgspec.json.decode(comparison.result)["sentences"]
+    more = f" The comparison has {len(others)} more reasons." if others else ""
     return MoveRefusedError(
-        f"The comparison {comparison.id} of version {after} with version {before} is "
-        f"{comparison.verdict}: {why} Say in overrule why it moves anyway."
+        f"Version {after} of {name!r} did not pass its comparison with version {before} "
+        f"({comparison.id}, {comparison.verdict}). {first}{more} Say in overrule why it moves anyway."
     )
 
 

@@ -14,6 +14,7 @@ Event = Literal[
     "family.rolled_back",
     "evaluation.succeeded",
     "labeling.review_ready",
+    "decision.moved",
     "decision.share_ended",
     "decision.grown",
     "alarm.raised",

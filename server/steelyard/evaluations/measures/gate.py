@@ -195,7 +195,9 @@ def judge(
     decided = _gain_reasons if judged_on == "new" else _no_harm_reasons
     sentences = decided(groups, needed)
     if TOO_FEW not in sentences:
-        sentences |= _earlier_reason(groups.get("earlier")) | _calibration_reason(ece_pair)
+        earlier = "The rows" if judged_on == "all" else "The earlier rows"
+        sentences |= _earlier_reason(groups.get("earlier"), earlier)
+        sentences |= _calibration_reason(ece_pair)
     if TOO_FEW not in sentences:
         sentences |= _slice_reasons(slices)
         if not _is_better_reward(groups, sentences):
@@ -388,13 +390,13 @@ def _no_harm_reasons(groups: dict[str, GateGroup], needed: int) -> dict[str, str
     return {EARLIER_INCONCLUSIVE: f"Whether the rows became worse cannot be told: {more}"}
 
 
-def _earlier_reason(earlier: GateGroup | None) -> dict[str, str]:
+def _earlier_reason(earlier: GateGroup | None, rows: str) -> dict[str, str]:
     if earlier is None:
         return {}
     rise = _harm(earlier)
     lost = earlier.flips.broken > earlier.flips.fixed
     if rise.low > (0.0 if lost else EQUIVALENCE) or rise.change > EARLIER_ALLOWANCE:
-        return {EARLIER_WORSE: f"The earlier rows became worse: {_describe(earlier)}."}
+        return {EARLIER_WORSE: f"{rows} became worse: {_describe(earlier)}."}
     return {}
 
 
