@@ -13,6 +13,7 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 import steelyard
 from steelyard.errors import SteelyardError
 from steelyard.families.wire import Move
+from steelyard.named.wire import NamedAlias
 from steelyard.review.wire import Draft
 from steelyard_workbench import attention, beginning
 from steelyard_workbench.attention import (
@@ -22,6 +23,7 @@ from steelyard_workbench.attention import (
     family_needs,
     job_needs,
     open_drafts,
+    proposed_needs,
     server_needs,
 )
 from steelyard_workbench.components.choices import Choices
@@ -159,6 +161,20 @@ def test_evaluations_that_run_or_failed_lately_are_told():
     assert [need.status for need in needs] == ["running", "bad"]
     assert "40 of 100 rows" in needs[0].text
     assert needs[0].chosen == {"evaluation": "ev_1", "dataset": "ds_1", "query": "", "view": ""}
+
+
+def test_a_version_that_a_growth_proposed_waits_until_production_moves():
+    def decision(**moved_at):
+        aliases = [
+            NamedAlias(alias=alias, version=version, moved_at=at)
+            for version, (alias, at) in enumerate(moved_at.items(), start=1)
+        ]
+        return SimpleNamespace(name="desk", aliases=aliases)
+
+    [need] = proposed_needs([decision(production=1.0), decision(production=1.0, proposed=2.0)])
+    assert (need.title, need.page, need.chosen["named"]) == ("desk:", "decisions", "desk")
+    assert "Version 2" in need.text
+    assert proposed_needs([decision(production=3.0, proposed=2.0)]) == []
 
 
 def test_warnings_of_the_server_are_told():

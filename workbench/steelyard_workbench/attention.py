@@ -12,10 +12,12 @@ from steelyard.alarms.wire import Alarm
 from steelyard.client import Client
 from steelyard.client.job_calls import page as page_of_jobs
 from steelyard.datasets.wire import Dataset
+from steelyard.decisions.named import PRODUCTION, PROPOSED
 from steelyard.discovery.wire import Discovery
 from steelyard.evaluations.wire import ENDED, Evaluation
 from steelyard.families.fine_tune_wire import Job
 from steelyard.families.wire import Family
+from steelyard.named.wire import NamedDecision
 from steelyard.review.wire import Draft
 from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.escaping import escape_markdown
@@ -128,6 +130,21 @@ def alarm_needs(alarms: Iterable[Alarm]) -> list[Need]:
         )
         for alarm in alarms
     ]
+
+
+def proposed_needs(decisions: Iterable[NamedDecision]) -> list[Need]:
+    """Return the named decisions whose growth proposed a version, and production did not move since."""
+    needs: list[Need] = []
+    for decision in decisions:
+        aliases = {each.alias: each for each in decision.aliases}
+        proposed, production = aliases.get(PROPOSED), aliases[PRODUCTION]
+        if proposed is not None and proposed.moved_at > production.moved_at:
+            text = (
+                f"Version {proposed.version} asks a model of its own rows, and passed; move to it."
+            )
+            chosen = {"named": decision.name, **_AFRESH}
+            needs.append(Need("unsure", f"{decision.name}:", text, "Look", "decisions", chosen))
+    return needs
 
 
 def draft_needs(drafts: OpenDrafts) -> list[Need]:

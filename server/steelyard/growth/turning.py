@@ -19,7 +19,7 @@ from steelyard.datasets.from_feedback import FeedbackRows
 from steelyard.datasets.from_feedback_wire import DatasetFromFeedback, RowsFromFeedback
 from steelyard.datasets.service import DatasetService
 from steelyard.decision_log.store import AnswerCriteria
-from steelyard.decisions.named import PRODUCTION
+from steelyard.decisions.named import PRODUCTION, PROPOSED
 from steelyard.evaluations.wire import Change
 from steelyard.families.bounds import FamilyBounds
 from steelyard.families.service import FamilyService
@@ -57,8 +57,6 @@ from steelyard.operations.write import Write
 from steelyard.serving.registry import ModelRegistry
 from steelyard.shadows.service import Shadows
 
-#: The alias that points to what is proposed.
-PROPOSED = "proposed"
 #: How many more rows there have to be before the curve is drawn again.
 _ANEW = 1.2
 #: Alarms that send a decision back: that its texts or answers are others, or are right less often.

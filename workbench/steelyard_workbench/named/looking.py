@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import islice
 
 from steelyard.alarms.wire import Alarm
 from steelyard.client import Client
 from steelyard.decision_log.wire import DecisionSummary
 from steelyard.decisions.named import PRODUCTION
-from steelyard.errors import NotFoundError, SteelyardError
+from steelyard.errors import NotFoundError
 from steelyard.growth.wire import Growth
 from steelyard.named.comparison_wire import NamedComparison
 from steelyard.named.wire import AliasMove, NamedDecision, NamedVersion
-from steelyard.people.wire import UsageLine
 from steelyard.review.wire import DraftSummary
 from steelyard_workbench.datasets.names import dataset_name
 from steelyard_workbench.live.alarms import fetch_alarms
@@ -37,7 +37,7 @@ class Looked:
     decision: NamedDecision
     version: NamedVersion
     summary: DecisionSummary
-    usage: Sequence[UsageLine]
+    cost_usd: Decimal
     alarms: Sequence[Alarm]
     drafts: Sequence[DraftSummary]
     comparisons: Sequence[NamedComparison]
@@ -84,7 +84,7 @@ def look_at(client: Client, name: str) -> Looked:
         decision=decision,
         version=version,
         summary=summary,
-        usage=_usage(client, name, since),
+        cost_usd=_cost(client, name, since),
         alarms=_about(client, summary),
         drafts=[draft for draft in drafts if draft.dataset_id == decision.dataset_id],
         comparisons=list(islice(named.comparisons(name), _MOST_COMPARISONS)),
@@ -177,10 +177,7 @@ def _growth(client: Client, name: str) -> Growth | None:
         return None
 
 
-def _usage(client: Client, name: str, since: float) -> list[UsageLine]:
-    """Return what each version cost; nothing where accounts are off."""
-    try:
-        lines = client.account.usage(by="decision", since=since).data
-    except SteelyardError:
-        return []
-    return [line for line in lines if (line.name or "").startswith(f"{name}@")]
+def _cost(client: Client, name: str, since: float) -> Decimal:
+    """Return what its answers cost, of every version."""
+    points = client.decision_series(named=name, since=since).data
+    return sum((Decimal(point.cost_usd or 0) for point in points), Decimal())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
 import panel as pn
 import panel_material_ui as pmui
@@ -73,15 +72,14 @@ class DecisionsPage(OnePartPage):
     def _show_decision(self, looked: Looked) -> Viewable:
         decision, version, day = looked.decision, looked.version, looked.summary
         place = pn.Column(sizing_mode="stretch_width")
-        cost = sum((Decimal(line.cost_usd) for line in looked.usage), Decimal())
         today = {
             "Answers": f"{day.answers:,} in the last day",
-            "Cost": f"{cost} USD",
+            "Cost": f"{looked.cost_usd} USD",
             "Latency, median": measure_text(day.latency_p50_ms, places=1) + " ms",
             "Abstained": measure_text(day.abstain_rate),
             "Right, on feedback": measure_text(day.accuracy),
             "Drift": f"{len(looked.alarms)} alarms" if looked.alarms else "no alarm",
-            "Waits for a person": f"{len(looked.drafts)} drafts" if looked.drafts else "nothing",
+            "Waits for a person": _waiting(looked),
         }
         about = {
             "For": decision.description or "—",
@@ -155,7 +153,9 @@ class DecisionsPage(OnePartPage):
             named = self.client.named_decisions
             shown.append(self.button("Stop growing", lambda: named.stop_growing(name), place))
         rows = [(step.stage, step.message, ago(step.at)) for step in growth.steps[:10]]
-        return [*shown, table(("stage", "what", "when"), rows, label="Steps of its growth")]
+        if rows:
+            shown.append(table(("stage", "what", "when"), rows, label="Steps of its growth"))
+        return shown
 
     def _links(self, looked: Looked) -> Viewable:
         """Return buttons to the other pages, which open on what is this decision's."""
@@ -244,6 +244,16 @@ def empty_list(client: Client) -> Viewable:
     )
 
 
+def _waiting(looked: Looked) -> str:
+    """Return what waits for a person: drafts of its dataset, and the version that is proposed."""
+    growth, waiting = looked.growth, []
+    if looked.drafts:
+        waiting.append(f"{len(looked.drafts)} drafts")
+    if growth is not None and growth.stopped_at is None and growth.stage == "proposed":
+        waiting.append("the version that its growth proposed")
+    return ", ".join(waiting) or "nothing"
+
+
 def _questions(looked: Looked) -> Viewable:
     rows = []
     for question in looked.version.decisions:
@@ -303,9 +313,10 @@ def _comparisons(looked: Looked) -> list[Viewable]:
     shown: list[Viewable] = [heading("Comparisons")]
     result = newest.result
     if result is not None:
-        text = " ".join(result.sentences) or f"Changed: {', '.join(result.changes)}."
+        lines = [f"Changed: {', '.join(result.changes)}.", *result.sentences]
+        text = "\n- ".join(map(escape_markdown, lines))
         of = f"{newest.version} against {newest.against}: {result.verdict}."
-        shown.append(verdict(_VERDICTS[result.verdict], of, escape_markdown(text)))
+        shown.append(verdict(_VERDICTS[result.verdict], of, text.replace("\n", "\n\n", 1)))
         shown += _figures(result)
     rows = [
         (

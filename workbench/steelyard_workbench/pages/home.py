@@ -27,6 +27,7 @@ from steelyard_workbench.attention import (
     family_needs,
     job_needs,
     open_drafts,
+    proposed_needs,
     recent_evaluations,
     recent_jobs,
     server_needs,
@@ -94,6 +95,7 @@ class HomePage(Page):
         self.needs = {}
         self.summary_box[:] = []
         needing = [
+            self._needs("Decisions", lambda: list(client.named_decisions.list()), proposed_needs),
             self._needs("Alarms", lambda: fetch_alarms(client), alarm_needs),
             self._needs("Drafts", lambda: open_drafts(client, reviewer), draft_needs),
             self._needs("Fine-tunes", lambda: recent_jobs(client), job_needs),
