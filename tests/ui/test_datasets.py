@@ -54,6 +54,7 @@ def test_a_file_is_refused_with_every_mistake_then_imported_and_its_version_open
 
     quiet_page.get_by_role("button", name="Show its versions").click()
     expect(quiet_page.get_by_text("Version 1 is the first")).to_be_visible()
+    quiet_page.get_by_role("button", name="Export…").click()
     with quiet_page.expect_download() as download:
         quiet_page.get_by_role("button", name="Download JSON Lines").click()
     assert download.value.suggested_filename == "tickets-v1.jsonl"
@@ -89,6 +90,6 @@ def test_a_dataset_that_is_opened_first_gets_its_charts_and_forms_too(quiet_page
     visit(quiet_page, f"page=datasets&dataset={dataset.id}")
     expect(quiet_page.get_by_text("Ticket 3 of the import")).to_be_visible()
     expect(quiet_page.get_by_role("heading", name="What prompt tuning can tune")).to_be_visible()
-    expect(quiet_page.get_by_role("button", name="Download JSON Lines")).to_be_visible()
+    expect(quiet_page.get_by_role("button", name="Export…")).to_be_visible()
     quiet_page.get_by_role("button", name="billing 4 of 8").click()
     expect(quiet_page.get_by_role("button", name="team is billing")).to_be_visible()

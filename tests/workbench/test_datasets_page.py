@@ -12,7 +12,6 @@ import pytest
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 import panel as pn
-import panel_material_ui as pmui
 import polars as pl
 
 import steelyard
@@ -25,7 +24,7 @@ from steelyard_workbench.review.row_filter import RowFilter
 from steelyard_workbench.scheduling import schedule
 from steelyard_workbench.session import Session
 from support.held_calls import HeldCall, Instead, until_done
-from support.shown_parts import named, texts_of
+from support.shown_parts import choices, choose, named, texts_of
 from support.waiting import next_turn
 
 OUTCOMES = ["billing", "shipping"]
@@ -101,9 +100,7 @@ def test_a_filter_that_leaves_nothing_says_so_and_can_be_cleared(client, dataset
 
 def buttons_of(rows):
     """The buttons of rows that are seen."""
-    hidden = rows.__panel__().select(lambda one: not one.visible)
-    within = [one for part in hidden for one in part.select()]
-    return {one.label for one in rows.__panel__().select(pmui.Button) if one not in within}
+    return set(choices(rows.__panel__()))
 
 
 @pytest.mark.parametrize(
@@ -117,8 +114,7 @@ def buttons_of(rows):
 )
 def test_what_comes_next_begins_afresh_whatever_was_looked_at_before(client, dataset, label, where):
     page = opened(client, dataset=dataset.id, view="bulk", evaluation="ev_1", family="ant")
-    [button] = named(page.__panel__(), label)
-    button.clicks += 1
+    choose(page.__panel__(), label)
     session = page.session
     assert (session.page, session.view, session.evaluation, session.family) == where
     assert session.dataset == dataset.id
@@ -127,10 +123,11 @@ def test_what_comes_next_begins_afresh_whatever_was_looked_at_before(client, dat
 def test_what_a_dataset_is_not_ready_for_says_why(client):
     held = client.datasets.create("held out", evaluation=[row(f"held {n}") for n in range(3)])
     page = opened(client, dataset=held.id)
-    [refused] = named(page.__panel__(), "Fine-tune on it")
-    assert refused.disabled
-    assert "it has no training rows" in texts_of(page.__panel__())
-    assert not named(page.__panel__(), "Evaluate it")[0].disabled
+    steps = {step.label: step for step in page.actions.buttons.choices}
+    refused = steps["Fine-tune on it"]
+    assert refused.do is None
+    assert refused.text == "It has no training rows."
+    assert steps["Evaluate it"].do is not None
     client.datasets.delete(held.id)
 
 
@@ -287,7 +284,9 @@ def test_a_missing_permission_is_told_and_not_offered_again(client, dataset):
     page.actions.ask_name()
     asyncio.run(page.actions.asked.confirm())
     assert "another scope" in texts_of(page.actions.problem)
-    assert all(button.disabled for button in page.actions.buttons)
+    offered = choices(page.__panel__())
+    assert [offered[label] for label in ("Rename", "Archive", "Delete")] == [None] * 3
+    assert offered["Map it"] is not None
     assert client.datasets.get(dataset.id) == given
 
 

@@ -291,6 +291,9 @@ class App:
             self._views.close()
         elif action == "close" and self.accounts.is_open:
             self.accounts.close()
+        elif action == "close" and (dialogs := self._open_dialogs()):
+            for dialog in dialogs:
+                dialog.open = False
         elif action.startswith("go "):
             self.session.page = action.removeprefix("go ")
         elif self.page is not None and self.session.is_connected:
@@ -302,10 +305,12 @@ class App:
             self._help.close()
             return
         others = (self._views, self.accounts, self.session.confirm)
-        if not any(dialog.is_open for dialog in others) and not self.place.select(
-            lambda shown: isinstance(shown, pmui.Dialog) and shown.open
-        ):
+        if not any(dialog.is_open for dialog in others) and not self._open_dialogs():
             self._help.open()
+
+    def _open_dialogs(self) -> list[pmui.Dialog]:
+        """Return the dialogs of the page; what had the focus in one may be gone, and Escape with it."""
+        return list(self.place.select(lambda shown: isinstance(shown, pmui.Dialog) and shown.open))
 
     def _on_key(self, key: str) -> None:
         # All that a key changes goes to the browser as one message, and is drawn at once.

@@ -75,7 +75,7 @@ def show_beginning(session: Session, beginning: Beginning, scope: Scope) -> View
         Choices(
             [replace(card, title=card.label, look="filled") for card in cards],
             level=2,
-            is_cards=True,
+            layout="cards",
         ),
         problem,
         sizing_mode="stretch_width",

@@ -6,28 +6,33 @@ export function render({ model }) {
     made.textContent = text;
     to.append(made);
   };
+  const buttons = () => [...box.querySelectorAll("button")];
   const draw = () => {
+    const focused = buttons().indexOf(box.getRootNode().activeElement);
     box.replaceChildren();
     add(box, `h${model.level}`, model.title);
     const list = document.createElement("div");
-    if (model.is_cards) list.className = "cards";
+    list.className = `${model.layout} ${model.is_small ? "small" : ""}`;
     model.lines.forEach((line, place) => {
+      const isBelow = line.look === "word" || model.layout === "row";
       const one = document.createElement("div");
       add(one, `h${model.title ? model.level + 1 : model.level}`, line.title);
-      if (line.look !== "word") add(one, "p", line.text);
+      if (!isBelow) add(one, "p", line.text);
       if (line.label) {
         const button = document.createElement("button");
         button.type = "button";
         button.className = line.look;
         button.textContent = line.label;
+        if (line.hint) button.title = line.hint;
         button.disabled = model.disabled || line.is_off;
         button.addEventListener("click", () => model.send_msg({ press: place }));
         one.append(button);
       }
-      if (line.look === "word") add(one, "p", line.text);
+      if (isBelow) add(one, "p", line.text);
       list.append(one);
     });
     box.append(list);
+    if (focused >= 0) buttons()[focused]?.focus();
   };
   for (const name of ["title", "lines", "disabled"]) model.on(name, draw);
   draw();

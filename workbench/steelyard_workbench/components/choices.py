@@ -13,7 +13,7 @@ from typing import Any, Literal
 import param
 from panel.custom import JSComponent
 
-from steelyard_workbench.theme import FOCUS, HEADING, READING_WIDTH, TEXT
+from steelyard_workbench.theme import FOCUS, HEADING, READING_WIDTH, SMALL, TEXT
 
 _STYLE = f"""
 :host {{
@@ -24,6 +24,10 @@ h2, h3 {{ font-size: {HEADING}; font-weight: 600; margin: 0.8em 0 0.3em; }}
 h3 {{ font-size: {TEXT}; }}
 p {{ margin: 0 0 8px; max-width: {READING_WIDTH}; overflow-wrap: anywhere; }}
 .cards {{ display: flex; flex-wrap: wrap; gap: 20px; }}
+.row {{ display: flex; flex-wrap: wrap; gap: 10px 20px; padding: 5px 0; }}
+.row > div {{ max-width: 360px; }}
+.row p {{ margin: 4px 0 0; }}
+.small button {{ font-size: {SMALL}; padding: 3px 9px; }}
 .cards > div {{
   box-sizing: border-box; width: 320px; max-width: 100%; padding: 4px 12px 12px; border-radius: 4px;
   border: 1px solid rgba(128, 128, 128, 0.4);
@@ -37,6 +41,8 @@ button.word {{ border: 0; padding: 2px 0; min-height: 24px; text-align: left; te
 button.filled {{
   color: var(--mui-palette-primary-contrastText); background: var(--mui-palette-primary-main);
 }}
+button.danger {{ color: var(--mui-palette-error-main); border-color: currentColor; }}
+button.text {{ border-color: transparent; }}
 button:disabled {{
   color: var(--mui-palette-text-disabled); background: transparent; cursor: default;
   border-color: var(--mui-palette-action-disabledBackground);
@@ -56,49 +62,57 @@ class Choice:
     do : callable, optional
         What a press does; a choice that has nothing to do cannot be pressed.
     title, text : str
-        Above the button, and beside it; with ``look="word"`` the text stands below.
+        Above the button, and beside it; with ``look="word"``, and in a row, the text stands below.
+    hint : str
+        Shown where a pointer rests on the button.
     """
 
     label: str = ""
     do: Callable[[], Any] | None = None
     title: str = ""
     text: str = ""
-    look: Literal["word", "outlined", "filled"] = "word"
+    look: Literal["word", "outlined", "filled", "danger", "text"] = "word"
+    hint: str = ""
 
 
 class Choices(JSComponent):
-    """Choices under each other, or as cards beside each other.
+    """Choices under each other, as cards beside each other, or as a row of buttons.
 
     Parameters
     ----------
     title : str
         A heading above them all.
+    layout : {"list", "cards", "row"}
     """
 
     title = param.String(default="")
     level = param.Integer(default=3)
     lines = param.List(default=[])
-    is_cards = param.Boolean(default=False)
+    layout = param.Selector(default="list", objects=["list", "cards", "row"])
+    is_small = param.Boolean(default=False)
     disabled = param.Boolean(default=False)
 
     _esm = Path(__file__).with_suffix(".js")
     _stylesheets = [_STYLE]  # noqa: RUF012  Panel reads it from the class
 
     def __init__(self, choices: Sequence[Choice], **given: Any) -> None:
+        super().__init__(**{"sizing_mode": "stretch_width", "margin": (0, 10), **given})
+        self.offer(choices)
+
+    def offer(self, choices: Sequence[Choice]) -> None:
+        """Offer choices in the place of those before."""
         self.choices = list(choices)
-        lines = [
+        self.lines = [
             {
                 "label": choice.label,
                 "title": choice.title,
                 "text": choice.text,
                 "look": choice.look,
+                "hint": choice.hint,
                 "is_off": choice.do is None,
             }
             for choice in choices
         ]
-        super().__init__(
-            **{"lines": lines, "sizing_mode": "stretch_width", "margin": (0, 10), **given}
-        )
 
     def _handle_msg(self, msg: Any) -> None:
         self.press(int(msg["press"]))

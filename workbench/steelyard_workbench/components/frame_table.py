@@ -220,7 +220,7 @@ class FrameTable(Viewer):
         self._table.on_click(self._on_click)
         self._pages = pmui.Pagination(count=1, value=0, show_first_button=True, size="small")
         super().__init__()
-        self._count = pmui.Typography("", variant="body2")
+        self._count = pn.pane.HTML("", margin=(5, 10), align="center")
         self._problem = pn.Column(sizing_mode="stretch_width")
         self.refresh = Task(self._refresh, not_loaded(what), self._problem)
         self._box = pn.Column(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import panel as pn
@@ -13,6 +14,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client import Client
 from steelyard.datasets.wire import Dataset
 from steelyard.errors import SteelyardError
+from steelyard_workbench.components.choices import Choice, Choices
 from steelyard_workbench.components.confirmation import Confirmation
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.problems import problem_of
@@ -21,12 +23,19 @@ from steelyard_workbench.tasks import OneAtATime
 
 
 class DatasetActions(Viewer):
-    """Buttons of a dataset."""
+    """Buttons of a dataset.
+
+    Parameters
+    ----------
+    steps : sequence of Choice
+        Shown first.
+    """
 
     def __init__(
         self,
         client: Client,
         dataset: Dataset,
+        steps: Sequence[Choice] = (),
         *,
         on_changed: Callable[[], None],
         on_deleted: Callable[[], None],
@@ -35,39 +44,28 @@ class DatasetActions(Viewer):
         self.client, self._dataset = client, dataset
         self._on_changed, self._on_deleted = on_changed, on_deleted
         self.asked: Confirmation | None = None
-        self.rename_button = pmui.Button(label="Rename", variant="outlined")
-        self.rename_button.on_click(lambda _: self.ask_name())
-        self.delete_button = pmui.Button(label="Delete", variant="outlined", color="danger")
-        self.delete_button.on_click(lambda _: self.ask_delete())
         self.problem = pn.Column(sizing_mode="stretch_width")
         self.restore = OneAtATime(self._restore, "Not restored:", self.problem)
         self.archive = OneAtATime(self._archive, "Not archived:", self.problem)
-        self.buttons = [self.rename_button, self.delete_button]
-        archive: Viewable
-        if dataset.archived_at is None:
-            self.archive_button = pmui.Button(
-                label="Archive",
-                description="It stays readable, takes no new work, and can be restored.",
-                variant="outlined",
-            )
-            self.archive_button.on_click(self.archive.on_event)
-            self.buttons.append(self.archive_button)
-            archive = self.archive_button
-        else:
-            self.restore_button = pmui.Button(label="Restore", variant="contained")
-            self.restore_button.on_click(self.restore.on_event)
-            self.buttons.append(self.restore_button)
-            archive = self.restore_button
+        self._steps = list(steps)
+        self.buttons = Choices(self._steps + self._changes(), layout="row")
         self._dialog = pn.Column()
-        self._box = pn.Column(
-            pn.FlexBox(self.rename_button, self.delete_button, archive, align_items="center"),
-            self.problem,
-            self._dialog,
-            sizing_mode="stretch_width",
-        )
+        self._box = pn.Column(self.buttons, self.problem, self._dialog, sizing_mode="stretch_width")
 
     def __panel__(self) -> Viewable:
         return self._box
+
+    def _changes(self, *, may_change: bool = True) -> list[Choice]:
+        is_archived = self._dataset.archived_at is not None
+        hint = "It stays readable, takes no new work, and can be restored."
+        changes = [
+            Choice("Rename", self.ask_name, look="outlined"),
+            Choice("Restore", self.restore.start, look="filled")
+            if is_archived
+            else Choice("Archive", self.archive.start, look="outlined", hint=hint),
+            Choice("Delete", self.ask_delete, look="danger"),
+        ]
+        return changes if may_change else [replace(choice, do=None) for choice in changes]
 
     def ask_name(self) -> None:
         """Ask for another name."""
@@ -128,8 +126,7 @@ class DatasetActions(Viewer):
             problem = problem_of(error, "Not changed:")
             if not problem.is_forbidden:
                 raise
-            for button in self.buttons:
-                button.disabled = True
+            self.buttons.offer(self._steps + self._changes(may_change=False))
             self.problem[:] = [failed(problem)]
             if self.asked is not None:
                 self.asked.close()

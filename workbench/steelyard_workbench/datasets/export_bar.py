@@ -9,9 +9,10 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
-from steelyard.datasets.wire import Partition
+from steelyard.datasets.wire import Dataset, Partition
 from steelyard.wire.queries import ExportFormat
 from steelyard_workbench.components.download import Download
+from steelyard_workbench.components.drawn_dialog import DrawnDialog
 from steelyard_workbench.components.export_buttons import ExportButtons
 
 _SIDES: dict[str, Partition] = {
@@ -19,6 +20,15 @@ _SIDES: dict[str, Partition] = {
     "training": "training",
     "evaluation": "evaluation",
 }
+
+
+def export_dialog(client: Client, dataset: Dataset, version: int) -> DrawnDialog:
+    """Return a dialog with the downloads of a version, which are made when it is opened."""
+    return DrawnDialog(
+        f"Export version {version}",
+        draw=lambda: [ExportBar(client, dataset.id, dataset.name, version)],
+        width=420,
+    )
 
 
 class ExportBar(Viewer):

@@ -119,7 +119,7 @@ class ImportPanel(Viewer):
         self.found = pn.Column(sizing_mode="stretch_width")
         self.said = pn.Column(sizing_mode="stretch_width")
         self._box = pn.Column(
-            pmui.Typography(_ABOUT + (_ABOUT_CSV if dataset else ""), variant="body2"),
+            empty(_ABOUT + (_ABOUT_CSV if dataset else "")),
             self.file,
             self.found,
             self.form,

@@ -4,33 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import panel_material_ui as pmui
-from panel.viewable import Viewable
-
 from steelyard.datasets.wire import Dataset
+from steelyard_workbench.components.choices import Choice
 from steelyard_workbench.session import Session
-from steelyard_workbench.states import refused_button
 
 #: What of the families page is shown first: the form that starts one.
 START = "start"
 
 
-def next_steps(session: Session, dataset: Dataset, version: int, what: str) -> list[Viewable]:
-    """Return a button for each; one that cannot be done now says why beside it.
+def next_steps(session: Session, dataset: Dataset, version: int, what: str) -> list[Choice]:
+    """Return a choice for each; one that cannot be made now says why under it.
 
     Parameters
     ----------
     what : str
         What a button calls the version, as ``it``.
     """
-    archived = [] if dataset.archived_at is None else ["the dataset is archived"]
+    archived = [] if dataset.archived_at is None else ["The dataset is archived."]
     older = (
         []
         if version == dataset.version
-        else [f"only the newest, version {dataset.version}, can be"]
+        else [f"This can be done with the newest version alone, {dataset.version}."]
     )
-    no_evaluation = [] if dataset.split.evaluation else ["it has no evaluation rows"]
-    no_training = [] if dataset.split.training else ["it has no training rows"]
+    no_evaluation = [] if dataset.split.evaluation else ["It has no evaluation rows."]
+    no_training = [] if dataset.split.training else ["It has no training rows."]
     return [
         _step(
             f"Evaluate {what}",
@@ -55,9 +52,5 @@ def next_steps(session: Session, dataset: Dataset, version: int, what: str) -> l
     ]
 
 
-def _step(label: str, reasons: list[str], go: Callable[[], None]) -> Viewable:
-    if reasons:
-        return refused_button(label, reasons)
-    button = pmui.Button(label=label, variant="outlined")
-    button.on_click(lambda _: go())
-    return button
+def _step(label: str, reasons: list[str], go: Callable[[], None]) -> Choice:
+    return Choice(label, None if reasons else go, text=" ".join(reasons), look="outlined")

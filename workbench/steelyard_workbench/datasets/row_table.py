@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import panel as pn
-import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
+from steelyard_workbench.components.choices import Choice, Choices
 from steelyard_workbench.components.frame_table import FrameTable, PageRequest, TablePage
 from steelyard_workbench.components.side_by_side import side_by_side
 from steelyard_workbench.datasets.row_detail import show_row
@@ -62,13 +62,11 @@ class RowTable(Viewer):
             page_size=page_size,
             on_open=self.show,
         )
-        following = pmui.Button(label="Next row (j)", variant="text", size="small")
-        following.on_click(lambda _: self.step(1))
         self._on_ask = on_ask
-        self._of_open = pn.Row()
+        self.buttons = Choices(self._steps(), layout="row", is_small=True)
         self._detail = pn.Column(width=_DETAIL_WIDTH, visible=False)
         self._rows = side_by_side(
-            pn.Column(self.table, pn.Row(following, self._of_open), sizing_mode="stretch_width"),
+            pn.Column(self.table, self.buttons, sizing_mode="stretch_width"),
             self._detail,
         )
         # The table comes in with its first rows: one that is changed before the browser has built
@@ -105,7 +103,7 @@ class RowTable(Viewer):
         self.table.mark(self.opened)
         self._detail[:] = [show_row(self.opened, record["side"], read_row(record["json"]))]
         self._detail.visible = True
-        self._of_open[:] = self._of_open.objects or self._buttons()
+        self.buttons.offer(self._steps())
         self._tell()
 
     def step(self, by: int) -> None:
@@ -123,20 +121,18 @@ class RowTable(Viewer):
         self.table.mark(None)
         self._detail[:] = []
         self._detail.visible = False
-        self._of_open[:] = []
+        self.buttons.offer(self._steps())
         self._tell()
 
-    def _buttons(self) -> list[Viewable]:
-        """Return what can be done with the row that is open."""
-        previous = pmui.Button(label="Previous row (k)", variant="text", size="small")
-        previous.on_click(lambda _: self.step(-1))
-        close = pmui.Button(label="Close the row", variant="text", size="small")
-        close.on_click(lambda _: self.close())
-        ask = pmui.Button(label="Ask several models", variant="text", size="small")
-        ask.on_click(
-            lambda _: self._on_ask and self.opened is not None and self._on_ask(self.opened)
-        )
-        return [previous, close, *([ask] if self._on_ask is not None else [])]
+    def _steps(self) -> list[Choice]:
+        """Return the way to the next row, and what can be done with the one that is open."""
+        steps: dict[str, Callable[[], object]] = {"Next row (j)": lambda: self.step(1)}
+        opened, ask = self.opened, self._on_ask
+        if opened is not None:
+            steps |= {"Previous row (k)": lambda: self.step(-1), "Close the row": self.close}
+            if ask is not None:
+                steps["Ask several models"] = lambda: ask(opened)
+        return [Choice(label, do, look="text") for label, do in steps.items()]
 
     def _tell(self) -> None:
         if self._on_opened is not None:

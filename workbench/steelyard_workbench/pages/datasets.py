@@ -15,11 +15,12 @@ from panel.viewable import Viewable
 from steelyard.datasets.wire import Dataset
 from steelyard_workbench import corner
 from steelyard_workbench.beginning import load_sample
+from steelyard_workbench.components.choices import Choice
 from steelyard_workbench.components.frame_table import FrameTable, PageRequest, TablePage
 from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.components.side_by_side import side_by_side
 from steelyard_workbench.datasets.actions import DatasetActions
-from steelyard_workbench.datasets.export_bar import ExportBar
+from steelyard_workbench.datasets.export_bar import export_dialog
 from steelyard_workbench.datasets.import_panel import ImportPanel
 from steelyard_workbench.datasets.names import dataset_options
 from steelyard_workbench.datasets.next_steps import next_steps
@@ -253,23 +254,26 @@ class DatasetsPage(Page):
         return self.client.datasets.labels_to_check(self.shown)
 
     def _show_head(self, dataset: Dataset) -> Viewable:
-        versions = pmui.Button(label="Show its versions", variant="contained")
-        versions.on_click(lambda _: self.session.open("versions", version=0))
         visit = self.visit
+        export = export_dialog(self.client, dataset, dataset.version)
+        steps = [
+            Choice(
+                "Show its versions", lambda: self.session.open("versions", version=0), look="filled"
+            ),
+            *next_steps(self.session, dataset, dataset.version, "it"),
+            Choice("Export…", export.open, look="outlined"),
+        ]
         self.actions = DatasetActions(
             self.client,
             dataset,
+            steps,
             on_changed=lambda: self._on_changed(visit),
             on_deleted=lambda: self._on_deleted(dataset.name, visit),
         )
         return pn.Column(
             show_facts(dataset),
-            pn.FlexBox(
-                versions,
-                *next_steps(self.session, dataset, dataset.version, "it"),
-                align_items="center",
-            ),
             self.actions,
+            export,
             sizing_mode="stretch_width",
         )
 
@@ -277,7 +281,6 @@ class DatasetsPage(Page):
         self.importing = self._import_panel(dataset)
         return pn.Column(
             section("What prompt tuning can tune", show_readiness(dataset)),
-            section("Export", ExportBar(self.client, dataset.id, dataset.name, dataset.version)),
             section("Import rows", self.importing),
             sizing_mode="stretch_width",
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import panel as pn
@@ -13,11 +14,12 @@ from panel.viewable import Viewable
 from steelyard.datasets.wire import Dataset, DatasetVersion
 from steelyard.errors import KeyScopeError
 from steelyard_workbench.components import figures
+from steelyard_workbench.components.choices import Choice, Choices
 from steelyard_workbench.components.facts import facts, heading, table
 from steelyard_workbench.components.frame_table import PageRequest, TablePage
 from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.datasets.changes import Changes, Transition, fetch_changes
-from steelyard_workbench.datasets.export_bar import ExportBar
+from steelyard_workbench.datasets.export_bar import export_dialog
 from steelyard_workbench.datasets.next_steps import next_steps
 from steelyard_workbench.datasets.overview import section, when
 from steelyard_workbench.datasets.row_pages import listed_page, search_page
@@ -95,7 +97,7 @@ class VersionsPage(Page):
         self.which: str | Transition = _ADDED
         self._first = 0
         self._changes: dict[tuple[int, int], Changes] = {}
-        self.shown_text = pmui.Typography("", variant="body1")
+        self.shown_text = empty("")
 
     def open(self) -> None:
         """Show the page."""
@@ -189,18 +191,19 @@ class VersionsPage(Page):
         shown, _ = self._pick(versions)
         newer = pmui.Select(label="Version", options=_names(versions), value=shown, width=300)
         pn.bind(self.choose_version, newer, watch=True)
+        export = export_dialog(self.client, dataset, shown)
+        steps = [
+            *next_steps(self.session, dataset, shown, "this version"),
+            Choice("Export…", export.open, look="outlined"),
+        ]
         return pn.Column(
-            pn.FlexBox(newer, *self._actions(dataset, shown), align_items="center"),
-            section(
-                f"Export version {shown}", ExportBar(self.client, dataset.id, dataset.name, shown)
-            ),
+            newer,
+            Choices(steps, layout="row"),
+            export,
             section("All versions", _show_versions(versions, history.reviews)),
             draw_sides(versions, self.choose_version),
             sizing_mode="stretch_width",
         )
-
-    def _actions(self, dataset: Dataset, version: int) -> list[Viewable]:
-        return next_steps(self.session, dataset, version, "this version")
 
     # What a version changed
 
@@ -265,21 +268,19 @@ class VersionsPage(Page):
             pn.Column(figures.show(draw_transitions(decision, counts, self.choose_rows)), width=470)
             for decision in dict.fromkeys(transition.decision for transition in counts)
         ]
-        buttons = []
-        for transition, n in list(counts.items())[:MOST_TRANSITIONS]:
-            button = pmui.Button(
-                label=f"{transition.decision}: {transition.before} → {transition.after} ({n:,})",
-                variant="outlined",
-                size="small",
-                margin=4,
+        transitions = [
+            Choice(
+                f"{transition.decision}: {transition.before} → {transition.after} ({n:,})",
+                partial(self.choose_rows, transition),
+                look="outlined",
             )
-            button.on_click(lambda _, transition=transition: self.choose_rows(transition))
-            buttons.append(button)
+            for transition, n in list(counts.items())[:MOST_TRANSITIONS]
+        ]
         return [
             heading("Labels that changed", 3),
             pn.FlexBox(*charts),
             pmui.Typography("The rows of a change:", variant="body2"),
-            pn.FlexBox(*buttons),
+            Choices(transitions, layout="row", is_small=True),
         ]
 
     # The rows of it
@@ -287,21 +288,24 @@ class VersionsPage(Page):
     def _show_rows(self, diff: Mapping[str, Any], *, is_review: bool = False) -> list[Viewable]:
         counts = {_ADDED: diff["rows"], _REMOVED: diff.get("removed", 0)}
         names = _OF_REVIEW if is_review else {}
-        buttons = []
-        for which, n in counts.items():
-            button = pmui.Button(
-                label=f"{names.get(which, f'Rows {which}')} ({n:,})",
-                variant="outlined",
-                size="small",
-                disabled=not n,
+        sides = [
+            Choice(
+                f"{names.get(which, f'Rows {which}')} ({n:,})",
+                partial(self.choose_rows, which) if n else None,
+                look="outlined",
             )
-            button.on_click(lambda _, which=which: self.choose_rows(which))
-            buttons.append(button)
+            for which, n in counts.items()
+        ]
         self._tell(_ADDED if counts[_ADDED] else _REMOVED)
         if self.rows is None:
             return []
         self.rows.reload()
-        return [heading("Rows", 3), pn.FlexBox(*buttons), self.shown_text, self.rows]
+        return [
+            heading("Rows", 3),
+            Choices(sides, layout="row", is_small=True),
+            self.shown_text,
+            self.rows,
+        ]
 
     def _row_page(self, request: PageRequest) -> TablePage:
         dataset_id, which = self.shown[0], self.which
