@@ -32,7 +32,7 @@ from steelyard.client.tables import (
 )
 from steelyard.imports.delimited import Options, read_delimited
 from steelyard.imports.encodings import CODECS, Source, find_encoding
-from steelyard.imports.tables import Table, unique_names
+from steelyard.imports.table import Table, unique_names
 
 LANGUAGES = {
     "Shift_JIS": ("cp932", ["注文の荷物がまだ届きません。いつ届くか教えてください。", "請求"]),

@@ -22,7 +22,7 @@ from steelyard.imports.delimited import Options, read_delimited
 from steelyard.imports.encodings import Encoding, Source, find_encoding
 from steelyard.imports.objects import json_lines
 from steelyard.imports.reading import ENDINGS, read_table
-from steelyard.imports.tables import Refused, Row
+from steelyard.imports.table import Refused, Row
 from steelyard.imports.unpacked import UnpackedBytes, parquet_batches
 from steelyard.wire.violations import has_lone_surrogate
 

@@ -23,7 +23,7 @@ from steelyard.decisions.kinds import Decision
 from steelyard.decisions.named import PRODUCTION
 from steelyard.decisions.validation import read_request
 from steelyard.imports.delimited import Options
-from steelyard.imports.tables import Refused, refused_csv
+from steelyard.imports.table import Refused, refused_csv
 
 if TYPE_CHECKING:
     from steelyard.client import Client

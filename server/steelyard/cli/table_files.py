@@ -15,7 +15,7 @@ from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
     from steelyard.client.tables import Converted, Table
-    from steelyard.imports.tables import Refused
+    from steelyard.imports.table import Refused
 
 #: Reasons that are listed; the file of bad rows has all.
 _MOST_LISTED = 5

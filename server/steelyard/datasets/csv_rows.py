@@ -14,7 +14,7 @@ from steelyard.datasets.rows import Row, make_row, read_task
 from steelyard.datasets.tasks import Task
 from steelyard.errors import Violation
 from steelyard.imports.delimited import split_records, wrong_characters
-from steelyard.imports.tables import Refused
+from steelyard.imports.table import Refused
 from steelyard.wire.violations import Violations, show
 
 #: The name of the first column.

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.ipc
 
-from steelyard.imports.tables import Refused, Row, Table, unique_names
+from steelyard.imports.table import Refused, Row, Table, unique_names
 from steelyard.imports.unpacked import UnpackedBytes, decoded_bytes, read_parquet
 
 #: The metadata of an Arrow schema in which ``datasets`` says what its columns are.

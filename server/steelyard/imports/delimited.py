@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 
 from steelyard.imports.encodings import Encoding, Source, find_encoding
-from steelyard.imports.tables import SAMPLE_RECORDS, Refused, Row, find_header
+from steelyard.imports.table import SAMPLE_RECORDS, Refused, Row, find_header
 from steelyard.wire.violations import has_lone_surrogate
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}

@@ -8,7 +8,7 @@ import zipfile
 from dataclasses import replace
 from typing import Any
 
-from steelyard.imports.tables import SAMPLE_RECORDS, Refused, Row, Table, find_header
+from steelyard.imports.table import SAMPLE_RECORDS, Refused, Row, Table, find_header
 from steelyard.imports.unpacked import UnpackedBytes
 from steelyard.imports.workbooks import check_workbook
 

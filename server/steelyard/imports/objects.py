@@ -12,7 +12,7 @@ import msgspec
 
 from steelyard.imports.delimited import wrong_characters
 from steelyard.imports.encodings import Encoding, Source
-from steelyard.imports.tables import Refused, Table, unique_names
+from steelyard.imports.table import Refused, Table, unique_names
 from steelyard.wire.decoding import decode
 from steelyard.wire.violations import has_lone_surrogate
 

@@ -22,7 +22,7 @@ from steelyard.imports.excel import excel_table
 from steelyard.imports.objects import LINES, Numbered, read_objects, table_of
 from steelyard.imports.shapes import ANNOTATOR, program_of, read_shape
 from steelyard.imports.splits import split_of
-from steelyard.imports.tables import Part, Refused, Row, Table, TextRows
+from steelyard.imports.table import Part, Refused, Row, Table, TextRows
 from steelyard.imports.unpacked import UnpackedBytes, check_zip
 from steelyard.wire.csv_cells import unguard
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from steelyard.imports.objects import Numbered
-from steelyard.imports.tables import Hints, Refused, Reply, Table, unique_names
+from steelyard.imports.table import Hints, Refused, Reply, Table, unique_names
 
 #: Of a row of several files of doccano: the name of its file, which is who labelled it.
 ANNOTATOR = "annotator of the file"

@@ -14,7 +14,7 @@ from steelyard.client.tables.outcomes import (
 from steelyard.client.tables.recording import Recorded, record_answers
 from steelyard.imports.reading import ENDINGS, are_rows, read_table
 from steelyard.imports.shapes import SHAPES
-from steelyard.imports.tables import Refused, Table, describe_refused, refused_csv
+from steelyard.imports.table import Refused, Table, describe_refused, refused_csv
 
 __all__ = [
     "ENDINGS",

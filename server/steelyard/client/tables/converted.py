@@ -15,7 +15,7 @@ from steelyard.client.tables.labels import Label
 from steelyard.imports.encodings import Source, find_encoding
 from steelyard.imports.objects import json_lines
 from steelyard.imports.splits import Side
-from steelyard.imports.tables import Refused, Table
+from steelyard.imports.table import Refused, Table
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 from steelyard.client.row_sources import numbers_of
 from steelyard.client.tables.converted import Converted
 from steelyard.datasets.wire import SIDES, Side
-from steelyard.imports.tables import Refused, Table
+from steelyard.imports.table import Refused, Table
 
 #: Columns that tell a dataset's export from other tables.
 _COLUMNS = frozenset({"index", "side", "context", "is_text", "decisions", "images", "extra"})

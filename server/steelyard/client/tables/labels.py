@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from steelyard.client.tables.cells import label_names
 from steelyard.decisions.several import id_of, ids_of_labels, multi_label
-from steelyard.imports.tables import Table
+from steelyard.imports.table import Table
 from steelyard.wire.limits import MAX_DECISIONS, MAX_OUTCOMES
 
 if TYPE_CHECKING:

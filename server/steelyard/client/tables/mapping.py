@@ -19,7 +19,7 @@ from steelyard.client.tables.converted import Converted, Mapping
 from steelyard.client.tables.labels import Label, known_label, label_of
 from steelyard.imports.splits import COLUMNS as SPLIT_COLUMNS
 from steelyard.imports.splits import Side, side_of
-from steelyard.imports.tables import Refused, Reply, Table
+from steelyard.imports.table import Refused, Reply, Table
 
 #: Names of columns that are usually the text, and of those that are usually its label.
 _TEXTS = (

@@ -12,7 +12,7 @@ from typing import Any
 from steelyard.client.tables.labels import Label, question_of
 from steelyard.client.tables.outcomes import count_values
 from steelyard.imports.encodings import Source, find_encoding
-from steelyard.imports.tables import Table
+from steelyard.imports.table import Table
 from steelyard.wire.limits import MAX_OUTCOMES
 
 _NUMBERED = re.compile(r"(-?\d+)\s*[,;:\t ]\s*(.+)")

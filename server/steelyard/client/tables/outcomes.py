@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from steelyard.client.tables.cells import label_names
 from steelyard.client.tables.labels import Label
-from steelyard.imports.tables import Table
+from steelyard.imports.table import Table
 
 #: What people write where nothing fits.
 _NOTHING = frozenset({"na", "n a", "none", "not applicable", "nil", "not available"})
