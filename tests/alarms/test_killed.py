@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import msgspec
@@ -18,6 +17,7 @@ from steelyard.settings import child_environment
 from steelyard.storage import open_state
 from support.drifting import DRIFTED, SHARES, answers, store, tell
 from support.repository import ROOT
+from support.waiting import let_a_moment_pass
 
 SCRIPT = Path(__file__).parent / "killed_watcher.py"
 START = 1e7 - 6_000
@@ -46,7 +46,7 @@ def test_twenty_kills_count_nothing_twice_and_leave_nothing_out(tmp_path):
     n_ended = 0
     for _ in range(10):
         two = [start(url), start(url)]
-        time.sleep(moments.uniform(0.05, 0.5))
+        let_a_moment_pass(moments, 0.05, 0.5)
         for process in two:
             process.kill()
             n_ended += "done" in process.stdout.read()

@@ -129,7 +129,6 @@ async def _beside_hung(
         for name, number in (("alone", 0), ("beside", _CLIENTS)):
             seen = Seen()
             async with crowd(port, [hung] * number, Seen()):
-                await asyncio.sleep(1.0 if number else 0.0)
                 await repeat(port, short, seen, seconds, _PAUSE_S)
             found[name].append(seen.quantile(0.95))
     return found

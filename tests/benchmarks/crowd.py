@@ -154,7 +154,6 @@ async def _measure(
     for name, others in crowds.items():
         seen, beside = Seen(), Seen()
         async with crowd(port, others, beside):
-            await asyncio.sleep(1.0 if others else 0.0)
             await repeat(port, quiet, seen, seconds, _PAUSE_S)
         alone = rows.get(_ROWS[0], {}).get("p95_ms", seen.quantile(0.95))
         refused = sum(n for status, n in beside.statuses.items() if status >= 400)
@@ -214,9 +213,10 @@ def _figures(seen: Seen) -> dict[str, Any]:
 
 @asynccontextmanager
 async def crowd(port: int, requests: Sequence[bytes], seen: Seen) -> AsyncIterator[None]:
-    """Repeat each request over a connection of its own, until the block ends."""
+    """Repeat each request over a connection of its own, from a second before the block to its end."""
     tasks = [asyncio.create_task(repeat(port, one, seen, None, 0.0)) for one in requests]
     try:
+        await asyncio.sleep(1.0 if requests else 0.0)
         yield
     finally:
         for task in tasks:

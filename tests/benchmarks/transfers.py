@@ -134,12 +134,16 @@ async def _all(work: Sequence[Coroutine[Any, Any, None]]) -> None:
     await asyncio.gather(*work)
 
 
+async def _memory_at_rest(port: int) -> float:
+    await asyncio.sleep(_SETTLE_S)
+    return memory_of(port)
+
+
 async def _watch(
     port: int, pool: ProcessPoolExecutor, load: Callable[[], Counter[str]]
 ) -> dict[str, Any]:
     """Run a load; return memory before, at most and after it, and how health answered."""
-    await asyncio.sleep(_SETTLE_S)
-    idle = most = memory_of(port)
+    idle = most = await _memory_at_rest(port)
     health: list[float] = []
     running = pool.submit(load)
     while not running.done():
@@ -152,12 +156,12 @@ async def _watch(
         most = max(most, memory_of(port))
         await asyncio.sleep(_TICK_S)
     statuses = dict(running.result())
-    await asyncio.sleep(_SETTLE_S)
+    after = await _memory_at_rest(port)
     health.sort()
     return {
         "idle_mb": idle,
         "most_mb": most,
-        "after_mb": memory_of(port),
+        "after_mb": after,
         "health_p50_ms": health[len(health) // 2],
         "health_max_ms": health[-1],
         "statuses": statuses,

@@ -32,6 +32,7 @@ from steelyard.client.failures import ServerUnreachableError
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from support.browsing import find_chromium
+from support.waiting import started
 
 #: The most that is wanted of each figure, in milliseconds; 0 for no bound.
 TARGETS = {
@@ -51,7 +52,7 @@ _NAME = "tickets of the benchmark"
 _ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 #: A wait is over what is wanted long before it ends: one that ends tells of a fault, and not of a
 #: machine that has much else to do.
-_WAIT_MS, _START_S, _POLL_S = 120_000, 300.0, 0.05
+_WAIT_MS, _START_S = 120_000, 300.0
 #: Relabels of a round: one is over too soon to tell much.
 _RELABELS = 10
 #: Milliseconds between two keys, as of somebody who reads.
@@ -155,17 +156,8 @@ def served(home: Path, engine: str, n_rows: int) -> Iterator[str]:
 
 
 def wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + _START_S
     with Client(ClientOptions(url, max_retries=0)) as client:
-        while True:
-            try:
-                client.health()
-            except ServerUnreachableError:
-                if process.poll() is not None or time.monotonic() > end:
-                    raise SystemExit("The server did not start.") from None
-                time.sleep(_POLL_S)
-            else:
-                return
+        started(process, client.health, _START_S, not_yet=(ServerUnreachableError,))
 
 
 def client_of(url: str) -> Client:

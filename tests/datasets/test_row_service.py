@@ -18,7 +18,7 @@ from steelyard.datasets.searches import SimilarRows
 from steelyard.errors import EngineUnavailableError, TooManyRowsError
 from support.dataset_rows import make_rows
 from support.opened_datasets import OpenedDatasets
-from support.waiting import until
+from support.waiting import check_that_it_stays_so, until
 
 CALLER = Caller(LOCAL_ACCOUNT, None, "full", "test")
 N_ROWS = 12
@@ -125,7 +125,7 @@ def test_what_is_embedded_for_nobody_is_there_for_the_next(opened):
         call.cancel()
         await asyncio.wait({call})
         again = asyncio.create_task(opened.similar(dataset_id))
-        await asyncio.sleep(0.1)
+        await check_that_it_stays_so(lambda: not again.done(), 0.1)
         opened.embed.may_embed.set()
         return await again
 

@@ -13,7 +13,7 @@ from steelyard.decision_log import service as decision_log
 from steelyard.decision_log.service import DecisionLog
 from steelyard.decision_log.wire import DecisionLogQuery, DecisionSummaryQuery
 from steelyard.storage import open_state
-from support.waiting import until
+from support.waiting import check_that_it_stays_so, until
 
 ME = Caller(LOCAL_ACCOUNT, None, "full", "test")
 #: More than there are threads to read with.
@@ -81,8 +81,7 @@ def test_a_summary_that_nobody_waits_for_has_its_turn_to_its_end(log, sums):
         for gone in (first, second):
             gone.cancel()
         await asyncio.wait({second})
-        await asyncio.sleep(0.1)
-        assert (sums.n_begun, first.done()) == (1, False)
+        await check_that_it_stays_so(lambda: (sums.n_begun, first.done()) == (1, False), 0.1)
         sums.may_end.set()
         await third
         assert first.cancelled()

@@ -24,7 +24,7 @@ from pyarrow import fs
 from faults.processes import MODEL, ServeProcess, WorkerProcess, free_port
 from support.haproxy import haproxy, wait_for_servers
 from support.postgres_server import PostgresServer
-from support.waiting import wait_until
+from support.waiting import let_a_moment_pass, wait_until
 
 #: Debian's libfaketime: what a process with another clock is started with.
 FAKETIME = next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))), None)
@@ -34,7 +34,6 @@ PRICE = 7
 #: Seconds that a host has to start beside all the others.
 _START_S = 300
 #: Seconds within which a process that finds no database has ended.
-_ENDED_S = 1.0
 _BUCKET = "steelyard"
 _KEY, _SECRET = "the-key", "the-secret"
 
@@ -103,13 +102,13 @@ class FaultyStore:
         self._server.handle_error = lambda *_: None  # type: ignore[method-assign]  # its client died
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
-    def fail_once_asked(self, seconds: float) -> None:
-        """Fail from now on until so long after the first request, or until nobody came for a while."""
+    def fail_once_asked(self, moments: random.Random) -> None:
+        """Fail from now on until a while after the first request, or until nobody came for a while."""
         before = self.n_failed
         self.fails = True
         with suppress(AssertionError):
             wait_until(lambda: self.n_failed > before, seconds=15)
-            time.sleep(seconds)
+            let_a_moment_pass(moments, 0.5, 2)
         self.fails = False
 
     @property
@@ -205,31 +204,30 @@ class Fleet:
         if what == "host killed":
             host = moments.choice(self.hosts)
             host.kill()
-            time.sleep(moments.uniform(0, 0.5))
+            let_a_moment_pass(moments, 0, 0.5)
             host.launch()
             host.wait_until_ready(_START_S)
         elif what == "worker killed":
             worker = moments.choice(self.workers)
             worker.kill()
-            time.sleep(moments.uniform(0, 0.5))
+            let_a_moment_pass(moments, 0, 0.5)
             worker.start()
         elif what == "database restarted":
             starting = [worker for worker in self.workers if not worker.is_running_jobs]
             postgres.stop()
-            time.sleep(moments.uniform(0, 1))
+            let_a_moment_pass(moments, 0, 1)
             postgres.start()
             self._start_again(starting)
         elif what == "store failed":
-            self.store.fail_once_asked(moments.uniform(0.5, 2))
+            self.store.fail_once_asked(moments)
         else:
             self.store.slow_s = 0.5
-            time.sleep(moments.uniform(1, 3))
+            let_a_moment_pass(moments, 1, 3)
             self.store.slow_s = 0.0
 
     def _start_again(self, starting: list[WorkerProcess]) -> None:
         """Start those that found no database as they started, as what looks after workers does."""
-        if starting:
-            time.sleep(_ENDED_S)
+        wait_until(lambda: all(one.has_ended or one.is_running_jobs for one in starting))
         for worker in starting:
             if worker.has_ended:
                 assert "storage_unavailable" in worker.logged, worker.logged

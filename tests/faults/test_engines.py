@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator
 
 import httpx
@@ -14,7 +13,7 @@ from faults.faulty_engines import FAULTS, FIRST, SECOND, FaultyServer, faulty_se
 from support.error_shape import assert_canonical_error
 from support.hosting import Scored, with_logits
 from support.openapi_validation import responses_checked
-from support.waiting import wait_until
+from support.waiting import slowed, wait_until
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -130,11 +129,10 @@ def test_logits_at_the_edge_of_numbers_are_probabilities_all_the_same(
 
 
 def test_a_slow_engine_is_waited_for(server: FaultyServer) -> None:
-    def slowly(scored: Scored) -> Scored:
-        time.sleep(0.3)
+    def unchanged(scored: Scored) -> Scored:
         return scored
 
-    server.engines[FIRST].behave = slowly
+    server.engines[FIRST].behave = slowed(unchanged, 0.3)
     response = server.ask("slow", fallback="none")
     assert response.status_code == 200
     assert response.json()["timing_ms"]["score"] >= 290

@@ -32,7 +32,7 @@ from steelyard.storage import open_state
 from support.haproxy import HAPROXY, NEEDS_HAPROXY
 from support.postgres_server import PostgresMissingError, PostgresServer, postgres_server
 from support.serving import REQUEST
-from support.waiting import wait_until
+from support.waiting import let_a_moment_pass, wait_until
 from support.webhook_endpoint import webhook_endpoint
 
 pytest.importorskip("moto.server", reason="needs an S3 server: pip install steelyard[test-s3]")
@@ -213,7 +213,7 @@ def test_killed_hosts_lose_nothing_they_acknowledged(
         jobs.start()
         with clients(running.url, secret, seed=seed, may_wait=True, may_fail=True) as asking:
             for number in range(n_kills):
-                time.sleep(moments.uniform(0.1, 1))
+                let_a_moment_pass(moments, 0.1, 1)
                 running.go_wrong(moments, database)
                 print(number, dict(running.faults), flush=True)  # noqa: T201
             jobs.is_stopping.set()

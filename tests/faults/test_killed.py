@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import sys
-import time
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from faults.audit import Books, audit
 from faults.processes import MODEL, ServeProcess, open_account, serve_process
 from faults.traffic import Client, clients, stop
 from support.serving import REQUEST, lives
-from support.waiting import wait_until
+from support.waiting import let_a_moment_pass, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
@@ -49,7 +48,7 @@ def test_a_killed_server_loses_nothing_it_acknowledged(
         server.start()
         with clients(server.url, secret, seed=seed) as running:
             for _ in range(n_rounds):
-                time.sleep(moments.uniform(0.02, 0.3))
+                let_a_moment_pass(moments, 0.02, 0.3)
                 server.kill()
                 server.start()
             stop(running)
@@ -69,7 +68,7 @@ def test_a_killed_worker_or_supervisor_loses_nothing_it_acknowledged(
         with clients(server.url, secret, seed=seed, may_wait=True) as running:
             for _ in range(n_rounds):
                 workers = wait_until(lambda: _both(server))
-                time.sleep(moments.uniform(0.1, 0.5))
+                let_a_moment_pass(moments, 0.1, 0.5)
                 if moments.random() < 0.5:
                     os.kill(moments.choice(wait_until(server.workers)), signal.SIGKILL)
                     continue
@@ -92,11 +91,11 @@ def test_a_server_killed_while_it_starts_starts_the_next_time(
     with serve_process(home, **PRICED) as server:
         server.start()
         with clients(server.url, secret, seed=seed) as running:
-            time.sleep(0.3)
+            let_a_moment_pass(moments, 0.2, 0.4)
             for _ in range(n_rounds):
                 server.kill()
                 server.launch()
-                time.sleep(moments.uniform(0.2, 0.8))
+                let_a_moment_pass(moments, 0.2, 0.8)
             server.kill()
             server.start()
             stop(running)
@@ -115,7 +114,7 @@ def test_a_migration_that_is_killed_is_done_by_the_next_start(
             server.launch()
             # The migration comes when the file is there, and ends before the server answers.
             wait_until(server.state.exists)
-            time.sleep(moments.uniform(0, 0.15))
+            let_a_moment_pass(moments, 0, 0.15)
             server.kill()
             server.start()
             answer = httpx.post(f"{server.url}/v1/decide", json=REQUEST)

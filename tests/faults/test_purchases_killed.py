@@ -33,7 +33,7 @@ from steelyard.billing.service import PurchaseService
 from steelyard.ledger.money import NANO
 from steelyard.storage import open_state
 from support.console import begin_session, cookie_of
-from support.waiting import wait_until
+from support.waiting import let_a_moment_pass, wait_until
 
 pytest.importorskip("stripe", reason="the extra stripe is not installed")
 pytestmark = [
@@ -179,7 +179,7 @@ def killed(
         with clients(server.url, office.secret, seed=SEED) as running:
             thread.start()
             for _ in range(kills):
-                time.sleep(moments.uniform(0.02, 0.4))
+                let_a_moment_pass(moments, 0.02, 0.4)
                 server.kill()
                 server.start()
             over.set()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 
 import httpx
 import pytest
@@ -15,7 +14,7 @@ from steelyard.ledger.money import from_usd
 from steelyard.operations.tables import operations
 from support.dataset_rows import to_ndjson
 from support.teaching import SHARED, is_even, queries, taught_server
-from support.waiting import wait_until
+from support.waiting import let_a_moment_pass, slowed, wait_until
 from support.wordings import rows, tuned_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
@@ -30,14 +29,7 @@ class Slow:
     def __init__(self, models, pause_s):
         self.pause_s = pause_s
         for model in models:
-            model.answer = self._later(model.answer)
-
-    def _later(self, answer):
-        def later(path, body):
-            time.sleep(self.pause_s)
-            return answer(path, body)
-
-        return later
+            model.answer = slowed(model.answer, lambda: self.pause_s)
 
 
 def paying(services, http):
@@ -61,7 +53,7 @@ def kill_while_it_runs(home, is_there, seed):
     worker = start_job_worker(home)
     try:
         wait_until(is_there, 60)
-        time.sleep(random.Random(seed).uniform(0, 0.15))
+        let_a_moment_pass(random.Random(seed), 0, 0.15)
     finally:
         kill(worker)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-import time
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -46,8 +46,7 @@ def test_the_wait_for_the_engine_is_in_the_timing(make_request):
         server.scorer.may_answer.clear()
         asked = pool.submit(httpx.post, f"{server.url}/v1/decide", json=make_request())
         assert server.scorer.started.wait(timeout=10)
-        time.sleep(0.3)
-        server.scorer.may_answer.set()
+        threading.Timer(0.3, server.scorer.may_answer.set).start()
         timing = asked.result(timeout=10).json()["timing_ms"]
     assert timing["queue"] + timing["score"] >= 290
     assert timing["total"] >= timing["render"] + timing["queue"] + timing["score"] - 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -27,7 +26,7 @@ from support.evaluated import (
     submit,
     wait_for_evaluation,
 )
-from support.waiting import wait_until
+from support.waiting import let_a_moment_pass, wait_until
 
 N_ROWS = 160
 
@@ -59,7 +58,7 @@ def crash_and_resume(home: Path, file: Path, rng: random.Random, n_kills: int):
             worker = start_worker(home, file, pause_s=0.01)
             if rng.random() < 0.8:
                 wait_for_evaluation(services, evaluation.id, lambda e: e.status != "queued")
-            time.sleep(rng.random() * 0.5)
+            let_a_moment_pass(rng, 0, 0.5)
             kill(worker)
             if get(services, evaluation.id).status == "succeeded":
                 break  # its parts became one file: there is nothing left to do again

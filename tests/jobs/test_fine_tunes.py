@@ -7,7 +7,6 @@ import functools
 import os
 import random
 import signal
-import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -49,7 +48,7 @@ from support.fine_tuned import (
 )
 from support.learnable_rows import learnable_rows
 from support.operating import Desk
-from support.waiting import wait_until
+from support.waiting import check_that_it_stays, let_a_moment_pass, wait_until
 
 PAID = {"fine_tune_minimum": MINIMUM}
 
@@ -217,8 +216,7 @@ def test_cancelling_a_queued_one_ends_it_at_once(tmp_path, monkeypatch):
         assert (cancelled.status, cancelled.outcome) == ("cancelled", "cancelled")
         check_charged_once(services, cancelled)
         with working(tmp_path, **PAID):
-            time.sleep(0.5)
-        assert starts(tmp_path) == []
+            check_that_it_stays(lambda: starts(tmp_path) == [], 0.5)
         assert cancel_job(services, job.id) == cancelled
         with pytest.raises(errors.NotFoundError):
             cancel_job(services, "ftj_nothing")
@@ -469,10 +467,9 @@ def test_what_another_living_process_runs_is_left_to_it(tmp_path):
         with open_home(tmp_path) as others:
             theirs = runs_of(others, tmp_path)
             with JobRuntime(others.state, [theirs]):
-                time.sleep(0.2)
+                check_that_it_stays(lambda: get_job(services, job.id).status == "running", 0.2)
                 assert cancel_job(others, job.id).status == "cancelling"
-                time.sleep(0.6)
-                assert get_job(services, job.id).status == "cancelling"
+                check_that_it_stays(lambda: get_job(services, job.id).status == "cancelling", 0.6)
         with JobRuntime(services.state, [mine]):
             assert wait_for_job(services, job.id).status == "cancelled"
         with pytest.raises(LostRunError):
@@ -525,7 +522,7 @@ def crash_through(home, rng, phases, *, kill_trainer):
         for phase in phases:
             worker = start_job_worker(home, **PAID)
             wait_until(lambda phase=phase: has_reached(services, job.id, folder, phase))
-            time.sleep(rng.random() * 0.1)
+            let_a_moment_pass(rng, 0, 0.1)
             trainer = trainer_of(worker.pid)
             if kill_trainer and trainer is not None:
                 os.kill(trainer, signal.SIGKILL)

@@ -6,7 +6,6 @@ import json
 import random
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import httpx
@@ -15,7 +14,7 @@ import pytest
 from steelyard.settings import child_environment
 from support.dataset_rows import make_rows
 from support.repository import ROOT
-from support.waiting import started, wait_until
+from support.waiting import let_a_moment_pass, started, wait_until
 
 N_ROWS = 3000
 
@@ -59,7 +58,7 @@ def crash_through(home: Path, rng: random.Random, n_kills: int) -> dict[str, obj
         ]["id"]
         done = 0
         for _ in range(n_kills):
-            time.sleep(rng.random() * 4)
+            let_a_moment_pass(rng, 0, 4)
             process.kill()
             process.wait()
             process, url = start_server(home)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import contextmanager
 
 import httpx
@@ -25,7 +24,7 @@ from steelyard.serving.connected import breaker, remote
 from support.calling import answer_of
 from support.evaluated import claim
 from support.teaching import SHARED, is_even, queries, taught_server
-from support.waiting import wait_until
+from support.waiting import slowed, wait_until
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
 
@@ -276,11 +275,7 @@ def test_a_killed_worker_is_resumed_and_no_kept_answer_is_asked_for_again(tmp_pa
     n_rows = 120
     with taught(tmp_path, ("even", "odd"), price_in="1") as (services, http, teachers):
         for teacher in teachers.values():
-            answer = teacher.answer
-            teacher.answer = lambda path, body, answer=answer: (
-                time.sleep(0.02),
-                answer(path, body),
-            )[1]
+            teacher.answer = slowed(teacher.answer, 0.02)
         job = start(http, n_rows).json()
         worker = start_job_worker(tmp_path)
         try:

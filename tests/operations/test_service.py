@@ -22,7 +22,7 @@ from steelyard.operations.writes import Accepted
 from steelyard.storage import State, open_state
 from support.calling import Sent
 from support.operating import LOCAL, ROUTE, Clock, Desk
-from support.waiting import next_turn
+from support.waiting import check_that_it_stays_so, next_turn
 
 DAY = 86_400.0
 
@@ -98,7 +98,7 @@ def test_callers_with_one_key_run_once_and_all_get_the_answer(desk: Desk, n_call
         if isinstance(accepted, Sent):
             return accepted
         runs.append(accepted.operation_id)
-        await asyncio.sleep(0.02)
+        await check_that_it_stays_so(lambda: len(runs) == 1, 0.02)
         return await desk.settled(accepted, 7, b"answer")
 
     async def call_all() -> list[Sent]:
@@ -131,7 +131,7 @@ def test_a_caller_that_gives_up_waiting_disturbs_nobody(desk: Desk):
         first = await desk.accept("k")
         assert isinstance(first, Accepted)
         waiting = [asyncio.create_task(desk.accept("k")) for _ in range(2)]
-        await asyncio.sleep(0.02)
+        await check_that_it_stays_so(lambda: not any(map(asyncio.Task.done, waiting)), 0.02)
         waiting[0].cancel()
         await next_turn()
         await desk.log.settle(first, amount_nano=0, body=b"1")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -15,6 +14,7 @@ from steelyard.app.deployment import open_deployment
 from steelyard.settings import read_settings
 from support.error_shape import assert_canonical_error
 from support.live_server import live_server
+from support.waiting import check_that_it_stays
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 
@@ -154,7 +154,7 @@ def test_two_requests_with_one_key_at_the_same_time_run_once(make_request):
         first = pool.submit(ask)
         assert server.scorer.started.wait(timeout=10)
         second = pool.submit(ask)
-        time.sleep(0.1)  # let it arrive; either way it must not run
+        check_that_it_stays(lambda: server.scorer.n_requests == 1, 0.1)
         server.scorer.may_answer.set()
         answers = [future.result(timeout=30) for future in (first, second)]
         assert [answer.status_code for answer in answers] == [200, 200]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import random
 import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 PATIENCE_S = 60.0
@@ -20,21 +23,60 @@ def wait_until(
     *,
     last: Callable[[], object] = lambda: None,
 ) -> T:
-    """Return what a question answers once that is true or not empty; fail with ``last`` else."""
-    give_up_at = time.monotonic() + seconds
+    """Return what a question answers once that is true or not empty; fail with ``last`` else.
+
+    It asks ever less often: to ask a server takes it from what is waited for.
+    """
+    began = time.monotonic()
     while not (answer := is_so()):
-        assert time.monotonic() < give_up_at, last()
-        time.sleep(0.01)
+        waited = time.monotonic() - began
+        assert waited < seconds, last()
+        time.sleep(min(max(waited / 10, 0.01), 0.1))
     return answer
+
+
+def let_a_moment_pass(moments: random.Random, least: float, most: float) -> None:
+    """Wait for some of the seconds between two: what is killed then is killed at any of its steps."""
+    time.sleep(moments.uniform(least, most))
+
+
+def check_that_it_stays(is_so: Callable[[], object], seconds: float) -> None:
+    """Fail when what is so does not stay so for these seconds."""
+    ends_at = time.monotonic() + seconds
+    while time.monotonic() < ends_at:
+        assert is_so()
+        time.sleep(0.02)
+    assert is_so()
+
+
+def slowed(answer: Callable[P, T], seconds: float | Callable[[], float]) -> Callable[P, T]:
+    """Return a stand-in's method as one that takes its time before it answers."""
+
+    @functools.wraps(answer)
+    def answer_late(*args: P.args, **kwargs: P.kwargs) -> T:
+        time.sleep(seconds() if callable(seconds) else seconds)
+        return answer(*args, **kwargs)
+
+    return answer_late
 
 
 async def until(is_so: Callable[[], T | None], seconds: float = PATIENCE_S) -> T:
     """Run the loop until what happens in another thread or task is so, and return it."""
-    give_up_at = time.monotonic() + seconds
+    began = time.monotonic()
     while not (answer := is_so()):
-        assert time.monotonic() < give_up_at
-        await asyncio.sleep(0.001)
+        waited = time.monotonic() - began
+        assert waited < seconds
+        await asyncio.sleep(min(max(waited / 10, 0.001), 0.05))
     return answer
+
+
+async def check_that_it_stays_so(is_so: Callable[[], object], seconds: float) -> None:
+    """Run the loop for these seconds; fail when what is so does not stay so."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while True:
+                assert is_so()
+                await next_turn()
 
 
 async def next_turn() -> None:

@@ -6,7 +6,6 @@ import json
 import random
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from steelyard.storage import open_state
 from steelyard.webhooks import store as rows
 from steelyard.webhooks.signing import new_secret
 from support.repository import ROOT
-from support.waiting import wait_until
+from support.waiting import let_a_moment_pass, wait_until
 from support.webhook_endpoint import webhook_endpoint
 
 SCRIPT = Path(__file__).parent / "killed_sender.py"
@@ -36,11 +35,11 @@ def start(url, which):
     return process
 
 
-def run_and_kill(url, n, seconds):
+def run_and_kill(url, n, moments):
     """What one process had committed, and said so, before it was killed some time after ``n`` events."""
     with start(url, "one") as process:
         lines = [process.stdout.readline() for _ in range(n)]
-        time.sleep(seconds)
+        let_a_moment_pass(moments, 0, 0.1)
         process.kill()
         lines += process.stdout.read().splitlines(keepends=True)
     return [tuple(json.loads(line)) for line in lines if line.endswith("\n")]
@@ -65,9 +64,7 @@ def test_fifty_kills_lose_no_event_and_no_order(tmp_path):
         }
         state.write_now(lambda connection: rows.insert_webhook(connection, values))
         committed = [
-            one
-            for _ in range(50)
-            for one in run_and_kill(url, moments.randint(3, 30), moments.uniform(0, 0.1))
+            one for _ in range(50) for one in run_and_kill(url, moments.randint(3, 30), moments)
         ]
 
         def stored():

@@ -29,6 +29,7 @@ from steelyard_workbench.session import Session
 from support.desks import buttons, edits_sent, make_desk, press, states, texts
 from support.drafts_in_memory import TEAM, URGENT, FakeClient, make_row
 from support.held_calls import HeldCall, until_done
+from support.waiting import check_that_it_stays_so
 
 
 def test_keys_decide_and_go_on() -> None:
@@ -264,20 +265,19 @@ def test_another_queue_does_not_tell_what_was_done_in_the_last() -> None:
 
 
 def test_a_queue_is_read_once_what_was_done_before_is_sent() -> None:
-    async def exclude_and_look() -> tuple[int, str]:
+    async def exclude_and_look() -> str:
         desk, client = make_desk()
         await until_done()
         held = client.drafts.edit = HeldCall(client.drafts.edit)
         press(desk, "exclude")
         await held.until_called()
         desk.open_queue("excluded")
-        await asyncio.sleep(0.05)
-        n_before = len(desk.rows.rows)
+        await check_that_it_stays_so(lambda: not desk.rows.rows, 0.05)
         held.go_on()
         await until_done()
-        return n_before, desk.rows.place_text
+        return desk.rows.place_text
 
-    assert asyncio.run(exclude_and_look()) == (0, "1 of 1")
+    assert asyncio.run(exclude_and_look()) == "1 of 1"
 
 
 def test_edits_that_wait_can_be_sent_now() -> None:

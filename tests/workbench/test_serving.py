@@ -7,14 +7,13 @@ import gc
 import re
 import socket
 import threading
-import time
 import urllib.request
 import weakref
 from urllib.parse import urlsplit
 
 import pytest
 
-from support.waiting import wait_until
+from support.waiting import slowed, wait_until
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
@@ -63,13 +62,7 @@ def listens(url):
 
 
 def test_a_workbench_listens_once_it_is_made(server, monkeypatch):
-    bind = Server.__init__
-
-    def bind_late(self, *given, **options):
-        time.sleep(0.5)
-        bind(self, *given, **options)
-
-    monkeypatch.setattr(Server, "__init__", bind_late)
+    monkeypatch.setattr(Server, "__init__", slowed(Server.__init__, 0.5))
     workbench = Served(server.url)
     try:
         assert listens(workbench.url)
