@@ -31,7 +31,11 @@ MAX_QUEUE_CALLS = 20
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory):
-    """The file of each call of a function of the package, in order, of one request on any thread.
+    return trace_decide(tmp_path_factory.mktemp("home"))
+
+
+def trace_decide(home: Path) -> tuple[str, ...]:
+    """Return the file of each call of a function of the package, in order, of one request on any thread.
 
     Of the first request much is made once: loaded modules, caches. Beside any of the others the
     server's own clocks may tick, so the shortest of a few is taken.
@@ -43,7 +47,7 @@ def trace(tmp_path_factory):
         if event == "call" and name.startswith(f"{PACKAGE}/"):
             calls.append(name.removeprefix(f"{PACKAGE}/"))
 
-    settings = read_settings({"home": tmp_path_factory.mktemp("home")}, environ={})
+    settings = read_settings({"home": home}, environ={})
     listener = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1/decide"
     traces = []
