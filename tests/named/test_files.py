@@ -63,6 +63,7 @@ def test_a_file_goes_to_the_server_by_push_and_comes_back_by_pull(server, run):
     assert "desk@2 against 1: inconclusive" in output
     assert "decisions.desk.question" in output
     assert run("compare", "desk", "2")[0] == 1
+    assert run("compare", "desk", "1")[0] == 0  # production is there
     assert run("move", "desk", "production", "2", "--overrule", "clearer")[0] == 0
     assert "production 1, staging 2" in run("rollback", "desk")[1]
     assert "clearer" in run("history", "desk")[1]
@@ -100,7 +101,13 @@ def test_a_decision_starts_from_a_template(run):
             template.examples[0].expected
         )
         assert template.name in listed
-        assert run("new", "--from", template.name, local=True)[0] == 0
+        code, output = run("new", "--from", template.name, local=True)
+        assert (code, "Needs a judge" in output) == (0, template.needs_judge)
+    assert {each.name for each in list_templates() if each.needs_judge} == {
+        "injection_guard",
+        "moderation",
+        "tool_choice",
+    }
     assert run("new", "own", "--from", "moderation", "--model", "hashing", local=True)[0] == 0
     file = read_file(Path("decisions/own.toml").read_text())
     assert (file.name, file.model, len(file.examples)) == ("own", "hashing", 30)

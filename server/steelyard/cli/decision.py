@@ -261,9 +261,13 @@ def compare(
 ) -> None:
     """Compare VERSION of NAME with AGAINST, production by default; nothing is moved.
 
-    Both may be an alias or a number. Exit status 1 unless VERSION passes.
+    Both may be an alias or a number. Exit status 1 unless VERSION passes, or is AGAINST.
     """
     with server.connected() as client:
+        numbers = {client.named_decisions.version(name, at).version for at in (version, against)}
+        if len(numbers) == 1:
+            click.echo(f"Both are version {numbers.pop()}: there is nothing to compare.", err=True)
+            return
         comparison = _compare(client, name, _at_of(version), _at_of(against), rows, stored)
     server.show(comparison, show_comparison)
     ctx.exit(0 if _is_passed(comparison) else FAILED)

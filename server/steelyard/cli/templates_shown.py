@@ -15,8 +15,16 @@ if TYPE_CHECKING:
 def show_templates(templates: Sequence[Template]) -> None:
     """Print what each is for, and how models answer its rows."""
     show_table(
-        ("TEMPLATE", "ROWS", "FOR"),
-        [[each.name, len(each.examples), each.description] for each in templates],
+        ("TEMPLATE", "ROWS", "NEEDS", "FOR"),
+        [
+            [
+                each.name,
+                len(each.examples),
+                "a judge" if each.needs_judge else None,
+                each.description,
+            ]
+            for each in templates
+        ],
     )
     lines = [
         [

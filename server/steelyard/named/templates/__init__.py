@@ -11,6 +11,15 @@ from msgspec import Struct
 from steelyard.errors import NotFoundError
 from steelyard.named.files import DecisionFile, read_file_as, to_toml
 
+#: What the name of every model begins with that ships.
+SHIPPED = "steelyard-base"
+#: The share of its rows of which a model has to be right to act alone.
+LEAST_RIGHT = 0.3
+#: What a template says whose rows the shipped model does not know.
+NEEDS_JUDGE = (
+    "Needs a judge, or a family of your own rows: the shipped model alone is right too rarely."
+)
+
 
 class Measured(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How a model answers a decision of a template about its rows; shares, with a 95 % interval.
@@ -33,6 +42,12 @@ class Template(DecisionFile, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """A decision to start from."""
 
     measured: tuple[Measured, ...] = ()
+
+    @property
+    def needs_judge(self) -> bool:
+        """Whether the model that ships is wrong about its rows more than half as often as right."""
+        shipped = [each for each in self.measured if each.model.startswith(SHIPPED)]
+        return any(each.right < max(2 * each.wrong, LEAST_RIGHT) for each in shipped)
 
     def to_toml(self, name: str, model: str | None = None) -> str:
         """Return it as a decision's file, with its rows as examples."""
