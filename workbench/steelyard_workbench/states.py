@@ -153,9 +153,22 @@ def verdict(status: Status, word: str, text: str = "") -> Viewable:
 
 
 def refused_button(label: str, reasons: Sequence[str]) -> Viewable:
-    """Show an action that cannot be done now, and why under it."""
+    """Show an action that cannot be done now, and why under it: each reason becomes a sentence."""
     return pn.Column(
         pmui.Button(label=label, disabled=True, variant="outlined"),
-        pmui.Typography("; ".join(reasons), variant="body2", margin=(0, 10)),
+        pmui.Typography(" ".join(map(as_sentence, reasons)), variant="body2", margin=(0, 10)),
         styles={"max-width": "360px"},
     )
+
+
+def as_sentence(text: str) -> str:
+    """Return a text with a capital at its start and a full stop at its end.
+
+    Examples
+    --------
+    >>> as_sentence("its dataset was deleted")
+    'Its dataset was deleted.'
+    >>> as_sentence("Switch it off first.")
+    'Switch it off first.'
+    """
+    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith((".", "!", "?")) else ".")

@@ -6,7 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import panel as pn
-from bokeh.models import ColumnDataSource, FactorRange, TapTool, TeeHead, Whisker
+from bokeh.models import (
+    BasicTicker,
+    ColumnDataSource,
+    FactorRange,
+    NumeralTickFormatter,
+    TapTool,
+    TeeHead,
+    Whisker,
+)
 from bokeh.plotting import figure
 
 from steelyard_workbench.theme import BLUE, GREY, SERIES
@@ -120,6 +128,9 @@ def bars(
     )
     made.hbar(y="name", right="value", height=0.7, source=source, color=color)
     made.hover.tooltips = [("", "@full"), (x, "@value{0,0.[000]}")]
+    # Beside rows there is room for few numbers of five digits.
+    made.xaxis.ticker = BasicTicker(desired_num_ticks=3)
+    made.xaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
     if open_ is not None:
         on_tap(made, source, open_)
     return made
