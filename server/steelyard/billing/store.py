@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, delete, exists, func, insert, literal, or_, select, update
 
 from steelyard.billing.notices import Card, Notice
 from steelyard.billing.tables import (
@@ -17,6 +17,7 @@ from steelyard.billing.tables import (
 from steelyard.ledger.tables import balances, ledger_entries
 from steelyard.operations.tables import operations
 from steelyard.storage.pages import RowPage, newest_first
+from steelyard.storage.statements import Statement
 from steelyard.storage.tables import accounts
 
 
@@ -78,6 +79,23 @@ def has_paid(connection: Connection, account_id: str) -> bool:
         purchases.c.account_id == account_id, purchases.c.paid_at.is_not(None)
     )
     return connection.execute(query.limit(1)).first() is not None
+
+
+#: Asked every second by every server, as a rule in vain.
+_FIRST_WAITING = Statement(
+    select(literal(1)).where(
+        or_(
+            exists().where(purchases.c.state == "pending"),
+            exists().where(top_ups.c.off_at.is_(None)),
+            exists().where(payment_methods.c.method.is_(None)),
+        )
+    )
+)
+
+
+def is_anything_waiting(connection: Connection) -> bool:
+    """Return whether there is a purchase, an automatic one or a card that time may change."""
+    return _FIRST_WAITING.first(connection, {}) is not None
 
 
 def expired_purchases(connection: Connection, now: float, limit: int) -> list[Row[Any]]:

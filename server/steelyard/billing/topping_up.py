@@ -41,6 +41,8 @@ class TopUps:
 
     def tick(self) -> None:
         """Do what is due."""
+        if not self._state.read_now(rows.is_anything_waiting):
+            return
         self._expire()
         for account_id in self._state.read_now(
             lambda connection: rows.low_accounts(connection, _AT_ONCE)

@@ -158,6 +158,9 @@ class MailRoom:
 
     def _send_letter(self, send: Callable[[Letter], None]) -> bool:
         now = self._now()
+        # To look takes no turn of the one writer.
+        if not self.state.read_now(functools.partial(rows.is_letter_due, now=now)):
+            return False
         take = functools.partial(rows.take_letter, now=now, until=now + _LEASE_S)
         row = self.state.write_now(take)
         if row is None:

@@ -10,6 +10,7 @@ from sqlalchemy import (
     Connection,
     Row,
     and_,
+    bindparam,
     delete,
     exists,
     insert,
@@ -28,6 +29,7 @@ from steelyard.people.tables import (
     users,
 )
 from steelyard.storage.pages import RowPage, newest_first
+from steelyard.storage.statements import Statement
 from steelyard.storage.tables import accounts
 
 #: How ids of codes that were asked for begin.
@@ -144,6 +146,19 @@ def insert_letter(
     """Queue a letter."""
     row = {"id": new_id("mail"), "kind": kind, "email": email, "tries": 0, **values}
     connection.execute(insert(letters).values(next_at=at, expires_at=expires_at, **row))
+
+
+#: Asked every second by every server, as a rule in vain.
+_FIRST_DUE_LETTER = Statement(
+    select(letters.c.id)
+    .where(or_(letters.c.next_at <= bindparam("now"), letters.c.expires_at <= bindparam("now")))
+    .limit(1)
+)
+
+
+def is_letter_due(connection: Connection, now: float) -> bool:
+    """Return whether a letter is to be sent or dropped."""
+    return _FIRST_DUE_LETTER.first(connection, {"now": now}) is not None
 
 
 def take_letter(connection: Connection, now: float, until: float) -> Row[Any] | None:
