@@ -126,6 +126,27 @@ def test_rows_with_a_fault_are_left_out_with_their_lines(run, tmp_path):
     assert "No row can be used; nothing was stored." in run("add", dataset, bad, status=2).stderr
 
 
+def test_a_licence_is_kept_in_the_rows_that_name_none(run, tmp_path):
+    rows = make_rows(4)
+    rows[1]["metadata"] = {"license": "MIT", "by": "expert"}
+    lines, table = tmp_path / "licensed.jsonl", tmp_path / "more.csv"
+    lines.write_bytes(to_ndjson(rows[:2]))
+    made = run("create", lines, "--name", "licensed", "--license", "CC-BY-4.0", "--json")
+    dataset = json.loads(made.stdout)["id"]
+    lines.write_bytes(to_ndjson(rows[2:]))
+    run("add", dataset, lines, "--license", "CC0-1.0")
+    metadata = [
+        json.loads(row).get("metadata") for row in run("download", dataset).stdout.splitlines()
+    ]
+    expected = [{"license": "CC-BY-4.0"}, {"license": "MIT", "by": "expert"}]
+    expected += [{"license": "CC0-1.0"}] * 2
+    assert sorted(map(str, metadata)) == sorted(map(str, expected))
+    table.write_text("message,team\n" + "".join(f"Text {n},{'ab'[n % 2]}\n" for n in range(20)))
+    made = run("import", table, "--license", "ODbL-1.0", "--json")
+    rows = run("download", json.loads(made.stdout)["id"]).stdout.splitlines()
+    assert {json.loads(row)["metadata"]["license"] for row in rows} == {"ODbL-1.0"}
+
+
 def test_rows_are_added_from_lines_and_from_a_table(run, dataset, tmp_path):
     more = tmp_path / "more.jsonl"
     more.write_bytes(to_ndjson(make_rows(5, 20)))

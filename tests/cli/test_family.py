@@ -118,6 +118,14 @@ def test_a_dossier_has_what_is_stored_with_its_commands(ask, server, family, tmp
     facts = {section["command"]: section["facts"] for section in dossier["sections"]}
     assert facts["steelyard family show router --json"]["served"]["gate"]["passed"]
     assert len(facts[f"steelyard dataset versions {family['dataset_id']} --json"]["data"]) == 2
+    versions = [
+        c for c in facts if c.startswith(f"steelyard dataset download {family['dataset_id']}")
+    ]
+    assert [command.split()[-2:] for command in versions] == [
+        ["--version", "1"],
+        ["--version", "2"],
+    ]
+    assert [list(facts[command]) for command in versions] == [["not given"], ["not given"]]
     edits = facts[f'curl "$STEELYARD_URL/v1/drafts/{draft.id}/edits"']["data"]
     assert [(edit["reviewer"], edit["action"]) for edit in edits] == [("ann", "accept")]
     details = [facts[command] for command in facts if "evaluate show" in command]

@@ -22,6 +22,7 @@ from steelyard.cli.table_files import (
     bad_rows_option,
     encoding_option,
     is_table,
+    license_option,
     read_options,
 )
 from steelyard.cli.terminal import printable
@@ -77,6 +78,7 @@ def command() -> None:
 @click.option("--name", required=True, help="Name of the dataset.")
 @encoding_option
 @bad_rows_option
+@license_option
 @fraction_option
 @server_options
 def create(
@@ -85,6 +87,7 @@ def create(
     name: str,
     encoding: str | None,
     bad_rows: Path | None,
+    license: str | None,  # noqa: A002
     evaluation_fraction: float | None,
     server: Server,
 ) -> None:
@@ -95,6 +98,7 @@ def create(
             f"steelyard dataset import {file} --name {name}."
         )
     rows = lines_of(file, ReadAs(None, encoding, False, bad_rows))
+    rows.put_license(license)
     with connected(server) as client, _progress(file) as progress:
         made = client.datasets.create(
             name,
@@ -113,6 +117,7 @@ command.add_command(import_command)
 @command.command("add")
 @click.argument("dataset")
 @_file
+@license_option
 @read_options
 @fraction_option
 @server_options
@@ -120,6 +125,7 @@ def add(
     *,
     dataset: str,
     file: Path,
+    license: str | None,  # noqa: A002
     read_as: ReadAs,
     evaluation_fraction: float | None,
     server: Server,
@@ -136,6 +142,7 @@ def add(
             rows = rows_of(file, read_as, known=known)
         else:
             rows = lines_of(file, read_as)
+        rows.put_license(license)
         made = client.datasets.add_rows(
             dataset,
             rows.made.parts,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
@@ -29,8 +30,8 @@ table{border-collapse:collapse;width:100%}td,th{border:1px solid #8886;padding:.
 text-align:left;vertical-align:top;overflow-wrap:anywhere}th{font-weight:600}
 code{background:#8882;padding:.1rem .3rem}"""
 _NOTE = (
-    "Facts that the server stores, each with the command that gives it again. What is not stored, "
-    "such as licences of the data, is not here. This file says what was measured and by whom it was "
+    "Facts that the server stores, each with the command that gives it again. What is not stored "
+    "is not here. This file says what was measured and by whom it was "
     "changed as far as that is stored; it is no statement that any rule or standard is met."
 )
 
@@ -48,7 +49,7 @@ _NOTE = (
 def command(*, name: str, output: Path | None, force: bool, server: Server) -> None:
     """Write what is stored about the family NAME as an HTML and a JSON file.
 
-    It has the questions, the data versions, reviews with who changed what, the fine-tunes and what
+    It has the questions, the data versions with their hashes and licences, reviews with who changed what, the fine-tunes and what
     happened to them, gates, held-out figures with calibration and slices, the bound, the shadow and
     the alarms. Each section names the
     command that gives it.
@@ -91,18 +92,28 @@ def _sections(client: Client, name: str) -> Iterator[dict[str, Any]]:
     family = client.families.get(name)
     dataset = family.dataset_id
     yield _section(
-        "The family, its models and their gates", f"family show {name}", partial(_given, family)
+        "The family, its models and their gates",
+        f"family show {name} --json",
+        partial(_given, family),
     )
     yield _section(
         "What it decides: the dataset and its questions",
-        f"dataset show {dataset}",
+        f"dataset show {dataset} --json",
         partial(client.datasets.get, dataset),
     )
     yield _section(
         "Versions of the dataset",
-        f"dataset versions {dataset}",
+        f"dataset versions {dataset} --json",
         partial(client.datasets.versions, dataset),
     )
+    jobs = family.jobs if family.jobs is not UNSET else []
+    details = [client.jobs.get(entry.id) for entry in reversed(jobs)]
+    for version in sorted({job.dataset_version for job in details if job.dataset_id == dataset}):
+        yield _section(
+            f"Licences of version {version}: rows under each, as whoever gave the data named it",
+            f"dataset download {dataset} --version {version}",
+            partial(_licenses, client, dataset, version),
+        )
     for draft in client.drafts.list(dataset_id=dataset, limit=_MAX_REVIEWS).data:
         path = f"/v1/drafts/{draft.id}"
         yield _section(
@@ -115,30 +126,38 @@ def _sections(client: Client, name: str) -> Iterator[dict[str, Any]]:
             f'curl "$STEELYARD_URL{path}/edits"',
             partial(client.drafts.history, draft.id),
         )
-    jobs = family.jobs if family.jobs is not UNSET else []
-    for job_id in (entry.id for entry in reversed(jobs)):
-        job = client.jobs.get(job_id)
-        yield _section(f"Fine-tune {job_id}", f"job show {job_id}", partial(_given, job))
+    for job in details:
+        job_id = job.id
+        yield _section(f"Fine-tune {job_id}", f"job show {job_id} --json", partial(_given, job))
         yield _section(
             f"What happened to {job_id}",
-            f"job events {job_id}",
+            f"job events {job_id} --json",
             partial(client.jobs.events, job_id),
         )
         evaluation = job.dataset_evaluation
         if evaluation is not UNSET and evaluation is not None:
             yield _section(
                 f"Held-out figures of {job_id}: calibration and slices",
-                f"evaluate show {evaluation.id}",
+                f"evaluate show {evaluation.id} --json",
                 partial(client.evaluations.detail, evaluation.id),
             )
     yield _section(
-        "The shadow", f"family shadow {name}", partial(client.families.compare_shadow, name)
+        "The shadow", f"family shadow {name} --json", partial(client.families.compare_shadow, name)
     )
     yield _section(
         "Drift: alarms, the newest first",
-        f"alarm list --all --model {name}",
+        f"alarm list --all --model {name} --json",
         lambda: list(islice(client.alarms.list(model=name), _MAX_ALARMS)),
     )
+
+
+def _licenses(client: Client, dataset: str, version: int) -> dict[str, int]:
+    """Return how many rows name each licence in their metadata, the commonest first."""
+    import msgspec
+
+    rows = client.datasets.download(dataset, version=version).splitlines()
+    metadata = (msgspec.json.decode(row).get("metadata") or {} for row in rows)
+    return dict(Counter(str(of.get("license") or "not given") for of in metadata).most_common())
 
 
 def _given(answer: Any) -> Any:
@@ -154,7 +173,7 @@ def _section(title: str, words: str, read: Callable[[], Any]) -> dict[str, Any]:
         facts = msgspec.to_builtins(read())
     except SteelyardError as error:
         facts = {"not available": error.message}
-    command = words if words.startswith("curl ") else f"steelyard {words} --json"
+    command = words if words.startswith("curl ") else f"steelyard {words}"
     return {"title": title, "command": command, "facts": facts}
 
 

@@ -12,7 +12,14 @@ import click
 
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.dataset_shown import connected, fraction_option, show_dataset
-from steelyard.cli.table_files import ReadAs, has_rows, read_options, show_read, show_refused
+from steelyard.cli.table_files import (
+    ReadAs,
+    has_rows,
+    license_option,
+    read_options,
+    show_read,
+    show_refused,
+)
 
 if TYPE_CHECKING:
     from steelyard.client import Client
@@ -72,6 +79,7 @@ Examples:
     "--split",
     help="Column with the split of each row; test and validation are for evaluation. [default: found]",
 )
+@license_option
 @read_options
 @click.option("--dry-run", is_flag=True, help="Show what would be imported; store nothing.")
 @fraction_option
@@ -87,6 +95,7 @@ def command(
     no_label: tuple[str, ...],
     metadata: tuple[str, ...],
     split: str | None,
+    license: str | None,  # noqa: A002
     read_as: ReadAs,
     dry_run: bool,
     evaluation_fraction: float | None,
@@ -111,6 +120,7 @@ def command(
         rows = rows_of(file, read_as, shape, context, labels, metadata, split, names, no_label)
     if dry_run:
         return
+    rows.put_license(license)
     with connected(server) as client:
         stored = client.datasets.create(
             name or file.stem,
@@ -169,6 +179,11 @@ class FileRows:
         read_as.keep(made.table.columns, made.refused)
         if not made.n_rows:
             raise click.UsageError("No row can be used; nothing was stored.")
+
+    def put_license(self, text: str | None) -> None:
+        """Put a licence into the metadata of each row that names none."""
+        if text is not None:
+            self.made = self.made.under_license(text)
 
     def show_sent(self, client: Client, stored: Dataset | None) -> None:
         """Print which rows the server refused, and record who said what of those of a dataset."""

@@ -33,6 +33,12 @@ bad_rows_option = click.option(
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     help="CSV to write the rows to that were left out, each with its line and the reason.",
 )
+license_option = click.option(
+    "--license",
+    metavar="TEXT",
+    help="Licence of the data, as CC-BY-4.0: kept in the metadata of each row that names none, and "
+    "shown in the dossier of a family.",
+)
 READING = (
     click.option("--sheet", help="Of Excel: the sheet. [default: the first with a table]"),
     encoding_option,

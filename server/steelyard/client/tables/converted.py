@@ -127,6 +127,19 @@ class Converted:
         """Return the same rows, all on one side."""
         return replace(self, sides=None)
 
+    def under_license(self, text: str) -> Converted:
+        """Return the same rows with a licence in the metadata of each that names none."""
+        lines = PackedLines()
+        for line in self.lines:
+            if line != b"\n":
+                row = msgspec.json.decode(line)
+                metadata = row.get("metadata")
+                if metadata is None or isinstance(metadata, dict):
+                    row["metadata"] = {"license": text, **(metadata or {})}
+                    line = msgspec.json.encode(row) + b"\n"  # noqa: PLW2901
+            lines.append(line)
+        return replace(self, lines=lines)
+
     def _row(self, number: int) -> tuple[int, Sequence[Any]]:
         if self.table.rows:
             return self.table.rows[number]
