@@ -246,7 +246,7 @@ class TableColumns(Viewer):
         parts += _show_notes("The sides of the file:", made.notes)
         notes = [note for label in self.columns.labels if (note := _no_label_note(label))]
         parts += _show_notes("No label:", notes)
-        several = [label.joined_note for label in self.columns.labels if label.joined]
+        several = [note for label in self.columns.labels if (note := label.joined_note)]
         parts += _show_notes("Several labels in one cell:", several)
         parts += show_left_out(made, made.refused)
         if made.lines:
