@@ -59,8 +59,9 @@ def test_an_experiment_of_langfuse_is_evaluated():
 def test_an_experiment_of_langsmith_is_evaluated(monkeypatch: pytest.MonkeyPatch):
     refund = run_shown("langsmith")["refund"]
     langsmith = pytest.importorskip("langsmith")
+    schemas = pytest.importorskip("langsmith.schemas")
     monkeypatch.setenv("LANGSMITH_TRACING", "false")
-    example = langsmith.schemas.Example(
+    example = schemas.Example(
         id=uuid.uuid4(), dataset_id=uuid.uuid4(), inputs={"text": TEXT}, outputs={}
     )
     [row] = langsmith.evaluate(
