@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from app import test_decide_walk, test_rooms
 from project import test_layout
 from steelyard.app.rooms import ROOMS
-from support.repository import PACKAGE, ROOT, python_files
+from support.tree.repository import PACKAGE, ROOT, python_files
 
 #: Lines that are made of other files and committed.
 GENERATED = [*python_files(PACKAGE / "client" / "blocking"), PACKAGE / "http" / "openapi.json"]

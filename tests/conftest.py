@@ -11,14 +11,14 @@ from hypothesis import settings
 
 from steelyard.scoring.assets import BASE, BaseModel, load_base_model
 from steelyard.storage import State, open_state
-from support import file_spreading
-from support.openapi_validation import responses_checked
-from support.postgres_server import PostgresMissingError, PostgresServer, postgres_server
-from support.quick_tests import QuickTests
-from support.random_model import write_random_model
-from support.recorded_tables import tables_recorded
+from support.api.openapi_validation import responses_checked
+from support.models.random_model import write_random_model
+from support.servers.postgres_server import PostgresMissingError, PostgresServer, postgres_server
+from support.tree import file_spreading
+from support.tree.quick_tests import QuickTests
+from support.tree.recorded_tables import tables_recorded
 
-pytest_plugins = ["support.http_fixtures"]
+pytest_plugins = ["support.servers.http_fixtures"]
 
 # The same examples in every run, so that a red run is about the change. To explore:
 # pytest --hypothesis-profile=default

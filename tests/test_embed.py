@@ -22,7 +22,7 @@ from steelyard.app.deployment import _Default
 from steelyard.client import ServerUnreachableError
 from steelyard.errors import InvalidApiKeyError, MissingApiKeyError, NotFoundError
 from steelyard.settings import InvalidSettingError
-from support.dataset_rows import make_rows
+from support.datasets.dataset_rows import make_rows
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

@@ -16,7 +16,7 @@ from steelyard.settings import read_settings
 from steelyard.storage import State, open_state
 from steelyard.storage.tables import api_keys
 from steelyard.wire.queries import ApiKeysQuery
-from support.operating import START, Clock, Desk
+from support.accounts.operating import START, Clock, Desk
 
 LOCAL = Caller("local", None, "full", "::1")
 

@@ -18,9 +18,9 @@ from steelyard.operations.write import Write
 from steelyard.storage import open_state
 from steelyard.storage.artifacts import ArtifactStore
 from steelyard.storage.frame_store import open_store
-from support.dataset_rows import make_rows
-from support.evaluated import ME, make_dataset, open_home
-from support.swept_datasets import digest_of
+from support.datasets.dataset_rows import make_rows
+from support.datasets.swept_datasets import digest_of
+from support.models.evaluated import ME, make_dataset, open_home
 
 
 @pytest.fixture

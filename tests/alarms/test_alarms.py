@@ -22,10 +22,17 @@ from steelyard.alarms.wire import ChosenReference, PutAlarmRule
 from steelyard.app.job_runtime import open_worker
 from steelyard.cli.main import main
 from steelyard.operations.write import Write
-from support.dataset_rows import make_rows
-from support.drifting import DRIFTED, SHARES, answers, store, tell
-from support.evaluated import ME, make_dataset, open_home, settings_of, submit, wait_for_evaluation
-from support.live_server import live_server
+from support.datasets.dataset_rows import make_rows
+from support.decisions.drifting import DRIFTED, SHARES, answers, store, tell
+from support.models.evaluated import (
+    ME,
+    make_dataset,
+    open_home,
+    settings_of,
+    submit,
+    wait_for_evaluation,
+)
+from support.servers.live_server import live_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

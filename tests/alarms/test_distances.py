@@ -15,7 +15,7 @@ from steelyard.alarms.distances import BANK, HELD_OUT, Bank, Distances
 from steelyard.calibration.sequences import two_sample_p
 from steelyard.cli.samples import sample_file
 from steelyard.errors import EngineUnavailableError
-from support.drifting import about, embed_words
+from support.decisions.drifting import about, embed_words
 
 #: What a test of 200 contexts has at most, of three figures.
 BOUND = alpha("contexts") / 150

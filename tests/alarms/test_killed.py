@@ -15,8 +15,8 @@ from steelyard.alarms.tables import alarm_feedback, alarm_watches, alarms
 from steelyard.alarms.watched import LEARNED, Watched
 from steelyard.settings import child_environment
 from steelyard.storage import open_state
-from support.drifting import DRIFTED, SHARES, answers, store, tell
-from support.repository import ROOT
+from support.decisions.drifting import DRIFTED, SHARES, answers, store, tell
+from support.tree.repository import ROOT
 from support.waiting import let_a_moment_pass
 
 SCRIPT = Path(__file__).parent / "killed_watcher.py"

@@ -21,7 +21,7 @@ from steelyard.outbox.tables import webhook_deliveries
 from steelyard.people.member_store import insert_member
 from steelyard.people.tables import letters
 from steelyard.webhooks import store as webhook_rows
-from support.drifting import DRIFTED, SHARES, answers, embed_words, store, tell
+from support.decisions.drifting import DRIFTED, SHARES, answers, embed_words, store, tell
 
 START = 1_000_000.0
 

@@ -23,9 +23,9 @@ from steelyard.scoring.hashing import WordCounter
 from steelyard.serving.base import ModelDouble, parse_base_models
 from steelyard.serving.fallback import candidates_of
 from steelyard.settings import InvalidSettingError, read_settings
-from support.calling import send_now
-from support.factories import make_request_dict
-from support.hosting import Behaving
+from support.decisions.factories import make_request_dict
+from support.servers.calling import send_now
+from support.servers.hosting import Behaving
 
 
 @contextmanager

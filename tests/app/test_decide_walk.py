@@ -17,8 +17,8 @@ import steelyard
 from steelyard.app.application import create_app
 from steelyard.app.bootstrap import open_service
 from steelyard.settings import read_settings
-from support.server_thread import ServerThread
-from support.serving import REQUEST
+from support.servers.server_thread import ServerThread
+from support.servers.serving import REQUEST
 
 PACKAGE = Path(steelyard.__file__).parent
 PAGE = PACKAGE.parents[1] / "docs" / "contributors" / "architecture.md"

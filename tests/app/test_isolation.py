@@ -6,7 +6,7 @@ import httpx
 import pytest
 from sanic import Sanic
 
-from support.live_server import live_server
+from support.servers.live_server import live_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

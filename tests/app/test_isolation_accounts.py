@@ -31,7 +31,7 @@ from steelyard.ids import new_id
 from steelyard.serving.connected.declared import ConnectedModel, write_models
 from steelyard.storage import open_state
 from steelyard.wire.measures import Measure
-from support.path_parameters import PARAMETERS
+from support.api.path_parameters import PARAMETERS
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

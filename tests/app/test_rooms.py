@@ -23,8 +23,8 @@ from steelyard.outbox.names import EVENTS
 from steelyard.room import JobKind, Room, files_of
 from steelyard.settings import read_settings
 from steelyard.storage.tables import metadata
-from support.recorded_tables import tables_made
-from support.repository import PACKAGE, ROOT, python_files
+from support.tree.recorded_tables import tables_made
+from support.tree.repository import PACKAGE, ROOT, python_files
 
 
 def stood_on(name: str) -> bool:

@@ -33,7 +33,7 @@ from steelyard.bulk import store as bulk_rows
 from steelyard.bulk.tables import bulk_partitions, bulk_runs
 from steelyard.errors import ContextTooLongError, EngineUnavailableError, InvalidRequestError
 from steelyard.settings import read_settings
-from support.evaluated import settings_of
+from support.models.evaluated import settings_of
 from support.waiting import wait_until
 
 TEAM = {"id": "team", "question": "Which team?", "outcomes": {"billing": "money", "other": None}}

@@ -40,7 +40,7 @@ from steelyard.decision_log.wire import DecisionLogQuery, DecisionSeriesQuery
 from steelyard.settings import read_settings
 from steelyard.storage import open_state
 from steelyard.storage.frame_store import open_store
-from support.calling import send
+from support.servers.calling import send
 
 EMPTY, STATE, ARCHIVE = "empty", "in the state", "in files"
 LOGS = (EMPTY, STATE, ARCHIVE)

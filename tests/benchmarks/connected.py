@@ -22,7 +22,7 @@ from transfers import listener
 from workloads import CONTEXTS, make_context, make_payload
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from support.remote_models import remote_model
+from support.models.remote_models import remote_model
 
 WIRES = ("systemone", "decisions", "decide", "chat")
 #: The server that is asked, itself: what a request costs where the model costs next to nothing.

@@ -33,7 +33,7 @@ from steelyard.evaluations.run import EvaluationRuns
 from steelyard.evaluations.service import EvaluationService
 from steelyard.scoring.batching import BATCH_CHARACTERS
 from steelyard.storage.frame_store import open_store
-from support.evaluated import ME, claim, make_dataset, open_home, submit
+from support.models.evaluated import ME, claim, make_dataset, open_home, submit
 
 _SAMPLES = Path(__file__).resolve().parents[2] / "datasets"
 

@@ -32,7 +32,7 @@ from steelyard.serving.connected.declared import Calibration, ConnectedModel, wr
 from steelyard.trainer.linear import fit_linear
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from support.remote_models import remote_model
+from support.models.remote_models import remote_model
 
 #: The share of the rows that people look at.
 _REVIEWED = 0.15

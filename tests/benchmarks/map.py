@@ -24,7 +24,7 @@ from quality_tables import text_table
 from steelyard.cli.workbench import serving_workbench
 from steelyard.client import Client
 from steelyard_workbench.maps.chart import TITLE
-from support.browsing import find_chromium
+from support.browser.browsing import find_chromium
 from workbench import client_of, find_dataset, served, told
 
 _WAIT_MS, _POLL_S = 300_000, 0.1

@@ -26,7 +26,7 @@ from steelyard.cli.samples import SAMPLES
 from steelyard.client import Client, ClientOptions
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from support.browsing import find_chromium
+from support.browser.browsing import find_chromium
 
 #: What comes behind ``?`` in the address of each page; DATASET is the first sample.
 PAGES = {

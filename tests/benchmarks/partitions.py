@@ -35,8 +35,8 @@ from steelyard.datasets.service import DatasetService
 from steelyard.datasets.uploads import Upload
 from steelyard.datasets.wire import Dataset
 from steelyard.settings import child_environment
-from support.calling import upload_rows
-from support.evaluated import ENDED, get, open_home, submit, wait_for_evaluation
+from support.models.evaluated import ENDED, get, open_home, submit, wait_for_evaluation
+from support.servers.calling import upload_rows
 
 #: Rows of the file that are written at a time.
 _WRITTEN = 100_000

@@ -31,7 +31,7 @@ from steelyard.caller import Caller
 from steelyard.operations.service import OperationLog
 from steelyard.operations.write import Write
 from steelyard.storage import open_state
-from support.postgres_server import PostgresServer, postgres_server
+from support.servers.postgres_server import PostgresServer, postgres_server
 from support.waiting import started
 
 SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"

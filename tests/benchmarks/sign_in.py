@@ -17,7 +17,7 @@ from machine import describe_machine
 from quality_tables import text_table
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from support.console import Console, open_console
+from support.accounts.console import Console, open_console
 
 #: Addresses of members, and as many of the same length that nobody has.
 _ADDRESSES = 20

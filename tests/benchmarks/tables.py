@@ -22,7 +22,7 @@ def compare_tables(n_tables: int) -> int:
     from hypothesis import HealthCheck, given, settings
 
     import datasets
-    from support.written_tables import difference, written_tables
+    from support.datasets.written_tables import difference, written_tables
 
     datasets.disable_progress_bars()
     counts: Counter[str] = Counter()

@@ -11,7 +11,7 @@ import pytest
 import steelyard
 from steelyard.training.behaviour.figures import answer_all, figures
 from steelyard.training.behaviour.rows import NAMINGS, PLACES, make_rows, read_domains
-from support.live_server import live_server
+from support.servers.live_server import live_server
 
 WANTED_DOMAINS, WANTED_PAIRS = 15, 300
 

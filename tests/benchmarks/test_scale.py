@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from support.postgres_server import PostgresMissingError, postgres_server
+from support.servers.postgres_server import PostgresMissingError, postgres_server
 
 SMALL = ["--workers", "2", "--clients", "2", "--requests", "3", "--rounds", "1"]
 SMALL += ["--context", "short", "--processes", "1", "2", "--callers", "2", "--seconds", "0.5"]

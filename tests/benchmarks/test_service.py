@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from support.live_server import live_server
+from support.servers.live_server import live_server
 
 
 @pytest.mark.slow

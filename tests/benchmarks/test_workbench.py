@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from support.browsing import find_chromium
+from support.browser.browsing import find_chromium
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ from steelyard.client import Client, ClientOptions
 from steelyard.client.failures import ServerUnreachableError
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from support.browsing import find_chromium
+from support.browser.browsing import find_chromium
 from support.waiting import started
 
 #: The most that is wanted of each figure, in milliseconds; 0 for no bound.

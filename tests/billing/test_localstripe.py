@@ -21,7 +21,7 @@ from steelyard.billing.tables import payment_methods
 from steelyard.ledger.money import NANO
 from steelyard.operations.write import Write
 from steelyard.storage import open_state
-from support.buying import OPERATOR, Till
+from support.accounts.buying import OPERATOR, Till
 from support.waiting import wait_until
 
 pytest.importorskip("stripe", reason="the extra stripe is not installed")

@@ -23,8 +23,8 @@ from steelyard.caller import Caller
 from steelyard.ledger.money import NANO
 from steelyard.operations.write import Replay, Write
 from steelyard.storage import State, open_state
-from support.buying import OPERATOR, Till
-from support.operating import Desk
+from support.accounts.buying import OPERATOR, Till
+from support.accounts.operating import Desk
 
 KINDS = list(states.ORDER)
 

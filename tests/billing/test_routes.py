@@ -13,9 +13,9 @@ import pytest
 
 from steelyard.billing.service import PurchaseService
 from steelyard.client import Client, ClientOptions
-from support.console import begin_session, cookie_of
-from support.error_shape import assert_canonical_error
-from support.live_server import live_server
+from support.accounts.console import begin_session, cookie_of
+from support.api.error_shape import assert_canonical_error
+from support.servers.live_server import live_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

@@ -18,7 +18,7 @@ from steelyard import errors
 from steelyard.billing.notices import Ask, Card
 from steelyard.ledger.money import NANO
 from steelyard.storage import open_state
-from support.buying import Till
+from support.accounts.buying import Till
 
 pytest.importorskip("stripe", reason="the extra stripe is not installed")
 

@@ -17,7 +17,7 @@ from steelyard.calibration.temperature import (
     fit_temperature_table,
     outcome_bucket,
 )
-from support.strategies import few
+from support.decisions.strategies import few
 
 rows = st.lists(st.floats(-30, 30), min_size=2, max_size=50)
 

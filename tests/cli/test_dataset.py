@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from steelyard.cli.main import main
-from support.dataset_rows import make_row_dict, make_rows, to_ndjson
-from support.live_server import live_server
+from support.datasets.dataset_rows import make_row_dict, make_rows, to_ndjson
+from support.servers.live_server import live_server
 
 
 @pytest.fixture(scope="module")

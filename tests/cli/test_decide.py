@@ -10,7 +10,7 @@ from steelyard.app.deployment import open_deployment
 from steelyard.errors import EngineUnavailableError
 from steelyard.serving.base import load_named_model
 from steelyard.settings import read_settings
-from support.live_server import live_server
+from support.servers.live_server import live_server
 
 FLAGS = ("--context", "Paid twice.", "--question", "Which team?")
 TWO_OUTCOMES = ("--outcome", "billing=money, refunds", "--outcome", "other")

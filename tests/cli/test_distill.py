@@ -10,9 +10,9 @@ import pytest
 from steelyard.app.job_runtime import open_worker
 from steelyard.client import Client, ClientOptions
 from steelyard.serving.connected.declared import ConnectedModel, write_models
-from support.learnable_rows import WORDS, learnable_rows
-from support.live_server import live_server
-from support.remote_models import remote_model
+from support.families.learnable_rows import WORDS, learnable_rows
+from support.models.remote_models import remote_model
+from support.servers.live_server import live_server
 
 BILLING = {word for batch in WORDS for word in batch[0]}
 

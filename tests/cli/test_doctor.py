@@ -18,7 +18,7 @@ from steelyard.cli.checkup import EXTRAS, REQUIRED, examine
 from steelyard.cli.findings import Finding
 from steelyard.scoring.assets import BASE
 from steelyard.storage import open_state
-from support.repository import read_pyproject
+from support.tree.repository import read_pyproject
 
 NOBODY = 2**22 - 1  # no process has it: it is the largest number that one may have
 

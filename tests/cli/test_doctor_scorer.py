@@ -10,8 +10,8 @@ from steelyard.settings import read_settings
 
 pytest.importorskip("tritonclient.grpc")
 
-from support.fake_triton import LIES, serving
-from support.triton_service import shipped_model
+from support.triton.fake_triton import LIES, serving
+from support.triton.triton_service import shipped_model
 
 
 def found(scorer: str, **overrides: str) -> Finding:

@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from steelyard.app.job_runtime import open_worker
-from support.dataset_rows import make_rows
-from support.evaluated import settings_of
-from support.live_server import live_server
+from support.datasets.dataset_rows import make_rows
+from support.models.evaluated import settings_of
+from support.servers.live_server import live_server
 
 MODELS = ("--model", "hashing", "--model", "second")
 

@@ -10,9 +10,9 @@ import pytest
 from steelyard import connect
 from steelyard.app.job_runtime import open_worker
 from steelyard.client import Client, ClientOptions
-from support.grown_family import grow, post
-from support.learnable_rows import learnable_rows, one_request
-from support.live_server import live_server
+from support.families.grown_family import grow, post
+from support.families.learnable_rows import learnable_rows, one_request
+from support.servers.live_server import live_server
 from support.waiting import wait_until
 
 #: Models are really trained.

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from steelyard.app.job_runtime import open_worker
-from support.live_server import live_server
-from support.teaching import SHARED, is_even, queries, taught_server
+from support.models.teaching import SHARED, is_even, queries, taught_server
+from support.servers.live_server import live_server
 
 
 @pytest.fixture(scope="module")

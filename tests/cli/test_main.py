@@ -20,7 +20,7 @@ from steelyard.errors import (
     Violation,
 )
 from steelyard.version import __version__
-from support.serving import ENVIRONMENT
+from support.servers.serving import ENVIRONMENT
 
 #: Packages that a command waits for when it imports them.
 HEAVY = {

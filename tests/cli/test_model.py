@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from support.dataset_rows import make_rows
-from support.exported_models import write_exported
-from support.live_server import live_server
-from support.remote_models import remote_model
+from support.datasets.dataset_rows import make_rows
+from support.models.exported_models import write_exported
+from support.models.remote_models import remote_model
+from support.servers.live_server import live_server
 from support.waiting import wait_until
 
 

@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from steelyard.serving.connected.declared import ConnectedModel, read_file, write_models
-from support.dataset_rows import ROUTE, make_row_dict
-from support.live_server import live_server
-from support.remote_models import remote_model
+from support.datasets.dataset_rows import ROUTE, make_row_dict
+from support.models.remote_models import remote_model
+from support.servers.live_server import live_server
 from support.waiting import wait_until
 
 N = 40

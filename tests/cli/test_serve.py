@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from steelyard.cli.serve import address_file, bind, curl_command, free_port, listen_address
-from support.serving import ENVIRONMENT, REQUEST, lines_until, serving
+from support.servers.serving import ENVIRONMENT, REQUEST, lines_until, serving
 
 
 @pytest.mark.parametrize("stop_signal", [signal.SIGTERM, signal.SIGINT])

@@ -19,8 +19,8 @@ import steelyard
 from steelyard.cli import first_operator, up
 from steelyard.cli.samples import LOADED, SAMPLES, load_samples, sample_file
 from steelyard.settings import read_settings
-from support.repository import ROOT, read_pyproject
-from support.serving import ENVIRONMENT, serving
+from support.servers.serving import ENVIRONMENT, serving
+from support.tree.repository import ROOT, read_pyproject
 from support.waiting import wait_until
 
 

@@ -11,7 +11,7 @@ import urllib.request
 import pytest
 
 import steelyard
-from support.serving import lines_until, serving
+from support.servers.serving import lines_until, serving
 from support.waiting import wait_until
 
 pytest.importorskip("panel", reason="needs the workbench extra")

@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from faults.processes import serve_process
 from steelyard.storage.locks import FileLock
-from support.serving import ENVIRONMENT, REQUEST, children_of, lives, serving
+from support.servers.serving import ENVIRONMENT, REQUEST, children_of, lives, serving
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

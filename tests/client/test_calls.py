@@ -20,7 +20,14 @@ from steelyard.errors import (
     error_classes,
 )
 from steelyard.settings import read_settings
-from support.scripted_server import API_KEY, DECIDE_ANSWER, URL, ScriptedServer, answer, refusal
+from support.servers.scripted_server import (
+    API_KEY,
+    DECIDE_ANSWER,
+    URL,
+    ScriptedServer,
+    answer,
+    refusal,
+)
 
 DECISIONS = [{"id": "refund", "kind": "binary", "question": "Money back?"}]
 

@@ -14,8 +14,8 @@ from steelyard.client import row_sources
 from steelyard.client.row_sources import FrameColumns, pieces_of
 from steelyard.client.uploads import RowUpload
 from steelyard.errors import DatasetDeletedError, InvalidExampleError, NoNewRowsError
-from support.dataset_rows import REFUND, ROUTE, make_row_dict, make_rows, to_ndjson
-from support.live_server import live_server
+from support.datasets.dataset_rows import REFUND, ROUTE, make_row_dict, make_rows, to_ndjson
+from support.servers.live_server import live_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

@@ -9,7 +9,7 @@ import pytest
 
 from steelyard.client import DecideAnswer, LintAnswer
 from steelyard.client.display import SHOWN_OUTCOMES
-from support.scripted_server import DECIDE_ANSWER
+from support.servers.scripted_server import DECIDE_ANSWER
 
 HOSTILE = '<img src=x onerror="alert(1)">&"\''
 

@@ -16,9 +16,9 @@ import steelyard
 from steelyard.app.job_runtime import open_worker
 from steelyard.client import AsyncClient, Client, ClientOptions, NoAnswerInTimeError
 from steelyard.client.progress import progress_bar
-from support.dataset_rows import make_rows
-from support.evaluated import settings_of
-from support.live_server import live_server
+from support.datasets.dataset_rows import make_rows
+from support.models.evaluated import settings_of
+from support.servers.live_server import live_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

@@ -21,8 +21,8 @@ from steelyard.errors import (
     NotFoundError,
 )
 from steelyard.families.fine_tune_wire import Job
-from support.family_data import deleted, family, job, model
-from support.scripted_server import ScriptedServer, answer, refusal
+from support.families.family_data import deleted, family, job, model
+from support.servers.scripted_server import ScriptedServer, answer, refusal
 
 CLIENTS = pytest.mark.parametrize("client_class", [Client, AsyncClient])
 ESTIMATE = {

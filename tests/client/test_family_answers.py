@@ -10,7 +10,7 @@ from steelyard.client.display_families import SHOWN_MODELS
 from steelyard.evaluations.gate_wire import Gate
 from steelyard.families.fine_tune_wire import Job, JobEvents, JobPage
 from steelyard.families.wire import Family, FamilyList
-from support.family_data import HOSTILE, change, deleted, family, gate, group, job, model
+from support.families.family_data import HOSTILE, change, deleted, family, gate, group, job, model
 
 
 def gate_answer(**fields: object) -> Gate:

@@ -10,7 +10,7 @@ import pytest
 import steelyard
 from steelyard.app.job_runtime import open_worker
 from steelyard.client import NoAnswerInTimeError
-from support.teaching import SHARED, is_even, queries, taught_server
+from support.models.teaching import SHARED, is_even, queries, taught_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

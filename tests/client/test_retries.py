@@ -34,7 +34,7 @@ from steelyard.errors import (
     StorageUnavailableError,
     UnsupportedEncodingError,
 )
-from support.scripted_server import API_KEY, URL, ScriptedServer, answer, refusal
+from support.servers.scripted_server import API_KEY, URL, ScriptedServer, answer, refusal
 
 DECISIONS = [{"id": "refund", "kind": "binary", "question": "Money back?"}]
 FEEDBACK = {"decision_id": "dec_1", "recorded": ["refund"]}

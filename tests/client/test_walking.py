@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 import steelyard
-from support.dataset_rows import make_rows
-from support.live_server import live_server
+from support.datasets.dataset_rows import make_rows
+from support.servers.live_server import live_server
 
 #: More than a walk of any of these tests takes, were it to go on.
 ENOUGH = 40

@@ -18,8 +18,8 @@ import pytest
 import sqwishai.client
 
 from steelyard.ledger.money import from_usd
-from support.live_server import LiveServer, live_server
-from support.openapi_validation import AnsweredResponses
+from support.api.openapi_validation import AnsweredResponses
+from support.servers.live_server import LiveServer, live_server
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from support.live_server import LiveServer
+from support.servers.live_server import LiveServer
 
 PACKAGES = ("ai@7.0.173", "@ai-sdk/typesafe-ai@3.0.0")
 SCRIPT = """

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import pytest
 
-from support.live_server import LiveServer
-from support.repository import ROOT
+from support.servers.live_server import LiveServer
+from support.tree.repository import ROOT
 
 TEXT = "I was charged twice."
 #: What another's package leaves open is not this server's.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from jevcompat.runner import Report, run
 
-from support.live_server import LiveServer
-from support.repository import ROOT
+from support.servers.live_server import LiveServer
+from support.tree.repository import ROOT
 
 #: The badge of README.md, which shows what a run finds.
 BADGE = """\

@@ -15,7 +15,7 @@ import httpx
 import openai
 import pytest
 
-from support.live_server import LiveServer
+from support.servers.live_server import LiveServer
 from support.waiting import started
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

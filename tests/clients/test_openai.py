@@ -7,7 +7,7 @@ import importlib.metadata
 import openai
 import pytest
 
-from support.live_server import LiveServer
+from support.servers.live_server import LiveServer
 
 QUESTIONS = [
     {"type": "predicate", "name": "refund", "instructions": "The writer asks for money back."},

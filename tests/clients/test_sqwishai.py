@@ -13,7 +13,7 @@ import pytest
 from sqwishai import APIError, AsyncOneHot, OneHot
 
 from steelyard.ledger.money import from_usd
-from support.live_server import LiveServer, live_server
+from support.servers.live_server import LiveServer, live_server
 from support.waiting import wait_until
 
 CONTEXT = "My card was charged twice for order 118."

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from support.live_server import LiveServer
+from support.servers.live_server import LiveServer
 
 SCRIPT = """
 import json

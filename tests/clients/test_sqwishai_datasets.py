@@ -11,8 +11,8 @@ import sys
 import pytest
 from sqwishai import APIError, AsyncOneHot, OneHot
 
-from support.dataset_rows import make_row_dict, make_rows, to_ndjson
-from support.live_server import LiveServer
+from support.datasets.dataset_rows import make_row_dict, make_rows, to_ndjson
+from support.servers.live_server import LiveServer
 
 
 @pytest.fixture

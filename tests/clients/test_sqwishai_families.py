@@ -12,8 +12,8 @@ import pytest
 from sqwishai import APIError, AsyncOneHot, JobFailed, OneHot
 
 from steelyard.app.job_runtime import open_worker
-from support.learnable_rows import learnable_rows, one_request
-from support.live_server import live_server
+from support.families.learnable_rows import learnable_rows, one_request
+from support.servers.live_server import live_server
 
 GIVEN = {
     "jobs": "off",

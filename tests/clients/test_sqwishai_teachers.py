@@ -9,9 +9,9 @@ import pytest
 from sqwishai import APIError, AsyncOneHot, JobFailed, OneHot
 
 from steelyard.app.job_runtime import open_worker
-from support.dataset_rows import make_rows
-from support.teaching import SHARED, is_even, queries, taught_server
-from support.wordings import TEAM, rows, tuned_server
+from support.datasets.dataset_rows import make_rows
+from support.decisions.wordings import TEAM, rows, tuned_server
+from support.models.teaching import SHARED, is_even, queries, taught_server
 
 QUICK = {"poll_interval": 0.02, "timeout": 60}
 LINEAGE = "mean_one_hot_teacher_votes"

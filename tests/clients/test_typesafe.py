@@ -23,7 +23,7 @@ from typesafe_sdk import (
     TypeSafeUnprocessableEntityError,
 )
 
-from support.live_server import LiveServer
+from support.servers.live_server import LiveServer
 
 NO_RETRY = RetryPolicy(max_retries=0)
 FAST = RetryPolicy(max_retries=2, respect_retry_after=False, backoff_initial=0)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.live_server import LiveServer
+from support.servers.live_server import LiveServer
 
 PACKAGE = "@typesafe-ai/sdk@0.6.0"
 SCRIPT = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.live_server import live_server
+from support.servers.live_server import live_server
 
 
 def pytest_ignore_collect(collection_path, config):

@@ -17,8 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.http.routing import Access
-from support import strategies
-from support.conforming import (
+from support.api.conforming import (
     BODIES,
     NEEDS_A_KEY,
     answer_all,
@@ -28,6 +27,7 @@ from support.conforming import (
     load,
     observed_outcomes,
 )
+from support.decisions import strategies
 
 #: Examples of an operation: what keeps its rules is alike with a key, and a wrong key is refused
 #: before anything is read.

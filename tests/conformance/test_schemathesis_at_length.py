@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 
-from support.conforming import BODIES, answer_all, call, common, load
+from support.api.conforming import BODIES, answer_all, call, common, load
 
 MANY = 400
 OPEN = load(with_security=False, boundaries=True)

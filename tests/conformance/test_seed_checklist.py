@@ -14,9 +14,9 @@ import httpx
 import pytest
 
 from steelyard.errors import error_classes
-from support.error_shape import assert_canonical_error
-from support.live_server import LiveServer, live_server
-from support.openapi_validation import document, responses_checked
+from support.api.error_shape import assert_canonical_error
+from support.api.openapi_validation import document, responses_checked
+from support.servers.live_server import LiveServer, live_server
 
 PRICE_NANO = 1_000
 

@@ -9,7 +9,7 @@ from steelyard.datasets.bodies import read_body, read_form
 from steelyard.datasets.ingest import RowReader
 from steelyard.datasets.wire import AddRows, CreateDataset
 from steelyard.errors import InvalidRequestError
-from support.dataset_rows import make_row_dict
+from support.datasets.dataset_rows import make_row_dict
 
 
 def refused(payload: Any, shape: Any = CreateDataset) -> dict[tuple[Any, ...], str]:

@@ -6,7 +6,7 @@ from steelyard.datasets import csv_rows
 from steelyard.datasets.csv_rows import CsvReader
 from steelyard.datasets.ingest import RowReader
 from steelyard.datasets.rows import Row, read_row
-from support.dataset_rows import REFUND, ROUTE, cut, make_row_dict
+from support.datasets.dataset_rows import REFUND, ROUTE, cut, make_row_dict
 
 DECISIONS = {"route": ROUTE, "refund": REFUND}
 

@@ -15,7 +15,7 @@ from steelyard.datasets.definitions import (
     fingerprints_by_id,
     readiness_of,
 )
-from support.dataset_rows import REFUND, ROUTE
+from support.datasets.dataset_rows import REFUND, ROUTE
 
 
 @pytest.fixture(autouse=True)

@@ -21,9 +21,9 @@ from steelyard.decision_log.store import (
 )
 from steelyard.operations.write import Write
 from steelyard.storage.tables import accounts
-from support.calling import answer_of
-from support.dataset_rows import REFUND, ROUTE, make_rows
-from support.opened_datasets import OpenedDatasets
+from support.datasets.dataset_rows import REFUND, ROUTE, make_rows
+from support.datasets.opened_datasets import OpenedDatasets
+from support.servers.calling import answer_of
 
 ME = Caller(LOCAL_ACCOUNT, None, "full", "test")
 NOW = 1_000_000_000.0

@@ -5,9 +5,9 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from support.error_shape import assert_canonical_error
-from support.grown_family import post
-from support.live_server import live_server
+from support.api.error_shape import assert_canonical_error
+from support.families.grown_family import post
+from support.servers.live_server import live_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

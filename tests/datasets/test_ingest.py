@@ -11,7 +11,7 @@ from steelyard.datasets.findings import MAX_LISTED
 from steelyard.datasets.ingest import BATCH_ROWS, RowReader
 from steelyard.datasets.lines import split_lines
 from steelyard.datasets.rows import Row, read_row
-from support.dataset_rows import (
+from support.datasets.dataset_rows import (
     REFUND,
     ROUTE,
     cut,
@@ -21,7 +21,7 @@ from support.dataset_rows import (
     target_rows,
     to_ndjson,
 )
-from support.strategies import few
+from support.decisions.strategies import few
 
 GOOD = json.dumps(make_row_dict()).encode()
 

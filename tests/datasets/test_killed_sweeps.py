@@ -18,15 +18,15 @@ from steelyard.datasets.store import live_files
 from steelyard.errors import SteelyardError
 from steelyard.operations.write import Write
 from steelyard.settings import child_environment
-from support.evaluated import ME, open_home
-from support.repository import ROOT
-from support.swept_datasets import digest_of
+from support.datasets.swept_datasets import digest_of
+from support.models.evaluated import ME, open_home
+from support.tree.repository import ROOT
 
 
 def run_until_killed(home: Path, first: int, after_s: float) -> list[list[str]]:
     """Return what a process said that worked for a while after its first deletion."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "support.sweeping_process", str(home), str(first)],
+        [sys.executable, "-m", "support.datasets.sweeping_process", str(home), str(first)],
         stdout=subprocess.PIPE,
         text=True,
         env=child_environment(PYTHONPATH=f"{ROOT / 'server'}:{ROOT / 'tests'}"),

@@ -12,9 +12,9 @@ import pytest
 from steelyard.app.foundation import open_frames
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.store import set_dataset_archived
-from support.dataset_rows import make_row_dict, make_rows, to_ndjson
-from support.error_shape import assert_canonical_error
-from support.live_server import live_server
+from support.api.error_shape import assert_canonical_error
+from support.datasets.dataset_rows import make_row_dict, make_rows, to_ndjson
+from support.servers.live_server import live_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

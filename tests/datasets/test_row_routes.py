@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from steelyard.datasets.row_service import DatasetRows
-from support.dataset_rows import make_row_dict, make_rows, to_ndjson
-from support.error_shape import assert_canonical_error
+from support.api.error_shape import assert_canonical_error
+from support.datasets.dataset_rows import make_row_dict, make_rows, to_ndjson
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

@@ -16,8 +16,8 @@ from steelyard.datasets.frames import vectors as vectors_module
 from steelyard.datasets.row_service import DatasetRows
 from steelyard.datasets.searches import SimilarRows
 from steelyard.errors import EngineUnavailableError, TooManyRowsError
-from support.dataset_rows import make_rows
-from support.opened_datasets import OpenedDatasets
+from support.datasets.dataset_rows import make_rows
+from support.datasets.opened_datasets import OpenedDatasets
 from support.waiting import check_that_it_stays_so, until
 
 CALLER = Caller(LOCAL_ACCOUNT, None, "full", "test")

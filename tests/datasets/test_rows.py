@@ -10,8 +10,8 @@ from hypothesis import given
 from steelyard.datasets.canonical import canonical_json
 from steelyard.datasets.labels import Labels
 from steelyard.datasets.rows import Row, hash_context, read_row
-from support.dataset_rows import REFUND, ROUTE, URGENCY, make_row_dict, target_rows
-from support.strategies import few
+from support.datasets.dataset_rows import REFUND, ROUTE, URGENCY, make_row_dict, target_rows
+from support.decisions.strategies import few
 
 IMAGE = {"id": 1, "media_type": "image/png", "data": base64.b64encode(b"image").decode()}
 

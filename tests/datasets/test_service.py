@@ -20,9 +20,9 @@ from steelyard.datasets.wire import DatasetsQuery
 from steelyard.families.store import dataset_of_family
 from steelyard.families.tables import families
 from steelyard.operations.write import Write
-from support.dataset_rows import make_row_dict, make_rows, to_ndjson
-from support.opened_datasets import OpenedDatasets
-from support.serving import serving
+from support.datasets.dataset_rows import make_row_dict, make_rows, to_ndjson
+from support.datasets.opened_datasets import OpenedDatasets
+from support.servers.serving import serving
 
 CALLER = Caller(LOCAL_ACCOUNT, None, "full", "127.0.0.1")
 ROUTE = "POST /v1/datasets"

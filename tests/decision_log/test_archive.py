@@ -40,7 +40,7 @@ from steelyard.settings import child_environment
 from steelyard.storage import State, open_state
 from steelyard.storage.frame_store import open_store
 from steelyard.storage.tables import metadata
-from support.archived import (
+from support.decisions.archived import (
     ACME,
     DAY_S,
     DAYS,
@@ -58,8 +58,8 @@ from support.archived import (
     log_of,
     move_all,
 )
-from support.evaluated import open_home, settings_of
-from support.repository import ROOT
+from support.models.evaluated import open_home, settings_of
+from support.tree.repository import ROOT
 from support.waiting import wait_until
 
 ME = Caller(LOCAL, None, "full", "test")
@@ -220,7 +220,14 @@ def test_a_killed_move_loses_nothing_and_lists_nothing_twice(tmp_path: Path, mom
         state.write_now(fill)
         expected = everything_of(state, None)
     folder = tmp_path / "decision_log"
-    command = [sys.executable, "-m", "support.archiving_process", url, str(folder), str(moment)]
+    command = [
+        sys.executable,
+        "-m",
+        "support.decisions.archiving_process",
+        url,
+        str(folder),
+        str(moment),
+    ]
     paths = f"{ROOT / 'server'}:{ROOT / 'tests'}"
     ended = subprocess.run(
         command, env=child_environment(PYTHONPATH=paths), check=False, capture_output=True

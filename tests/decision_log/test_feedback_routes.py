@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from steelyard.decision_log.store import feedback_of_answers
-from support.error_shape import assert_canonical_error
+from support.api.error_shape import assert_canonical_error
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

@@ -25,9 +25,9 @@ from steelyard.operations.write import Write
 from steelyard.serving.registry import ModelRegistry
 from steelyard.serving.service import DecisionService
 from steelyard.storage import open_state
-from support.calling import Sent, send
-from support.factories import make_request_dict
-from support.hosting import crash, hosted
+from support.decisions.factories import make_request_dict
+from support.servers.calling import Sent, send
+from support.servers.hosting import crash, hosted
 from support.waiting import until
 
 DAY_S = 86_400.0

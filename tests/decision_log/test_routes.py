@@ -18,10 +18,10 @@ from sqlalchemy import delete
 from steelyard.decision_log import series
 from steelyard.decision_log.tables import decisions
 from steelyard.ledger.money import from_usd
-from support.drifting import SHARES, answers, store
-from support.drifting import tell as tell_outcomes
-from support.error_shape import assert_canonical_error
-from support.live_server import LiveServer, live_server
+from support.api.error_shape import assert_canonical_error
+from support.decisions.drifting import SHARES, answers, store
+from support.decisions.drifting import tell as tell_outcomes
+from support.servers.live_server import LiveServer, live_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

@@ -5,7 +5,7 @@ import pytest
 
 from steelyard.decisions.answer import answer_decision
 from steelyard.decisions.policy import Policy
-from support.factories import make_decision
+from support.decisions.factories import make_decision
 
 
 def test_the_first_of_the_largest_is_the_top() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from steelyard.decisions.kinds import Outcomes
 from steelyard.decisions.validation import read_outcomes
 from steelyard.wire.violations import Violations
-from support.strategies import few, outcome_fields
+from support.decisions.strategies import few, outcome_fields
 
 
 def read(kind: Any, outcomes: Any = None, rubric: Any = None) -> Outcomes:

@@ -6,7 +6,7 @@ import pytest
 
 from steelyard.decisions.policy import Policy, choose_action
 from steelyard.errors import InvalidRequestError
-from support.factories import make_decision_dict, make_request_dict, violations_of
+from support.decisions.factories import make_decision_dict, make_request_dict, violations_of
 
 NAMES = ("billing", "support", "other")
 PROBABILITIES = (0.9, 0.07, 0.03)

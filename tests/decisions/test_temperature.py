@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.decisions.answer import temper_log_probabilities
-from support.strategies import few, temperatures
+from support.decisions.strategies import few, temperatures
 
 distributions = st.lists(st.floats(0.001, 1), min_size=2, max_size=20).map(
     lambda weights: np.array(weights) / sum(weights)

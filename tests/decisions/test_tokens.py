@@ -7,7 +7,7 @@ import pytest
 from steelyard.decisions.tokens import count_input_tokens
 from steelyard.decisions.validation import read_request
 from steelyard.scoring.hashing import WordCounter
-from support.factories import make_decision_dict, make_request_dict
+from support.decisions.factories import make_decision_dict, make_request_dict
 
 
 def count(*decisions: dict[str, Any], **fields: Any) -> int:

@@ -8,7 +8,7 @@ import pytest
 
 from steelyard.decisions.validation import read_request
 from steelyard.errors import InvalidRequestError
-from support.factories import make_decision_dict, make_request_dict, violations_of
+from support.decisions.factories import make_decision_dict, make_request_dict, violations_of
 
 
 def test_everything_wrong_is_found_at_once() -> None:

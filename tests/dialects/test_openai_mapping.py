@@ -20,7 +20,7 @@ from steelyard.errors import (
     NotFoundError,
     RateLimitedError,
 )
-from support.strategies import json_values
+from support.decisions.strategies import json_values
 
 REQUEST: dict[str, Any] = {
     "model": "hashing",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from support.live_server import LiveServer
+from support.servers.live_server import LiveServer
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

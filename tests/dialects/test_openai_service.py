@@ -7,8 +7,8 @@ import pytest
 from steelyard.dialects.openai.service import OpenAIDecisionService
 from steelyard.errors import NotFoundError
 from steelyard.operations.write import Write, payload_sha256
-from support.calling import LOCAL, answer_of
-from support.dialects import StubDecisions
+from support.decisions.dialects import StubDecisions
+from support.servers.calling import LOCAL, answer_of
 
 PREDICATE = {"type": "predicate", "name": "refund", "instructions": "Money is asked back."}
 REQUEST: dict[str, Any] = {

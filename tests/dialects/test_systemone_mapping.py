@@ -14,8 +14,8 @@ from steelyard.decisions.kinds import Outcomes
 from steelyard.decisions.rendering import render_decision
 from steelyard.dialects.systemone.mapping import read_systemone, translate_systemone
 from steelyard.errors import ImagesNotSupportedError, InvalidRequestError
-from support.factories import make_service
-from support.strategies import json_values
+from support.decisions.factories import make_service
+from support.decisions.strategies import json_values
 
 REQUEST: dict[str, Any] = {
     "model": "jev-latest",

@@ -7,8 +7,8 @@ import json
 import httpx
 import pytest
 
-from support.error_shape import assert_canonical_error
-from support.live_server import LiveServer
+from support.api.error_shape import assert_canonical_error
+from support.servers.live_server import LiveServer
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

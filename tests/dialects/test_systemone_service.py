@@ -7,8 +7,8 @@ import pytest
 from steelyard.dialects.systemone.service import SystemOneService
 from steelyard.errors import InvalidRequestError, NotFoundError
 from steelyard.operations.write import Write, payload_sha256
-from support.calling import LOCAL, answer_of
-from support.dialects import StubDecisions, StubModels
+from support.decisions.dialects import StubDecisions, StubModels
+from support.servers.calling import LOCAL, answer_of
 
 REQUEST: dict[str, Any] = {
     "model": "jev-latest",

@@ -10,8 +10,8 @@ from steelyard.discovery.service import DiscoveryService, PublishedLimits, full_
 from steelyard.families.fine_tuning.service import Waiting
 from steelyard.labeling.wire import TeacherList
 from steelyard.settings import read_settings
-from support.operating import LOCAL
-from support.stored_lineage import base_models
+from support.accounts.operating import LOCAL
+from support.families.stored_lineage import base_models
 
 LIMITS = PublishedLimits.of(
     read_settings({"fine_tune_queue": 5, "fine_tune_queue_per_account": 2}, environ={})

@@ -19,9 +19,9 @@ from steelyard.evaluations.models import EvaluatedModels
 from steelyard.evaluations.queries_wire import FrontierQuery, PolicyTrial
 from steelyard.evaluations.run import EvaluationRuns
 from steelyard.evaluations.tables import evaluations
-from support.calling import upload_rows
-from support.dataset_rows import make_rows
-from support.evaluated import ME, claim, get, make_dataset, open_home, submit
+from support.datasets.dataset_rows import make_rows
+from support.models.evaluated import ME, claim, get, make_dataset, open_home, submit
+from support.servers.calling import upload_rows
 
 COSTS = {"pay": {"yes": 0, "no": 7}, "ask": {"yes": 1, "no": 1}}
 REWARDS = [

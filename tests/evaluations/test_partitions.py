@@ -19,8 +19,16 @@ from steelyard.evaluations.service import EvaluationService
 from steelyard.jobs.runtime import JobRuntime
 from steelyard.jobs.work import LostRunError
 from steelyard.storage import open_state
-from support.dataset_rows import make_rows
-from support.evaluated import ME, act, get, make_dataset, open_home, submit, wait_for_evaluation
+from support.datasets.dataset_rows import make_rows
+from support.models.evaluated import (
+    ME,
+    act,
+    get,
+    make_dataset,
+    open_home,
+    submit,
+    wait_for_evaluation,
+)
 
 
 @pytest.fixture

@@ -37,9 +37,10 @@ from steelyard.jobs.runtime import JobRuntime
 from steelyard.jobs.work import LostRunError
 from steelyard.operations.write import Write
 from steelyard.serving.decide import DecideService
-from support.calling import send_now, upload_rows
-from support.dataset_rows import REFUND, make_row_dict, make_rows
-from support.evaluated import (
+from support.datasets.dataset_rows import REFUND, make_row_dict, make_rows
+from support.decisions.factories import decided
+from support.families.lineage_cases import make_gate
+from support.models.evaluated import (
     ME,
     act,
     claim,
@@ -52,8 +53,7 @@ from support.evaluated import (
     submit,
     wait_for_evaluation,
 )
-from support.factories import decided
-from support.lineage_cases import make_gate
+from support.servers.calling import send_now, upload_rows
 from support.waiting import next_turn
 
 OTHER = Caller("acct_other", None, "full", "test")

@@ -26,8 +26,8 @@ from steelyard.datasets.frames import exports
 from steelyard.datasets.frames.pages import RowStore
 from steelyard.exports import export_pieces, writing
 from steelyard.storage.frame_store import open_store
-from support.dataset_rows import make_row_dict, make_rows, target_rows, write_version
-from support.strategies import few
+from support.datasets.dataset_rows import make_row_dict, make_rows, target_rows, write_version
+from support.decisions.strategies import few
 
 FORMATS = ["csv", "parquet", "hf"]
 #: Contexts that spreadsheets, CSV and readers of tables would each take for something else.

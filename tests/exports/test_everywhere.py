@@ -18,10 +18,10 @@ from steelyard.app.job_runtime import open_worker
 from steelyard.cli.main import main
 from steelyard.client.tables import read_table
 from steelyard.errors import NotFoundError
-from support.dataset_rows import DECISIONS, make_rows
-from support.error_shape import assert_canonical_error
-from support.evaluated import settings_of
-from support.live_server import live_server
+from support.api.error_shape import assert_canonical_error
+from support.datasets.dataset_rows import DECISIONS, make_rows
+from support.models.evaluated import settings_of
+from support.servers.live_server import live_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

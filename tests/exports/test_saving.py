@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from steelyard.client import AsyncClient, Client, ClientOptions, ServerUnreachableError
-from support.scripted_server import URL
+from support.servers.scripted_server import URL
 
 WHOLE = [b"index,", b"side\r\n", b"0,training\r\n"]
 

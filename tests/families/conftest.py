@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.stored_lineage import Kept, base_models
+from support.families.stored_lineage import Kept, base_models
 
 
 @pytest.fixture(scope="module")

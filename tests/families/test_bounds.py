@@ -20,8 +20,8 @@ from steelyard.families.certifying import certify_answer
 from steelyard.families.wire import AbstainOnNovel, BoundFamily
 from steelyard.operations.write import Write
 from steelyard.scoring.novelty import TrainingTexts
-from support.dataset_rows import ROUTE
-from support.operating import LOCAL
+from support.accounts.operating import LOCAL
+from support.datasets.dataset_rows import ROUTE
 
 WRITE = Write(LOCAL)
 (ASKED,) = read_request({"context": "", "decisions": [ROUTE]}).decisions

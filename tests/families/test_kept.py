@@ -20,8 +20,8 @@ from steelyard.families.tables import fine_tunes
 from steelyard.jobs.store import set_runner, unfinished
 from steelyard.operations.tables import operations
 from steelyard.storage import open_state
-from support.operating import LOCAL, START, Desk
-from support.stored_lineage import BASE, Kept
+from support.accounts.operating import LOCAL, START, Desk
+from support.families.stored_lineage import BASE, Kept
 
 DAY = 86_400.0
 OTHER = Caller("acct_other", None, "full", "")

@@ -50,7 +50,15 @@ from steelyard.families.lineage.rollback import roll_back
 from steelyard.families.lineage.switching import NotLoadedError, switch_family, switch_model
 from steelyard.families.lineage.warmth import keep_family_warm, keep_model_warm
 from steelyard.families.serializers import family_to_wire, fine_tune_to_wire
-from support.lineage_cases import BASE, DAY, HOUR, START, make_gate, make_growth, make_order
+from support.families.lineage_cases import (
+    BASE,
+    DAY,
+    HOUR,
+    START,
+    make_gate,
+    make_growth,
+    make_order,
+)
 
 NAMES = ("ant", "bee", "cat")
 CREDIT = 3000

@@ -7,10 +7,10 @@ import pytest
 
 from steelyard.app.job_runtime import open_worker
 from steelyard.serving.connected.declared import ConnectedModel, write_models
-from support.error_shape import assert_canonical_error
-from support.grown_family import ended, grow, post, served
-from support.learnable_rows import learnable_rows, one_request
-from support.live_server import live_server
+from support.api.error_shape import assert_canonical_error
+from support.families.grown_family import ended, grow, post, served
+from support.families.learnable_rows import learnable_rows, one_request
+from support.servers.live_server import live_server
 
 #: Models are really trained.
 pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("every_response_is_checked")]

@@ -13,7 +13,17 @@ from steelyard.families.lineage.rollback import roll_back
 from steelyard.families.lineage.switching import switch_family, switch_model
 from steelyard.families.serializers import family_to_wire, fine_tune_to_wire
 from steelyard.wire.training import CurvePoint
-from support.lineage_cases import BASE, DAY, START, adapter, at, grow, make_gate, make_growth, start
+from support.families.lineage_cases import (
+    BASE,
+    DAY,
+    START,
+    adapter,
+    at,
+    grow,
+    make_gate,
+    make_growth,
+    start,
+)
 
 FAMILY = {
     "id",

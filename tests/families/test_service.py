@@ -23,8 +23,8 @@ from steelyard.families.wire import (
     Hyperparameters,
 )
 from steelyard.models.wire import Model
-from support.operating import LOCAL, START
-from support.stored_lineage import BASE, OTHER_BASE, artifact_of
+from support.accounts.operating import LOCAL, START
+from support.families.stored_lineage import BASE, OTHER_BASE, artifact_of
 
 DAY = 86_400.0
 OTHER = Caller("acct_other", None, "full", "")

@@ -14,7 +14,7 @@ from steelyard.families.lineage.lineage import Lineage, WarmHour
 from steelyard.families.lineage.warmth import keep_family_warm
 from steelyard.families.store import StoredLineage
 from steelyard.families.tables import tuned_models
-from support.lineage_cases import BASE, START, adapter, at, grow, make_order
+from support.families.lineage_cases import BASE, START, adapter, at, grow, make_order
 
 ACCOUNT = "local"
 

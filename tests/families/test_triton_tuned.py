@@ -18,15 +18,15 @@ from steelyard.families.tuned import TunedModels
 from steelyard.scoring.assets import BaseModel, load_base_model, read_base_files
 from steelyard.scoring.engine import Engine
 from steelyard.scoring.merging import merge, read_adapter
-from support.remote_engines import run_pass
+from support.models.remote_engines import run_pass
 from support.waiting import wait_until
 
 pytest.importorskip("tritonclient.grpc")
 
 from steelyard.triton.repository import base_source
-from support.fake_triton import FakeModel, FakeTriton, serving
-from support.triton_hosting import write_lora_artifact
-from support.triton_tuned import ADAPTERS, Tuned, answer, answer_alone, open_models
+from support.triton.fake_triton import FakeModel, FakeTriton, serving
+from support.triton.triton_hosting import write_lora_artifact
+from support.triton.triton_tuned import ADAPTERS, Tuned, answer, answer_alone, open_models
 
 
 def remote_model(base: BaseModel, artifact: Path, sha256: str) -> FakeModel:

@@ -16,8 +16,8 @@ from steelyard.errors import EngineUnavailableError, ModelWarmingError, StorageU
 from steelyard.families.tuned import FAILED_S, TunedModels, tuned_evaluation_key
 from steelyard.scoring.protocol import Scorer
 from steelyard.serving.registry import Base, HostedModel
-from support.factories import make_request_dict
-from support.hosting import Behaving, Scored, crash, hosted
+from support.decisions.factories import make_request_dict
+from support.servers.hosting import Behaving, Scored, crash, hosted
 from support.waiting import until
 
 PATIENCE_S = 30

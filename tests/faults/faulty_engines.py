@@ -18,8 +18,8 @@ from steelyard.app.services import ApiServices
 from steelyard.scoring.hashing import WordCounter
 from steelyard.serving.base import ModelDouble
 from steelyard.settings import read_settings
-from support.hosting import GARBAGE, Behaving, Scored, crash, with_logits
-from support.server_thread import ServerThread
+from support.servers.hosting import GARBAGE, Behaving, Scored, crash, with_logits
+from support.servers.server_thread import ServerThread
 
 FIRST, SECOND = "first", "second"
 #: Nano-USD of an input token, of both models.

@@ -22,8 +22,8 @@ from pathlib import Path
 from pyarrow import fs
 
 from faults.processes import MODEL, ServeProcess, WorkerProcess, free_port
-from support.haproxy import haproxy, wait_for_servers
-from support.postgres_server import PostgresServer
+from support.servers.haproxy import haproxy, wait_for_servers
+from support.servers.postgres_server import PostgresServer
 from support.waiting import let_a_moment_pass, wait_until
 
 #: Debian's libfaketime: what a process with another clock is started with.

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from faults.processes import PATIENCE_S
-from support.dataset_rows import make_rows
+from support.datasets.dataset_rows import make_rows
 
 N_ROWS = 300
 _UNFINISHED = {"queued", "running"}

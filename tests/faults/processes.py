@@ -15,7 +15,7 @@ from pathlib import Path
 from steelyard.accounts.service import AccountService
 from steelyard.serving.base import load_named_model
 from steelyard.storage import open_state
-from support.serving import ENVIRONMENT, children_of, lives
+from support.servers.serving import ENVIRONMENT, children_of, lives
 from support.waiting import wait_until
 
 #: The hashing engine's model.

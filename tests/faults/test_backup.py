@@ -27,7 +27,7 @@ from steelyard.storage import open_state
 from steelyard.storage.artifacts import ArtifactStore
 from steelyard.storage.frame_store import open_store
 from steelyard.storage.home import make_home, state_url_of
-from support.dataset_rows import make_rows
+from support.datasets.dataset_rows import make_rows
 from support.waiting import wait_until
 
 PRICED = {"STEELYARD_ACCOUNTS": "on", "STEELYARD_PRICES": f"{MODEL}=7"}

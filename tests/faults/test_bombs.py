@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from faults.processes import ServeProcess, serve_process
-from support.error_shape import assert_canonical_error
+from support.api.error_shape import assert_canonical_error
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 

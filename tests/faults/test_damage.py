@@ -25,8 +25,8 @@ from steelyard.jobs.ticker import Ticker
 from steelyard.settings import InvalidSettingError, read_settings
 from steelyard.storage import open_state
 from steelyard.storage.damage import DamageNotes, damage_of_database
-from support.dataset_rows import make_rows
-from support.error_shape import assert_canonical_error
+from support.api.error_shape import assert_canonical_error
+from support.datasets.dataset_rows import make_rows
 from support.waiting import wait_until
 
 get = partial(httpx.get, timeout=60)

@@ -22,10 +22,10 @@ from steelyard.cli.main import main
 from steelyard.datasets.uploads import UploadedFile
 from steelyard.errors import StorageUnavailableError
 from steelyard.storage import open_state
-from support.dataset_rows import make_rows
-from support.error_shape import assert_canonical_error
-from support.hosting import Scored
-from support.serving import REQUEST
+from support.api.error_shape import assert_canonical_error
+from support.datasets.dataset_rows import make_rows
+from support.servers.hosting import Scored
+from support.servers.serving import REQUEST
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sets another process's limits")
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from faults.faulty_engines import FAULTS, FIRST, SECOND, FaultyServer, faulty_server
-from support.error_shape import assert_canonical_error
-from support.hosting import Scored, with_logits
-from support.openapi_validation import responses_checked
+from support.api.error_shape import assert_canonical_error
+from support.api.openapi_validation import responses_checked
+from support.servers.hosting import Scored, with_logits
 from support.waiting import slowed, wait_until
 
 

@@ -29,11 +29,11 @@ from faults.traffic import clients, stop
 from steelyard.accounts.service import AccountService
 from steelyard.ledger.money import from_usd
 from steelyard.storage import open_state
-from support.haproxy import HAPROXY, NEEDS_HAPROXY
-from support.postgres_server import PostgresMissingError, PostgresServer, postgres_server
-from support.serving import REQUEST
+from support.servers.haproxy import HAPROXY, NEEDS_HAPROXY
+from support.servers.postgres_server import PostgresMissingError, PostgresServer, postgres_server
+from support.servers.serving import REQUEST
+from support.servers.webhook_endpoint import webhook_endpoint
 from support.waiting import let_a_moment_pass, wait_until
-from support.webhook_endpoint import webhook_endpoint
 
 pytest.importorskip("moto.server", reason="needs an S3 server: pip install steelyard[test-s3]")
 pytestmark = [

@@ -16,7 +16,7 @@ from faults import acknowledged
 from faults.audit import Books, audit
 from faults.processes import MODEL, ServeProcess, open_account, serve_process
 from faults.traffic import Client, clients, stop
-from support.serving import REQUEST, lives
+from support.servers.serving import REQUEST, lives
 from support.waiting import let_a_moment_pass, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

@@ -32,7 +32,7 @@ from steelyard.billing.providers.manual import ManualProvider
 from steelyard.billing.service import PurchaseService
 from steelyard.ledger.money import NANO
 from steelyard.storage import open_state
-from support.console import begin_session, cookie_of
+from support.accounts.console import begin_session, cookie_of
 from support.waiting import let_a_moment_pass, wait_until
 
 pytest.importorskip("stripe", reason="the extra stripe is not installed")

@@ -12,9 +12,9 @@ import pytest
 
 from faults.audit import audit
 from faults.processes import MODEL, open_account, serve_process
-from support.error_shape import assert_canonical_error
-from support.live_server import LiveServer, live_server
-from support.serving import REQUEST
+from support.api.error_shape import assert_canonical_error
+from support.servers.live_server import LiveServer, live_server
+from support.servers.serving import REQUEST
 
 N_KEYS = 10
 

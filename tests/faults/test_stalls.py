@@ -14,8 +14,8 @@ import pytest
 
 from faults.faulty_engines import FIRST, FaultyServer, faulty_server
 from faults.processes import serve_process
-from support.error_shape import assert_canonical_body, parse_raw_response
-from support.serving import REQUEST
+from support.api.error_shape import assert_canonical_body, parse_raw_response
+from support.servers.serving import REQUEST
 from support.waiting import wait_until
 
 BODY = json.dumps(REQUEST).encode()

@@ -12,10 +12,10 @@ from jobs.workers import kill, start_job_worker
 from steelyard.app.job_runtime import open_worker
 from steelyard.ledger.money import from_usd
 from steelyard.operations.tables import operations
-from support.dataset_rows import to_ndjson
-from support.teaching import SHARED, is_even, queries, taught_server
+from support.datasets.dataset_rows import to_ndjson
+from support.decisions.wordings import rows, tuned_server
+from support.models.teaching import SHARED, is_even, queries, taught_server
 from support.waiting import let_a_moment_pass, slowed, wait_until
-from support.wordings import rows, tuned_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 

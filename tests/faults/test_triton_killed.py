@@ -21,7 +21,7 @@ from steelyard.scoring.assets import load_base_model
 from steelyard.scoring.protocol import Scorer
 from steelyard.scoring.remote.engine_host import RemoteHost
 from steelyard.scoring.remote.triton_address import parse_scorer
-from support.random_model import make_words
+from support.models.random_model import make_words
 from support.waiting import wait_until
 
 pytest.importorskip("tritonclient.grpc")
@@ -29,7 +29,7 @@ pytest.importorskip("tritonclient.grpc")
 from steelyard.triton.environment import build_environment
 from steelyard.triton.host import TritonHost
 from steelyard.triton.repository import ExportOptions, base_source, write_model
-from support.triton_service import Service, probabilities, serving_service
+from support.triton.triton_service import Service, probabilities, serving_service
 
 pytestmark = [pytest.mark.slow, pytest.mark.triton, pytest.mark.timeout(300)]
 

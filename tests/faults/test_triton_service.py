@@ -10,15 +10,15 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from support.error_shape import assert_canonical_error
+from support.api.error_shape import assert_canonical_error
 from support.waiting import wait_until
 
 pytest.importorskip("tritonclient.grpc")
 
 from steelyard.app.deployment import open_deployment
 from steelyard.settings import read_settings
-from support.fake_triton import LIES, FakeTriton, serving
-from support.triton_service import (
+from support.triton.fake_triton import LIES, FakeTriton, serving
+from support.triton.triton_service import (
     BODY,
     Service,
     probabilities,

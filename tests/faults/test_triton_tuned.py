@@ -21,8 +21,8 @@ from steelyard.families.tuned import TunedModels
 from steelyard.scoring.assets import load_base_model
 from steelyard.triton.host import TritonHost
 from steelyard.triton.repository import ExportOptions, base_source, write_model
-from support.triton_hosting import triton_environment, write_lora_artifact
-from support.triton_tuned import ADAPTERS, Tuned, answer, answer_alone, open_models
+from support.triton.triton_hosting import triton_environment, write_lora_artifact
+from support.triton.triton_tuned import ADAPTERS, Tuned, answer, answer_alone, open_models
 
 pytestmark = [pytest.mark.triton, pytest.mark.timeout(300)]
 

@@ -22,10 +22,10 @@ from faults.fleet import FaultyStore, Fleet
 from faults.jobs_traffic import N_ROWS, JobsClient
 from faults.processes import CREDIT, ServeProcess
 from faults.traffic import Client, clients, stop
-from support.haproxy import HAPROXY, NEEDS_HAPROXY
-from support.next_version import next_version
-from support.postgres_server import PostgresMissingError, postgres_server
-from support.repository import PACKAGE
+from support.servers.haproxy import HAPROXY, NEEDS_HAPROXY
+from support.servers.postgres_server import PostgresMissingError, postgres_server
+from support.tree.next_version import next_version
+from support.tree.repository import PACKAGE
 from support.waiting import wait_until
 
 pytest.importorskip("moto.server", reason="needs an S3 server: pip install steelyard[test-s3]")

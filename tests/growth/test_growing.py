@@ -17,11 +17,11 @@ from steelyard.growth.state import State
 from steelyard.growth.turning import Turn
 from steelyard.growth.wire import SetGrowth
 from steelyard.named.service import NamedDecisions
-from support.learnable_rows import DECISION, learnable_rows
-from support.live_server import live_server
-from support.operating import LOCAL
+from support.accounts.operating import LOCAL
+from support.families.learnable_rows import DECISION, learnable_rows
+from support.servers.live_server import live_server
+from support.servers.webhook_endpoint import webhook_endpoint
 from support.waiting import wait_until
-from support.webhook_endpoint import webhook_endpoint
 
 _DAY_S = 86_400.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from support.stand_ins import stand_in_server
+from support.servers.stand_ins import stand_in_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

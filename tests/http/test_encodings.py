@@ -11,8 +11,8 @@ import pytest
 from backports.zstd import CompressionParameter, ZstdCompressor, compress
 
 from steelyard.http.compression import BodyTooLargeError, decompress
-from support.error_shape import assert_canonical_error
-from support.stand_ins import REQUEST, stand_in_server
+from support.api.error_shape import assert_canonical_error
+from support.servers.stand_ins import REQUEST, stand_in_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

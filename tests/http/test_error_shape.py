@@ -13,9 +13,13 @@ import pytest
 from sanic import exceptions as sanic_errors
 
 from steelyard.http.errors import TRANSLATIONS
-from support.error_shape import assert_canonical_body, assert_canonical_error, parse_raw_response
-from support.openapi_validation import document
-from support.stand_ins import stand_in_server
+from support.api.error_shape import (
+    assert_canonical_body,
+    assert_canonical_error,
+    parse_raw_response,
+)
+from support.api.openapi_validation import document
+from support.servers.stand_ins import stand_in_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

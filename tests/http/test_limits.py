@@ -5,9 +5,9 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from support.error_shape import assert_canonical_error
-from support.server_thread import exchange
-from support.stand_ins import REQUEST, stand_in_server
+from support.api.error_shape import assert_canonical_error
+from support.servers.server_thread import exchange
+from support.servers.stand_ins import REQUEST, stand_in_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

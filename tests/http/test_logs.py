@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from steelyard.http.logs import configure_logging
-from support.stand_ins import REQUEST, stand_in_server
+from support.servers.stand_ins import REQUEST, stand_in_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from steelyard.errors import InsufficientCreditError
 from steelyard.operations.write import Replay
 from steelyard.scoring.lower import CONTEXT_STATES, QUESTION_STATES
-from support.stand_ins import ANSWER, REQUEST, stand_in_server
+from support.servers.stand_ins import ANSWER, REQUEST, stand_in_server
 
 RESULTS = ("hit", "miss")
 

@@ -15,7 +15,7 @@ from steelyard.app.openapi import COMMITTED
 from steelyard.errors import error_classes
 from steelyard.http.openapi import build_document, errors_of, to_text
 from steelyard.http.routing import Access
-from support.openapi_validation import check_response, document
+from support.api.openapi_validation import check_response, document
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

@@ -10,8 +10,12 @@ import httpx
 import pytest
 
 from steelyard.errors import EngineUnavailableError
-from support.error_shape import assert_canonical_body, assert_canonical_error, parse_raw_response
-from support.live_server import live_server
+from support.api.error_shape import (
+    assert_canonical_body,
+    assert_canonical_error,
+    parse_raw_response,
+)
+from support.servers.live_server import live_server
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")

@@ -14,8 +14,8 @@ from steelyard.errors import (
 )
 from steelyard.http.access import address_group
 from steelyard.operations.write import Replay
-from support.error_shape import REQUEST_ID, assert_canonical_error
-from support.stand_ins import ANSWER, REQUEST, stand_in_server
+from support.api.error_shape import REQUEST_ID, assert_canonical_error
+from support.servers.stand_ins import ANSWER, REQUEST, stand_in_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

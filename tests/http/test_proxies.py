@@ -9,8 +9,8 @@ import pytest
 
 from steelyard.http.access import TrustedProxies
 from steelyard.settings import InvalidSettingError
-from support.error_shape import assert_canonical_error
-from support.stand_ins import stand_in_server
+from support.api.error_shape import assert_canonical_error
+from support.servers.stand_ins import stand_in_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

@@ -9,8 +9,8 @@ import httpx
 import pytest
 from sanic import Sanic
 
-from support.error_shape import assert_canonical_error
-from support.stand_ins import REQUEST, stand_in_server
+from support.api.error_shape import assert_canonical_error
+from support.servers.stand_ins import REQUEST, stand_in_server
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")

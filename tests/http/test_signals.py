@@ -6,7 +6,7 @@ import httpx
 import pytest
 from sanic.signals import SignalRouter
 
-from support.live_server import live_server
+from support.servers.live_server import live_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

@@ -7,8 +7,8 @@ import socket
 
 import pytest
 
-from support.error_shape import assert_canonical_body, parse_raw_response
-from support.stand_ins import REQUEST, stand_in_server
+from support.api.error_shape import assert_canonical_body, parse_raw_response
+from support.servers.stand_ins import REQUEST, stand_in_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

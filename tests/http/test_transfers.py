@@ -13,10 +13,10 @@ import pytest
 from steelyard.errors import QueueFullError
 from steelyard.http import transfers
 from steelyard.http.transfers import Transfers
-from support.dataset_rows import make_rows
-from support.error_shape import assert_canonical_error
-from support.live_server import live_server
-from support.stand_ins import REQUEST, stand_in_server
+from support.api.error_shape import assert_canonical_error
+from support.datasets.dataset_rows import make_rows
+from support.servers.live_server import live_server
+from support.servers.stand_ins import REQUEST, stand_in_server
 from support.waiting import next_turn
 
 

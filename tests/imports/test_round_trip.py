@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from support.written_tables import difference, written_tables
+from support.datasets.written_tables import difference, written_tables
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from steelyard.app.job_runtime import open_worker
-from support.evaluated import settings_of
+from support.models.evaluated import settings_of
 
 
 def main(home: Path, given: dict[str, object]) -> None:

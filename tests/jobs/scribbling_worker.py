@@ -11,7 +11,7 @@ from pathlib import Path
 
 from steelyard.app.job_runtime import open_worker
 from steelyard.evaluations import run as evaluation_runs
-from support.evaluated import scribbling, settings_of
+from support.models.evaluated import scribbling, settings_of
 
 
 def main(home: Path, file: Path, pause_s: float, commit_s: float) -> None:

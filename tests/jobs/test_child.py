@@ -10,7 +10,14 @@ import pytest
 
 from jobs.workers import is_gone
 from steelyard.jobs.child import WorkerChild
-from support.evaluated import get, make_dataset, open_home, settings_of, submit, wait_for_evaluation
+from support.models.evaluated import (
+    get,
+    make_dataset,
+    open_home,
+    settings_of,
+    submit,
+    wait_for_evaluation,
+)
 from support.waiting import wait_until
 
 

@@ -16,8 +16,8 @@ from steelyard.datasets.service import DatasetService
 from steelyard.evaluations import predictions
 from steelyard.evaluations import store as rows
 from steelyard.evaluations.service import EvaluationService
-from support.dataset_rows import make_rows
-from support.evaluated import (
+from support.datasets.dataset_rows import make_rows
+from support.models.evaluated import (
     ME,
     get,
     make_dataset,

@@ -30,9 +30,9 @@ from steelyard.jobs.work import LostRunError
 from steelyard.operations.write import Write
 from steelyard.storage.artifacts import ArtifactStore
 from steelyard.trainer.task import TaskBase
-from support.dataset_rows import make_rows
-from support.evaluated import ENDED, ME, claim, open_home, settings_of
-from support.fine_tuned import (
+from support.accounts.operating import Desk
+from support.datasets.dataset_rows import make_rows
+from support.families.fine_tuned import (
     MINIMUM,
     ask_stand_in,
     cancel_job,
@@ -46,8 +46,8 @@ from support.fine_tuned import (
     starts,
     wait_for_job,
 )
-from support.learnable_rows import learnable_rows
-from support.operating import Desk
+from support.families.learnable_rows import learnable_rows
+from support.models.evaluated import ENDED, ME, claim, open_home, settings_of
 from support.waiting import check_that_it_stays, let_a_moment_pass, wait_until
 
 PAID = {"fine_tune_minimum": MINIMUM}

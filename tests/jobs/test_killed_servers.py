@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from steelyard.settings import child_environment
-from support.dataset_rows import make_rows
-from support.repository import ROOT
+from support.datasets.dataset_rows import make_rows
+from support.tree.repository import ROOT
 from support.waiting import let_a_moment_pass, started, wait_until
 
 N_ROWS = 3000

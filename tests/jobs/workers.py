@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from steelyard.settings import child_environment
-from support.repository import ROOT
+from support.tree.repository import ROOT
 
 _SCRIPT = Path(__file__).parent / "scribbling_worker.py"
 _PLAIN_SCRIPT = Path(__file__).parent / "plain_worker.py"

@@ -13,11 +13,11 @@ from steelyard.caller import Caller
 from steelyard.families.lineage.lineage import Lineage
 from steelyard.families.lineage.switching import switch_family
 from steelyard.labeling.teachers import Teachers
-from support.dataset_rows import make_rows, to_ndjson
-from support.error_shape import assert_canonical_error
-from support.lineage_cases import at, grow
-from support.live_server import live_server
-from support.teaching import SHARED, is_even, queries, taught_server
+from support.api.error_shape import assert_canonical_error
+from support.datasets.dataset_rows import make_rows, to_ndjson
+from support.families.lineage_cases import at, grow
+from support.models.teaching import SHARED, is_even, queries, taught_server
+from support.servers.live_server import live_server
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")

@@ -21,9 +21,9 @@ from steelyard.labeling.store import live_files, parts_of, sweep_files
 from steelyard.ledger.money import from_usd
 from steelyard.operations.tables import operations
 from steelyard.serving.connected import breaker, remote
-from support.calling import answer_of
-from support.evaluated import claim
-from support.teaching import SHARED, is_even, queries, taught_server
+from support.models.evaluated import claim
+from support.models.teaching import SHARED, is_even, queries, taught_server
+from support.servers.calling import answer_of
 from support.waiting import slowed, wait_until
 
 NDJSON = {"Content-Type": "application/x-ndjson"}

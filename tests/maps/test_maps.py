@@ -23,12 +23,12 @@ from steelyard.maps import service as services_of_maps
 from steelyard.maps import store as map_rows
 from steelyard.maps.layout import Layout
 from steelyard.maps.run import MapRuns
-from support.dataset_rows import to_ndjson
-from support.error_shape import assert_canonical_error
-from support.evaluated import claim
-from support.live_server import live_server
+from support.api.error_shape import assert_canonical_error
+from support.datasets.dataset_rows import to_ndjson
+from support.decisions.wordings import tuned_server
+from support.models.evaluated import claim
+from support.servers.live_server import live_server
 from support.waiting import wait_until
-from support.wordings import tuned_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

@@ -14,8 +14,8 @@ from steelyard.client import ClientOptions
 from steelyard.mcp.server import make_server, scope_of
 from steelyard.mcp.tools import OF_SCOPE, READING, WRITING
 from steelyard.settings import child_environment
-from support.dataset_rows import make_rows
-from support.live_server import live_server
+from support.datasets.dataset_rows import make_rows
+from support.servers.live_server import live_server
 from support.waiting import started
 
 mcp = pytest.importorskip("mcp.client.client")

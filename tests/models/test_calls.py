@@ -24,9 +24,9 @@ from steelyard.scoring.protocol import Scorer
 from steelyard.serving.decide import Prepared
 from steelyard.serving.fallback import Attempts, UnansweredError, candidates_of
 from steelyard.serving.registry import Base, ModelRegistry
-from support.factories import make_request_dict
-from support.hosting import Behaving, hosted
-from support.lineage_cases import make_gate
+from support.decisions.factories import make_request_dict
+from support.families.lineage_cases import make_gate
+from support.servers.hosting import Behaving, hosted
 from support.waiting import until
 
 PATIENCE_S = 30

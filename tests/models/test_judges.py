@@ -13,7 +13,7 @@ from steelyard.errors import InvalidRequestError, ModelUnavailableError, NotFoun
 from steelyard.models.judge_setup import JudgeSetup
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.judge.catalogue import read_catalogue
-from support.judges import smollm2
+from support.models.judges import smollm2
 from support.waiting import wait_until
 
 NAME = "smollm2-135m"

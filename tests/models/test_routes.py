@@ -7,8 +7,8 @@ import re
 import httpx
 import pytest
 
-from support.error_shape import assert_canonical_error
-from support.live_server import live_server
+from support.api.error_shape import assert_canonical_error
+from support.servers.live_server import live_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

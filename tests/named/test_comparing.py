@@ -14,8 +14,8 @@ from steelyard.evaluations.models import EvaluatedModels
 from steelyard.ledger.money import from_usd
 from steelyard.named.compare_run import ComparisonRuns
 from steelyard.named.comparing import VersionAnswer, compare_answers, compare_sides
-from support.evaluated import claim
-from support.wordings import SAID, TEAM, rows, tuned_server
+from support.decisions.wordings import SAID, TEAM, rows, tuned_server
+from support.models.evaluated import claim
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

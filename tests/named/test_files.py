@@ -14,7 +14,7 @@ from steelyard.cli.main import main
 from steelyard.errors import InvalidRequestError
 from steelyard.named.files import read_file, write_file
 from steelyard.named.templates import list_templates
-from support.live_server import live_server
+from support.servers.live_server import live_server
 
 BINARY = 'name = "a"\n[[decisions]]\nid = "d"\nkind = "binary"\n'
 

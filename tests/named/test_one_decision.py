@@ -21,10 +21,10 @@ from steelyard.app.job_runtime import open_worker
 from steelyard.cli.main import main
 from steelyard.ledger.money import from_usd
 from steelyard_workbench.named.looking import look_at
-from support.learnable_rows import learnable_rows
-from support.live_server import live_server
+from support.families.learnable_rows import learnable_rows
+from support.servers.live_server import live_server
+from support.servers.webhook_endpoint import webhook_endpoint
 from support.waiting import wait_until
-from support.webhook_endpoint import webhook_endpoint
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ from steelyard import errors
 from steelyard.cli.main import main
 from steelyard.named.shares import ShareWatch
 from steelyard.named.splitting import ENOUGH, evidence_of_worse, is_in_share
-from support.live_server import live_server
+from support.servers.live_server import live_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

@@ -11,7 +11,7 @@ import pytest
 
 import steelyard
 from steelyard.client import ClientOptions
-from support.live_server import live_server
+from support.servers.live_server import live_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

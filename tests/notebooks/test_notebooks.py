@@ -8,9 +8,9 @@ import os
 import nbformat
 import pytest
 
-from support.knowing_model import knows_tickets
-from support.remote_models import remote_model
-from support.repository import ROOT
+from support.models.knowing_model import knows_tickets
+from support.models.remote_models import remote_model
+from support.tree.repository import ROOT
 
 #: Bytes of the outputs of a saved notebook.
 MOST_BYTES = 300_000

@@ -19,8 +19,8 @@ from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write, payload_sha256
 from steelyard.storage import State
 from steelyard.storage.tables import accounts
-from support.calling import Sent, sent
-from support.operating import LOCAL, Clock
+from support.accounts.operating import LOCAL, Clock
+from support.servers.calling import Sent, sent
 
 ROUTE = "POST /v1/feedback"
 DAY = 86_400.0

@@ -14,8 +14,8 @@ from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.operations.writes import Accepted
 from steelyard.storage import open_state
-from support.calling import Sent
-from support.operating import Desk
+from support.accounts.operating import Desk
+from support.servers.calling import Sent
 
 CAP = 300
 

@@ -20,8 +20,8 @@ from steelyard.operations.store import find_operation
 from steelyard.operations.tables import idempotency_keys
 from steelyard.operations.writes import Accepted
 from steelyard.storage import State, open_state
-from support.calling import Sent
-from support.operating import LOCAL, ROUTE, Clock, Desk
+from support.accounts.operating import LOCAL, ROUTE, Clock, Desk
+from support.servers.calling import Sent
 from support.waiting import check_that_it_stays_so, next_turn
 
 DAY = 86_400.0
@@ -478,7 +478,7 @@ def test_the_sweep_spares_what_runs(desk: Desk, state_url: str):
 
 KILLED = """
 import asyncio, os, signal, sys
-from support.operating import Desk
+from support.accounts.operating import Desk
 from steelyard.storage import open_state
 desk = Desk(open_state(sys.argv[1]))
 print(desk.accepted("k", reserved=10).operation_id, desk.accepted(reserved=5).operation_id)

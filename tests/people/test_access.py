@@ -16,9 +16,9 @@ from steelyard.http.routing import Access, Route
 from steelyard.ids import new_id
 from steelyard.people import limits
 from steelyard.people.member_service import Members
-from support.console import begin_session, cookie_of
-from support.live_server import live_server
-from support.repository import ROOT
+from support.accounts.console import begin_session, cookie_of
+from support.servers.live_server import live_server
+from support.tree.repository import ROOT
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 CONSOLE = console_routes(ROUTES)

@@ -16,8 +16,8 @@ from steelyard.people.tables import sessions
 from steelyard.people.wire import StartSignIn, VerifyCode
 from steelyard.settings import read_settings
 from steelyard.storage import open_state
-from support.console import Clock, code_of, open_console
-from support.error_shape import assert_canonical_error
+from support.accounts.console import Clock, code_of, open_console
+from support.api.error_shape import assert_canonical_error
 
 MIA, EVE = "mia@example.org", "eve@example.org"
 WHO, ASK, VERIFY = "/v1/auth/session", "/v1/auth/email", "/v1/auth/email/verify"

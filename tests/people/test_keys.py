@@ -7,8 +7,8 @@ from sqlalchemy import text
 
 from steelyard.ledger.money import NANO
 from steelyard.people import limits
-from support.console import open_console
-from support.error_shape import assert_canonical_error
+from support.accounts.console import open_console
+from support.api.error_shape import assert_canonical_error
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 MIA, LEO, BILL = "mia@example.org", "leo@example.org", "bill@example.org"

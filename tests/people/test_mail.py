@@ -17,7 +17,7 @@ from steelyard.people.mail_service import MailRoom, MailServer
 from steelyard.people.member_store import insert_member
 from steelyard.settings import InvalidSettingError, read_settings
 from steelyard.storage import open_state
-from support.console import Clock, code_of
+from support.accounts.console import Clock, code_of
 
 
 class Box:

@@ -13,15 +13,15 @@ from steelyard.people.identity_provider import IdentityProvider
 from steelyard.people.limits import CODE_S, CONFIRMED_S, HOUR_S
 from steelyard.people.own_pages import OwnPages
 from steelyard.settings import InvalidSettingError, read_settings
-from support.console import Clock, open_console
-from support.error_shape import assert_canonical_error
+from support.accounts.console import Clock, open_console
+from support.api.error_shape import assert_canonical_error
 
 pytest.importorskip("authlib", reason="the extra oidc is not installed")
 pytest.importorskip("joserfc", reason="the extra oidc is not installed")
 
 from joserfc.jwk import RSAKey
 
-from support.identity import CLIENT, SECRET, identity_provider
+from support.accounts.identity import CLIENT, SECRET, identity_provider
 
 START, VERIFY, WHO = "/v1/auth/oidc", "/v1/auth/oidc/verify", "/v1/auth/session"
 BACK = "http://127.0.0.1:8421/oidc"

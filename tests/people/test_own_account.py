@@ -24,9 +24,9 @@ from steelyard.people.removal import AccountRemoval
 from steelyard.people.tables import users
 from steelyard.storage import open_state
 from steelyard.storage.tables import accounts, metadata
-from support.console import begin_session, cookie_of, open_console
-from support.error_shape import assert_canonical_error
-from support.live_server import live_server
+from support.accounts.console import begin_session, cookie_of, open_console
+from support.api.error_shape import assert_canonical_error
+from support.servers.live_server import live_server
 
 MIA, LEO = "mia@example.org", "leo@example.org"
 ACCOUNT = "/v1/account"

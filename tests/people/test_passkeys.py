@@ -11,12 +11,12 @@ from steelyard.people import limits, passkey_ceremonies
 from steelyard.people.removal import AccountRemoval
 from steelyard.people.tables import passkeys
 from steelyard.storage.tables import accounts
-from support.console import open_console
-from support.error_shape import assert_canonical_error
+from support.accounts.console import open_console
+from support.api.error_shape import assert_canonical_error
 
 pytest.importorskip("webauthn", reason="the extra passkeys is not installed")
 
-from support.authenticator import SoftPasskey, to_text
+from support.browser.authenticator import SoftPasskey, to_text
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

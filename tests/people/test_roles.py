@@ -18,9 +18,9 @@ from steelyard.errors import (
 )
 from steelyard.http.routing import Access
 from steelyard.storage import open_state
-from support.console import begin_session, cookie_of
-from support.dataset_rows import make_rows
-from support.error_shape import assert_canonical_error
+from support.accounts.console import begin_session, cookie_of
+from support.api.error_shape import assert_canonical_error
+from support.datasets.dataset_rows import make_rows
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

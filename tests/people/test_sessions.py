@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from steelyard.people import limits
-from support.console import open_console
-from support.error_shape import assert_canonical_error
+from support.accounts.console import open_console
+from support.api.error_shape import assert_canonical_error
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 MIA, LEO = "mia@example.org", "leo@example.org"

@@ -15,8 +15,8 @@ from steelyard.people.roles import read_address
 from steelyard.people.sign_in_service import SignIns
 from steelyard.people.wire import StartSignIn, VerifyCode
 from steelyard.settings import InvalidSettingError, read_settings
-from support.console import code_of, open_console
-from support.error_shape import assert_canonical_error
+from support.accounts.console import code_of, open_console
+from support.api.error_shape import assert_canonical_error
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 MIA = "mia@example.org"

@@ -17,9 +17,9 @@ from steelyard.operations.write import Write
 from steelyard.people import usage_service
 from steelyard.people.usage_service import UsageService
 from steelyard.people.wire import UsageQuery
-from support.error_shape import assert_canonical_error
-from support.live_server import live_server
-from support.operating import START, Desk
+from support.accounts.operating import START, Desk
+from support.api.error_shape import assert_canonical_error
+from support.servers.live_server import live_server
 
 USAGE = "/v1/account/usage"
 DECIDE = {

@@ -20,10 +20,10 @@ import yaml
 from faults.processes import free_port
 from steelyard.http.access import TrustedProxies
 from steelyard.settings import SETTINGS, read_settings
-from support.error_shape import assert_canonical_error
-from support.haproxy import HAPROXY, NEEDS_HAPROXY, haproxy, wait_for_servers
-from support.repository import ROOT
-from support.stand_ins import stand_in_server
+from support.api.error_shape import assert_canonical_error
+from support.servers.haproxy import HAPROXY, NEEDS_HAPROXY, haproxy, wait_for_servers
+from support.servers.stand_ins import stand_in_server
+from support.tree.repository import ROOT
 
 CHART = ROOT / "deploy" / "chart"
 COMPOSE = ROOT / "deploy" / "compose.yaml"

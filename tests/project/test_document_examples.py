@@ -31,7 +31,8 @@ from steelyard.app.job_runtime import open_worker
 from steelyard.cli.main import main
 from steelyard.client import Client
 from steelyard.settings import read_settings
-from support.documents import (
+from support.servers.live_server import live_server
+from support.tree.documents import (
     DOCS,
     PAGES,
     ROOT_PAGES,
@@ -41,8 +42,7 @@ from support.documents import (
     first_cells,
     page,
 )
-from support.live_server import live_server
-from support.repository import ROOT
+from support.tree.repository import ROOT
 
 pytestmark = pytest.mark.timeout(300)
 

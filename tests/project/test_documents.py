@@ -25,8 +25,8 @@ from steelyard.evaluations.measures.gate import REASONS
 from steelyard.scoring.assets import BASE
 from steelyard.settings import SETTINGS, read_settings
 from steelyard_workbench.navigation import ENTRIES
-from support.documents import DOCS, PAGES, ROOT_PAGES, blocks, check_command, first_cells, page
-from support.repository import ROOT
+from support.tree.documents import DOCS, PAGES, ROOT_PAGES, blocks, check_command, first_cells, page
+from support.tree.repository import ROOT
 
 TOOLS = DOCS / "tools"
 #: Bytes of the pictures of the loop.

@@ -7,7 +7,7 @@ import re
 import pytest
 import yaml
 
-from support.repository import ROOT, read_pyproject
+from support.tree.repository import ROOT, read_pyproject
 
 
 @pytest.fixture(scope="module")

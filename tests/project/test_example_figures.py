@@ -24,9 +24,9 @@ from steelyard.app.job_runtime import open_worker
 from steelyard.cli.main import main
 from steelyard.client import Client
 from steelyard.settings import read_settings
-from support.documents import DOCS, all_blocks, page
-from support.live_server import live_server
-from support.repository import ROOT
+from support.servers.live_server import live_server
+from support.tree.documents import DOCS, all_blocks, page
+from support.tree.repository import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import yaml
 
 from steelyard.app import openapi
-from support.repository import PACKAGE, ROOT
+from support.tree.repository import PACKAGE, ROOT
 
 
 def test_the_blocking_client_is_what_the_asynchronous_one_makes(tmp_path):

@@ -12,8 +12,8 @@ from pathlib import Path
 import grimp
 import pytest
 
-from support import file_spreading, quick_tests
-from support.repository import PACKAGE, ROOT, python_files, read_pyproject
+from support.tree import file_spreading, quick_tests
+from support.tree.repository import PACKAGE, ROOT, python_files, read_pyproject
 
 #: Lines of a module; files of tests may be longer.
 MAX_LINES, MAX_TEST_LINES = 500, 600
@@ -55,6 +55,8 @@ class Source:
     names: list[str] = field(default_factory=list)
     n_private_of_others: int = 0
     n_sleeps: int = 0
+    #: What is imported of what tests share.
+    shared: set[str] = field(default_factory=set)
 
 
 @cache
@@ -71,6 +73,9 @@ def read(path: Path) -> Source:
             if words:
                 place = f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
                 source.first_words.append((place, words[0]))
+        elif isinstance(node, ast.ImportFrom):
+            if (node.module or "").startswith("support."):
+                source.shared.add(str(node.module))
         elif isinstance(node, ast.Name):
             if isinstance(node.ctx, ast.Store):
                 source.names.append(node.id)
@@ -90,6 +95,14 @@ def is_private_of_another(node: ast.Attribute) -> bool:
         and not node.attr.endswith("_")
         and not (isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"})
     )
+
+
+def test_what_tests_share_is_imported_from_where_it_is():
+    """A test that is in no run here, for what it needs, would not say so itself."""
+    shared = {module for source in sources().values() for module in source.shared}
+    files = {ROOT.joinpath("tests", *module.split(".")) for module in shared}
+    missing = [path for path in files if not (path.with_suffix(".py").exists() or path.is_dir())]
+    assert missing == [], "look for it in the folders of tests/support"
 
 
 def test_docstrings_begin_in_plain_english():

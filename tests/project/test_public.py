@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 import pytest
 
 import steelyard
-from support.repository import PACKAGE, ROOT, python_files
+from support.tree.repository import PACKAGE, ROOT, python_files
 
 HEAVY = {
     "click",

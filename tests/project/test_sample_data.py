@@ -14,7 +14,7 @@ import pytest
 
 from steelyard.decisions.lint.service import lint_request
 from steelyard.decisions.validation import ValidRequest, read_request
-from support.repository import ROOT
+from support.tree.repository import ROOT
 
 FOLDER = ROOT / "datasets"
 TRIAGE, REPLIES = "support_triage.jsonl", "reply_action.jsonl"

@@ -9,7 +9,7 @@ import pytest
 from steelyard.scoring.assets import AUTO, ENGINES
 from steelyard.serving.base import HASHING
 from steelyard.settings import SETTINGS, InvalidSettingError, Settings, read_settings
-from support.repository import PACKAGE, python_files
+from support.tree.repository import PACKAGE, python_files
 
 
 def test_defaults_are_the_tables():

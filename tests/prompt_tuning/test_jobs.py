@@ -13,11 +13,11 @@ from steelyard.errors import ImagesNotSupportedError
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.ledger.money import from_usd
 from steelyard.prompt_tuning.run import PromptTuningRuns
-from support.dataset_rows import to_ndjson
-from support.error_shape import assert_canonical_error
-from support.evaluated import claim
+from support.api.error_shape import assert_canonical_error
+from support.datasets.dataset_rows import to_ndjson
+from support.decisions.wordings import SAID, TEAM, reads_nothing, rows, tuned_server
+from support.models.evaluated import claim
 from support.waiting import wait_until
-from support.wordings import SAID, TEAM, reads_nothing, rows, tuned_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

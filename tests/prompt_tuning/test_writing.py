@@ -12,8 +12,8 @@ from steelyard.prompt_tuning.wording import Wording, wording_of
 from steelyard.prompt_tuning.writing import Writer, WrongRow, find_writer, read_wordings
 from steelyard.serving.connected.declared import ConnectedModel, read_models, write_models
 from steelyard.settings import InvalidSettingError
-from support.remote_models import remote_model
-from support.wordings import SAID, TEAM, rows, tuned_server
+from support.decisions.wordings import SAID, TEAM, rows, tuned_server
+from support.models.remote_models import remote_model
 
 WROTE = {
     "question": "Which team should answer?",

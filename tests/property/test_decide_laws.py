@@ -10,8 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from steelyard.calibration.temperature import TemperatureTable
-from support.factories import answer, make_decision_dict, make_request_dict, make_service
-from support.strategies import costs, few, names, requests, temperatures, unique_names
+from support.decisions.factories import answer, make_decision_dict, make_request_dict, make_service
+from support.decisions.strategies import costs, few, names, requests, temperatures, unique_names
 
 weights = st.floats(1e-6, 1e6)
 

@@ -24,9 +24,9 @@ from steelyard.families import fine_tune_store as job_rows
 from steelyard.families.lineage.fees import Tariff
 from steelyard.families.lineage.fine_tunes import cancel_job
 from steelyard.storage import open_state
-from support.family_reference import UNENDED, Number, Reference, RefusedError
-from support.operating import LOCAL, Desk
-from support.stored_lineage import BASE, OTHER_BASE, Kept, base_models
+from support.accounts.operating import LOCAL, Desk
+from support.families.family_reference import UNENDED, Number, Reference, RefusedError
+from support.families.stored_lineage import BASE, OTHER_BASE, Kept, base_models
 
 FEE, HOUR_PRICE = 700, 600
 LIVE, WARM, QUEUE = 2, 1, 2

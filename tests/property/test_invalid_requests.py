@@ -14,8 +14,8 @@ from steelyard.errors import (
     NotFoundError,
     SteelyardError,
 )
-from support.factories import make_request_dict, make_service, violations_of
-from support.strategies import few, foreign_values, json_values, mutated, names, requests
+from support.decisions.factories import make_request_dict, make_service, violations_of
+from support.decisions.strategies import few, foreign_values, json_values, mutated, names, requests
 
 
 def refuse_or_prepare(payload: Any) -> SteelyardError | None:

@@ -19,9 +19,9 @@ from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.scoring.assets import BASE, MANIFEST, BaseModel
 from steelyard.scoring.packing import CONTEXT_LENGTH, OUTCOME_LENGTH, QUESTION_LENGTH
 from steelyard.serving.decide import DecideService
-from support.factories import decided
-from support.random_model import WORDS
-from support.strategies import requests
+from support.decisions.factories import decided
+from support.decisions.strategies import requests
+from support.models.random_model import WORDS
 
 #: What two ways of computing one probability may differ by.
 TOLERANCES = {"onnxruntime-float32": 1e-5, "onnxruntime-int8": 1e-3}

@@ -18,8 +18,8 @@ from steelyard.review import assigning
 from steelyard.review.duties import Answer, Duties, Duty, split_rows
 from steelyard.review.store import erase_logs
 from steelyard.review.tables import draft_duties
-from support.dataset_rows import make_row_dict, make_rows
-from support.opened_drafts import N_ROWS, Opened, exclude, relabel
+from support.datasets.dataset_rows import make_row_dict, make_rows
+from support.review.opened_drafts import N_ROWS, Opened, exclude, relabel
 
 INDEX = {"type": "index", "at_least": 0}
 

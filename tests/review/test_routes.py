@@ -10,8 +10,8 @@ from steelyard.client import Client
 from steelyard.client.options import ClientOptions
 from steelyard.client.tables import convert, guess_mapping, read_table, record_answers
 from steelyard.errors import DraftConflictError, DraftSealedError, NotFoundError, SteelyardError
-from support.dataset_rows import make_rows
-from support.error_shape import assert_canonical_error
+from support.api.error_shape import assert_canonical_error
+from support.datasets.dataset_rows import make_rows
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

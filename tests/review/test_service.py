@@ -14,8 +14,8 @@ import pytest
 from faults.processes import serve_process
 from steelyard import errors
 from steelyard.operations.write import Write
-from support.dataset_rows import make_rows
-from support.opened_drafts import CALLER, N_ROWS, Opened, exclude, relabel
+from support.datasets.dataset_rows import make_rows
+from support.review.opened_drafts import CALLER, N_ROWS, Opened, exclude, relabel
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from steelyard.scoring.assets import (
     load_base_model,
     read_manifest,
 )
-from support.random_model import NAME, make_words
+from support.models.random_model import NAME, make_words
 
 FILES = [TOKENIZER, *WEIGHTS, *GRAPHS.values()]
 MAX_BYTES = 30_000_000

@@ -24,7 +24,7 @@ from steelyard.scoring.cancellation import check_awaited, only_while
 from steelyard.scoring.hashing import HashingScorer
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.scoring.shares import TURN_CHARACTERS, Share
-from support.strategies import few
+from support.decisions.strategies import few
 from support.waiting import wait_until
 
 #: Far more than anything here takes; a test that waits as long has failed.

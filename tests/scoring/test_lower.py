@@ -18,7 +18,7 @@ from steelyard.scoring.engine import FLOAT32, Engine
 from steelyard.scoring.lower import QUESTION_STATES, KeptFigures, KeptStates
 from steelyard.scoring.onnx import OnnxScorer
 from steelyard.scoring.protocol import ScoredDecision
-from support.random_model import make_words, write_random_model
+from support.models.random_model import make_words, write_random_model
 
 APART = 3
 ENGINES = ["onnxruntime-float32", "onnxruntime-int8"]

@@ -26,7 +26,7 @@ from steelyard.scoring.merging import (
 )
 from steelyard.training.graph import Shape
 from steelyard.training.weights import unpack_weights
-from support.random_model import NAME, sample_requests
+from support.models.random_model import NAME, sample_requests
 
 SIZES = {"feed_forward_in": (384, 1536), "feed_forward_out": (1536, 384)}
 RANK = 3

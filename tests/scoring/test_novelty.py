@@ -16,7 +16,7 @@ from steelyard.scoring.heads import Heads
 from steelyard.scoring.novelty import MOST_ROWS, TrainingTexts
 from steelyard.scoring.tuned import TunedScorer
 from steelyard.serving.decide import DecideService
-from support.factories import make_request_dict
+from support.decisions.factories import make_request_dict
 
 SEEN = [f"seen {n}" for n in range(600)]
 HELD_OUT = [f"like {n}" for n in range(99)]

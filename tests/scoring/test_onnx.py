@@ -23,7 +23,7 @@ from steelyard.scoring.packing import (
 from steelyard.scoring.protocol import ScoredDecision, Scorer
 from steelyard.scoring.rows import MAX_KEYS
 from steelyard.serving.decide import DecideLimits, DecideService
-from support.random_model import make_words
+from support.models.random_model import make_words
 
 #: What probabilities may differ by between two ways of computing one answer.
 TOLERANCES = {"onnxruntime-float32": 1e-5, "onnxruntime-int8": 1e-3}
@@ -384,7 +384,7 @@ from pathlib import Path
 import numpy as np
 from scoring.test_onnx import largest_payload, make_decide
 from steelyard.scoring.assets import load_base_model
-from support.factories import decided
+from support.decisions.factories import decided
 
 model = load_base_model(folder=Path(sys.argv[1]))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

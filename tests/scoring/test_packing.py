@@ -35,7 +35,7 @@ from steelyard.scoring.packing import (
     windows,
 )
 from steelyard.scoring.passes import level_features
-from support.strategies import few
+from support.decisions.strategies import few
 
 FIRST_ID = 1_000
 CONTEXT, QUESTION = -1, -1

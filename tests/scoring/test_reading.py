@@ -16,7 +16,7 @@ from steelyard.scoring.reading import (
     read_request,
     sentences_of,
 )
-from support.random_model import make_words
+from support.models.random_model import make_words
 
 ONE, TWO, THREE = (make_words(n, n) for n in (7, 12, 20))
 TEAM = RenderedDecision("single", "Which team?", ("bankCard", "B) river", "cold_water: late"))

@@ -26,7 +26,7 @@ from steelyard.scoring.rows import (
     keep_tokens,
     tokens_of,
 )
-from support.strategies import few
+from support.decisions.strategies import few
 
 lengths = st.lists(st.integers(1, 3 * ROW_LENGTH), min_size=1, max_size=30)
 

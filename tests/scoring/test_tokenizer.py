@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from steelyard.scoring import tokenizer as module
 from steelyard.scoring.tokenizer import Tokenizer, shared_tokenizer
-from support.random_model import make_tokenizer_json, make_words
+from support.models.random_model import make_tokenizer_json, make_words
 
 
 @pytest.fixture(scope="module")

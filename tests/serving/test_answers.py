@@ -17,7 +17,7 @@ from steelyard.scoring.batching import Batcher
 from steelyard.scoring.hashing import HashingScorer
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.decide import AnswerService
-from support.factories import make_request_dict, make_service
+from support.decisions.factories import make_request_dict, make_service
 
 PATIENCE_S = 30
 #: Figures are rounded to a microsecond each.

@@ -17,7 +17,7 @@ from steelyard.errors import (
 )
 from steelyard.scoring.hashing import WordCounter
 from steelyard.scoring.protocol import ScoredDecision
-from support.factories import (
+from support.decisions.factories import (
     answer,
     make_decision_dict,
     make_request_dict,

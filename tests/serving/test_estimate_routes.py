@@ -8,9 +8,9 @@ import httpx
 import pytest
 from hypothesis import given, settings
 
-from support.error_shape import assert_canonical_error
-from support.live_server import live_server
-from support.strategies import requests
+from support.api.error_shape import assert_canonical_error
+from support.decisions.strategies import requests
+from support.servers.live_server import live_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

@@ -15,8 +15,8 @@ from steelyard import errors
 from steelyard.app.deployment import open_deployment
 from steelyard.decisions.explaining import MAX_PARTS, spans_of, without
 from steelyard.settings import read_settings
-from support.live_server import live_server
-from support.strategies import few
+from support.decisions.strategies import few
+from support.servers.live_server import live_server
 
 TEXT = "Hello, I am Ada. Invoice 118 was paid twice; please send the money back! Thank you."
 DECISIONS = [

@@ -30,8 +30,8 @@ from steelyard.serving.fallback import (
     reserve_nano,
 )
 from steelyard.serving.registry import RECENT_S, HostedModel, ModelRegistry
-from support.factories import make_request_dict
-from support.hosting import GARBAGE, Behaving, crash, hosted
+from support.decisions.factories import make_request_dict
+from support.servers.hosting import GARBAGE, Behaving, crash, hosted
 from support.waiting import next_turn, until
 
 PATIENCE_S = 30

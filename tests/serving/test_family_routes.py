@@ -16,9 +16,9 @@ from steelyard.errors import EngineUnavailableError
 from steelyard.families.service import FamilyService
 from steelyard.families.tuned import TunedModels
 from steelyard.serving.service import DecisionService
-from support.error_shape import assert_canonical_error
-from support.evaluated import settings_of
-from support.live_server import LiveServer, live_server
+from support.api.error_shape import assert_canonical_error
+from support.models.evaluated import settings_of
+from support.servers.live_server import LiveServer, live_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

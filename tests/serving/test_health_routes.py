@@ -7,8 +7,8 @@ import pytest
 
 from steelyard.errors import EngineUnavailableError
 from steelyard.version import __version__
-from support.error_shape import assert_canonical_error
-from support.stand_ins import stand_in_server
+from support.api.error_shape import assert_canonical_error
+from support.servers.stand_ins import stand_in_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

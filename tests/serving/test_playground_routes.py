@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.error_shape import assert_canonical_error
+from support.api.error_shape import assert_canonical_error
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

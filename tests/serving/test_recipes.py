@@ -8,7 +8,7 @@ from steelyard.decisions.lint.service import lint_request
 from steelyard.serving.recipes import recipes
 from steelyard.serving.recipes_wire import Recipe
 from steelyard.wire.limits import MAX_PLAYGROUND_DECISIONS
-from support.factories import answer
+from support.decisions.factories import answer
 
 
 def request_of(recipe: Recipe) -> dict[str, object]:

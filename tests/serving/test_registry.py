@@ -12,8 +12,8 @@ from steelyard.errors import EngineUnavailableError, NotFoundError
 from steelyard.models.base_models import describe_base, list_bases, readiness_of_base
 from steelyard.scoring.protocol import EngineStatus
 from steelyard.serving.registry import HostedModel, ModelRegistry
-from support.factories import make_request_dict
-from support.hosting import crash, hosted
+from support.decisions.factories import make_request_dict
+from support.servers.hosting import crash, hosted
 
 
 @pytest.fixture

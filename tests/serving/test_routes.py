@@ -12,8 +12,8 @@ import pytest
 
 from steelyard.app.deployment import open_deployment
 from steelyard.settings import read_settings
-from support.error_shape import assert_canonical_error
-from support.live_server import live_server
+from support.api.error_shape import assert_canonical_error
+from support.servers.live_server import live_server
 from support.waiting import check_that_it_stays
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")

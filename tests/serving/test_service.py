@@ -36,9 +36,9 @@ from steelyard.operations.write import Replay, Write
 from steelyard.operations.writes import Accepted
 from steelyard.serving.registry import ModelRegistry
 from steelyard.serving.service import DecisionService
-from support.calling import Sent, send
-from support.factories import make_decision_dict, make_request_dict
-from support.hosting import GARBAGE, Behaving, crash, hosted
+from support.decisions.factories import make_decision_dict, make_request_dict
+from support.servers.calling import Sent, send
+from support.servers.hosting import GARBAGE, Behaving, crash, hosted
 from support.waiting import next_turn, until
 
 PATIENCE_S = 30

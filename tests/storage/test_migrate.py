@@ -35,9 +35,9 @@ from steelyard.ledger.store import balances_of
 from steelyard.storage import State, migrate, open_state
 from steelyard.storage.migrate import HEAD, MIGRATIONS, OLDEST, revision_of
 from steelyard.storage.tables import accounts, metadata
-from support.next_version import NEXT, next_migrations
-from support.postgres_server import PostgresServer
-from support.recorded_tables import tables_made
+from support.servers.postgres_server import PostgresServer
+from support.tree.next_version import NEXT, next_migrations
+from support.tree.recorded_tables import tables_made
 from support.waiting import wait_until
 
 

@@ -19,9 +19,9 @@ from steelyard.app.job_runtime import open_worker
 from steelyard.client import Client, ClientOptions
 from steelyard.serving.connected.declared import ConnectedModel, write_models
 from steelyard.tracing.spans import Spans
-from support.dataset_rows import make_rows
-from support.live_server import live_server
-from support.remote_models import remote_model
+from support.datasets.dataset_rows import make_rows
+from support.models.remote_models import remote_model
+from support.servers.live_server import live_server
 from support.waiting import wait_until
 
 #: A word of every part of a request; none may be in a trace.

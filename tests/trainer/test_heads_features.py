@@ -10,7 +10,7 @@ from steelyard.trainer.features import (
     compute_features,
     reading_cost,
 )
-from support.tuning_rows import LEVEL, TEAM, WIDTH, WordScorer, make_row, team_rows
+from support.families.tuning_rows import LEVEL, TEAM, WIDTH, WordScorer, make_row, team_rows
 
 
 def read(rows, folder, scorer):

@@ -17,7 +17,15 @@ from steelyard.trainer.choosing import MOST_DEPTH, choose_head, is_too_deep
 from steelyard.trainer.data import decision_data
 from steelyard.trainer.features import compute_features
 from steelyard.trainer.fitting import FitReport, fit_heads
-from support.tuning_rows import LEVEL, TEAM, WordScorer, make_row, permuted, reward_rows, team_rows
+from support.families.tuning_rows import (
+    LEVEL,
+    TEAM,
+    WordScorer,
+    make_row,
+    permuted,
+    reward_rows,
+    team_rows,
+)
 
 
 def quiet(*_):

@@ -26,7 +26,7 @@ from steelyard.trainer.data import decision_data
 from steelyard.trainer.features import Features
 from steelyard.trainer.linear import fit_linear
 from steelyard.trainer.markers import fit_markers
-from support.tuning_rows import TEAM, make_row, permuted, reward_rows, team_rows
+from support.families.tuning_rows import TEAM, make_row, permuted, reward_rows, team_rows
 
 
 def draw_task(n, n_outcomes=3, width=5, seed=0, *, sharpness=1.5):
@@ -316,7 +316,7 @@ def test_the_baseline_of_rewards_names_the_best():
 
 
 def test_the_baseline_of_nothing_is_even_and_of_one_label_the_prior():
-    from support.tuning_rows import LEVEL
+    from support.families.tuning_rows import LEVEL
 
     baseline = fit_baseline([make_row("one", TEAM, [1, 0, 0])] * 3, method="sft")
     known, unknown = baseline.probabilities(

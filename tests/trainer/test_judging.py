@@ -8,7 +8,7 @@ import msgspec
 
 from steelyard.evaluations.gate_wire import labels_of
 from steelyard.trainer.program import run
-from support.trainer_folders import N_HELD_OUT, make_rows, write_task
+from support.families.trainer_folders import N_HELD_OUT, make_rows, write_task
 
 
 def test_labels_of_clicks_are_judged_by_only_where_they_are_named(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from steelyard.scoring.tuned import check_artifact, load_tuned
 from steelyard.trainer.program import run
 from steelyard.trainer.task import TaskBase
 from steelyard.triton.sources import base_source
-from support.trainer_folders import BASE, URGENT, make_rows, records_of, write_task
-from support.triton_hosting import write_lora_artifact
+from support.families.trainer_folders import BASE, URGENT, make_rows, records_of, write_task
+from support.triton.triton_hosting import write_lora_artifact
 
 
 @pytest.mark.slow

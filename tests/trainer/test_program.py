@@ -42,7 +42,7 @@ from steelyard.trainer.task import (
     TaskRow,
     environment_of,
 )
-from support.trainer_folders import (
+from support.families.trainer_folders import (
     BASE,
     N_HELD_OUT,
     N_TRAINING,

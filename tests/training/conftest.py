@@ -11,7 +11,7 @@ import pytest
 
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base.mixture import VALIDATION_SOURCES, Mixture, load_mixture
-from support.random_model import make_tokenizer_json, make_words
+from support.models.random_model import make_tokenizer_json, make_words
 
 STATUSES = ("clear", "note")
 TOPICS = {"bank money": "pay and card", "cold city": "winter", "late train": "station", "book": "x"}

@@ -15,7 +15,7 @@ from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base.augment import WordedDecision
 from steelyard.training.base.batches import ROW_LENGTHS, Item, make_batches, make_item
 from steelyard.training.base.model import Batch, without_context
-from support.random_model import make_words
+from support.models.random_model import make_words
 
 
 def make_example(kind: str, n_outcomes: int, seed: int, question_words: int = 4) -> WordedDecision:

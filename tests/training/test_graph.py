@@ -11,7 +11,7 @@ from steelyard.training.base.quantize import LINEARS
 from steelyard.training.graph import LEAST_WEIGHT, LOWEST_SCORE, ActivationScale, Shape, build
 from steelyard.training.graph_files import build_lower, build_upper, graph_files
 from steelyard.training.weights import pack_weights
-from support.random_model import make_state
+from support.models.random_model import make_state
 
 SHAPE = Shape(is_gated=True)
 NAMES = [f"layers.{layer}.{part}" for layer in range(SHAPE.n_layers) for part in LINEARS]

@@ -27,7 +27,7 @@ from steelyard.training.base.export import write_model
 from steelyard.training.base.model import PackedScorer
 from steelyard.training.graph import Shape, build
 from steelyard.training.weights import pack_weights, quantize_columns
-from support.random_model import make_state, make_tokenizer_json, make_words, sample_requests
+from support.models.random_model import make_state, make_tokenizer_json, make_words, sample_requests
 
 KEPT_AS_THEY_ARE = ("position", "role", "level", "similarity", "logit")
 

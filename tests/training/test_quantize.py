@@ -10,8 +10,8 @@ from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.training.base import quantize
 from steelyard.training.base.quantize import LINEARS, activation_scales, best_scale
 from steelyard.training.graph import ActivationScale, Shape
-from support.random_model import make_words, sample_requests
-from support.strategies import few
+from support.decisions.strategies import few
+from support.models.random_model import make_words, sample_requests
 
 
 def restore(values: np.ndarray, scale: ActivationScale) -> np.ndarray:

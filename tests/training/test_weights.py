@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from steelyard.training.graph import Shape
 from steelyard.training.weights import pack_weights, quantize_columns, unpack_weights
-from support.random_model import make_state
-from support.strategies import few
+from support.decisions.strategies import few
+from support.models.random_model import make_state
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 
 from steelyard.triton.environment import Environment
 from steelyard.triton.repository import ModelSource, base_source
-from support.triton_hosting import triton_environment
+from support.triton.triton_hosting import triton_environment
 
 
 @pytest.fixture(scope="session")

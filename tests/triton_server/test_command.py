@@ -16,7 +16,7 @@ from steelyard.triton import environment, sources
 from steelyard.triton.parity import ModelComparison
 from steelyard.triton.repository import ExportOptions, write_model
 from steelyard.triton.sources import Exportable, TunedModel
-from support.triton_hosting import write_lora_artifact
+from support.triton.triton_hosting import write_lora_artifact
 
 #: In use, and its base model is not here.
 ORPHAN = TunedModel("ft-ftj_test", "router@1", "gone", "0" * 64)

@@ -20,8 +20,8 @@ from steelyard.triton.parity import (
     is_good,
 )
 from steelyard.triton.repository import ModelSource
-from support.fake_triton import FakeModel, serving
-from support.remote_engines import run_pass
+from support.models.remote_engines import run_pass
+from support.triton.fake_triton import FakeModel, serving
 
 
 class Changing:

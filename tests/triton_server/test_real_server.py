@@ -32,8 +32,8 @@ from steelyard.triton.environment import Environment
 from steelyard.triton.host import TritonHost
 from steelyard.triton.parity import LIMIT, check_server, is_good
 from steelyard.triton.repository import ExportOptions, ModelSource, base_source, write_model
-from support.random_model import WORDS, sample_requests
-from support.triton_hosting import environments, write_lora_artifact
+from support.models.random_model import WORDS, sample_requests
+from support.triton.triton_hosting import environments, write_lora_artifact
 
 pytestmark = [pytest.mark.triton, pytest.mark.timeout(300)]
 

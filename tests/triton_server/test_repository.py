@@ -32,8 +32,8 @@ from steelyard.triton.repository import (
     remove_model,
     write_model,
 )
-from support.random_model import sample_requests
-from support.triton_hosting import write_lora_artifact
+from support.models.random_model import sample_requests
+from support.triton.triton_hosting import write_lora_artifact
 
 CPU, GPU = ExportOptions(), ExportOptions(backend="onnxruntime")
 

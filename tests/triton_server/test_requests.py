@@ -9,7 +9,7 @@ from steelyard.scoring.onnx import PACKED_TOKENS, WHOLE_DECISION_TOKENS, OnnxSco
 from steelyard.serving.decide import DecideService
 from steelyard.triton import parity
 from steelyard.triton.parity import fixed_requests
-from support.random_model import WORDS
+from support.models.random_model import WORDS
 
 
 def test_they_are_the_same_each_time():

@@ -15,8 +15,8 @@ from steelyard.storage.artifacts import ArtifactStore
 from steelyard.triton import sources
 from steelyard.triton.repository import ModelSource, base_source
 from steelyard.triton.sources import TunedModel, find_sources, models_in_use, tuned_source
-from support.lineage_cases import grow
-from support.triton_hosting import write_artifact, write_lora_artifact
+from support.families.lineage_cases import grow
+from support.triton.triton_hosting import write_artifact, write_lora_artifact
 
 
 @pytest.fixture

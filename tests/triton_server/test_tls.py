@@ -16,7 +16,7 @@ from steelyard.triton.environment import Environment
 from steelyard.triton.host import ServerTls, TritonHost
 from steelyard.triton.parity import check_server
 from steelyard.triton.repository import ExportOptions, write_model
-from support.random_model import WORDS
+from support.models.random_model import WORDS
 
 pytestmark = [pytest.mark.triton, pytest.mark.timeout(300)]
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import steelyard
-from support.browsing import SLOWLY, find_chromium
+from support.browser.browsing import SLOWLY, find_chromium
 
 #: This one draws a page with two thirds of the CPU of the others, which are made to be seen.
 CHROMIUM = find_chromium("chromium-headless-shell")

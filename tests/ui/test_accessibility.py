@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import expect
 
 from steelyard_workbench.navigation import ENTRIES, SECTIONS
-from support.accessibility import stays_worse
-from support.browsing import visit
+from support.browser.accessibility import stays_worse
+from support.browser.browsing import visit
 
 pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
 

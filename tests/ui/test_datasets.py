@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from steelyard.client.tables import read_table
-from support.browsing import visit
+from support.browser.browsing import visit
 
 
 def lines(outcomes):

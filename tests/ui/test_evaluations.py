@@ -10,8 +10,8 @@ from playwright.sync_api import TimeoutError as NotInTimeError
 from playwright.sync_api import expect
 
 import steelyard
-from support.browsing import SLOWLY, visit
-from support.dataset_rows import make_rows
+from support.browser.browsing import SLOWLY, visit
+from support.datasets.dataset_rows import make_rows
 
 axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
 

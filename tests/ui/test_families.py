@@ -8,10 +8,10 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from support.browsing import visit
-from support.failed_gate import server_with_failed_gate
-from support.grown_family import post
-from support.learnable_rows import learnable_rows
+from support.browser.browsing import visit
+from support.families.failed_gate import server_with_failed_gate
+from support.families.grown_family import post
+from support.families.learnable_rows import learnable_rows
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 import steelyard
 from steelyard.cli.samples import sample_file
-from support.browsing import SLOWLY, visit
+from support.browser.browsing import SLOWLY, visit
 
 #: Most of a minute each; what they pass is looked at by itself in the files beside this one.
 pytestmark = pytest.mark.slow

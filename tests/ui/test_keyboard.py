@@ -9,10 +9,10 @@ import pytest
 from playwright.sync_api import expect
 
 import steelyard
-from support.browsing import SLOWLY, visit
-from support.by_keyboard import Keyboard
-from support.dataset_rows import make_rows
-from support.failed_gate import server_with_failed_gate
+from support.browser.browsing import SLOWLY, visit
+from support.browser.by_keyboard import Keyboard
+from support.datasets.dataset_rows import make_rows
+from support.families.failed_gate import server_with_failed_gate
 
 TEAM = {"id": "team", "question": "Who?", "outcomes": ["billing", "shipping", "technical"]}
 

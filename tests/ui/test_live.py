@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from support.browsing import visit
+from support.browser.browsing import visit
 
 REFUND = {"id": "refund", "kind": "binary", "question": "Is money asked back?"}
 

@@ -24,8 +24,8 @@ from playwright.sync_api import expect
 import steelyard
 from steelyard.people import mail_service
 from steelyard.storage import open_state
-from support.browsing import SLOWLY, visit
-from support.console import begin_session, code_of
+from support.accounts.console import begin_session, code_of
+from support.browser.browsing import SLOWLY, visit
 from support.waiting import wait_until
 
 #: Two minutes; its parts are looked at by themselves in the files beside this one.

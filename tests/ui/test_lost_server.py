@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 import steelyard
-from support.browsing import visit
+from support.browser.browsing import visit
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from support.browsing import visit
+from support.browser.browsing import visit
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from support.browsing import SLOWLY, visit
+from support.browser.browsing import SLOWLY, visit
 
 TEAM = {"id": "team", "question": "Who?", "outcomes": ["billing", "shipping"]}
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 import steelyard
-from support.browsing import visit
+from support.browser.browsing import visit
 
 axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
 

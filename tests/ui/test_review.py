@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from support.browsing import SLOWLY, visit
+from support.browser.browsing import SLOWLY, visit
 
 axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
 

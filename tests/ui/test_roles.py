@@ -15,9 +15,9 @@ from steelyard.client import Client, ClientOptions
 from steelyard.people.roles import ROLES
 from steelyard.storage import open_state
 from steelyard_workbench.navigation import DATASETS, SECTIONS, entries_for, tabs_for
-from support.accessibility import stays_worse
-from support.browsing import visit
-from support.console import account_with_rows, begin_session
+from support.accounts.console import account_with_rows, begin_session
+from support.browser.accessibility import stays_worse
+from support.browser.browsing import visit
 
 #: Twenty pages each.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]

@@ -20,10 +20,10 @@ from steelyard.people import mail_service
 from steelyard.people.store import must_rotate
 from steelyard.people.tables import sessions
 from steelyard.storage import open_state
-from support.browsing import SLOWLY
-from support.console import begin_session, code_of
-from support.dataset_rows import make_rows
-from support.identity import CLIENT, SECRET, identity_provider
+from support.accounts.console import begin_session, code_of
+from support.accounts.identity import CLIENT, SECRET, identity_provider
+from support.browser.browsing import SLOWLY
+from support.datasets.dataset_rows import make_rows
 from support.waiting import wait_until
 
 pytest.importorskip("panel", reason="needs the workbench extra")

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from support.browsing import visit
+from support.browser.browsing import visit
 
 
 @pytest.mark.slow

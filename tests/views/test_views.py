@@ -7,7 +7,7 @@ import pytest
 import steelyard
 from steelyard import errors
 from steelyard.views.service import MAX_VIEWS
-from support.live_server import live_server
+from support.servers.live_server import live_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

@@ -17,8 +17,8 @@ from steelyard.webhooks import store as rows
 from steelyard.webhooks.sender import WebhookSender
 from steelyard.webhooks.signing import new_secret
 from steelyard.webhooks.tries import FAILING_S, TRIES, WAITS_S
+from support.servers.webhook_endpoint import webhook_endpoint
 from support.waiting import wait_until
-from support.webhook_endpoint import webhook_endpoint
 
 
 @pytest.fixture

@@ -26,8 +26,8 @@ from steelyard.prompt_tuning import store as prompt_tuning
 from steelyard.prompt_tuning.tables import prompt_tunings
 from steelyard.storage import open_state
 from steelyard.webhooks.store import insert_webhook
-from support.buying import Till
-from support.lineage_cases import START, at, grow, make_gate, start
+from support.accounts.buying import Till
+from support.families.lineage_cases import START, at, grow, make_gate, start
 
 
 def told(before, after):

@@ -16,9 +16,9 @@ from steelyard.settings import child_environment
 from steelyard.storage import open_state
 from steelyard.webhooks import store as rows
 from steelyard.webhooks.signing import new_secret
-from support.repository import ROOT
+from support.servers.webhook_endpoint import webhook_endpoint
+from support.tree.repository import ROOT
 from support.waiting import let_a_moment_pass, wait_until
-from support.webhook_endpoint import webhook_endpoint
 
 SCRIPT = Path(__file__).parent / "killed_sender.py"
 

@@ -10,7 +10,7 @@ import pytest
 import trustme
 
 from steelyard.webhooks import sending
-from support.webhook_endpoint import webhook_endpoint
+from support.servers.webhook_endpoint import webhook_endpoint
 
 HEADERS = {"webhook-id": "evt_1"}
 HERE = {"127.0.0.1"}

@@ -16,9 +16,9 @@ from steelyard.outbox.names import EVENTS
 from steelyard.outbox.publishing import publish
 from steelyard.webhooks import service
 from steelyard.webhooks.service import MAX_WEBHOOKS
-from support.live_server import live_server
+from support.servers.live_server import live_server
+from support.servers.webhook_endpoint import webhook_endpoint
 from support.waiting import wait_until
-from support.webhook_endpoint import webhook_endpoint
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

@@ -11,7 +11,7 @@ from steelyard.errors import InvalidRequestError
 from steelyard.wire import json_values as json_module
 from steelyard.wire.json_values import MAX_DEPTH, check_json, decode_json
 from steelyard.wire.violations import Violations
-from support.strategies import few, json_values
+from support.decisions.strategies import few, json_values
 
 
 def found_in(value: object) -> dict[tuple[Any, ...], str]:

@@ -10,8 +10,8 @@ from msgspec import Meta
 from steelyard.decisions.wire import DecideRequest, PlaygroundRequest
 from steelyard.wire.payloads import check_shape
 from steelyard.wire.violations import BODY, Violations
-from support.factories import make_request_dict
-from support.strategies import few, json_values, mutated
+from support.decisions.factories import make_request_dict
+from support.decisions.strategies import few, json_values, mutated
 
 
 class Inner(msgspec.Struct, forbid_unknown_fields=True):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from steelyard.errors import MAX_DETAILS, InvalidRequestError
 from steelyard.wire.violations import BODY, MAX_DETAILS_BYTES, Violations, label, show
-from support.strategies import few, json_values
+from support.decisions.strategies import few, json_values
 
 
 def test_long_names_are_listed_within_a_bound_of_bytes() -> None:

@@ -12,9 +12,15 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 from steelyard_workbench.pages.families import FamiliesPage
 from steelyard_workbench.scheduling import schedule
 from steelyard_workbench.session import Session
-from support.desks import make_desk
-from support.shown_parts import buttons, texts
-from support.told_families import family_job, growth, make_client, told_evaluation, told_family
+from support.browser.shown_parts import buttons, texts
+from support.families.told_families import (
+    family_job,
+    growth,
+    make_client,
+    told_evaluation,
+    told_family,
+)
+from support.review.desks import make_desk
 
 
 def test_what_is_sealed_is_evaluated_again_and_grows_its_family() -> None:

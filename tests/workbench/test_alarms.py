@@ -22,9 +22,9 @@ from steelyard_workbench.live.view import from_text
 from steelyard_workbench.pages.home import HomePage
 from steelyard_workbench.pages.live import LivePage
 from steelyard_workbench.session import Session
-from support.drifting import DRIFTED, SHARES, answers, store
-from support.live_server import live_server
-from support.shown_parts import buttons, named, texts_of
+from support.browser.shown_parts import buttons, named, texts_of
+from support.decisions.drifting import DRIFTED, SHARES, answers, store
+from support.servers.live_server import live_server
 
 
 @pytest.fixture(scope="module")

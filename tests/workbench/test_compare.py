@@ -12,9 +12,9 @@ from steelyard.app.job_runtime import open_worker
 from steelyard.errors import NotFoundError
 from steelyard.evaluations.wire import Change, Unpaired
 from steelyard.wire.measures import Measure
-from support.dataset_rows import make_rows
-from support.evaluated import settings_of
-from support.shown_parts import named, texts
+from support.browser.shown_parts import named, texts
+from support.datasets.dataset_rows import make_rows
+from support.models.evaluated import settings_of
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 

@@ -23,8 +23,8 @@ from steelyard_workbench.pages.datasets import DatasetsPage
 from steelyard_workbench.review.row_filter import RowFilter
 from steelyard_workbench.scheduling import schedule
 from steelyard_workbench.session import Session
-from support.held_calls import HeldCall, Instead, until_done
-from support.shown_parts import choices, choose, named, texts_of
+from support.browser.shown_parts import choices, choose, named, texts_of
+from support.servers.held_calls import HeldCall, Instead, until_done
 from support.waiting import next_turn
 
 OUTCOMES = ["billing", "shipping"]

@@ -27,8 +27,8 @@ from steelyard_workbench.problems import Problem
 from steelyard_workbench.review.desk_head import DeskHead
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import failed, verdict
-from support.drafts_in_memory import FakeClient, make_row
-from support.told_families import in_turn, make_client
+from support.families.told_families import in_turn, make_client
+from support.review.drafts_in_memory import FakeClient, make_row
 
 NASTY = '<img src=x onerror="alert(1)"> **x**'
 QUESTION = {"id": NASTY, "question": NASTY, "outcomes": ["a", "b"]}

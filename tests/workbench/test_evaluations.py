@@ -15,10 +15,10 @@ import steelyard
 from steelyard.app.job_runtime import open_worker
 from steelyard.errors import KeyScopeError
 from steelyard.evaluations.wire import Evaluation, EvaluationError
-from support.dataset_rows import make_rows
-from support.evaluated import settings_of
-from support.held_calls import HeldCall, Instead, until_done
-from support.shown_parts import named, texts
+from support.browser.shown_parts import named, texts
+from support.datasets.dataset_rows import make_rows
+from support.models.evaluated import settings_of
+from support.servers.held_calls import HeldCall, Instead, until_done
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 

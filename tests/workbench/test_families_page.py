@@ -31,9 +31,9 @@ from steelyard_workbench.families.held_out import HeldOutRows
 from steelyard_workbench.families.labels import choices_of
 from steelyard_workbench.pages.families import FamiliesPage
 from steelyard_workbench.session import Session
-from support.family_data import deleted, gate, model
-from support.shown_parts import buttons, texts
-from support.told_families import (
+from support.browser.shown_parts import buttons, texts
+from support.families.family_data import deleted, gate, model
+from support.families.told_families import (
     ESTIMATE,
     family_job,
     growth,

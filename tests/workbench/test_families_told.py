@@ -14,8 +14,8 @@ from steelyard.families.fine_tune_wire import FineTuneEstimate
 from steelyard_workbench.families.timeline import timeline_rows
 from steelyard_workbench.pages.families import FamiliesPage
 from steelyard_workbench.session import Session
-from support.shown_parts import buttons, texts
-from support.told_families import ESTIMATE, family_job, make_client, told_family, told_job
+from support.browser.shown_parts import buttons, texts
+from support.families.told_families import ESTIMATE, family_job, make_client, told_family, told_job
 
 
 def open_page(client: Any, **session: Any) -> FamiliesPage:

@@ -15,7 +15,7 @@ from steelyard.models.wire import ModelList
 from steelyard_workbench.pages.playground import PlaygroundPage
 from steelyard_workbench.playground.saving import find_takers
 from steelyard_workbench.session import Session
-from support.shown_parts import texts
+from support.browser.shown_parts import texts
 
 TEAM = {"id": "team", "question": "Who owns it?", "outcomes": ["billing", "other"]}
 

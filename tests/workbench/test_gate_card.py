@@ -11,9 +11,9 @@ from steelyard.evaluations.gate_wire import Gate
 from steelyard_workbench.families.gate_card import RowsRequest, show_gate
 from steelyard_workbench.families.number_line import Line, number_line
 from steelyard_workbench.families.verdicts import decisions_to_settle, verdict_of
-from support.family_data import gate, group
-from support.shown_parts import texts_of
-from support.told_families import record
+from support.browser.shown_parts import texts_of
+from support.families.family_data import gate, group
+from support.families.told_families import record
 
 
 def told(**fields: object) -> Gate:

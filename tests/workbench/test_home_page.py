@@ -31,9 +31,9 @@ from steelyard_workbench.pages.home import HomePage, fetch_spend, show_course, s
 from steelyard_workbench.review.row_filter import read_query
 from steelyard_workbench.session import Session
 from steelyard_workbench.shared_fetch import SharedFetch
-from support.family_data import deleted, model
-from support.shown_parts import choices, choose, texts_of
-from support.told_families import told_evaluation, told_family
+from support.browser.shown_parts import choices, choose, texts_of
+from support.families.family_data import deleted, model
+from support.families.told_families import told_evaluation, told_family
 
 NOW = 1_000_000.0
 

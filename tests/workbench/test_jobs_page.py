@@ -16,9 +16,9 @@ from steelyard_workbench.jobs.progress import Track, duration
 from steelyard_workbench.jobs.summary import progress_text, summary_of_job
 from steelyard_workbench.pages.jobs import JobsPage
 from steelyard_workbench.session import Session
-from support.held_calls import HeldCall, until_done
-from support.shown_parts import buttons, named, texts
-from support.told_families import in_turn, make_client, told_evaluation, told_job, told_map
+from support.browser.shown_parts import buttons, named, texts
+from support.families.told_families import in_turn, make_client, told_evaluation, told_job, told_map
+from support.servers.held_calls import HeldCall, until_done
 
 
 def running(step: int, **fields: Any) -> Any:

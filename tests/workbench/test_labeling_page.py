@@ -8,10 +8,10 @@ import pytest
 
 import steelyard
 from steelyard.app.job_runtime import open_worker
-from support.dataset_rows import make_rows
-from support.held_calls import HeldCall, until_done
-from support.shown_parts import buttons, named, texts
-from support.teaching import SHARED, is_even, queries, taught_server
+from support.browser.shown_parts import buttons, named, texts
+from support.datasets.dataset_rows import make_rows
+from support.models.teaching import SHARED, is_even, queries, taught_server
+from support.servers.held_calls import HeldCall, until_done
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 

@@ -20,10 +20,10 @@ from steelyard_workbench.page import Page
 from steelyard_workbench.pages.families import FamiliesPage
 from steelyard_workbench.pages.review import ReviewPage
 from steelyard_workbench.session import Session
-from support.drafts_in_memory import FakeClient, make_row
-from support.held_calls import HeldCall, until_done
-from support.shown_parts import buttons, named, texts, texts_of
-from support.told_families import make_client, told_job
+from support.browser.shown_parts import buttons, named, texts, texts_of
+from support.families.told_families import make_client, told_job
+from support.review.drafts_in_memory import FakeClient, make_row
+from support.servers.held_calls import HeldCall, until_done
 
 
 class Lines(Page):

@@ -28,9 +28,9 @@ from steelyard_workbench.live.over_time import (
 from steelyard_workbench.live.view import View
 from steelyard_workbench.pages.live import LivePage
 from steelyard_workbench.session import Session
-from support.drifting import DRIFTED, SHARES, answers, store, tell
-from support.live_server import live_server
-from support.shown_parts import named, texts_of
+from support.browser.shown_parts import named, texts_of
+from support.decisions.drifting import DRIFTED, SHARES, answers, store, tell
+from support.servers.live_server import live_server
 
 
 @pytest.fixture(scope="module")

@@ -29,8 +29,8 @@ from steelyard_workbench.live.shadows import fetch_shadows, show_shadow
 from steelyard_workbench.live.view import RowFilter, View, from_text, to_text
 from steelyard_workbench.pages.live import LivePage
 from steelyard_workbench.session import Session
-from support.held_calls import HeldCall, until_done
-from support.shown_parts import named, texts_of
+from support.browser.shown_parts import named, texts_of
+from support.servers.held_calls import HeldCall, until_done
 
 #: Seconds that a thread waits for what is sure to come.
 SOON = 30

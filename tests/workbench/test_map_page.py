@@ -10,8 +10,8 @@ import pytest
 import steelyard
 from steelyard.app.job_runtime import open_worker
 from steelyard.maps.wire import MapPoints, MapValues
-from support.live_server import live_server
-from support.shown_parts import buttons, named, texts
+from support.browser.shown_parts import buttons, named, texts
+from support.servers.live_server import live_server
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 

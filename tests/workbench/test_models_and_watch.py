@@ -14,7 +14,7 @@ from steelyard.models.judge_wire import Judge, JudgeCalibration, JudgeList, Judg
 from steelyard.models.stress_reports import keep_stress
 from steelyard.models.stress_wire import StressLine, StressReport
 from steelyard.wire.measures import Measure
-from support.shown_parts import named, texts
+from support.browser.shown_parts import named, texts
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 

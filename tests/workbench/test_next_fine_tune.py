@@ -17,8 +17,8 @@ from steelyard_workbench.components.confirmation import Confirmation
 from steelyard_workbench.families.next_fine_tune import NextFineTune
 from steelyard_workbench.pages.families import FamiliesPage
 from steelyard_workbench.session import Session
-from support.shown_parts import texts
-from support.told_families import (
+from support.browser.shown_parts import texts
+from support.families.told_families import (
     ESTIMATE,
     growth,
     in_turn,

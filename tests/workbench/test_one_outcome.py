@@ -11,7 +11,7 @@ from steelyard.evaluations.measures.records import measure_records, records_from
 from steelyard.evaluations.measures.sampling import Bootstrap
 from steelyard.evaluations.measures.thresholds import outcome_threshold
 from steelyard.evaluations.thresholds_wire import ThresholdTrial
-from support.shown_parts import texts
+from support.browser.shown_parts import texts
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 

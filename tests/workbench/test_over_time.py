@@ -15,7 +15,7 @@ from steelyard.evaluations.wire import Measures
 from steelyard.wire.measures import Measure
 from steelyard_workbench.components.mark_table import MarkTable
 from steelyard_workbench.evaluations.over_time import MOST_MODELS, OverTime
-from support.shown_parts import texts
+from support.browser.shown_parts import texts
 
 
 def run(number: int, model: str, *, family: str | None = None, rows: str = "a") -> Any:

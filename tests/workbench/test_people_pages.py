@@ -26,9 +26,8 @@ from steelyard.ledger.money import NANO
 from steelyard.people import mail_service
 from steelyard.people.roles import ROLES as PEOPLE_ROLES
 from steelyard.storage import open_state
-from support.console import account_with_rows, begin_session, code_of
-from support.held_calls import HeldCall, Instead, until_done
-from support.shown_parts import (
+from support.accounts.console import account_with_rows, begin_session, code_of
+from support.browser.shown_parts import (
     buttons,
     lines,
     named,
@@ -39,6 +38,7 @@ from support.shown_parts import (
     texts,
     texts_of,
 )
+from support.servers.held_calls import HeldCall, Instead, until_done
 from support.waiting import next_turn, until
 
 pytest.importorskip("panel", reason="needs the workbench extra")

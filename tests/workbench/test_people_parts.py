@@ -9,8 +9,8 @@ import pytest
 
 from steelyard.errors import ConfirmSignInError, NotSignedInError
 from steelyard.people.operator_wire import ConnectedModel
-from support.held_calls import until_done
-from support.shown_parts import texts
+from support.browser.shown_parts import texts
+from support.servers.held_calls import until_done
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 

@@ -23,7 +23,7 @@ from steelyard_workbench.pages.playground import PlaygroundPage, show_answer
 from steelyard_workbench.playground.why import marked_context
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty
-from support.shown_parts import buttons, named, texts
+from support.browser.shown_parts import buttons, named, texts
 
 #: Seconds that a thread waits for what is sure to come.
 SOON = 30

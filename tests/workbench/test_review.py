@@ -26,9 +26,9 @@ from steelyard_workbench.review.questions import label_texts, with_now
 from steelyard_workbench.review.row_filter import RowFilter, read_query, write_query
 from steelyard_workbench.scheduling import schedule
 from steelyard_workbench.session import Session
-from support.desks import buttons, edits_sent, make_desk, press, states, texts
-from support.drafts_in_memory import TEAM, URGENT, FakeClient, make_row
-from support.held_calls import HeldCall, until_done
+from support.review.desks import buttons, edits_sent, make_desk, press, states, texts
+from support.review.drafts_in_memory import TEAM, URGENT, FakeClient, make_row
+from support.servers.held_calls import HeldCall, until_done
 from support.waiting import check_that_it_stays_so
 
 

@@ -24,8 +24,8 @@ from steelyard.review.duties_wire import (
 )
 from steelyard.review.wire import DraftRow, RowAnswer
 from steelyard.wire.measures import Measure
-from support.desks import buttons, edits_sent, make_desk, press, texts
-from support.drafts_in_memory import TEAM, URGENT, FakeClient, make_row
+from support.review.desks import buttons, edits_sent, make_desk, press, texts
+from support.review.drafts_in_memory import TEAM, URGENT, FakeClient, make_row
 
 
 def said(reviewer: str, exclude: bool = False, **outcomes: str) -> RowAnswer:

@@ -9,8 +9,8 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 from steelyard.client.failures import ServerUnreachableError, UnexpectedAnswerError
 from steelyard.errors import DraftChangedError, RateLimitedError, StorageUnavailableError
 from steelyard_workbench.review.row_filter import RowFilter, write_query
-from support.desks import edits_sent, make_desk, press, states, texts
-from support.drafts_in_memory import TEAM, URGENT, make_row
+from support.review.desks import edits_sent, make_desk, press, states, texts
+from support.review.drafts_in_memory import TEAM, URGENT, make_row
 
 
 def test_a_row_that_somebody_else_edited_is_shown_beside_what_was_sent() -> None:

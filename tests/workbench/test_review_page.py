@@ -15,8 +15,8 @@ from steelyard_workbench.pages.review import ReviewPage
 from steelyard_workbench.review.picker import Picker
 from steelyard_workbench.scheduling import schedule
 from steelyard_workbench.session import Session
-from support.desks import make_desk, texts
-from support.drafts_in_memory import FakeClient, make_row
+from support.review.desks import make_desk, texts
+from support.review.drafts_in_memory import FakeClient, make_row
 
 
 def open_page(client: FakeClient, **session: Any) -> ReviewPage:

@@ -13,7 +13,7 @@ from steelyard.review.wire import DraftRow, ExpectedOutcome
 from steelyard_workbench.components.row_card import RowCard
 from steelyard_workbench.review.questions import with_now
 from steelyard_workbench.review.row_view import RowView, images_of, marked, notes_of
-from support.drafts_in_memory import TEAM, URGENT, make_row
+from support.review.drafts_in_memory import TEAM, URGENT, make_row
 
 
 def show(row: DraftRow, **how: Any) -> tuple[RowView, RowCard, list[Any]]:

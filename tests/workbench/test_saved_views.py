@@ -14,7 +14,7 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 from steelyard.errors import KeyScopeError
 from steelyard_workbench.saved_views import SavedViews
 from steelyard_workbench.session import Session
-from support.shown_parts import named, texts
+from support.browser.shown_parts import named, texts
 
 
 def test_what_is_shown_is_saved_under_a_name_and_deleted() -> None:

@@ -16,7 +16,7 @@ from panel.pane import Bokeh
 from steelyard_workbench.pages.playground import PlaygroundPage
 from steelyard_workbench.playground.side_by_side import AnswersTogether
 from steelyard_workbench.session import Session
-from support.shown_parts import buttons, named, texts
+from support.browser.shown_parts import buttons, named, texts
 
 RULES = {"id": "team", "kind": "single", "question": {"rule": "Who?"}, "outcomes": ["a", "b: c"]}
 

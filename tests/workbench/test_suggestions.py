@@ -11,8 +11,8 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 
 from steelyard.errors import ModelUnavailableError
 from steelyard_workbench.review.desk import Desk
-from support.desks import buttons, edits_sent, make_desk, press, states, texts
-from support.drafts_in_memory import FakeClient
+from support.review.desks import buttons, edits_sent, make_desk, press, states, texts
+from support.review.drafts_in_memory import FakeClient
 
 
 def suggesting_desk(n_rows: int, *, failing_at: int = -1) -> tuple[Desk, FakeClient, list[Any]]:

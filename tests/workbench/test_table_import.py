@@ -13,8 +13,8 @@ import steelyard
 from steelyard_workbench.pages.datasets import DatasetsPage
 from steelyard_workbench.scheduling import schedule
 from steelyard_workbench.session import Session
-from support.dataset_rows import make_rows
-from support.shown_parts import named, texts_of
+from support.browser.shown_parts import named, texts_of
+from support.datasets.dataset_rows import make_rows
 
 OUTCOMES = ["billing", "shipping"]
 

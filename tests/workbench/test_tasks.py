@@ -13,8 +13,8 @@ import panel as pn
 
 from steelyard.errors import InvalidNameError, KeyScopeError
 from steelyard_workbench.tasks import OneAtATime, Scope, Task, Write
-from support.held_calls import HeldCall, until_done
-from support.shown_parts import buttons, texts_of
+from support.browser.shown_parts import buttons, texts_of
+from support.servers.held_calls import HeldCall, until_done
 from support.waiting import next_turn
 
 

@@ -8,9 +8,9 @@ import pytest
 
 import steelyard
 from steelyard.app.job_runtime import open_worker
-from support.shown_parts import buttons, named, texts
+from support.browser.shown_parts import buttons, named, texts
+from support.decisions.wordings import TEAM, rows, tuned_server
 from support.waiting import until
-from support.wordings import TEAM, rows, tuned_server
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 

@@ -16,7 +16,7 @@ from steelyard.errors import SteelyardError
 from steelyard_workbench.datasets.changes import Transition, find_changes
 from steelyard_workbench.pages.versions import VersionsPage
 from steelyard_workbench.session import Session
-from support.shown_parts import choices, choose, texts_of
+from support.browser.shown_parts import choices, choose, texts_of
 
 TO_SHIPPING = Transition("team", "billing", "shipping")
 

@@ -14,7 +14,7 @@ from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 from steelyard.client import Client, ClientOptions
 from steelyard.errors import NotSignedInError, RateLimitedError
 from steelyard_workbench import visitors
-from support.live_server import live_server
+from support.servers.live_server import live_server
 
 
 def request_of(peer, *told):

@@ -6,7 +6,7 @@ import numpy as np
 
 from steelyard.datasets.frames.differences import compare_versions
 from steelyard.datasets.frames.vectors import nearest_rows
-from support.dataset_rows import make_row_dict, make_rows, write_version
+from support.datasets.dataset_rows import make_row_dict, make_rows, write_version
 
 
 def test_rows_added_and_contexts_labelled_otherwise(store):

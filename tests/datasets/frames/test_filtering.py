@@ -16,7 +16,7 @@ from steelyard.datasets.frames.pages import RowStore
 from steelyard.datasets.frames.scanning import scan
 from steelyard.datasets.versions import Manifest
 from steelyard.storage.frame_store import FrameStore, open_store
-from support.dataset_rows import (
+from support.datasets.dataset_rows import (
     DECISIONS,
     OUTCOMES,
     REFUND,

@@ -10,7 +10,7 @@ from pyarrow import fs
 import steelyard
 from steelyard.errors import StorageUnavailableError
 from steelyard.storage.frame_store import open_store
-from support.dataset_rows import make_rows
+from support.datasets.dataset_rows import make_rows
 
 moto = pytest.importorskip(
     "moto.server", reason="needs an S3 server: pip install steelyard[test-s3]"

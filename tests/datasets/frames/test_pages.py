@@ -12,7 +12,7 @@ from steelyard.datasets.frames.pages import RowStore
 from steelyard.datasets.versions import Manifest
 from steelyard.errors import DataDamagedError
 from steelyard.storage.frame_store import FrameStore, open_store
-from support.dataset_rows import make_row_dict, make_rows, write_version
+from support.datasets.dataset_rows import make_row_dict, make_rows, write_version
 
 PARTITIONS = ["all", "training", "evaluation"]
 

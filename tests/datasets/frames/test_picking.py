@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from steelyard.datasets.frames import picking
 from steelyard.datasets.frames.picking import EvaluationPick, count_evaluation
-from support.strategies import few
+from support.decisions.strategies import few
 
 CONTEXTS = [hashlib.sha256(bytes([number])).digest() for number in range(40)]
 

@@ -17,7 +17,7 @@ from steelyard.datasets.version_service import DatasetAt
 from steelyard.errors import TooFewRowsError
 from steelyard.families.fine_tuning.counts import count_evaluation
 from steelyard.review.revising import write_revision
-from support.dataset_rows import make_rows, write_version
+from support.datasets.dataset_rows import make_rows, write_version
 
 LABEL = {"route": {"other": 1.0}, "refund": {"yes": 1.0}}
 

@@ -8,7 +8,7 @@ import pytest
 
 from steelyard.datasets.frames import suspects
 from steelyard.datasets.frames.suspects import find_suspects, load_suspects
-from support.dataset_rows import make_row_dict, write_version
+from support.datasets.dataset_rows import make_row_dict, write_version
 
 
 class Words:

@@ -17,7 +17,7 @@ from steelyard.datasets.versions import Manifest
 from steelyard.datasets.wire import Split
 from steelyard.errors import StorageUnavailableError
 from steelyard.storage.frame_store import FrameStore, open_store
-from support.dataset_rows import (
+from support.datasets.dataset_rows import (
     REFUND,
     make_row_dict,
     make_rows,

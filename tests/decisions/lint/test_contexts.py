@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import pytest
 
 from steelyard.decisions.lint.service import lint_request
-from support.linting import CONTEXT, binary, ordinal, rules_of
+from support.decisions.linting import CONTEXT, binary, ordinal, rules_of
 
 GERMAN = "Ich möchte bitte mein Geld zurück, die Ware ist kaputt."
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from steelyard.decisions.lint.registry import RULES
 from steelyard.decisions.lint.service import lint_dict, lint_request
 from steelyard.decisions.lint.wire import SEVERITIES
-from support.linting import binary, single
-from support.strategies import few, requests
+from support.decisions.linting import binary, single
+from support.decisions.strategies import few, requests
 
 ORDER = [rule.name for rule in RULES]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from steelyard.decisions.lint.similarity import MAX_COMPARED, near_pairs
-from support.linting import Case, binary, found_in, ordinal, rules_of, single
+from support.decisions.linting import Case, binary, found_in, ordinal, rules_of, single
 
 NAMES = [f"{first}{second}" for first in ("ash", "bay", "elm", "fir", "oak") for second in "klmnpr"]
 SENTENCE = "the customer was charged for something that was never ordered by anybody in the house"

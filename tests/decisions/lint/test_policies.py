@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.decisions.lint.policies import find_dominated
-from support.linting import Case, binary, found_in, ordinal, rules_of, single
-from support.strategies import few
+from support.decisions.linting import Case, binary, found_in, ordinal, rules_of, single
+from support.decisions.strategies import few
 
 FREE = {"yes": 0, "no": 8}
 MATRIX = {"pay": FREE, "ask": {"yes": 1, "no": 1}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.linting import CONTEXT, Case, binary, found_in, ordinal, rules_of, single
+from support.decisions.linting import CONTEXT, Case, binary, found_in, ordinal, rules_of, single
 
 LONG_QUOTATION = '"My card was charged twice for order 118, and I want one payment back today."'
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.linting import CONTEXT, binary, found_in, rules_of, single
+from support.decisions.linting import CONTEXT, binary, found_in, rules_of, single
 
 ORDER = {"order": {"items": [{"price": 4}], "paid_at": None}, "status": "shipped late"}
 OTHERS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from steelyard.decisions.lint.service import lint_request
-from support.linting import CONTEXT, binary, found_in, ordinal, rules_of, single
+from support.decisions.linting import CONTEXT, binary, found_in, ordinal, rules_of, single
 
 #: Rule, context, and the decisions of the request.
 FIRES = [

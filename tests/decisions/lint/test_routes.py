@@ -7,7 +7,7 @@ import json
 import pytest
 
 from steelyard.decisions.lint.service import lint_dict
-from support.error_shape import assert_canonical_error
+from support.api.error_shape import assert_canonical_error
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

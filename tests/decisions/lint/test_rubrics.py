@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.linting import Case, found_in, ordinal, rules_of
+from support.decisions.linting import Case, found_in, ordinal, rules_of
 
 OUTAGE = ["one user is slowed down", "a team cannot work", "all customers are down"]
 STEPS = ["draft", "review", "legal", "design", "build", "test", "stage", "ship", "sell", "support"]

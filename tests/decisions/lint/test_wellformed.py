@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from steelyard.decisions.lint.service import lint_request
-from support.linting import CONTEXT, binary, ordinal, single
+from support.decisions.linting import CONTEXT, binary, ordinal, single
 
 MODERATION = {
     "hate": "attacks people for who they are",

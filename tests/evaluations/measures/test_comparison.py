@@ -21,7 +21,7 @@ from steelyard.evaluations.measures.comparison import (
 from steelyard.evaluations.measures.records import UnmeasurableError, records_from_rows
 from steelyard.evaluations.measures.sampling import Bootstrap
 from steelyard.evaluations.wire import Change, EvaluationComparison
-from support.scored_records import (
+from support.models.scored_records import (
     QUICK,
     ece_by_loops,
     make_rows,

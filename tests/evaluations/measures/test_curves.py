@@ -12,7 +12,7 @@ from steelyard.evaluations.measures.curves import (
     yes_curve,
 )
 from steelyard.evaluations.measures.records import ScoredRecord, measure_records, records_from_rows
-from support.scored_records import QUICK, make_rows, mean, row_measures, table_of
+from support.models.scored_records import QUICK, make_rows, mean, row_measures, table_of
 
 SPAM = {"spam": ("binary", ("yes", "no"))}
 

@@ -19,8 +19,8 @@ from steelyard.evaluations.measures.records import (
     UnmeasurableError,
     records_from_rows,
 )
-from support.gates import contexts, judged
-from support.scored_records import QUICK, make_rows, rescore, row_measures, sharpen
+from support.families.gates import contexts, judged
+from support.models.scored_records import QUICK, make_rows, rescore, row_measures, sharpen
 
 SPAM = {"spam": ("binary", ("yes", "no"))}
 

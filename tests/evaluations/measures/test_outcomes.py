@@ -16,7 +16,7 @@ from steelyard.evaluations.measures.outcomes import (
     outcome_measures,
 )
 from steelyard.evaluations.measures.records import ScoredRecord
-from support.scored_records import QUICK, make_rows, table_of
+from support.models.scored_records import QUICK, make_rows, table_of
 
 NAMES = ("cat", "dog", "fox")
 

@@ -18,7 +18,7 @@ from steelyard.evaluations.measures.policies import (
     rows_of_decision,
 )
 from steelyard.evaluations.measures.records import ScoredRecord, measure_records, records_from_rows
-from support.scored_records import QUICK, make_records, make_rows, mean
+from support.models.scored_records import QUICK, make_records, make_rows, mean
 
 COSTS = {
     "refund": {"billing": 0.0, "delivery": 5.0, "other": 8.0},

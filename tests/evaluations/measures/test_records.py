@@ -19,7 +19,7 @@ from steelyard.evaluations.measures.records import (
     records_from_columns,
     records_from_rows,
 )
-from support.scored_records import make_rows, row_measures
+from support.models.scored_records import make_rows, row_measures
 
 
 def record(probabilities, *, targets=None, rewards=None, outcomes=None):

@@ -7,7 +7,7 @@ import pytest
 from msgspec import UNSET
 
 from steelyard.evaluations.measures.records import ScoredRecord
-from support.gates import judged
+from support.families.gates import judged
 
 LABELS = ("refund", "late", "broken")
 

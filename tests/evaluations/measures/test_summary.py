@@ -24,7 +24,7 @@ from steelyard.evaluations.measures.sampling import Bootstrap, measures_of, rati
 from steelyard.evaluations.measures.summary import evaluation_detail, length_buckets, metrics_of
 from steelyard.evaluations.wire import EvaluationDetail, Latency
 from steelyard.wire.measures import Measure
-from support.scored_records import QUICK, ece_by_loops, make_rows, mean, row_measures
+from support.models.scored_records import QUICK, ece_by_loops, make_rows, mean, row_measures
 
 
 def figures(struct):

@@ -14,9 +14,9 @@ from steelyard.client import Client, ClientOptions
 from steelyard.errors import EngineUnavailableError, InvalidRequestError, ModelUnavailableError
 from steelyard.families.fine_tuning.asking import _AT_ONCE
 from steelyard.serving.connected.declared import ConnectedModel, write_models
-from support.learnable_rows import WORDS, learnable_rows, one_request
-from support.live_server import live_server
-from support.remote_models import remote_model
+from support.families.learnable_rows import WORDS, learnable_rows, one_request
+from support.models.remote_models import remote_model
+from support.servers.live_server import live_server
 from support.waiting import wait_until
 
 BILLING = {word for batch in WORDS for word in batch[0]}

@@ -12,9 +12,9 @@ from steelyard.families.lineage.continuing import continue_state, continue_to_wi
 from steelyard.families.lineage.lineage import Lineage
 from steelyard.families.lineage.plan import TuningBasis, TuningBounds
 from steelyard.scoring.hashing import WordCounter
-from support.dataset_rows import OUTCOMES, make_rows
-from support.lineage_cases import at, grow
-from support.opened_drafts import CALLER, Opened, exclude, relabel
+from support.datasets.dataset_rows import OUTCOMES, make_rows
+from support.families.lineage_cases import at, grow
+from support.review.opened_drafts import CALLER, Opened, exclude, relabel
 
 N_ROWS = 60
 

@@ -28,8 +28,8 @@ from steelyard.scoring.hashing import WordCounter
 from steelyard.storage import open_state
 from steelyard.storage.frame_store import open_store
 from steelyard.trainer.lora import TUNING_BATCH
-from support.calling import upload_rows
-from support.dataset_rows import make_row_dict, make_rows, to_ndjson
+from support.datasets.dataset_rows import make_row_dict, make_rows, to_ndjson
+from support.servers.calling import upload_rows
 from support.waiting import next_turn
 
 ME = Caller(LOCAL_ACCOUNT, None, "full", "test")

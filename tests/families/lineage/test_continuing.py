@@ -22,7 +22,7 @@ from steelyard.families.lineage.fine_tunes import (
 from steelyard.families.lineage.lineage import Lineage
 from steelyard.families.lineage.switching import switch_family
 from steelyard.families.wire import ContinueRows
-from support.lineage_cases import (
+from support.families.lineage_cases import (
     BASE,
     OTHER_BASE,
     adapter,

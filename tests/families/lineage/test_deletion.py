@@ -13,7 +13,7 @@ from steelyard.families.lineage.references import find_family, resolve_call
 from steelyard.families.lineage.rollback import roll_back
 from steelyard.families.lineage.switching import switch_family, switch_model
 from steelyard.families.serializers import fine_tune_to_wire, model_to_wire
-from support.lineage_cases import (
+from support.families.lineage_cases import (
     BASE,
     START,
     adapter,

@@ -19,7 +19,7 @@ from steelyard.families.lineage.fine_tunes import (
 )
 from steelyard.families.lineage.lineage import Lineage, next_base
 from steelyard.families.lineage.rollback import roll_back
-from support.lineage_cases import (
+from support.families.lineage_cases import (
     BASE,
     OTHER_BASE,
     START,

@@ -12,7 +12,7 @@ from steelyard.families.lineage.switching import switch_family, switch_model
 from steelyard.families.lineage.warmth import keep_family_warm, keep_model_warm
 from steelyard.families.serializers import family_to_wire
 from steelyard.families.wire import Move
-from support.lineage_cases import (
+from support.families.lineage_cases import (
     BASE,
     START,
     AllLoaded,

@@ -14,7 +14,7 @@ from steelyard.families.lineage.references import (
     resolve_call,
 )
 from steelyard.families.lineage.switching import switch_family, switch_model
-from support.lineage_cases import START, adapter, at, grow, start
+from support.families.lineage_cases import START, adapter, at, grow, start
 
 
 @pytest.fixture

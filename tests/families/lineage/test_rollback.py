@@ -21,7 +21,7 @@ from steelyard.families.lineage.rollback import plan_rollback, roll_back
 from steelyard.families.lineage.switching import switch_family, switch_model
 from steelyard.families.lineage.warmth import keep_family_warm
 from steelyard.families.serializers import family_to_wire
-from support.lineage_cases import (
+from support.families.lineage_cases import (
     START,
     AllLoaded,
     adapter,

@@ -12,7 +12,7 @@ from steelyard.families.lineage.lineage import Lineage, answering, idle_at, mode
 from steelyard.families.lineage.references import record_use
 from steelyard.families.lineage.rollback import roll_back
 from steelyard.families.lineage.switching import NotLoadedError, switch_family, switch_model
-from support.lineage_cases import DAY, START, AllLoaded, adapter, at, grow, join, start
+from support.families.lineage_cases import DAY, START, AllLoaded, adapter, at, grow, join, start
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from steelyard.families.lineage.moving import move_ready
 from steelyard.families.lineage.switching import switch_family, switch_model
 from steelyard.families.lineage.warmth import keep_family_warm, keep_model_warm
 from steelyard.families.serializers import family_to_wire, model_to_wire
-from support.lineage_cases import (
+from support.families.lineage_cases import (
     BASE,
     DAY,
     HOUR,

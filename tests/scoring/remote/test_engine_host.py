@@ -14,7 +14,7 @@ from steelyard.scoring.remote.engine_host import RemoteHost
 from steelyard.scoring.remote.routed import RoutedEngine, probe_inputs
 from steelyard.scoring.remote.triton_address import TritonAddress, parse_scorer
 from steelyard.settings import InvalidSettingError
-from support.remote_engines import LocalEngine, Remote
+from support.models.remote_engines import LocalEngine, Remote
 
 pytest.importorskip("grpc")
 

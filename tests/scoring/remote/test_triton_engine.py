@@ -20,13 +20,13 @@ from steelyard import errors
 from steelyard.scoring.passes import HEAD, N_HEADS, N_LAYERS, PAST_OUTPUTS, Past
 from steelyard.scoring.remote.routed import RoutedEngine, probe_inputs
 from steelyard.scoring.remote.triton_address import TlsFiles, parse_address
-from support.remote_engines import LocalEngine, run_pass
+from support.models.remote_engines import LocalEngine, run_pass
 from support.waiting import wait_until
 
 grpc = pytest.importorskip("grpc")
 
 from steelyard.scoring.remote.triton_engine import RetryBudget, TritonEngine  # noqa: E402
-from support.fake_triton import LIES, FakeModel, FakeTriton, serving  # noqa: E402
+from support.triton.fake_triton import LIES, FakeModel, FakeTriton, serving  # noqa: E402
 
 SMALL = ("logits", "marker_vectors", "pooled")
 WEIGHTS = {"steelyard_sha256": "ab" * 32, "precision": "int8"}

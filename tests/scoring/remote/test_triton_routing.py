@@ -14,7 +14,7 @@ from steelyard import errors
 from steelyard.scoring.cancellation import only_while
 from steelyard.scoring.engine import Tensors
 from steelyard.scoring.remote.routed import MAX_FAILURES, PROBE_S, RoutedEngine, probe_inputs
-from support.remote_engines import LocalEngine, Remote, gone, run_pass
+from support.models.remote_engines import LocalEngine, Remote, gone, run_pass
 
 OUTPUTS = ("logits", "pooled")
 

@@ -21,11 +21,11 @@ from steelyard.serving.connected.breaker import FAILURES, REST_S, Breaker
 from steelyard.serving.connected.declared import ConnectedModel, write_models
 from steelyard.serving.connected.hosting import open_queue
 from steelyard.serving.connected.queue import Loop
-from support.dataset_rows import make_rows
-from support.error_shape import assert_canonical_error
-from support.exported_models import write_exported
-from support.live_server import live_server
-from support.remote_models import remote_model
+from support.api.error_shape import assert_canonical_error
+from support.datasets.dataset_rows import make_rows
+from support.models.exported_models import write_exported
+from support.models.remote_models import remote_model
+from support.servers.live_server import live_server
 from support.waiting import wait_until
 
 #: Waits longer than any answer takes on a slow machine.

@@ -16,10 +16,10 @@ from steelyard.serving.connected.chat import read_top
 from steelyard.serving.connected.declared import ConnectedModel
 from steelyard.serving.connected.hosting import open_queue
 from steelyard.serving.connected.queue import Loop, _scored
-from support.exported_models import write_exported
-from support.factories import make_service
-from support.live_server import live_server
-from support.remote_models import chat_answer, remote_model, share_of
+from support.decisions.factories import make_service
+from support.models.exported_models import write_exported
+from support.models.remote_models import chat_answer, remote_model, share_of
+from support.servers.live_server import live_server
 
 #: Seconds that no answer here takes.
 PATIENCE_S = 30

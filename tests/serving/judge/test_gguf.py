@@ -7,7 +7,7 @@ import pytest
 from steelyard.serving.judge.gguf import read_header
 from steelyard.serving.judge.memory import required_bytes
 from steelyard.settings import InvalidSettingError
-from support.judges import smollm2
+from support.models.judges import smollm2
 
 
 def test_a_header_has_what_memory_is_estimated_from():

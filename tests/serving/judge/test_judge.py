@@ -19,7 +19,7 @@ from steelyard.serving.connected.queue import Loop
 from steelyard.serving.judge import engine as engines
 from steelyard.serving.judge.pool import JudgePool
 from steelyard.serving.judge.prompts import read_opposite
-from support.judges import judge_model
+from support.models.judges import judge_model
 from support.waiting import wait_until
 
 PATIENCE_S = 60

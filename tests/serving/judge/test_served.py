@@ -21,8 +21,8 @@ from steelyard.serving.connected.declared import read_file, write_file
 from steelyard.serving.judge.declaring import declare_judge
 from steelyard.serving.judge.process import MODULE
 from steelyard.settings import InvalidSettingError, read_settings
-from support.judges import smollm2
-from support.live_server import live_server
+from support.models.judges import smollm2
+from support.servers.live_server import live_server
 from support.waiting import wait_until
 
 PATIENCE_S = 60

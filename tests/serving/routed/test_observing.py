@@ -11,7 +11,7 @@ from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.hashing import HashingScorer, WordCounter
 from steelyard.serving.decide import DecideService
 from steelyard.serving.routed.observing import observe
-from support.dataset_rows import DECISIONS, REFUND, ROUTE, make_row_dict
+from support.datasets.dataset_rows import DECISIONS, REFUND, ROUTE, make_row_dict
 
 ROW = make_row_dict(
     "Invoice 118 was paid twice, and nobody at all has answered the three letters about it.",

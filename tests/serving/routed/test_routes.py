@@ -22,10 +22,10 @@ from steelyard.serving.connected.declared import (
 )
 from steelyard.serving.connected.declared_route import DeclaredRoute, RouteStep
 from steelyard.settings import InvalidSettingError, read_settings
-from support.dataset_rows import ROUTE, make_row_dict, make_rows
-from support.error_shape import assert_canonical_error
-from support.live_server import live_server
-from support.remote_models import remote_model
+from support.api.error_shape import assert_canonical_error
+from support.datasets.dataset_rows import ROUTE, make_row_dict, make_rows
+from support.models.remote_models import remote_model
+from support.servers.live_server import live_server
 from support.waiting import wait_until
 
 CLIENT = httpx.Client(timeout=60)

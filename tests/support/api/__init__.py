@@ -1,0 +1,1 @@
+"""What every answer and error of the API is held to."""

@@ -1,0 +1,1 @@
+"""Pages of the workbench, and who goes through them."""

@@ -1,0 +1,1 @@
+"""Datasets, their rows, and processes that are killed over them."""

@@ -1,0 +1,1 @@
+"""Stored answers, and decisions to ask and to lint."""

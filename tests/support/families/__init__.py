@@ -1,0 +1,1 @@
+"""Families, their fine-tunes and their gates."""

@@ -1,0 +1,1 @@
+"""Drafts, and desks that review them."""

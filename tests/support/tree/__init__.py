@@ -1,0 +1,1 @@
+"""The repository, its documents, and how tests are collected."""

@@ -1,0 +1,20 @@
+"""Where the repository is, for tests that read its files."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[3]
+PACKAGE = ROOT / "server" / "steelyard"
+
+
+def python_files(*folders: Path) -> list[Path]:
+    """Return every Python file under the folders."""
+    return sorted(path for folder in folders for path in folder.rglob("*.py"))
+
+
+def read_pyproject() -> dict[str, Any]:
+    """Return ``pyproject.toml`` as values."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

@@ -1,0 +1,1 @@
+"""Triton, its own server and one that plays it."""
