@@ -42,6 +42,8 @@ def problem_of(error: BaseException, title: str) -> Problem:
 
     if isinstance(error, SteelyardError):
         details = [_detail(detail) for detail in error.details or ()]
+        if len(details) == 1 and details[0].endswith(error.message):
+            details = []  # a message is said once
         if len(details) > _SHOWN_DETAILS:
             details = [*details[:_SHOWN_DETAILS], f"… and {len(details) - _SHOWN_DETAILS} more."]
         return Problem(

@@ -53,7 +53,7 @@ _WHAT = (
     "accept the rows that are right, and make a dataset of them."
 )
 _NO_TEACHERS = (
-    "No model labels rows here yet. A family that serves may, and so may a model that an operator "
+    "**No model can label rows yet.** A family that serves can, and so can a model that an operator "
     "connects with `steelyard model add NAME --teacher`."
 )
 
@@ -141,8 +141,7 @@ class LabelingForm(Viewer):
 
     def __panel__(self) -> Viewable:
         if not self._teachers.available or not self._teachers.data:
-            reason = self._teachers.reason
-            return empty(_NO_TEACHERS if reason is UNSET else f"{reason} {_NO_TEACHERS}")
+            return empty(_NO_TEACHERS)
         return pmui.Paper(
             pn.Column(
                 heading("Label rows"),
