@@ -22,6 +22,7 @@ import steelyard
 from steelyard.app.deployment import open_deployment
 from steelyard.app.job_runtime import open_worker
 from steelyard.cli.main import main
+from steelyard.cli.samples import sample_file
 from steelyard.client import Client
 from steelyard.settings import read_settings
 from support.servers.live_server import live_server
@@ -157,3 +158,14 @@ def test_the_shipped_model_tells_texts_unlike_any_seen(tmp_path, monkeypatch):
         )
         opened.run("console", "$ steelyard family create triage tickets --follow")
         check(opened, is_shipped=True)
+
+
+def test_the_first_dataset_is_answered_as_well_as_its_page_says(tmp_path):
+    (shown,) = re.findall(r"about (0\.\d) of the decisions", page("start/first-dataset.md"))
+    with steelyard.embed(tmp_path) as server:
+        client = server.client
+        dataset = client.datasets.create("support_triage", sample_file("support_triage"))
+        [evaluation] = client.evaluations.create(dataset.id, "steelyard-base-2").data
+        measured = client.evaluations.wait(evaluation, timeout_s=300, progress=False)
+    # Half of the last digit, and two standard errors of 400 decisions.
+    assert measured.metrics.accuracy == pytest.approx(float(shown), abs=0.05 + 2 * 0.025)
