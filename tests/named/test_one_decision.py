@@ -166,62 +166,63 @@ def check_overruling(client, run):
 
 
 @pytest.mark.timeout(500)
-def test_a_decision_grows_with_leave_until_drift_sends_it_back(server, client, key):
+@pytest.mark.parametrize("policy", ["propose", "move"])
+def test_a_decision_grows_with_leave_until_drift_sends_it_back(server, client, key, policy):
+    name, family = f"{policy}_desk", f"{policy}-desk"
     environment = {"STEELYARD_API_KEY": key, "STEELYARD_URL": client.url}
     named = client.named_decisions
 
     def grow(*options):
-        command = ["decision", "grow", "grown_desk", *options]
+        command = ["decision", "grow", name, *options]
         result = CliRunner().invoke(main, command, env=environment)
         return " ".join(result.output.split())
 
     def turn_until(stage):
         """Turn it until it is at a stage; what it trains and compares is done in a worker beside."""
         give_up_at = time.monotonic() + 200
-        while (growth := named.turn_growth("grown_desk")).stage != stage:
+        while (growth := named.turn_growth(name)).stage != stage:
             assert time.monotonic() < give_up_at, growth
         return growth
 
     rows = learnable_rows(batch=1, n_rows=240)
     asks = [{**rows[0]["decisions"][0], "abstain": {"min_probability": 0.8}}]
-    named.create("grown_desk", asks, model="judge")
+    named.create(name, asks, model="judge")
     assert "has no dataset" in grow()
-    client.datasets.create("grown rows", examples=rows[:60])
-    named.change("grown_desk", dataset_id="grown rows")
+    client.datasets.create(f"{name} rows", examples=rows[:60])
+    named.change(name, dataset_id=f"{name} rows")
     for row in rows[60:]:
-        client.feedback(client.decision("grown_desk").decide(row["context"]).id, row["targets"])
+        client.feedback(client.decision(name).decide(row["context"]).id, row["targets"])
     shown = grow("--policy", "rows")
     assert "180 rows of feedback were added, 240 in all" in shown, shown
     assert "waits" not in shown
-    shown = grow("--policy", "move", "--at-least", "1000")
+    shown = grow("--policy", policy, "--at-least", "1000")
     assert "of 1000 new training rows are there" in shown, shown
-    growth = named.grow("grown_desk", "move", at_least=100, shadow=4, margin=0.05)
-    assert growth.policy.family == "grown-desk"
+    growth = named.grow(name, policy, at_least=100, shadow=4, margin=0.05)
+    assert growth.policy.family == family
     with open_worker(server.services.settings):
-        growth = named.turn_growth("grown_desk")
-        assert growth.stage == "training", growth
+        growth = turn_until("training")
         assert growth.estimate.error < growth.estimate.model_error.value
-        job = client.families.get("grown-desk").jobs[0]
+        job = client.families.get(family).jobs[0]
         client.jobs.wait(job.id, progress=False)
         turn_until("shadowing")
         for row in rows[:6]:
-            client.decision("grown_desk").decide(row["context"])
+            client.decision(name).decide(row["context"])
+        if policy == "propose":
+            turn_until("proposed")
+            assert named.version(name, "proposed").version == 2
+            assert named.version(name).version == 1, "a person moves it"
+            named.move(name, "production", 2, expected=1)
         growth = turn_until("moved")
-    judged = growth.comparison
-    assert (judged.is_as_right, judged.is_cheaper, judged.verdict) == (True, True, "passed")
-    last = next(iter(named.history("grown_desk")))
-    assert (last.alias, last.verdict, last.to_version) == ("production", "passed", 2)
-    version = named.version("grown_desk")
-    assert (version.model, version.fallback, version.escalate) == ("grown-desk", ["judge"], True)
-    check_escalation(client, rows[0]["context"])
+    check_moved(named, name, growth.comparison)
+    check_escalation(client, name, rows[0]["context"])
 
     # An alarm of drift moves production back, and says why.
     state = server.services.state
-    state.write_now(partial(raise_alarm, account_id=named_account(server)))
+    state.write_now(partial(raise_alarm, account_id=named_account(server), family=family))
     shown = grow()
     assert "demoted" in shown, shown
     assert "Texts are others." in shown
-    assert named.version("grown_desk").model == "judge"
+    assert named.version(name).model == "judge"
     assert "It was stopped." in grow("--stop")
 
 
@@ -231,23 +232,33 @@ def named_account(server):
     return next(entry.id for entry in entries if entry.name == "payer")
 
 
-def check_escalation(client, known):
+def check_moved(named, name, judged):
+    """Production asks the family, then the judge, because a comparison passed it."""
+    assert (judged.is_as_right, judged.is_cheaper, judged.verdict) == (True, True, "passed")
+    last = next(iter(named.history(name)))
+    assert (last.alias, last.verdict, last.to_version) == ("production", "passed", 2)
+    version = named.version(name)
+    asked = (version.model, version.fallback, version.escalate)
+    assert asked == (name.replace("_", "-"), ["judge"], True)
+
+
+def check_escalation(client, name, known):
     """What the family knows it answers; where it abstains the judge decides, at the price of both."""
-    sure = client.decision("grown_desk").decide(known)
-    novel = client.decision("grown_desk").decide("Xylophon zwerg quark ypsilon jazz vamp.")
-    assert (sure.model, sure.fallback) == ("grown-desk", None)
+    sure = client.decision(name).decide(known)
+    novel = client.decision(name).decide("Xylophon zwerg quark ypsilon jazz vamp.")
+    assert (sure.model, sure.fallback) == (name.replace("_", "-"), None)
     assert (novel.model, novel.fallback.reason) == ("judge", "unsure")
     prices = [Decimal(each.charge.amount_usd) / each.usage.prompt_tokens for each in (sure, novel)]
     assert prices[1] > prices[0]
 
 
-def raise_alarm(connection, *, account_id):
+def raise_alarm(connection, *, account_id, family):
     insert_alarm(
         connection,
         {
-            "id": "alm_test",
+            "id": f"alm_{family}",
             "account_id": account_id,
-            "model": "grown-desk",
+            "model": family,
             "version": "",
             "decision": "",
             "watch": "contexts",
