@@ -90,6 +90,8 @@ def test_why_is_asked_where_it_is_switched_on(page: PlaygroundPage, monkeypatch)
     for is_on in (False, True):
         page.why.value = is_on
         asyncio.run(page.ask())
+        code = page.show_code(page.request()).texts
+        assert ['"explain": true' in code["curl"], "explain=True" in code["Python"]] == [is_on] * 2
     assert asked == [None, True]
 
 

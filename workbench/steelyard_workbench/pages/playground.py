@@ -104,6 +104,7 @@ class PlaygroundPage(Page):
         self._ask.on_click(self.ask.on_event)
         self.keep = pmui.Switch(label="Keep this answer", value=False, align="center")
         self.why = pmui.Switch(label="Show why", value=False, align="center")
+        pn.bind(self._changed, self.why, watch=True)
         models = Loaded("The models", self.client.models.choices, self._fill_models, n_lines=1)
         self.origin = pn.Column(sizing_mode="stretch_width")
         if self.session.dataset and (
@@ -167,11 +168,14 @@ class PlaygroundPage(Page):
             model=request.get("model"),
             images=request.get("images"),
             store=request["store"],
-            explain=True if self.why.value and isinstance(request["context"], str) else None,
+            explain=True if self._explains(request) else None,
         )
         feedback = self._offer_feedback(request, [answer])
         shown = show_answer(answer, context=request["context"], label_sets=label_sets)
         self.answer[:] = [shown, *feedback, self._offer_row(request, [answer])]
+
+    def _explains(self, request: Mapping[str, Any]) -> bool:
+        return bool(self.why.value) and isinstance(request["context"], str)
 
     def _offer_feedback(
         self, request: Mapping[str, Any], answers: Sequence[DecideAnswer]
@@ -228,7 +232,7 @@ class PlaygroundPage(Page):
 
     async def _lint(self) -> None:
         request = self.request()
-        self._code[:] = [self._show_code(request)]
+        self._code[:] = [self.show_code(request)]
         answer = await asyncio.to_thread(self.client.lint, request["context"], request["decisions"])
         self.warnings[:] = show_warnings(answer)
 
@@ -289,8 +293,10 @@ class PlaygroundPage(Page):
         if pn.state.curdoc is not None:
             self.check.start()
 
-    def _show_code(self, request: Mapping[str, Any]) -> Viewable:
-        url, request = self.client.url, {**request, "store": True}
+    def show_code(self, request: Mapping[str, Any]) -> CopyText:
+        """Return programs that send a request, asking why where that is switched on."""
+        why = {"explain": True} if self._explains(request) else {}
+        url, request = self.client.url, {**request, "store": True, **why}
         texts = {
             "curl": as_curl(url, request),
             "Python": as_python(url, request),
