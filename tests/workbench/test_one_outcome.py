@@ -71,6 +71,8 @@ def test_a_threshold_is_dragged_found_and_kept():
     part.threshold.value = 0.7
     assert "36 of 60 decisions, from 0.70 on" in texts(part.figures)
     assert part.span.location == 0.7
+    part.span.location = 0.803  # as the mouse does
+    assert (part.threshold.value, part.span.location) == (0.8, 0.803)
     part.precision.value = 0.99
     asyncio.run(part.find(by_costs=False))
     assert "60 rows cannot certify that" in texts(part.result)

@@ -57,7 +57,8 @@ class OneOutcome(Viewer):
         by_precision = pmui.Button(label="Find by precision", variant="outlined", size="small")
         by_costs = pmui.Button(label="Find by costs", variant="outlined", size="small")
         keep = pmui.Button(label="Keep the threshold", variant="outlined", size="small")
-        self.span = Span(location=0.5, dimension="height", line_color=GREY, line_width=2)
+        self._is_dragged = False
+        self.span = self._line()
         self._answer: OutcomeThreshold | None = None
         self.chart = pn.Column(sizing_mode="stretch_width")
         self.figures = pn.Column(sizing_mode="stretch_width")
@@ -184,9 +185,7 @@ class OneOutcome(Viewer):
             made.scatter("x", "value", source=source, size=5, color=color)
         made.legend.location = "bottom_left"
         made.hover.tooltips = [("threshold", "@x{0.00}"), ("", "@value{0.000} (@interval)")]
-        self.span = Span(
-            location=self.threshold.value, dimension="height", line_color=GREY, line_width=2
-        )
+        self.span = self._line()
         made.add_layout(self.span)
         rows = [
             (
@@ -217,14 +216,40 @@ class OneOutcome(Viewer):
         self.chart[:] = [figures.show(made), show_data(data)]
         self._show_point()
 
+    def _line(self) -> Span:
+        """Return the line at the threshold, which can be dragged along the curve."""
+        line = Span(
+            location=self.threshold.value,
+            dimension="height",
+            line_color=GREY,
+            line_width=3,
+            hover_line_color=ORANGE,
+            hover_line_width=5,
+            editable=True,
+        )
+        line.on_change("location", self._on_drag)
+        return line
+
+    def _on_drag(self, _name: str, _before: float, at: float) -> None:
+        """Follow the line; it is not moved while somebody drags it."""
+        threshold = min(max(round(at, 2), 0.0), 1.0)
+        if abs(at - self.threshold.value) < 0.005 or threshold == self.threshold.value:
+            return
+        self._is_dragged = True
+        try:
+            self.threshold.value = threshold
+        finally:
+            self._is_dragged = False
+
     @param.depends("threshold.value", watch=True)
     def _show_point(self) -> None:
         """Show what the threshold does; the curve is here already, so that it can be dragged."""
         if self._answer is None:
             return
         at = float(self.threshold.value)
-        span = self.span
-        figures.change(span, lambda: span.update(location=at))
+        if not self._is_dragged:
+            span = self.span
+            figures.change(span, lambda: span.update(location=at))
         points = [*self._answer.points]
         if self._answer.at_threshold is not None:
             points.insert(0, self._answer.at_threshold)
