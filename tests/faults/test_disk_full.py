@@ -265,7 +265,8 @@ def test_a_start_without_room_for_temporary_files_says_so(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "absent"))
-    command = ["serve", "--port", "0", "--workers", "2", "--home", str(tmp_path / "home")]
+    command = ["serve", "--port", "0", "--workers", "2", "--engine", "hashing"]
+    command += ["--home", str(tmp_path / "home")]
     done = CliRunner().invoke(main, command)
     assert done.exit_code == 1
     assert done.stderr.startswith("Error: Cannot make a temporary folder: ")
