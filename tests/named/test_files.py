@@ -102,8 +102,8 @@ def test_a_decision_starts_from_a_template(run):
         )
         assert template.name in listed
         code, output = run("new", "--from", template.name, local=True)
-        assert (code, "Needs a judge" in output) == (0, template.needs_judge)
-    assert {each.name for each in list_templates() if each.needs_judge} == {
+        assert (code, "Needs a family" in output) == (0, template.needs_more)
+    assert {each.name for each in list_templates() if each.needs_more} == {
         "injection_guard",
         "moderation",
         "tool_choice",

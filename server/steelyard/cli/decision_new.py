@@ -58,7 +58,7 @@ def command(
     A template's name is NAME where none is given.
     """
     from steelyard.named.files import read_file, to_toml
-    from steelyard.named.templates import NEEDS_JUDGE, find_template, list_templates
+    from steelyard.named.templates import NEEDS_MORE, find_template, list_templates
 
     if template == "":
         show_templates(list_templates())
@@ -69,8 +69,8 @@ def command(
         chosen = find_template(template)
         name = name or chosen.name
         _write_new(folder, name, chosen.to_toml(name, model))
-        if chosen.needs_judge and model is None:
-            click.echo(f"{NEEDS_JUDGE} Name its model with --model, or in the file.", err=True)
+        if chosen.needs_more and model is None:
+            click.echo(f"{NEEDS_MORE} Name its model with --model, or in the file.", err=True)
         return
     if name is None or question is None:
         raise click.UsageError("Give NAME and --question, or --from TEMPLATE.")

@@ -20,7 +20,7 @@ def show_templates(templates: Sequence[Template]) -> None:
             [
                 each.name,
                 len(each.examples),
-                "a judge" if each.needs_judge else None,
+                "another model" if each.needs_more else None,
                 each.description,
             ]
             for each in templates

@@ -10,7 +10,7 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
-from steelyard.named.templates import NEEDS_JUDGE, Template, find_template, list_templates
+from steelyard.named.templates import NEEDS_MORE, Template, find_template, list_templates
 from steelyard_workbench.tasks import Scope, Write
 
 START = "Start from a template"
@@ -78,5 +78,5 @@ def describe(template: Template) -> str:
         f"{each.abstained:.0%} left to a person"
         for each in template.measured
     )
-    needs = f"{NEEDS_JUDGE} " if template.needs_judge else ""
+    needs = f"{NEEDS_MORE} " if template.needs_more else ""
     return f"{template.description} {needs}On {len(template.examples)} rows: {figures}."

@@ -16,8 +16,8 @@ SHIPPED = "steelyard-base"
 #: The share of its rows of which a model has to be right to act alone.
 LEAST_RIGHT = 0.3
 #: What a template says whose rows the shipped model does not know.
-NEEDS_JUDGE = (
-    "Needs a judge, or a family of your own rows: the shipped model alone is right too rarely."
+NEEDS_MORE = (
+    "Needs a family of your own rows, or a larger judge: the shipped model is right too rarely."
 )
 
 
@@ -44,7 +44,7 @@ class Template(DecisionFile, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     measured: tuple[Measured, ...] = ()
 
     @property
-    def needs_judge(self) -> bool:
+    def needs_more(self) -> bool:
         """Whether the model that ships is wrong about its rows more than half as often as right."""
         shipped = [each for each in self.measured if each.model.startswith(SHIPPED)]
         return any(each.right < max(2 * each.wrong, LEAST_RIGHT) for each in shipped)
