@@ -116,6 +116,7 @@ def test_the_way_back_shows_the_page_before(quiet_page):
         for key in keys:
             quiet_page.keyboard.press(key)
         expect(heading).to_have_text(title)
+        expect(quiet_page).to_have_title(f"{title} - Steelyard")
         expect(quiet_page).to_have_url(re.compile(f"page={title.lower()}"))
     quiet_page.evaluate("() => { history.back(); }")
     expect(heading).to_have_text("Datasets")

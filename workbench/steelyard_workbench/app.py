@@ -210,7 +210,11 @@ class App:
                 *(
                     []
                     if pn.state.curdoc is None
-                    else [PageHistory(), self._window, LostWorkbench()]
+                    else [
+                        PageHistory(title=self._heading.param.in_browser),
+                        self._window,
+                        LostWorkbench(),
+                    ]
                 ),
             ],
             sidebar_width=190,

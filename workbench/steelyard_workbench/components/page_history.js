@@ -12,6 +12,11 @@ export function render({ model }) {
     put.call(history, state, title, url);
     shown = location.search;
   };
+  const onTitle = () => {
+    document.title = model.title ? `${model.title} - Steelyard` : "Steelyard";
+  };
+  onTitle();
+  model.on("title", onTitle);
   // What is shown is then what the address says, in all of its parts.
   const onBack = () => { if (location.search !== shown) location.reload(); };
   window.addEventListener("popstate", onBack);

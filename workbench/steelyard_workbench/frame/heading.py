@@ -9,6 +9,7 @@ from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
+import param
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
@@ -83,6 +84,9 @@ _THINGS: dict[str, _Thing] = {
 
 class Heading(Viewer):
     """The title and the tabs of the page that is open; both stand before the page has loaded."""
+
+    #: The title as the browser's tab has it; empty where it is the product's name.
+    in_browser = param.String()
 
     def __init__(self, session: Session) -> None:
         super().__init__()
@@ -183,6 +187,7 @@ class Heading(Viewer):
         cut = title if len(title) <= _MOST else f"{title[:_MOST]}…"
         tabs = tabs_for(session.who, session.page)
         with pn.io.hold():
+            self.in_browser = "" if entry is None and not name else cut
             self.title.object = escape_markdown(cut)
             self.summary.visible = bool(self.summary.object) and thing is None
             self.up.visible = thing is not None and bool(thing.all_title)
