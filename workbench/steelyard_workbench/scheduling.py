@@ -41,6 +41,8 @@ async def _settle(work: Callable[[], Awaitable[Any]]) -> None:
     loop = asyncio.get_running_loop()
     while mine := [task for task in _UNDER_WAY if task.get_loop() is loop]:
         await asyncio.gather(*mine)
+        # They may have ended before their callbacks ran: then, from Python 3.12 on, gather waits for nothing.
+        _UNDER_WAY.difference_update(mine)
 
 
 async def until_shown() -> None:
