@@ -163,5 +163,5 @@ def unpacked(bank: Bank) -> Vectors:
     raw = zlib.decompress(base64.b64decode(bank.vectors))
     vectors = np.frombuffer(raw, dtype=np.int8).reshape(-1, bank.width).astype(np.float32)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit: Vectors = vectors / np.maximum(lengths, 1e-9)
+    unit: Vectors = (vectors / np.maximum(lengths, 1e-9)).astype(np.float32, copy=False)
     return unit

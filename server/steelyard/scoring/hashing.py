@@ -67,7 +67,8 @@ class HashingScorer:
                 hashed = zlib.crc32(word.encode("utf-8", "surrogatepass"))
                 vector[hashed % _CHANNELS] += 1.0 if hashed & 1024 else -1.0
         vectors[~vectors.any(axis=1), 0] = 1.0
-        unit: NDArray[np.float32] = vectors / np.sqrt((vectors**2).sum(axis=1, keepdims=True))
+        lengths = np.sqrt((vectors**2).sum(axis=1, keepdims=True))
+        unit: NDArray[np.float32] = (vectors / lengths).astype(np.float32, copy=False)
         return unit
 
     def close(self) -> None:

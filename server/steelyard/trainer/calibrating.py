@@ -46,7 +46,7 @@ class CalibrationChoice:
 
 def row_losses(logs: Doubles, targets: Floats) -> Doubles:
     """Return each row's cross-entropy in nats, of log probabilities of shape (n, n_outcomes)."""
-    losses: Doubles = -(np.maximum(logs, np.log(1e-6)) * targets).sum(axis=1)
+    losses: Doubles = -(np.maximum(logs, np.log(1e-6)) * targets).sum(axis=1, dtype=np.float64)
     return losses
 
 
