@@ -254,6 +254,7 @@ def test_a_setting_says_how_many_decisions_a_request_has(bounded_server, path):
 
     assert ask(70).status_code == 200
     assert "has 71 entries; give 1 to 70." in ask(71).text
+    assert "is empty; give 1 to 70." in ask(0).text
 
 
 def test_how_many_decisions_a_request_has_is_published(bounded_server):
