@@ -36,5 +36,5 @@ def test_all_is_every_other_extra():
 
 def test_linters_are_pinned():
     pins = read_pyproject()["project"]["optional-dependencies"]["test"]
-    for tool in ("ruff", "mypy", "import-linter"):
+    for tool in ("codespell", "ruff", "mypy", "import-linter"):
         assert any(re.fullmatch(rf"{tool}==[\d.]+", pin) for pin in pins)
