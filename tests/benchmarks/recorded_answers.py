@@ -1,26 +1,34 @@
 """Record the answers of 300 requests of every kind, or compare two records: what a change answers otherwise.
 
 ``recorded_answers.py --record before.json`` with ``PYTHONPATH`` at a checkout's ``server``, the same for
-another, then ``recorded_answers.py before.json after.json``. Ids, times and digests are masked.
+another, then ``recorded_answers.py before.json after.json``: what differs, grouped by its field, with up to
+three examples of each. Ids, times and digests are masked.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 import socket
 import subprocess
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-TEAM = {"id": "team", "question": "Which team?", "outcomes": ["billing", "shipping", "other"]}
-PAID = {"id": "paid", "question": "Was it paid twice?", "outcomes": ["yes", "no"]}
+TEAM: dict[str, Any] = {
+    "id": "team",
+    "question": "Which team?",
+    "outcomes": ["billing", "shipping", "other"],
+}
+PAID: dict[str, Any] = {"id": "paid", "question": "Was it paid twice?", "outcomes": ["yes", "no"]}
+IDS = {one["id"] for one in (TEAM, PAID)} | {*TEAM["outcomes"], *PAID["outcomes"]}
 WRONG: list[Any] = [{}, [], {"context": 1}, {"context": "a", "decisions": []}, {"nothing": 1}]
 PATHS = [
     *("account", "account/keys", "billing", "billing/purchases", "capabilities", "datasets"),
@@ -31,7 +39,7 @@ PATHS = [
 MASKS = {
     r"(?<![\w.])(?:[a-z]{2,8}_)?[0-9a-f]{16,64}\b": "ID",
     r"\b[a-z]{2,6}_[0-9A-Za-z]{12,}\b": "ID",
-    r'("[a-z_]*(?:_at|_ms|_s|created|queue|score|total|render)":)[0-9.]+': r"\1TIME",
+    r'("[a-z_]*(?:_at|_ms|_s|created|queue|score|total|render)":)[0-9.]+': r'\1"TIME"',
     r"[0-9a-f]{8}-[0-9a-f-]{27}": "ID",
 }
 
@@ -101,11 +109,47 @@ def record() -> dict[str, list[Any]]:
     return answers
 
 
+def parsed(text: str) -> Any:
+    """Return what an answer's JSON says; the text itself where it is none."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def differences(before: Any, after: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Yield the path, what was there and what is of each field; ids of requests and places are ``*``."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in {**before, **after}:
+            inner = f"{path}.{'*' if key in IDS else key}".lstrip(".")
+            if key in before and key in after:
+                yield from differences(before[key], after[key], inner)
+            else:
+                change = "gone" if key in before else "new"
+                yield f"{inner}: {change}", before.get(key), after.get(key)
+    elif isinstance(before, list) and isinstance(after, list):
+        if len(before) == len(after):
+            for one, other in zip(before, after, strict=True):
+                yield from differences(one, other, f"{path}.*")
+        else:
+            gone = [item for item in before if item not in after]
+            yield (
+                f"{path}: {len(before)} items, now {len(after)}",
+                gone,
+                [item for item in after if item not in before],
+            )
+    elif before != after:
+        floats = isinstance(before, float) and isinstance(after, float)
+        near = floats and math.isclose(before, after)
+        yield f"{path}: last digits" if near else path, before, after
+
+
 def main() -> int:
     """Record or compare; return 1 where answers differ."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("records", type=Path, nargs="*")
     parser.add_argument("--record", type=Path)
+    parser.add_argument("--examples", type=int, default=3)
     options = parser.parse_args()
     if options.record:
         answers = record()
@@ -114,9 +158,24 @@ def main() -> int:
         return 0
     before, after = (json.loads(path.read_text(encoding="utf-8")) for path in options.records)
     different = [name for name in before if before[name] != after.get(name)]
+    groups: dict[str, dict[str, tuple[str, str]]] = defaultdict(dict)
     for name in different:
-        print(f"{name}\n- {before[name]}\n+ {after.get(name)}")
-    print(f"{len(different)} of {len(before)} answers differ")
+        (was, old), (now, new) = before[name], after.get(name, [0, ""])
+        if was == now:
+            fields = differences(parsed(old), parsed(new))
+        else:
+            fields = iter([(f"status {was}, now {now}", old, new)])
+        for group, gone, come in fields:
+            groups[group][name] = (str(gone)[:300], str(come)[:300])
+    for group, found in sorted(groups.items(), key=lambda item: -len(item[1])):
+        print(f"{group}: {len(found)} answers")
+        # Requests that differ in a number alone are one example.
+        examples = {
+            re.sub(r"[0-9.]+", "", old): (name, old, new) for name, (old, new) in found.items()
+        }
+        for name, old, new in list(examples.values())[: options.examples]:
+            print(f"    {name}\n    - {old}\n    + {new}")
+    print(f"{len(different)} of {len(before)} answers differ, in {len(groups)} groups")
     return bool(different)
 
 
