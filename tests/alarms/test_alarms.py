@@ -135,6 +135,14 @@ def test_rules_are_set_and_what_is_watched_is_told(server, client):
     client.alarms.set_rule(enabled=False)
     assert not client.alarms.rules().data[0].enabled
     assert "every other" in run(server, "alarm", "rules")
+    client.alarms.remove_rule()
+    assert client.alarms.rules().data[0].updated_at is None
+    removed = json.loads(run(server, "alarm", "rules", "--remove", "router", "--json"))
+    assert [one["model"] for one in removed["data"]] == [None, "steady"]
+    assert client.alarms.get(cleared.id).alarm == cleared
+    for model, told in (("router", "No rule of 'router'"), (None, "No general rule")):
+        with pytest.raises(errors.NotFoundError, match=told):
+            client.alarms.remove_rule(model)
     for wrong in ({"evaluation_id": "eval_none"}, {"since": 2.0}, {"since": 2.0, "until": 1.0}):
         with pytest.raises(errors.InvalidRequestError):
             client.alarms.set_rule("router", **wrong)

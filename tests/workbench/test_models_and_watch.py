@@ -83,6 +83,12 @@ def test_a_rule_is_saved_and_no_alarm_is_good_news(server):
     press(page.__panel__(), "Save the rule")
     assert "The rule of hashing is saved." in texts(page.rules.said)
     assert [rule.enabled for rule in server.client.alarms.rules().data] == [True, False]
+    press(page.__panel__(), "Remove the rule of hashing …")
+    assert "by the rule of every model without its own" in texts(page.rules.question)
+    press(page.rules.question, "Remove it")
+    assert "The rule is removed." in texts(page.rules.said)
+    assert [rule.model for rule in server.client.alarms.rules().data] == [None]
+    assert "Remove the rule" not in texts(page.__panel__())
 
 
 def test_a_webhook_is_added_tried_switched_off_and_removed(server):

@@ -13,6 +13,7 @@ from steelyard.alarms.wire import (
     AlarmRules,
     AlarmsQuery,
     PutAlarmRule,
+    RemoveRuleQuery,
 )
 from steelyard.http.routing import Access, Route
 
@@ -36,6 +37,15 @@ ROUTES = (
         request=PutAlarmRule,
         response=AlarmRules,
         errors=_KEY_ERRORS,
+    ),
+    _route(
+        method="DELETE",
+        path="/v1/alarms/rules",
+        use=lambda call: call.service(Alarms).remove_rule(call.write, call.query.model),
+        summary="Remove a rule: the general one, or the default, holds again; its alarms clear.",
+        query=RemoveRuleQuery,
+        response=AlarmRules,
+        errors=(errors.NotFoundError, *_KEY_ERRORS),
     ),
     _route(
         method="GET",

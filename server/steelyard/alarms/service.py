@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import msgspec
@@ -96,9 +97,22 @@ class Alarms:
                 message = f"is one rule more than the {MAX_RULES} that an account may have."
                 raise _refused("model", message, "too_many")
             rows.put_rule(connection, account_id, model, _encode(rule), now)
-            for alarm in rows.active_alarms(connection, account_id, request.model):
-                if request.model is not None or alarm.model not in own:
-                    clear(connection, alarm, "rules_changed", now)
+            _clear_alarms(connection, account_id, request.model, own, now)
+            return _rules(connection, account_id)
+
+        return await self._writes.once(write, work)
+
+    async def remove_rule(self, write: Write, model: str | None) -> AlarmRules:
+        """Remove the rule of a model or the general rule, and clear the alarms of its models."""
+        account_id, now = write.caller.account_id, self._now()
+
+        def work(connection: Connection) -> AlarmRules:
+            own = {row.model for row in rows.all_rules(connection, [account_id])}
+            if (model or "") not in own:
+                of = "No general rule" if model is None else f"No rule of {model[:60]!r}"
+                raise NotFoundError(f"{of} is set; see GET /v1/alarms/rules.")
+            rows.delete_rule(connection, account_id, model or "")
+            _clear_alarms(connection, account_id, model, own, now)
             return _rules(connection, account_id)
 
         return await self._writes.once(write, work)
@@ -151,6 +165,15 @@ class Alarms:
             return _to_wire(_find(connection, caller.account_id, alarm_id))
 
         return await self._writes.once(write, work)
+
+
+def _clear_alarms(
+    connection: Connection, account_id: str, model: str | None, own: AbstractSet[str], now: float
+) -> None:
+    """Clear the alarms of the models of a changed rule; ``own`` are the models with their own."""
+    for alarm in rows.active_alarms(connection, account_id, model):
+        if model is not None or alarm.model not in own:
+            clear(connection, alarm, "rules_changed", now)
 
 
 def _rules(connection: Connection, account_id: str) -> AlarmRules:

@@ -53,10 +53,15 @@ def all_rules(connection: Connection, account_ids: Iterable[str]) -> Sequence[Ro
     ).all()
 
 
-def put_rule(connection: Connection, account_id: str, model: str, body: bytes, at: float) -> None:
-    """Store a rule in place of the one before."""
+def delete_rule(connection: Connection, account_id: str, model: str) -> None:
+    """Remove a rule."""
     where = (alarm_rules.c.account_id == account_id, alarm_rules.c.model == model)
     connection.execute(delete(alarm_rules).where(*where))
+
+
+def put_rule(connection: Connection, account_id: str, model: str, body: bytes, at: float) -> None:
+    """Store a rule in place of the one before."""
+    delete_rule(connection, account_id, model)
     connection.execute(
         insert(alarm_rules).values(account_id=account_id, model=model, body=body, updated_at=at)
     )

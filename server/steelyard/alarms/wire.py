@@ -53,6 +53,15 @@ class PutAlarmRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     ] = None
 
 
+class RemoveRuleQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Whose rule is removed."""
+
+    model: Annotated[
+        _Model | None,
+        Meta(description="As in the rule; without one, the rule of every model of no own rule."),
+    ] = None
+
+
 class AlarmRule(Struct, frozen=True, kw_only=True):
     """What is watched of a model."""
 

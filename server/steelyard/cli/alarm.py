@@ -29,6 +29,7 @@ Examples:
   steelyard alarm acknowledge alarm_01k…
   steelyard alarm rules
   steelyard alarm rules --set router --watch shares --watch accuracy
+  steelyard alarm rules --remove router
 """
 
 
@@ -73,6 +74,12 @@ def acknowledge(*, alarm: str, server: Server) -> None:
 @click.option(
     "--set", "model", metavar="MODEL", help="Set the rule of MODEL; 'default' of all others."
 )
+@click.option(
+    "--remove",
+    "removed",
+    metavar="MODEL",
+    help="Remove the rule of MODEL, or of all others: 'default'. Past alarms stay.",
+)
 @click.option("--on/--off", "enabled", default=True, help="Whether anything is watched.")
 @click.option(
     "--watch",
@@ -94,6 +101,7 @@ def acknowledge(*, alarm: str, server: Server) -> None:
 def rules(
     *,
     model: str | None,
+    removed: str | None,
     enabled: bool,
     watches: tuple[Watch, ...],
     false_alarms: float | None,
@@ -101,11 +109,15 @@ def rules(
     window: tuple[dt.datetime, dt.datetime] | None,
     server: Server,
 ) -> None:
-    """Show what is watched of which models, or set it; the alarms of what is set clear."""
+    """Show what is watched of which models, set or remove it; the alarms of what changes clear."""
+    if model is not None and removed is not None:
+        raise click.UsageError("--set and --remove exclude each other; give one of them.")
     if model is None and (watches or evaluation or window or false_alarms or not enabled):
         raise click.UsageError("--set names no model; give one, or 'default'.")
     with server.connected() as client:
-        if model is None:
+        if removed is not None:
+            answer = client.alarms.remove_rule(None if removed == "default" else removed)
+        elif model is None:
             answer = client.alarms.rules()
         else:
             since, until = (None, None) if window is None else map(_seconds, window)

@@ -10,6 +10,7 @@ from steelyard.client.calls import (
     Call,
     encode_body,
     new_or_checked_key,
+    query_of,
     read,
     segment,
     write,
@@ -80,3 +81,18 @@ def set_rule(
     }
     key = new_or_checked_key(idempotency_key)
     return Call("PUT", f"{_ALARMS}/rules", AlarmRules, encode_body(fields), idempotency_key=key)
+
+
+def remove_rule(
+    model: str | None = None, *, idempotency_key: str | None = None
+) -> Call[AlarmRules]:
+    """Remove a rule; its models' alarms clear, and past alarms stay: ``DELETE /v1/alarms/rules``.
+
+    Parameters
+    ----------
+    model : str, optional
+        Whose rule: the general one holds for it again. Without a model, the general rule itself:
+        everything is watched as it is by default.
+    """
+    key, query = new_or_checked_key(idempotency_key), query_of(model=model)
+    return Call("DELETE", f"{_ALARMS}/rules", AlarmRules, query=query, idempotency_key=key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, cast
 
 import panel as pn
@@ -13,6 +14,7 @@ from panel.viewable import Viewable
 from steelyard.alarms.budget import FALSE_ALARMS, WATCHES, Watch
 from steelyard.alarms.wire import AlarmRule, AlarmRules, WatchedModel
 from steelyard.models.wire import GONE
+from steelyard_workbench.components.confirmation import Confirmation
 from steelyard_workbench.components.facts import heading, table
 from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.components.step_names import number_fields
@@ -40,11 +42,13 @@ class Rules(Section):
         self._models: Loaded[list[str]] = Loaded(
             "The models", self._fetch_models, self._show_form, n_lines=2
         )
+        self.question = pn.Column()
         return [
             self.part(self.rules),
             heading("Change what is watched"),
             self.part(self._models),
             self.said,
+            self.question,
         ]
 
     def _fetch_models(self) -> list[str]:
@@ -58,13 +62,54 @@ class Rules(Section):
 
     def _show(self, alarm_rules: AlarmRules) -> Viewable:
         watched = show_watched(alarm_rules.watched) if alarm_rules.watched else empty(_NOT_WATCHED)
+        removes = [self._removing(rule) for rule in alarm_rules.data if rule.updated_at is not None]
         return pn.Column(
             heading("What is watched now"),
             watched,
             heading("Rules"),
             show_rules(alarm_rules.data),
+            pn.FlexBox(*removes, visible=bool(removes)),
             sizing_mode="stretch_width",
         )
+
+    def _removing(self, rule: AlarmRule) -> Viewable:
+        name = rule.model or "every other model"
+        remove = pmui.Button(
+            label=f"Remove the rule of {name} …", variant="outlined", size="small", color="danger"
+        )
+        remove.on_click(lambda _: self.ask_to_remove(rule))
+        return remove
+
+    def ask_to_remove(self, rule: AlarmRule) -> None:
+        """Ask whether a rule is to go."""
+
+        async def remove() -> bool:
+            removing.start()
+            return True
+
+        removing = self.write(partial(self._remove, rule), "The rule was not removed.")
+        name = rule.model or "every model without a rule of its own"
+        then = (
+            "Its models are watched as they are by default."
+            if rule.model is None
+            else "The model is then watched by the rule of every model without its own."
+        )
+        self.confirmation = Confirmation(
+            f"Remove the rule of {name}?",
+            pmui.Typography(
+                f"{then} Its alarms clear and watching starts again. Past alarms stay listed.",
+                variant="body1",
+            ),
+            action="Remove it",
+            act=remove,
+            is_harmful=True,
+        )
+        self.question[:] = [self.confirmation]
+
+    async def _remove(self, rule: AlarmRule) -> None:
+        await asyncio.to_thread(self.client.alarms.remove_rule, rule.model)
+        await self.rules.refresh(quietly=True)
+        self.tell("The rule is removed. Its alarms are cleared, and watching starts again.")
 
     def _show_form(self, names: Sequence[str]) -> Viewable:
         self.model = pmui.Select(label="Model", options=[_EVERY, *names], value=_EVERY, width=330)

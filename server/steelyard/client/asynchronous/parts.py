@@ -292,6 +292,7 @@ class AsyncAlarms(AsyncResource):
     acknowledge = _method(alarm_calls.acknowledge)
     rules = _method(alarm_calls.rules)
     set_rule = _method(alarm_calls.set_rule)
+    remove_rule = _method(alarm_calls.remove_rule)
 
 
 class AsyncViews(AsyncResource):

@@ -294,6 +294,7 @@ class Alarms(Resource):
     acknowledge = _method(alarm_calls.acknowledge)
     rules = _method(alarm_calls.rules)
     set_rule = _method(alarm_calls.set_rule)
+    remove_rule = _method(alarm_calls.remove_rule)
 
 
 class Views(Resource):
