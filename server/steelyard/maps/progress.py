@@ -10,8 +10,8 @@ from steelyard.wire.decoding import decoder_of
 
 #: Iterations of a layout.
 ITERATIONS = 450
-#: Rows whose vectors are made, and kept in a file, at a time.
-BLOCK_ROWS = 1_024
+#: Rows whose vectors are made, and kept in a file, at a time: a second or two of one core.
+BLOCK_ROWS = 256
 
 MapPhase = Literal["embedding", "comparing", "laying_out"]
 
@@ -27,7 +27,7 @@ class MapProgress(Struct, frozen=True, kw_only=True):
 class Made(Struct, frozen=True, kw_only=True):
     """What is made of a map: hashes of files of vectors, of the pairs, and of the layout so far."""
 
-    vectors: tuple[str, ...] = ()
+    blocks: tuple[str, ...] = ()
     pairs: str | None = None
     layout: str | None = None
     iteration: int = 0
@@ -35,11 +35,11 @@ class Made(Struct, frozen=True, kw_only=True):
     @property
     def files(self) -> list[str]:
         """The hash of every file."""
-        return [*self.vectors, *(name for name in (self.pairs, self.layout) if name is not None)]
+        return [*self.blocks, *(name for name in (self.pairs, self.layout) if name is not None)]
 
     def n_embedded(self, points: int) -> int:
         """Return how many of the points have vectors."""
-        return min(len(self.vectors) * BLOCK_ROWS, points)
+        return min(len(self.blocks) * BLOCK_ROWS, points)
 
     def to_wire(self, points: int) -> MapProgress:
         """Return the progress in wire form."""

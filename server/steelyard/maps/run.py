@@ -141,12 +141,12 @@ class MapRun(Run):
         vectors = taken.vectors(start, min(start + BLOCK_ROWS, taken.n), self.stopping.is_set)
         if vectors is not None:
             block = self._put(_encode(vectors))
-            self._save(msgspec.structs.replace(made, vectors=(*made.vectors, block)))
+            self._save(msgspec.structs.replace(made, blocks=(*made.blocks, block)))
 
     def _compare(self, row: Row[Any], made: Made) -> None:
-        first = self._block(made.vectors[0])
+        first = self._block(made.blocks[0])
         vectors = np.empty((row.points, first.shape[1]), dtype=np.float32)
-        for number, sha256 in enumerate(made.vectors):
+        for number, sha256 in enumerate(made.blocks):
             start = number * BLOCK_ROWS
             vectors[start : start + BLOCK_ROWS] = self._block(sha256)
         try:
@@ -155,7 +155,7 @@ class MapRun(Run):
             return
         pairs = self._put(self._pairs.encode())
         # The vectors have done their part: nothing refers to their files any more.
-        self._save(msgspec.structs.replace(made, vectors=(), pairs=pairs))
+        self._save(msgspec.structs.replace(made, blocks=(), pairs=pairs))
 
     def _lay_out(self, made: Made) -> None:
         if self._pairs is None:

@@ -17,8 +17,9 @@ from steelyard.wire.shown import Shown
 
 MapStatus = Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
 
-#: The most rows that are laid out; of more, as many are taken evenly.
-MAX_POINTS = 200_000
+#: The most rows that are laid out; of more, as many are taken evenly. The shipped model takes some
+#: minutes of one core for the vectors of so many, and a person sees no more in a figure of more.
+MAX_POINTS = 20_000
 #: Characters of a context that a point carries.
 MAX_TEXT = 80
 #: Outcomes that are named; the less frequent ones are one.

@@ -114,9 +114,10 @@ class MapPage(OnePartPage):
         return pn.Column(title, *shown, place, sizing_mode="stretch_width")
 
     def _show_none(self, mapped_version: _MappedVersion, place: pn.Column) -> list[Viewable]:
+        n_rows = mapped_version.dataset.rows
         most = (
-            f" Of its rows, {MAX_POINTS:,} are taken evenly."
-            if mapped_version.dataset.rows > MAX_POINTS
+            f" Of its {n_rows:,} rows {MAX_POINTS:,} are shown, taken at even distances."
+            if n_rows > MAX_POINTS
             else ""
         )
         start = self.button(
@@ -129,8 +130,8 @@ class MapPage(OnePartPage):
         return [
             empty(
                 "**No map of this version yet.** The default model's vectors of the rows are "
-                "compared and laid out once, as a job on the server; 100,000 rows take some "
-                f"minutes.{most}",
+                "compared and laid out once, as a job on the server, which for 20,000 rows of "
+                f"a line or two takes some minutes.{most}",
                 start,
             )
         ]
