@@ -267,8 +267,8 @@ class Settings:
     base_models: str = _setting(
         "",
         "More base models beside the default one: `NAME=FOLDER`, separated by commas; a folder as "
-        "`python -m steelyard.training.base.export` writes it, or `hashing`, the test double. Those that "
-        "ship need no entry.",
+        "`python -m steelyard_base_recipe.export` of a checkout writes it, or `hashing`, the test double. "
+        "Those that ship need no entry.",
     )
     prices: str = _setting(
         "",

@@ -1,7 +1,7 @@
 """How a model behaves: negation, absent facts, noise, wording, names, none-of-these, levels, trust.
 
 Run it as a script; ``README.md`` beside it says how, and what the rows of its table mean. Its own
-rows are in ``steelyard.training.behaviour``, so it needs neither data nor a network.
+rows are in ``steelyard_base_recipe.behaviour``, so it needs neither data nor a network.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import steelyard
 from models import add_also, add_arguments, load_model, models_asked
 from steelyard.client import Client
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
-from steelyard.training.behaviour.figures import Answer, Figure, answer_all, figures
-from steelyard.training.behaviour.rows import BehaviourRow, make_rows, read_domains
+from steelyard_base_recipe.behaviour.figures import Answer, Figure, answer_all, figures
+from steelyard_base_recipe.behaviour.rows import BehaviourRow, make_rows, read_domains
 
 #: Seconds for a request to a server with all its tries, and how many more than one there are.
 TIMEOUT_S, MOST_RETRIES = 600.0, 10
@@ -82,8 +82,8 @@ def answerers(options: argparse.Namespace) -> dict[str, Callable[[RenderedReques
     for path in options.checkpoint:
         import torch
 
-        from steelyard.training.base.behaviours import answerer
-        from steelyard.training.base.checkpoints import read_scorer
+        from steelyard_base_recipe.behaviours import answerer
+        from steelyard_base_recipe.checkpoints import read_scorer
 
         label = f"{path.parent.name}/{path.name}"
         found[label] = answerer(

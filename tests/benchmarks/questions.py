@@ -35,9 +35,9 @@ from steelyard.scoring.assets import (
     read_manifest,
 )
 from steelyard.serving.decide import DecideService
-from steelyard.training.base.quantize import activation_scales
-from steelyard.training.graph import Shape
-from steelyard.training.graph_files import graph_files
+from steelyard.training.shape import Shape
+from steelyard_base_recipe.graph_files import graph_files
+from steelyard_base_recipe.quantize import activation_scales
 
 #: Requests whose activations give the int8 graphs their scales, which change no cost.
 _SAMPLE = 8

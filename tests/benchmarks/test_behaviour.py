@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import steelyard
-from steelyard.training.behaviour.figures import answer_all, figures
-from steelyard.training.behaviour.rows import NAMINGS, PLACES, make_rows, read_domains
+from steelyard_base_recipe.behaviour.figures import answer_all, figures
+from steelyard_base_recipe.behaviour.rows import NAMINGS, PLACES, make_rows, read_domains
 from support.servers.live_server import live_server
 
 WANTED_DOMAINS, WANTED_PAIRS = 15, 300

@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 import pytest
 
 import steelyard
-from support.tree.repository import PACKAGE, ROOT, python_files
+from support.tree.repository import PACKAGE, RECIPE, ROOT, python_files
 
 HEAVY = {
     "click",
@@ -105,7 +105,7 @@ def public_definitions(tree: ast.Module):
 
 def test_public_names_have_docstrings():
     missing = []
-    for path in python_files(PACKAGE):
+    for path in python_files(PACKAGE, RECIPE):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         nodes = [tree, *public_definitions(tree)]
         names = [
@@ -117,7 +117,7 @@ def test_public_names_have_docstrings():
 
 def test_files_name_no_place_outside_the_repository():
     files = [
-        *python_files(PACKAGE, ROOT / "tests"),
+        *python_files(PACKAGE, RECIPE, ROOT / "tests"),
         # Of a work tree, ".git" is a file that names its place.
         *(path for path in ROOT.glob("*.*") if path.is_file() and path.name != ".git"),
         *(path for path in (ROOT / "scripts").iterdir() if path.is_file()),

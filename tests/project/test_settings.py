@@ -9,7 +9,7 @@ import pytest
 from steelyard.scoring.assets import AUTO, ENGINES
 from steelyard.serving.base import HASHING
 from steelyard.settings import SETTINGS, InvalidSettingError, Settings, read_settings
-from support.tree.repository import PACKAGE, python_files
+from support.tree.repository import PACKAGE, RECIPE, python_files
 
 
 def test_defaults_are_the_tables():
@@ -67,7 +67,7 @@ def test_an_unknown_override_is_refused():
 def test_only_settings_reads_the_environment():
     readers = [
         path.name
-        for path in python_files(PACKAGE)
+        for path in python_files(PACKAGE, RECIPE)
         if re.search(r"os\.(environ|getenv)", path.read_text(encoding="utf-8"))
     ]
     assert readers == ["settings.py"]

@@ -24,7 +24,7 @@ from steelyard.scoring.merging import (
     merged_scorer,
     read_adapter,
 )
-from steelyard.training.graph import Shape
+from steelyard.training.shape import Shape
 from steelyard.training.weights import unpack_weights
 from support.models.random_model import NAME, sample_requests
 

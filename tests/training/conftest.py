@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from steelyard.scoring.tokenizer import Tokenizer
-from steelyard.training.base.mixture import VALIDATION_SOURCES, Mixture, load_mixture
+from steelyard_base_recipe.mixture import VALIDATION_SOURCES, Mixture, load_mixture
 from support.models.random_model import make_tokenizer_json, make_words
 
 STATUSES = ("clear", "note")

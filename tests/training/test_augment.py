@@ -10,19 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.decisions.rendering import NO_CONTEXT
-from steelyard.training.base import augment as module
-from steelyard.training.base.augment import (
+from steelyard.training.examples import WordedDecision
+from steelyard_base_recipe import augment as module
+from steelyard_base_recipe.augment import (
     CATCH_ALLS,
     FIELDS,
     MAX_CONTEXT_CHARACTERS,
     MAX_DECISIONS,
     PREFIXES,
     QUESTIONS,
-    WordedDecision,
     augment,
     plain,
 )
-from steelyard.training.base.mixture import Mixture, Row
+from steelyard_base_recipe.mixture import Mixture, Row
 
 #: Shares of the wordings that add or turn round what is asked.
 TAUGHT = (
@@ -344,7 +344,7 @@ def test_made_up_rows_and_surroundings_come_in(monkeypatch: pytest.MonkeyPatch) 
     mixture = Mixture(rows=plain_rows, shares={}, labels=MIXTURE.labels)
     monkeypatch.setattr(module, "SURROUND_SHARE", 1.0)
     for made in (1.0, 0.0):
-        monkeypatch.setattr("steelyard.training.base.noise.MADE_SHARE", made)
+        monkeypatch.setattr("steelyard_base_recipe.noise.MADE_SHARE", made)
         contexts = [augment(make_row(), mixture, np.random.default_rng(i))[0] for i in range(20)]
         assert all("water" in text and len(text.split()) >= 10 for text in contexts)
         assert all("Unrelated" in text for text in contexts) == (made == 0.0)

@@ -12,9 +12,9 @@ from steelyard.decisions.rendering import RenderedDecision
 from steelyard.scoring.packing import ROLE_CONTEXT, Layout, alone_texts, lay_out_text
 from steelyard.scoring.passes import KINDS, level_features
 from steelyard.scoring.tokenizer import Tokenizer
-from steelyard.training.base.augment import WordedDecision
-from steelyard.training.base.batches import ROW_LENGTHS, Item, make_batches, make_item
-from steelyard.training.base.model import Batch, without_context
+from steelyard.training.batches import ROW_LENGTHS, Item, make_batches, make_item
+from steelyard.training.examples import WordedDecision
+from steelyard.training.model import Batch, without_context
 from support.models.random_model import make_words
 
 

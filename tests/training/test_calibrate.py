@@ -10,17 +10,17 @@ pytest.importorskip("torch", reason="training needs the train extra: pip install
 
 from steelyard.calibration.temperature import MAX_FITTED
 from steelyard.scoring.assets import read_manifest
-from steelyard.training.base import recalibrate
-from steelyard.training.base.calibrate import (
+from steelyard.training.shape import Shape
+from steelyard_base_recipe import recalibrate
+from steelyard_base_recipe.calibrate import (
     ROWS_PER_SOURCE,
     calibration_set,
     closest_good,
     fit_similarity,
     fit_temperatures,
 )
-from steelyard.training.base.left_out import left_out
-from steelyard.training.base.mixture import Mixture, Row
-from steelyard.training.graph import Shape
+from steelyard_base_recipe.left_out import left_out
+from steelyard_base_recipe.mixture import Mixture, Row
 
 CHOICE = {"id": "topic", "kind": "single", "question": "Which topic?", "outcomes": ["pets", "cars"]}
 CHECK = {"id": "spam", "kind": "binary", "question": "Is it spam?", "outcomes": ["yes", "no"]}

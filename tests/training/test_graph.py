@@ -7,10 +7,11 @@ import pytest
 from steelyard.scoring.assets import GRAPHS, LOWER_GRAPHS, UPPER_GRAPHS, parts_of
 from steelyard.scoring.engine import FLOAT32, INT8, graph_weights
 from steelyard.scoring.passes import PAST_OUTPUTS
-from steelyard.training.base.quantize import LINEARS
-from steelyard.training.graph import LEAST_WEIGHT, LOWEST_SCORE, ActivationScale, Shape, build
-from steelyard.training.graph_files import build_lower, build_upper, graph_files
+from steelyard.training.shape import Shape
 from steelyard.training.weights import pack_weights
+from steelyard_base_recipe.graph import LEAST_WEIGHT, LOWEST_SCORE, ActivationScale, build
+from steelyard_base_recipe.graph_files import build_lower, build_upper, graph_files
+from steelyard_base_recipe.quantize import LINEARS
 from support.models.random_model import make_state
 
 SHAPE = Shape(is_gated=True)

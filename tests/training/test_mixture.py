@@ -8,8 +8,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from steelyard.training.base import mixture as mixture_module
-from steelyard.training.base.mixture import (
+from steelyard_base_recipe import mixture as mixture_module
+from steelyard_base_recipe.mixture import (
     CATEGORY_WEIGHTS,
     VALIDATION_SOURCES,
     Mixture,

@@ -14,19 +14,20 @@ from steelyard.scoring.assets import load_base_model
 from steelyard.scoring.engine import FLOAT32, Engine
 from steelyard.scoring.onnx import OnnxScorer
 from steelyard.scoring.tokenizer import Tokenizer
-from steelyard.training.base import quantize
-from steelyard.training.base.augment import WordedDecision
-from steelyard.training.base.batches import make_batches, make_item
-from steelyard.training.base.checkpoints import (
+from steelyard.training.batches import make_batches, make_item
+from steelyard.training.examples import WordedDecision
+from steelyard.training.model import PackedScorer
+from steelyard.training.shape import Shape
+from steelyard.training.weights import pack_weights, quantize_columns
+from steelyard_base_recipe import quantize
+from steelyard_base_recipe.checkpoints import (
     mean_weights,
     read_details,
     read_scorer,
     read_weights,
 )
-from steelyard.training.base.export import write_model
-from steelyard.training.base.model import PackedScorer
-from steelyard.training.graph import Shape, build
-from steelyard.training.weights import pack_weights, quantize_columns
+from steelyard_base_recipe.export import write_model
+from steelyard_base_recipe.graph import build
 from support.models.random_model import make_state, make_tokenizer_json, make_words, sample_requests
 
 KEPT_AS_THEY_ARE = ("position", "role", "level", "similarity", "logit")

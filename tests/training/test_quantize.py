@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from scoring.reference import read_stored
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
-from steelyard.training.base import quantize
-from steelyard.training.base.quantize import LINEARS, activation_scales, best_scale
-from steelyard.training.graph import ActivationScale, Shape
+from steelyard.training.shape import Shape
+from steelyard_base_recipe import quantize
+from steelyard_base_recipe.graph import ActivationScale
+from steelyard_base_recipe.quantize import LINEARS, activation_scales, best_scale
 from support.decisions.strategies import few
 from support.models.random_model import make_words, sample_requests
 

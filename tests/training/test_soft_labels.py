@@ -11,10 +11,10 @@ import pytest
 
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.serving.judge.evidence import Evidence
-from steelyard.training.base import soft_labels
-from steelyard.training.base.mixture import Row
-from steelyard.training.base.soft_labels import Labeler, in_turns
-from steelyard.training.base.teacher_questions import (
+from steelyard_base_recipe import soft_labels
+from steelyard_base_recipe.mixture import Row
+from steelyard_base_recipe.soft_labels import Labeler, in_turns
+from steelyard_base_recipe.teacher_questions import (
     MAX_OUTCOMES,
     QuestionPool,
     own_questions,

@@ -8,9 +8,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from steelyard.training.base import start
-from steelyard.training.base.dequantize import read_quantized
-from steelyard.training.base.start import MINILM, STARTS, find_encoder, read_encoder
+from steelyard_base_recipe import start
+from steelyard_base_recipe.dequantize import read_quantized
+from steelyard_base_recipe.start import MINILM, STARTS, find_encoder, read_encoder
 
 DIGEST = hashlib.sha256(b"weights").hexdigest()
 

@@ -8,19 +8,19 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from steelyard.training.base.facts import Fact, facts, made_fact, wants
-from steelyard.training.base.intents import made_intent, organisations
-from steelyard.training.base.levels import made_levels, scales
-from steelyard.training.base.mixture import Mixture, Row
-from steelyard.training.base.negation import negated, reworded, split_question, statement
-from steelyard.training.base.noise import (
+from steelyard_base_recipe.facts import Fact, facts, made_fact, wants
+from steelyard_base_recipe.intents import made_intent, organisations
+from steelyard_base_recipe.levels import made_levels, scales
+from steelyard_base_recipe.mixture import Mixture, Row
+from steelyard_base_recipe.negation import negated, reworded, split_question, statement
+from steelyard_base_recipe.noise import (
     MOST_WORDS,
     foreign_choice,
     misleading,
     surround,
     unanswered,
 )
-from steelyard.training.base.records import NAMES, lexicon, made_record
+from steelyard_base_recipe.records import NAMES, lexicon, made_record
 
 FACTS = (*facts(), *wants())
 QUESTIONS = (
@@ -87,7 +87,7 @@ def test_made_up_texts_say_one_thing_or_the_other_equally_often(make) -> None:
 
 
 def test_a_record_is_answered_by_what_it_states(monkeypatch: pytest.MonkeyPatch) -> None:
-    from steelyard.training.base import records
+    from steelyard_base_recipe import records
 
     monkeypatch.setattr(records, "_STATED", ("The {n} is {a}.",))
     monkeypatch.setattr(records, "_QUESTIONS", ("Is the {n} {a}?",) * 3)

@@ -15,20 +15,21 @@ import numpy as np
 import torch
 
 from steelyard.scoring.tokenizer import Tokenizer
-from steelyard.training.base import anchor as anchor_module
-from steelyard.training.base import behaviours
-from steelyard.training.base import model as model_module
-from steelyard.training.base.augment import plain_examples
-from steelyard.training.base.batches import make_batches, make_item
-from steelyard.training.base.calibrate import calibration_set
-from steelyard.training.base.checkpoints import CHECKPOINT, read_scorer
-from steelyard.training.base.compare_starts import Judge
-from steelyard.training.base.mixture import Mixture, load_mixture, read_rows
-from steelyard.training.base.model import PackedScorer
-from steelyard.training.base.trainer import LOG, Recipe, Trainer
-from steelyard.training.behaviour.everyday import everyday_figures, everyday_requests
-from steelyard.training.behaviour.figures import figures
-from steelyard.training.behaviour.rows import make_rows, read_domains
+from steelyard.training import model as model_module
+from steelyard.training.batches import make_batches, make_item
+from steelyard.training.model import PackedScorer
+from steelyard_base_recipe import anchor as anchor_module
+from steelyard_base_recipe import behaviours
+from steelyard_base_recipe.augment import plain_examples
+from steelyard_base_recipe.beginning import load_encoder
+from steelyard_base_recipe.behaviour.everyday import everyday_figures, everyday_requests
+from steelyard_base_recipe.behaviour.figures import figures
+from steelyard_base_recipe.behaviour.rows import make_rows, read_domains
+from steelyard_base_recipe.calibrate import calibration_set
+from steelyard_base_recipe.checkpoints import CHECKPOINT, read_scorer
+from steelyard_base_recipe.compare_starts import Judge
+from steelyard_base_recipe.mixture import Mixture, load_mixture, read_rows
+from steelyard_base_recipe.trainer import LOG, Recipe, Trainer
 
 #: Tokens of a step, about: requests and texts alone.
 STEP = 1_000
@@ -317,14 +318,14 @@ def test_a_start_gives_its_layers_and_segments(monkeypatch) -> None:
         source[f"encoder.layer.{layer}.intermediate.dense.bias"] = (64,)
     weights = {name: rng.normal(size=shape).astype(np.float32) for name, shape in source.items()}
     model = PackedScorer(n_layers=2)
-    model_module.load_encoder(model, weights, (0, 2), has_pairs=True)
+    load_encoder(model, weights, (0, 2), has_pairs=True)
     top = model.layers[1].feed_forward_in.weight.detach().numpy()
     assert np.array_equal(top, weights["encoder.layer.2.intermediate.dense.weight"])
     segments = weights["embeddings.token_type_embeddings.weight"]
     roles = model.role_embeddings.weight.detach().numpy()
     assert np.array_equal(roles, segments[[1, 0, 0, 0, 0]])
     with pytest.raises(ValueError, match="3 layers to use, and the model 2"):
-        model_module.load_encoder(PackedScorer(n_layers=2), weights, (0, 1, 2))
+        load_encoder(PackedScorer(n_layers=2), weights, (0, 1, 2))
 
 
 def test_starts_are_compared_on_questions_of_nobody(make_trainer, data) -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.training.graph import Shape
+from steelyard.training.shape import Shape
 from steelyard.training.weights import pack_weights, quantize_columns, unpack_weights
 from support.decisions.strategies import few
 from support.models.random_model import make_state

@@ -50,9 +50,9 @@ from steelyard.trainer.units import (
     scaled_rewards,
     usable_groups,
 )
-from steelyard.training.base.batches import ROW_LENGTHS, make_batches
-from steelyard.training.base.model import WIDTH, Batch, PackedScorer
-from steelyard.training.graph import Shape
+from steelyard.training.batches import ROW_LENGTHS, make_batches
+from steelyard.training.model import WIDTH, Batch, PackedScorer
+from steelyard.training.shape import Shape
 from steelyard.training.weights import unpack_weights
 
 CHECKPOINT = "lora.checkpoint.pt"

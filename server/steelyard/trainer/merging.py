@@ -32,8 +32,8 @@ from steelyard.scoring.merging import (
 )
 from steelyard.trainer.rows import TuningRow
 from steelyard.trainer.units import plain_example
-from steelyard.training.base.batches import ROW_LENGTHS, make_batches, make_item
-from steelyard.training.base.model import PackedScorer
+from steelyard.training.batches import ROW_LENGTHS, make_batches, make_item
+from steelyard.training.model import PackedScorer
 
 #: The largest difference in a probability between the trained model and the merged engine.
 PARITY = 1e-3

@@ -18,8 +18,8 @@ from steelyard.decisions.rendering import RenderedDecision
 from steelyard.scoring.reading import READING, decision_read
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.trainer.rows import TuningRow
-from steelyard.training.base.augment import WordedDecision
-from steelyard.training.base.batches import Item, make_item
+from steelyard.training.batches import Item, make_item
+from steelyard.training.examples import WordedDecision
 
 #: Outcomes of one decision in a step, at most; an ordinal decision keeps all its levels.
 MAX_OUTCOMES = 16

@@ -1,1 +1,1 @@
-"""Training: what makes the weights that ship; needs the ``train`` extra."""
+"""Training: the network that fine-tuning trains, and export from a hub; needs the ``train`` extra."""

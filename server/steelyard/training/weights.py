@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.scoring.merging import quantize_columns
-from steelyard.training.graph import Shape
+from steelyard.training.shape import Shape
 
 Array = NDArray[np.generic]
 _LINEAR = ("attention_output", "feed_forward_in", "feed_forward_out")

@@ -24,11 +24,11 @@ from steelyard.scoring.engine import FLOAT32, INT8
 from steelyard.scoring.packing import CLS, SEP
 from steelyard.scoring.reading import READING
 from steelyard.scoring.tokenizer import Tokenizer
-from steelyard.training.base import quantize
-from steelyard.training.base.quantize import activation_scales
-from steelyard.training.graph import Shape
-from steelyard.training.graph_files import graph_files
+from steelyard.training.shape import Shape
 from steelyard.training.weights import pack_weights
+from steelyard_base_recipe import quantize
+from steelyard_base_recipe.graph_files import graph_files
+from steelyard_base_recipe.quantize import activation_scales
 
 NAME = "random"
 #: Words that every tokenizer in these tests knows as one token.

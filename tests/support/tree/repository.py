@@ -8,6 +8,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "server" / "steelyard"
+#: The recipe of the base model: in the repository and in no wheel.
+RECIPE = ROOT / "server" / "steelyard_base_recipe"
 
 
 def python_files(*folders: Path) -> list[Path]:

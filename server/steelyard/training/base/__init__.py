@@ -1,1 +1,0 @@
-"""The base model: its data, network, loop and export."""

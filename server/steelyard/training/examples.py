@@ -1,0 +1,22 @@
+"""What a network is trained on, whoever words it: decisions with their targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from steelyard.decisions.rendering import RenderedDecision
+
+
+@dataclass(slots=True)
+class WordedDecision:
+    """A worded decision with its targets.
+
+    Attributes
+    ----------
+    teacher_share : float
+        How much of the target is the teacher's answer instead, if there is a teacher: 0 to 1.
+    """
+
+    decision: RenderedDecision
+    targets: tuple[float, ...]
+    teacher_share: float = 0.0
