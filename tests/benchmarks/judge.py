@@ -36,7 +36,6 @@ from steelyard.decisions.kinds import BINARY_NAMES
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.serving.connected.declared import ConnectedModel
 from steelyard.serving.judge.asking import Asker
-from steelyard.serving.judge.declaring import AUTO_THRESHOLD
 from steelyard.serving.judge.engine import JudgeEngine
 from steelyard.serving.judge.evidence import NEUTRAL_CONTEXTS
 from steelyard.serving.judge.pool import JudgePool
@@ -47,6 +46,7 @@ from steelyard.serving.judge.prompts import (
     opposed,
     read_opposite,
 )
+from steelyard.serving.judge_setting import AUTO_THRESHOLD
 
 QUESTIONS = Path(__file__).with_name("judge_questions.jsonl")
 _TIMEOUT_S = 600.0

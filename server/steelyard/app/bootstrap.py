@@ -17,7 +17,7 @@ from steelyard.house import House
 from steelyard.jobs.child import WorkerChild
 from steelyard.operations.service import LEASE_GRACE_S, OperationLog
 from steelyard.serving.base import ModelLoader, NamedModelLoader
-from steelyard.serving.judge.declaring import declare_judge
+from steelyard.serving.judge_setting import declare_judge
 from steelyard.serving.registry import ModelRegistry
 from steelyard.settings import Settings, home_of, read_settings
 from steelyard.storage.damage import STATE, DamageNotes

@@ -212,7 +212,7 @@ def check_judges(settings: Settings) -> Iterator[Finding]:
     """Look at the file of each judge: that it is there, and that it fits into memory."""
     from steelyard.serving.connected.declared import read_models
     from steelyard.serving.judge.checkup import examine_judge
-    from steelyard.serving.judge.declaring import CONCURRENCY, CONTEXT_TOKENS
+    from steelyard.serving.judge_setting import CONCURRENCY, CONTEXT_TOKENS
 
     home = home_of(settings)
     files = {

@@ -307,8 +307,8 @@ def _exported(source: str, home: Path) -> str:
 
 def _judge_options(given: dict[str, Any]) -> dict[str, Any]:
     """Return the options of a judge, with the defaults of its wire."""
-    from steelyard.serving.judge.declaring import CONCURRENCY, TIMEOUT_S
     from steelyard.serving.judge.gguf import read_header
+    from steelyard.serving.judge_setting import CONCURRENCY, TIMEOUT_S
 
     if not given["file"]:
         raise click.UsageError("Name the model's file with --file FILE.gguf.")
@@ -340,8 +340,8 @@ def _named(models: dict[str, ConnectedModel], name: str) -> ConnectedModel:
 
 @contextmanager
 def _open(name: str, model: ConnectedModel, home: str | None) -> Iterator[ConnectedQueue]:
-    from steelyard.serving.connected.hosting import open_queue
     from steelyard.serving.connected.queue import Loop
+    from steelyard.serving.connected_hosting import open_queue
 
     loop = Loop()
     try:

@@ -52,9 +52,9 @@ from steelyard.serving.connected.declared import (
 from steelyard.serving.connected.declared_route import DeclaredRoute, RouteStep
 from steelyard.serving.judge.catalogue import CatalogueEntry, read_catalogue
 from steelyard.serving.judge.checkup import examine_judge
-from steelyard.serving.judge.declaring import AUTO_THRESHOLD, CONCURRENCY, CONTEXT_TOKENS, TIMEOUT_S
 from steelyard.serving.judge.download import RemoteFile, pull
 from steelyard.serving.judge.gguf import read_header
+from steelyard.serving.judge_setting import AUTO_THRESHOLD, CONCURRENCY, CONTEXT_TOKENS, TIMEOUT_S
 from steelyard.serving.registry import HostedModel, ModelRegistry
 from steelyard.settings import InvalidSettingError, Settings, home_of
 

@@ -196,7 +196,7 @@ def open_models(
 ) -> tuple[ModelRegistry, dict[str, Base]]:
     """Load every model of the settings; the queue of each closes with ``closing``."""
     from steelyard.scoring.lower import CONTEXT_STATES, QUESTION_STATES
-    from steelyard.serving.connected.hosting import ConnectedModels
+    from steelyard.serving.connected_hosting import ConnectedModels
     from steelyard.serving.registry import Base, ModelRegistry
     from steelyard.serving.routed.hosting import RoutedModels
 

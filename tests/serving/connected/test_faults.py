@@ -19,8 +19,8 @@ from steelyard.scoring.shares import Share
 from steelyard.serving.connected import breaker, remote
 from steelyard.serving.connected.breaker import FAILURES, REST_S, Breaker
 from steelyard.serving.connected.declared import ConnectedModel, write_models
-from steelyard.serving.connected.hosting import open_queue
 from steelyard.serving.connected.queue import Loop
+from steelyard.serving.connected_hosting import open_queue
 from support.api.error_shape import assert_canonical_error
 from support.datasets.dataset_rows import make_rows
 from support.models.exported_models import write_exported

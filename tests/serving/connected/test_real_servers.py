@@ -12,8 +12,8 @@ import pytest
 from steelyard.decisions.kinds import BINARY_NAMES, Decision, Outcomes
 from steelyard.decisions.rendering import RenderedRequest, render_decision
 from steelyard.serving.connected.declared import ConnectedModel
-from steelyard.serving.connected.hosting import open_queue
 from steelyard.serving.connected.queue import Loop
+from steelyard.serving.connected_hosting import open_queue
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 PATIENCE_S = 60

@@ -14,8 +14,8 @@ from steelyard.scoring.hashing import HashingScorer
 from steelyard.serving.connected.answers import checked, normalized
 from steelyard.serving.connected.chat import read_top
 from steelyard.serving.connected.declared import ConnectedModel
-from steelyard.serving.connected.hosting import open_queue
 from steelyard.serving.connected.queue import Loop, _scored
+from steelyard.serving.connected_hosting import open_queue
 from support.decisions.factories import make_service
 from support.models.exported_models import write_exported
 from support.models.remote_models import chat_answer, remote_model, share_of

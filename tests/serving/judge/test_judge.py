@@ -14,8 +14,8 @@ import pytest
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import ContextTooLongError, EngineUnavailableError
 from steelyard.serving.connected.breaker import RemoteFailureError
-from steelyard.serving.connected.hosting import open_queue
 from steelyard.serving.connected.queue import Loop
+from steelyard.serving.connected_hosting import open_queue
 from steelyard.serving.judge import engine as engines
 from steelyard.serving.judge.pool import JudgePool
 from steelyard.serving.judge.prompts import read_opposite

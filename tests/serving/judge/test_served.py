@@ -18,8 +18,8 @@ from steelyard.client import Client, ClientOptions
 from steelyard.errors import EngineUnavailableError
 from steelyard.ledger.money import from_usd
 from steelyard.serving.connected.declared import read_file, write_file
-from steelyard.serving.judge.declaring import declare_judge
 from steelyard.serving.judge.process import MODULE
+from steelyard.serving.judge_setting import declare_judge
 from steelyard.settings import InvalidSettingError, read_settings
 from support.models.judges import smollm2
 from support.servers.live_server import live_server

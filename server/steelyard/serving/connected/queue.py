@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,12 +22,7 @@ from steelyard.scoring.protocol import ScoredDecision
 from steelyard.scoring.shares import FairQueue, Share
 from steelyard.serving.connected.answers import Probabilities, UnusableAnswerError
 from steelyard.serving.connected.breaker import Breaker, RemoteFailureError
-from steelyard.serving.connected.wire import ModelWire
-
-if TYPE_CHECKING:  # the library that calls other servers is slow to import
-    from steelyard.serving.connected.hub import HubEngine
-    from steelyard.serving.connected.remote import Remote
-    from steelyard.serving.judge.engine import JudgeEngine
+from steelyard.serving.connected.wire import ModelEngine, ModelWire
 
 _log = logging.getLogger(__name__)
 _RETRY_S = 2.0
@@ -89,7 +84,7 @@ class ConnectedQueue:
         self,
         name: str,
         wire: ModelWire,
-        remote: Remote | HubEngine | JudgeEngine,
+        remote: ModelEngine,
         loop: Loop,
         *,
         concurrency: int,

@@ -13,6 +13,18 @@ from steelyard.serving.connected.answers import Probabilities
 Post = Callable[[str, Any], Awaitable[Any]]
 
 
+class ModelEngine(Protocol):
+    """Where the requests of one connected model go: another server, or a process of this machine."""
+
+    async def post(self, path: str, body: Any) -> Any:
+        """Send a body, and return the answer."""
+        ...
+
+    async def close(self) -> None:
+        """Close what it has open."""
+        ...
+
+
 class ModelWire(Protocol):
     """One way to ask a model of another server."""
 

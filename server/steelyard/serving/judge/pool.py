@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from steelyard.serving.connected.breaker import RemoteFailureError
 from steelyard.serving.judge.gguf import GgufHeader
 from steelyard.serving.judge.memory import free_bytes, required_bytes, shortage
 
-if TYPE_CHECKING:
-    from steelyard.serving.judge.engine import JudgeEngine
-
 _RETRY_S = 5.0
+
+
+class PooledJudge(Protocol):
+    """A judge that shares the memory of a pool."""
+
+    name: str
+    used_at: float
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it runs and no request needs it."""
+        ...
+
+    async def unload(self) -> None:
+        """End its process, which gives its memory back."""
+        ...
 
 
 class JudgePool:
@@ -22,10 +35,10 @@ class JudgePool:
         #: Most bytes of all judges; 0 for what is free.
         self._memory_bytes = memory_bytes
         self._lock = asyncio.Lock()
-        self._bytes: dict[JudgeEngine, int] = {}
+        self._bytes: dict[PooledJudge, int] = {}
 
     async def reserve(
-        self, engine: JudgeEngine, header: GgufHeader, context_tokens: int, slots: int
+        self, engine: PooledJudge, header: GgufHeader, context_tokens: int, slots: int
     ) -> None:
         """Make room for a judge that starts, or raise ``RemoteFailureError`` with what is missing."""
         needed = required_bytes(header, context_tokens, slots)
@@ -40,7 +53,7 @@ class JudgePool:
                 await min(idle, key=lambda other: other.used_at).unload()
             self._bytes[engine] = needed
 
-    def release(self, engine: JudgeEngine) -> None:
+    def release(self, engine: PooledJudge) -> None:
         """Note that a judge has ended."""
         self._bytes.pop(engine, None)
 

@@ -14,7 +14,7 @@ from steelyard.decisions.tokens import count_input_tokens
 from steelyard.decisions.wire import DecideResponse, DecisionResult, RouteEntry
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.connected.declared_route import DeclaredRoute
-from steelyard.serving.connected.hosting import ConnectedModels
+from steelyard.serving.connected_hosting import ConnectedModels
 from steelyard.serving.decide import DecideLimits, DecideService, Prepared
 from steelyard.serving.registry import HostedModel, ModelFacts
 from steelyard.serving.routed.queue import HostedStep, RouteQueue

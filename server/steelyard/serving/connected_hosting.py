@@ -29,7 +29,7 @@ from steelyard.serving.connected.declared_route import DeclaredRoute
 from steelyard.serving.connected.hub import HubEngine, HubWire
 from steelyard.serving.connected.queue import ConnectedQueue, Loop
 from steelyard.serving.connected.systemone import SystemOneWire
-from steelyard.serving.connected.wire import ModelWire
+from steelyard.serving.connected.wire import ModelEngine, ModelWire
 from steelyard.serving.decide import DecideLimits, DecideService
 from steelyard.serving.judge.engine import JudgeEngine
 from steelyard.serving.judge.pool import JudgePool
@@ -39,7 +39,6 @@ from steelyard.settings import InvalidSettingError, Settings, home_of
 
 if TYPE_CHECKING:
     from steelyard.ledger.prices import Prices
-    from steelyard.serving.connected.remote import Remote
 
 _log = logging.getLogger(__name__)
 #: Seconds between two looks at the file.
@@ -186,7 +185,7 @@ def open_queue(
     threads: int = 0,
 ) -> ConnectedQueue:
     """Return what asks one connected model of a home."""
-    remote: Remote | HubEngine | JudgeEngine
+    remote: ModelEngine
     if model.wire == "hub":
         remote = HubEngine(name, home / model.folder)
     elif model.wire == "gguf":
@@ -205,7 +204,7 @@ def open_queue(
     )
 
 
-def _remote(name: str, model: ConnectedModel) -> Remote:
+def _remote(name: str, model: ConnectedModel) -> ModelEngine:
     # Here, so that a server with no such model does not import what calls others.
     from steelyard.serving.connected.remote import Remote  # noqa: PLC0415
 
