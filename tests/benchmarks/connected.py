@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import json
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import get_context
@@ -92,8 +91,7 @@ def _elsewhere(fault: str = "") -> Iterator[str]:
 def _serve(said: Connection, fault: str) -> None:
     with remote_model(fault=fault) as model:
         said.send(model.url)
-        while True:
-            time.sleep(1.0)
+        while not said.poll(1.0):
             model.asked.clear()
             model.headers.clear()
 

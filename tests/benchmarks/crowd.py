@@ -124,7 +124,8 @@ def port_of(path: Path, process: subprocess.Popen[bytes]) -> int:
     while time.monotonic() < give_up_at and process.poll() is None:
         with suppress(FileNotFoundError, json.JSONDecodeError):
             return int(json.loads(path.read_bytes())["url"].rpartition(":")[2])
-        time.sleep(0.1)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(0.1)
     raise RuntimeError("The server did not start.")
 
 
@@ -216,7 +217,8 @@ async def crowd(port: int, requests: Sequence[bytes], seen: Seen) -> AsyncIterat
     """Repeat each request over a connection of its own, from a second before the block to its end."""
     tasks = [asyncio.create_task(repeat(port, one, seen, None, 0.0)) for one in requests]
     try:
-        await asyncio.sleep(1.0 if requests else 0.0)
+        if tasks:
+            await asyncio.wait(tasks, timeout=1.0)
         yield
     finally:
         for task in tasks:

@@ -15,7 +15,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -253,9 +253,9 @@ def start_once(home: Path, options: argparse.Namespace) -> float:
             try:
                 run_clients(port, [[request]])
             except ConnectionError:
-                if process.poll() is not None:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(_POLL_S)
                     raise SystemExit("The server ended before it answered.") from None
-                time.sleep(_POLL_S)
             else:
                 return time.perf_counter() - began
     finally:

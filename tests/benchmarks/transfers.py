@@ -154,7 +154,7 @@ async def _watch(
         )
         health.append((time.perf_counter() - began) * 1e3)
         most = max(most, memory_of(port))
-        await asyncio.sleep(_TICK_S)
+        await asyncio.wait({asyncio.wrap_future(running)}, timeout=_TICK_S)
     statuses = dict(running.result())
     after = await _memory_at_rest(port)
     health.sort()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-import time
 import uuid
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -262,6 +261,8 @@ def test_an_answer_in_drips_is_bounded_by_the_time_of_the_call(client_class):
 def dripping_server():
     """Serve, in drips over more than a second, what would be read in time drip by drip."""
 
+    is_over = threading.Event()
+
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
             self.send_response(200)
@@ -270,7 +271,7 @@ def dripping_server():
             with contextlib.suppress(OSError):
                 for _ in range(10):
                     self.wfile.write(b" ")
-                    time.sleep(0.15)
+                    is_over.wait(0.15)
 
         do_POST = do_GET  # noqa: N815
 
@@ -280,6 +281,7 @@ def dripping_server():
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
+        is_over.set()
         server.shutdown()
 
 

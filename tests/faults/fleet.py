@@ -12,7 +12,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -39,11 +38,10 @@ _KEY, _SECRET = "the-key", "the-secret"
 
 
 class FaultyStore:
-    """An S3 server behind a proxy that fails, or takes its time, when it is told to."""
+    """An S3 server behind a proxy that fails when a test says so."""
 
     def __init__(self) -> None:
         self.fails = False
-        self.slow_s = 0.0
         self.n_failed = 0
         store = self
 
@@ -52,7 +50,6 @@ class FaultyStore:
 
             def handle_one(self) -> None:
                 body = self._body()
-                time.sleep(store.slow_s)
                 if store.fails:
                     store.n_failed += 1
                     self.send_response(500)

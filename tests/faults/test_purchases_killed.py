@@ -265,7 +265,7 @@ def test_top_ups_of_a_killed_server_are_one_at_a_time(tmp_path: Path, kills: int
             under_way = shown["top_up"]["under_way"]
             assert shown["pending_usd"] in {"0", "5"}, "one at most"
             if under_way is None:
-                time.sleep(0.02)
+                over.wait(0.02)
                 continue
             with office.state() as state:
                 money = PurchaseService(state, ManualProvider(), accounts_enabled=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import select
 import socket
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
@@ -48,6 +48,11 @@ def trickle(connection: socket.socket, n_pieces: int) -> bytes:
     raise AssertionError("The server let the head trickle in.")
 
 
+def hears_nothing(connection: socket.socket, seconds: float) -> bool:
+    """Whether the server neither answers nor closes a connection in these seconds."""
+    return select.select([connection], [], [], seconds)[0] == []
+
+
 def wait_for_the_end(connection: socket.socket) -> None:
     """Wait until the server has closed a connection; fail when it does not."""
     with suppress(ConnectionError):
@@ -79,10 +84,10 @@ def test_the_time_of_a_head_is_counted_anew_for_each_request() -> None:
     with faulty_server(body_timeout_s=1.5) as server, connected(server) as connection:
         for idle_s in (1.6, 0.0):  # at first for longer than a head may take
             connection.sendall(FULL_HEAD[:40])
-            time.sleep(0.1)
+            assert hears_nothing(connection, 0.1)
             connection.sendall(FULL_HEAD[40:] + BODY)
             assert connection.recv(65536).startswith(b"HTTP/1.1 200 OK")
-            time.sleep(idle_s)
+            assert hears_nothing(connection, idle_s)
 
 
 @pytest.mark.slow

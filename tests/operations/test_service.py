@@ -413,7 +413,7 @@ def test_a_cancelled_acceptance_holds_nothing_for_long(desk: Desk):
         for steps in range(6):
             task = asyncio.create_task(desk.accept("k", reserved=10))
             for _ in range(steps):
-                await asyncio.sleep(0.002 if steps > 3 else 0)
+                await (asyncio.wait({task}, timeout=0.002) if steps > 3 else next_turn())
             if task.done():
                 outcome = task.result()
                 assert isinstance(outcome, Accepted)

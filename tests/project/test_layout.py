@@ -151,7 +151,7 @@ def test_what_makes_changes_hard_only_gets_less():
     assert by_hand <= 12, "let ruff lay it out"
     assert n_made <= 1000, "make a method of its call, by a function of asynchronous/resource.py"
     assert sum(source.n_private_of_others for source in tests) <= 150, "test what others may use"
-    assert sum(source.n_sleeps for source in tests) <= 28, "wait for what happens"
+    assert sum(source.n_sleeps for source in tests) <= 15, "wait for what happens"
 
 
 def test_every_package_has_an_init_with_a_docstring():

@@ -160,8 +160,6 @@ class Server:
             )
         answers = Answers()
         while time.perf_counter() - began < START_S:
-            if self._process.poll() is not None:
-                raise ServerError(f"its server ended: {last_line(log)}")
             requests = make_requests(Size(1, 2, "short"), 0, 1)
             try:
                 answers = closed_loop(self.port, requests, 1, START_S)
@@ -170,7 +168,9 @@ class Server:
             if answers.milliseconds:
                 pin(self._process.pid, self._cores)
                 return
-            time.sleep(_POLL_S)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_POLL_S)
+                raise ServerError(f"its server ended: {last_line(log)}")
         self.stop()
         raise ServerError(f"its server gave no right answer: {answers.last_error}")
 

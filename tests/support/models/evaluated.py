@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -114,6 +114,7 @@ class ScribblingScorer:
         self._inner = inner
         self._path = path
         self._pause_s = pause_s
+        self._is_closed = threading.Event()
 
     @property
     def name(self) -> str:
@@ -127,12 +128,13 @@ class ScribblingScorer:
         return getattr(self._inner, name)
 
     def score(self, requests: Sequence[RenderedRequest]) -> list[list[ScoredDecision]]:
-        time.sleep(self._pause_s * len(requests))
+        self._is_closed.wait(self._pause_s * len(requests))
         with self._path.open("a") as file:
             file.writelines(f"{request.context}\n" for request in requests)
         return self._inner.score(requests)
 
     def close(self) -> None:
+        self._is_closed.set()
         self._inner.close()
 
 
