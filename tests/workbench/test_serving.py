@@ -115,7 +115,7 @@ def test_a_frame_is_sent_before_its_page_is_made_and_says_that_it_was_not(served
     with httpx.stream("GET", f"{served.url}/?page=live&theme=dark", timeout=SOON) as answer:
         pieces = answer.iter_text()
         frame = next(pieces)
-        while "panel.min.js" not in frame:
+        while "scripts.js" not in frame:
             frame += next(pieces)
         has_frame.set()
         rest = "".join(pieces)
@@ -124,6 +124,18 @@ def test_a_frame_is_sent_before_its_page_is_made_and_says_that_it_was_not(served
         assert part in frame
     assert "firstFrame.fail(" in rest
     assert not re.search("broken|Traceback|token", rest)
+
+
+def test_a_page_has_its_scripts_in_one_file_that_browsers_keep(served):
+    assert httpx.get(f"{served.url}/scripts.js").status_code == 404  # no page has named them yet
+    page = httpx.get(served.url, timeout=SOON).text
+    (address,) = re.findall(r'src="(scripts.js[^"]+)"', page)
+    assert not re.search(r'<script[^>]+src="static/(?!extensions/panel-material-ui/)', page)
+    answer = httpx.get(f"{served.url}/{address}")
+    assert "immutable" in answer.headers["Cache-Control"]
+    places = [answer.text.index(part) for part in ("Tabulator v6", "core/dom", "panel.models.esm")]
+    assert answer.text.startswith("'use strict'")
+    assert places == sorted(places)
 
 
 class TestOtherSites:

@@ -24,6 +24,8 @@ from steelyard.client import Client, ClientOptions
 from steelyard.wire.hosts import host_names
 from steelyard_workbench.app import App, prepare
 from steelyard_workbench.frame.page_handler import FRAME, Frame, send_frames_first
+from steelyard_workbench.frame.scripts import PATH as SCRIPTS_PATH
+from steelyard_workbench.frame.scripts import ScriptsHandler
 from steelyard_workbench.guarding import server_options
 from steelyard_workbench.identity_return import PATH as IDENTITY_PATH
 from steelyard_workbench.identity_return import IdentityHandler, Visits, state_cookie
@@ -245,16 +247,18 @@ def _listens(host: str, port: int) -> bool:
 
 def _options(host: str, port: int, hosts: str, visitors: Visitors) -> dict[str, Any]:
     send_frames_first()
+    frame = Frame(visitors, prepare)
     return {
         **server_options(host, port, host_names(hosts)),
         "extra_patterns": [
             (PATH, TicketHandler, {"visitors": visitors}),
+            (SCRIPTS_PATH, ScriptsHandler, {"scripts": frame.scripts}),
             (IDENTITY_PATH, IdentityHandler, {"visitors": visitors, "visits": Visits()}),
         ],
         # Bokeh writes what it is let have of a request into the page, where scripts read it.
         "exclude_cookies": [visitors.cookie, state_cookie(visitors), SERVER_COOKIE],
         "exclude_headers": ["Cookie", "Authorization"],
-        FRAME: Frame(visitors, prepare),
+        FRAME: frame,
         "port": port,
         "address": host,
         "show": False,

@@ -5,7 +5,6 @@ Making a page takes as long as loading the scripts, and in another process: so b
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 
 import panel_material_ui as pmui
 from bokeh.document import Document
-from bokeh.embed.bundle import Bundle
+from bokeh.embed.bundle import URL, Bundle
 from bokeh.resources import Resources as BokehResources
 from bokeh.server.session import ServerSession
 from bokeh.server.urls import per_app_patterns
@@ -27,6 +26,7 @@ from tornado.web import RequestHandler
 
 from steelyard_workbench.components.browser_window import CHOSEN, SYSTEM, WIDTH
 from steelyard_workbench.frame.mark import FAVICON, MARK
+from steelyard_workbench.frame.scripts import Scripts
 from steelyard_workbench.navigation import entry_of, sections_for
 from steelyard_workbench.visitors import Visitors
 
@@ -41,8 +41,6 @@ _SHIM = "es-module-shims"
 #: Fonts that panel-material-ui's own styles have too, here without which letters each file has: a
 #: browser loads one file after the other until the letters are in it, and lays the page out at each.
 _FONTS = "material-icons.css"
-#: Seconds for a browser to ask for the scripts, which this thread sends before it makes the page.
-_SCRIPTS_S = 0.1
 _FAILED = """
 <script>firstFrame.fail("The page could not be made; the log says why. Load the page again.");</script>
 </body></html>
@@ -62,6 +60,7 @@ class Frame:
 
     def __init__(self, visitors: Visitors, prepare: Callable[[], None]) -> None:
         self._visitors, self._prepare = visitors, prepare
+        self.scripts = Scripts()
         environment = Environment(loader=PackageLoader("steelyard_workbench"), autoescape=True)
         self._template = environment.get_template("frame.html")
         self._loaded: dict[str, Any] = {}
@@ -86,11 +85,12 @@ class Frame:
         with set_curdoc(Document()):
             self._prepare()
             bundle = bundle_resources([], resources)
-        bundle.js_files = [script for script in bundle.js_files if _SHIM not in str(script)]
+        scripts = [str(script) for script in bundle.js_files if _SHIM not in str(script)]
+        bundle.js_files = [URL(self.scripts.read(scripts))]
         bundle.css_files = [sheet for sheet in bundle.css_files if _FONTS not in str(sheet)]
-        scripts, styles = bundle
+        tags, styles = bundle
         return {
-            "scripts": scripts,
+            "scripts": tags,
             "styles": styles,
             "mark": MARK,
             "favicon": FAVICON,
@@ -117,7 +117,7 @@ class PageHandler(DocHandler):
         except StreamClosedError:  # nobody waits for the rest
             return
         if WIDTH not in self.request.cookies:  # a browser that was here before has the scripts
-            await asyncio.sleep(_SCRIPTS_S)
+            await frame.scripts.wait()
         try:
             await super().get(*args, **kwargs)
         except Exception:  # noqa: BLE001  whatever it is, the browser has the frame and waits
