@@ -20,7 +20,7 @@ from steelyard.alarms.store import insert_alarm
 from steelyard.app.job_runtime import open_worker
 from steelyard.cli.main import main
 from steelyard.ledger.money import from_usd
-from steelyard_workbench.named.looking import look_at
+from steelyard_workbench.parts.named.looking import look_at
 from support.families.learnable_rows import learnable_rows
 from support.servers.live_server import live_server
 from support.servers.webhook_endpoint import webhook_endpoint

@@ -24,7 +24,7 @@ from steelyard.errors import InvalidRequestError, error_classes
 from steelyard.evaluations.measures.gate import REASONS
 from steelyard.scoring.assets import BASE
 from steelyard.settings import SETTINGS, read_settings
-from steelyard_workbench.navigation import ENTRIES
+from steelyard_workbench.frame.navigation import ENTRIES
 from support.tree.documents import DOCS, PAGES, ROOT_PAGES, blocks, check_command, first_cells, page
 from support.tree.repository import ROOT
 

@@ -66,7 +66,7 @@ def server():
 def workbench(server):
     """A workbench of that server."""
     pytest.importorskip("panel", reason="needs the workbench extra")
-    from steelyard_workbench.serving import Served
+    from steelyard_workbench.frame.serving import Served
 
     served = Served(server.url)
     yield served

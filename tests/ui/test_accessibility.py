@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from steelyard_workbench.navigation import ENTRIES, SECTIONS
+from steelyard_workbench.frame.navigation import ENTRIES, SECTIONS
 from support.browser.accessibility import stays_worse
 from support.browser.browsing import visit
 

@@ -25,7 +25,7 @@ def server():
 @pytest.fixture
 def workbench(server):
     """A workbench of that server."""
-    from steelyard_workbench.serving import Served
+    from steelyard_workbench.frame.serving import Served
 
     served = Served(server.url)
     yield served

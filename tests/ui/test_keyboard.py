@@ -126,7 +126,7 @@ def test_a_model_is_evaluated_a_bin_opens_its_rows_and_two_are_compared(
 @pytest.fixture(scope="module")
 def line(tmp_path_factory):
     """The address of a workbench whose family has a failed gate."""
-    from steelyard_workbench.serving import Served
+    from steelyard_workbench.frame.serving import Served
 
     with server_with_failed_gate(tmp_path_factory.mktemp("home")) as running:
         served = Served(running.url)

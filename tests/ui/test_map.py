@@ -10,7 +10,7 @@ from support.browser.browsing import visit
 pytest.importorskip("panel", reason="needs the workbench extra")
 axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
 
-from steelyard_workbench.maps import chart  # noqa: E402
+from steelyard_workbench.pages.map import chart  # noqa: E402
 
 TEAM = {"id": "team", "question": "Which team?", "outcomes": ["money", "parcel"]}
 SAID = {"money": "my card was charged twice", "parcel": "the courier lost a box of mine"}

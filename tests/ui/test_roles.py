@@ -14,7 +14,7 @@ from steelyard.cli.samples import SAMPLES, sample_file
 from steelyard.client import Client, ClientOptions
 from steelyard.people.roles import ROLES
 from steelyard.storage import open_state
-from steelyard_workbench.navigation import DATASETS, SECTIONS, entries_for, tabs_for
+from steelyard_workbench.frame.navigation import DATASETS, SECTIONS, entries_for, tabs_for
 from support.accounts.console import account_with_rows, begin_session
 from support.browser.accessibility import stays_worse
 from support.browser.browsing import visit

@@ -9,9 +9,9 @@ import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
-from steelyard_workbench.pages.families import FamiliesPage
-from steelyard_workbench.scheduling import schedule
-from steelyard_workbench.session import Session
+from steelyard_workbench.kit.scheduling import schedule
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.pages.families.page import FamiliesPage
 from support.browser.shown_parts import buttons, texts
 from support.families.told_families import (
     family_job,

@@ -16,12 +16,12 @@ import steelyard
 from steelyard.alarms.watching import Watcher
 from steelyard.errors import KeyScopeError
 from steelyard.wire.measures import Measure
-from steelyard_workbench.attention import alarm_needs
-from steelyard_workbench.live.alarms import AlarmBand, fetch_alarms, view_behind
-from steelyard_workbench.live.view import from_text
-from steelyard_workbench.pages.home import HomePage
-from steelyard_workbench.pages.live import LivePage
-from steelyard_workbench.session import Session
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.pages.home.attention import alarm_needs
+from steelyard_workbench.pages.home.page import HomePage
+from steelyard_workbench.pages.live.page import LivePage
+from steelyard_workbench.parts.live.alarms import AlarmBand, fetch_alarms, view_behind
+from steelyard_workbench.parts.live.view import from_text
 from support.browser.shown_parts import buttons, named, texts_of
 from support.decisions.drifting import DRIFTED, SHARES, answers, store
 from support.servers.live_server import live_server

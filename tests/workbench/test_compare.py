@@ -18,21 +18,21 @@ from support.models.evaluated import settings_of
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
-from steelyard_workbench.components.numbers import measure_text
-from steelyard_workbench.evaluations.charts import ForestRow, sliced_changes
-from steelyard_workbench.evaluations.record_filter import filter_from
-from steelyard_workbench.evaluations.records import context_text
-from steelyard_workbench.pages.compare import (
+from steelyard_workbench.kit.components.numbers import measure_text
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.pages.compare.page import (
     ComparePage,
     judged,
     rows_to_settle,
     show_unpaired,
     side_text,
 )
-from steelyard_workbench.pages.evaluations import EvaluationsPage
-from steelyard_workbench.pages.review import ReviewPage
-from steelyard_workbench.review.sending import draft_at
-from steelyard_workbench.session import Session
+from steelyard_workbench.pages.evaluations.page import EvaluationsPage
+from steelyard_workbench.pages.review.page import ReviewPage
+from steelyard_workbench.parts.evaluations.charts import ForestRow, sliced_changes
+from steelyard_workbench.parts.evaluations.record_filter import filter_from
+from steelyard_workbench.parts.evaluations.records import context_text
+from steelyard_workbench.parts.review.sending import draft_at
 
 GIVEN = {"base_models": "second=hashing", "dataset_min_rows": 1}
 

@@ -16,13 +16,13 @@ import polars as pl
 
 import steelyard
 from steelyard.errors import SteelyardError
-from steelyard_workbench.components.confirmation import Confirmation
-from steelyard_workbench.components.frame_table import PageRequest
-from steelyard_workbench.datasets.row_pages import at_places, search_page
-from steelyard_workbench.pages.datasets import DatasetsPage
-from steelyard_workbench.review.row_filter import RowFilter
-from steelyard_workbench.scheduling import schedule
-from steelyard_workbench.session import Session
+from steelyard_workbench.kit.components.confirmation import Confirmation
+from steelyard_workbench.kit.components.frame_table import PageRequest
+from steelyard_workbench.kit.scheduling import schedule
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.pages.datasets.page import DatasetsPage
+from steelyard_workbench.parts.datasets.row_pages import at_places, search_page
+from steelyard_workbench.parts.review.row_filter import RowFilter
 from support.browser.shown_parts import choices, choose, named, texts_of
 from support.servers.held_calls import HeldCall, Instead, until_done
 from support.waiting import next_turn
@@ -577,7 +577,7 @@ def test_a_list_that_another_overtook_is_not_shown(client, dataset):
 
 
 def test_exports_are_named_for_version_and_side(client, dataset):
-    from steelyard_workbench.datasets.export_bar import ExportBar
+    from steelyard_workbench.parts.datasets.export_bar import ExportBar
 
     bar = ExportBar(client, dataset.id, "a name/with marks", 1)
     bar.side.value = "evaluation"

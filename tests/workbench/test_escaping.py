@@ -16,17 +16,17 @@ import panel_material_ui as pmui
 import steelyard
 from steelyard.datasets.wire import Example
 from steelyard.errors import NotFoundError
-from steelyard_workbench.app import App
-from steelyard_workbench.components.plain_markdown import draw_plain_markdown
-from steelyard_workbench.escaping import escape_markdown
-from steelyard_workbench.live.view import RowFilter, View, to_text
-from steelyard_workbench.pages.datasets import DatasetsPage
-from steelyard_workbench.pages.families import FamiliesPage
-from steelyard_workbench.pages.live import LivePage
-from steelyard_workbench.problems import Problem
-from steelyard_workbench.review.desk_head import DeskHead
-from steelyard_workbench.session import Session
-from steelyard_workbench.states import failed, verdict
+from steelyard_workbench.frame.app import App
+from steelyard_workbench.kit.components.plain_markdown import draw_plain_markdown
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.problems import Problem
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.states import failed, verdict
+from steelyard_workbench.pages.datasets.page import DatasetsPage
+from steelyard_workbench.pages.families.page import FamiliesPage
+from steelyard_workbench.pages.live.page import LivePage
+from steelyard_workbench.pages.review.desk_head import DeskHead
+from steelyard_workbench.parts.live.view import RowFilter, View, to_text
 from support.families.told_families import in_turn, make_client
 from support.review.drafts_in_memory import FakeClient, make_row
 
@@ -87,7 +87,7 @@ def of_a_dataset():
 
 
 def of_a_row():
-    from steelyard_workbench.datasets.row_detail import show_row
+    from steelyard_workbench.parts.datasets.row_detail import show_row
 
     row = {"context": NASTY, "decisions": [QUESTION], "targets": {NASTY: {"a": 1.0}}}
     return show_row(0, "training", msgspec.convert(row, Example))

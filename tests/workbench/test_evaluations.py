@@ -24,15 +24,16 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 
 import panel as pn
 
-from steelyard_workbench.components.mark_table import MarkTable
-from steelyard_workbench.components.numbers import measure_text
-from steelyard_workbench.evaluations.charts import ForestRow, slice_rows, slice_text
-from steelyard_workbench.evaluations.listing import EvaluationLine
-from steelyard_workbench.evaluations.record_filter import RecordFilter, filter_from, query_of
-from steelyard_workbench.evaluations.what_if import share_of
-from steelyard_workbench.pages.evaluations import EvaluationsPage
-from steelyard_workbench.pages.frontier import FrontierPage
-from steelyard_workbench.session import Session
+from steelyard_workbench.kit.components.mark_table import MarkTable
+from steelyard_workbench.kit.components.numbers import measure_text
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.pages.evaluations.page import EvaluationsPage
+from steelyard_workbench.pages.frontier.page import FrontierPage
+from steelyard_workbench.parts.evaluations import record_browser
+from steelyard_workbench.parts.evaluations.charts import ForestRow, slice_rows, slice_text
+from steelyard_workbench.parts.evaluations.listing import EvaluationLine
+from steelyard_workbench.parts.evaluations.record_filter import RecordFilter, filter_from, query_of
+from steelyard_workbench.parts.evaluations.what_if import share_of
 
 GIVEN = {"base_models": "second=hashing", "dataset_min_rows": 1}
 REWARDS = [
@@ -171,7 +172,7 @@ class TestList:
     def test_a_dataset_of_the_address_is_shown_however_many_there_are(
         self, server, scored, monkeypatch
     ):
-        monkeypatch.setattr("steelyard_workbench.pages.evaluations.MOST_CHOICES", 1)
+        monkeypatch.setattr("steelyard_workbench.pages.evaluations.page.MOST_CHOICES", 1)
         [first] = server.client.datasets.list(limit=1).data
         other = next(
             scored[name] for name in ("dataset", "rewards_dataset") if scored[name] != first.id
@@ -417,7 +418,7 @@ class TestOpened:
         assert browser.table.marked == shown[-2]
 
     def test_records_that_are_at_hand_are_bounded(self, server, scored, monkeypatch):
-        monkeypatch.setattr("steelyard_workbench.evaluations.record_browser._MOST_RECORDS", 25)
+        monkeypatch.setattr(record_browser, "_MOST_RECORDS", 25)
         browser = opened(server, evaluation=scored["targets"]).opened.browser
         for page in range(1, 8):
             browser.table.turn_to(page)

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
-from steelyard_workbench.components.facts import facts, table
+from steelyard_workbench.kit.components.facts import facts, table
 
 
 def test_texts_are_escaped():

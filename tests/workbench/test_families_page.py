@@ -26,11 +26,11 @@ from steelyard.errors import (
 from steelyard.evaluations.wire import EvaluationRecord
 from steelyard.families.fine_tune_wire import FineTuneEstimate
 from steelyard.families.wire import FamilyList
-from steelyard_workbench.families.gate_card import RowsRequest
-from steelyard_workbench.families.held_out import HeldOutRows
-from steelyard_workbench.families.labels import choices_of
-from steelyard_workbench.pages.families import FamiliesPage
-from steelyard_workbench.session import Session
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.pages.families.gate_card import RowsRequest
+from steelyard_workbench.pages.families.held_out import HeldOutRows
+from steelyard_workbench.pages.families.page import FamiliesPage
+from steelyard_workbench.parts.families.labels import choices_of
 from support.browser.shown_parts import buttons, texts
 from support.families.family_data import deleted, gate, model
 from support.families.told_families import (

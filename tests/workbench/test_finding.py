@@ -11,9 +11,9 @@ from steelyard.errors import SteelyardError
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
-from steelyard_workbench.finding import Finding, find_pages
+from steelyard_workbench.frame.finding import Finding, find_pages
 from steelyard_workbench.frame.heading import Heading
-from steelyard_workbench.session import Session
+from steelyard_workbench.kit.session import Session
 
 ASKED = {"id": "team", "question": "Who?", "outcomes": ["billing", "shipping"]}
 ROWS = [
@@ -88,7 +88,7 @@ def test_what_one_search_cannot_find_leaves_the_others(session, monkeypatch):
     def refuse(*_, **__):
         raise SteelyardError("No rows today.")
 
-    monkeypatch.setattr("steelyard_workbench.finding.find_rows", refuse)
+    monkeypatch.setattr("steelyard_workbench.frame.finding.find_rows", refuse)
     assert find(Finding(session), "invoice") == [("dataset", "invoices of May")]
 
 

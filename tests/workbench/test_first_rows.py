@@ -12,9 +12,9 @@ import steelyard
 from steelyard.client.model_choices import list_choices
 from steelyard.families.wire import FamilyList
 from steelyard.models.wire import ModelList
-from steelyard_workbench.pages.playground import PlaygroundPage
-from steelyard_workbench.playground.saving import find_takers
-from steelyard_workbench.session import Session
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.pages.playground.page import PlaygroundPage
+from steelyard_workbench.pages.playground.saving import find_takers
 from support.browser.shown_parts import texts
 
 TEAM = {"id": "team", "question": "Who owns it?", "outcomes": ["billing", "other"]}

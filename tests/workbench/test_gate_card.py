@@ -8,9 +8,9 @@ import pytest
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 from steelyard.evaluations.gate_wire import Gate
-from steelyard_workbench.families.gate_card import RowsRequest, show_gate
-from steelyard_workbench.families.number_line import Line, number_line
-from steelyard_workbench.families.verdicts import decisions_to_settle, verdict_of
+from steelyard_workbench.pages.families.gate_card import RowsRequest, show_gate
+from steelyard_workbench.pages.families.number_line import Line, number_line
+from steelyard_workbench.parts.families.verdicts import decisions_to_settle, verdict_of
 from support.browser.shown_parts import texts_of
 from support.families.family_data import gate, group
 from support.families.told_families import record
@@ -94,7 +94,7 @@ def test_the_number_line_holds_zero_every_interval_and_every_limit():
 
 
 def test_records_are_paired_and_the_worst_come_first():
-    from steelyard_workbench.families.held_out import judged_as, pair_records
+    from steelyard_workbench.pages.families.held_out import judged_as, pair_records
 
     before = [record("a", "billing", 0.9), record("b", "billing", 0.3)]
     after = [record("a", "billing", 0.2), record("b", "billing", 0.8)]

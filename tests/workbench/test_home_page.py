@@ -15,8 +15,11 @@ from steelyard.errors import SteelyardError
 from steelyard.families.wire import Move
 from steelyard.named.wire import NamedAlias
 from steelyard.review.wire import Draft
-from steelyard_workbench import attention, beginning
-from steelyard_workbench.attention import (
+from steelyard_workbench.kit.components.choices import Choices
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.shared_fetch import SharedFetch
+from steelyard_workbench.pages.home import attention
+from steelyard_workbench.pages.home.attention import (
     OpenDrafts,
     draft_needs,
     evaluation_needs,
@@ -26,11 +29,9 @@ from steelyard_workbench.attention import (
     proposed_needs,
     server_needs,
 )
-from steelyard_workbench.components.choices import Choices
-from steelyard_workbench.pages.home import HomePage, fetch_spend, show_course, show_spend
-from steelyard_workbench.review.row_filter import read_query
-from steelyard_workbench.session import Session
-from steelyard_workbench.shared_fetch import SharedFetch
+from steelyard_workbench.pages.home.page import HomePage, fetch_spend, show_course, show_spend
+from steelyard_workbench.parts import beginning
+from steelyard_workbench.parts.review.row_filter import read_query
 from support.browser.shown_parts import choices, choose, texts_of
 from support.families.family_data import deleted, model
 from support.families.told_families import told_evaluation, told_family

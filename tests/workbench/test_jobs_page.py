@@ -12,10 +12,10 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 
 from steelyard.client.failures import ServerUnreachableError
 from steelyard.errors import KeyScopeError, StorageUnavailableError
-from steelyard_workbench.jobs.progress import Track, duration
-from steelyard_workbench.jobs.summary import progress_text, summary_of_job
-from steelyard_workbench.pages.jobs import JobsPage
-from steelyard_workbench.session import Session
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.pages.jobs.page import JobsPage
+from steelyard_workbench.pages.jobs.progress import Track, duration
+from steelyard_workbench.pages.jobs.summary import progress_text, summary_of_job
 from support.browser.shown_parts import buttons, named, texts
 from support.families.told_families import in_turn, make_client, told_evaluation, told_job, told_map
 from support.servers.held_calls import HeldCall, until_done

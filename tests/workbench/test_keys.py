@@ -10,10 +10,10 @@ import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
-from steelyard_workbench.components.frame_table import FrameTable, TablePage
-from steelyard_workbench.components.mark_table import mark_table
-from steelyard_workbench.keys import KEYS, PLACES, action_of, watched_on
-from steelyard_workbench.navigation import ENTRIES
+from steelyard_workbench.frame.navigation import ENTRIES
+from steelyard_workbench.kit.components.frame_table import FrameTable, TablePage
+from steelyard_workbench.kit.components.mark_table import mark_table
+from steelyard_workbench.kit.keys import KEYS, PLACES, action_of, watched_on
 
 
 def test_no_key_has_two_uses_on_a_page_or_on_the_row_of_a_table():

@@ -15,12 +15,12 @@ from support.servers.held_calls import HeldCall, until_done
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
-from steelyard_workbench.components.mark_table import MarkTable
-from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.frame.heading import Heading
-from steelyard_workbench.labeling import queue
-from steelyard_workbench.pages.labeling import LabelingPage
-from steelyard_workbench.session import Session
+from steelyard_workbench.kit.components.mark_table import MarkTable
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.pages.labeling import queue
+from steelyard_workbench.pages.labeling.page import LabelingPage
 
 
 @pytest.fixture(scope="module")

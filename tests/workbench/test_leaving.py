@@ -14,12 +14,12 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 import panel as pn
 
 from steelyard.errors import InvalidNameError
-from steelyard_workbench.app import App
-from steelyard_workbench.loaded import Loaded
-from steelyard_workbench.page import Page
-from steelyard_workbench.pages.families import FamiliesPage
-from steelyard_workbench.pages.review import ReviewPage
-from steelyard_workbench.session import Session
+from steelyard_workbench.frame.app import App
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Page
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.pages.families.page import FamiliesPage
+from steelyard_workbench.pages.review.page import ReviewPage
 from support.browser.shown_parts import buttons, named, texts, texts_of
 from support.families.told_families import make_client, told_job
 from support.review.drafts_in_memory import FakeClient, make_row
@@ -258,7 +258,7 @@ def test_a_page_that_cannot_be_drawn_says_so_and_is_tried_again(monkeypatch):
     app = App(make_client())
     frame = app.view()
     with monkeypatch.context() as patch:
-        patch.setattr("steelyard_workbench.app.make_page", fail)
+        patch.setattr("steelyard_workbench.frame.app.make_page", fail)
         app.session.page = "jobs"
     assert app.page is None
     assert "Could not load this page." in texts(frame)

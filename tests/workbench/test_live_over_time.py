@@ -18,16 +18,16 @@ import steelyard
 from steelyard.errors import NotFoundError
 from steelyard.evaluations.wire import Measures
 from steelyard.wire.measures import Measure
-from steelyard_workbench.live.over_time import (
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.pages.live.over_time import (
     Fetched,
     OverTime,
     Promise,
     fetch_promise,
     show_charts,
 )
-from steelyard_workbench.live.view import View
-from steelyard_workbench.pages.live import LivePage
-from steelyard_workbench.session import Session
+from steelyard_workbench.pages.live.page import LivePage
+from steelyard_workbench.parts.live.view import View
 from support.browser.shown_parts import named, texts_of
 from support.decisions.drifting import DRIFTED, SHARES, answers, store, tell
 from support.servers.live_server import live_server

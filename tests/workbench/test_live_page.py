@@ -22,13 +22,13 @@ from steelyard.client.tables import read_table
 from steelyard.errors import KeyScopeError, NotFoundError
 from steelyard.shadows.comparing import Pair, Top, compare
 from steelyard.shadows.wire import Shadow, ShadowReport
-from steelyard_workbench.components.mark_table import MarkTable
-from steelyard_workbench.live import feed as live_feed
-from steelyard_workbench.live.feed import Feed
-from steelyard_workbench.live.shadows import fetch_shadows, show_shadow
-from steelyard_workbench.live.view import RowFilter, View, from_text, to_text
-from steelyard_workbench.pages.live import LivePage
-from steelyard_workbench.session import Session
+from steelyard_workbench.kit.components.mark_table import MarkTable
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.pages.live import feed as live_feed
+from steelyard_workbench.pages.live.feed import Feed
+from steelyard_workbench.pages.live.page import LivePage
+from steelyard_workbench.pages.live.shadows import fetch_shadows, show_shadow
+from steelyard_workbench.parts.live.view import RowFilter, View, from_text, to_text
 from support.browser.shown_parts import named, texts_of
 from support.servers.held_calls import HeldCall, until_done
 

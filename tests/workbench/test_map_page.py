@@ -15,11 +15,11 @@ from support.servers.live_server import live_server
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
-from steelyard_workbench.maps import map_view
-from steelyard_workbench.maps.colouring import colour
-from steelyard_workbench.pages.map import MapPage
-from steelyard_workbench.review.row_filter import RowFilter, read_query, write_query
-from steelyard_workbench.session import Session
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.pages.map import map_view
+from steelyard_workbench.pages.map.colouring import colour
+from steelyard_workbench.pages.map.page import MapPage
+from steelyard_workbench.parts.review.row_filter import RowFilter, read_query, write_query
 
 TEAM = {"id": "team", "question": "Which team?", "outcomes": ["money", "parcel"]}
 SAID = ("my card was charged twice", "the courier lost a box")

@@ -18,11 +18,11 @@ from support.browser.shown_parts import named, texts
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
-from steelyard_workbench.components.mark_table import MarkTable
-from steelyard_workbench.models.judges import Judges
-from steelyard_workbench.navigation import make_page
-from steelyard_workbench.session import Session
-from steelyard_workbench.tasks import Scope
+from steelyard_workbench.frame.navigation import make_page
+from steelyard_workbench.kit.components.mark_table import MarkTable
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.tasks import Scope
+from steelyard_workbench.pages.models.judges import Judges
 
 
 @pytest.fixture(scope="module")

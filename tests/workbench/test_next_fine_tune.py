@@ -13,10 +13,10 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 from steelyard.errors import TooManyRowsError
 from steelyard.families.fine_tune_wire import FineTuneEstimate
 from steelyard.models.wire import ModelList
-from steelyard_workbench.components.confirmation import Confirmation
-from steelyard_workbench.families.next_fine_tune import NextFineTune
-from steelyard_workbench.pages.families import FamiliesPage
-from steelyard_workbench.session import Session
+from steelyard_workbench.kit.components.confirmation import Confirmation
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.pages.families.next_fine_tune import NextFineTune
+from steelyard_workbench.pages.families.page import FamiliesPage
 from support.browser.shown_parts import texts
 from support.families.told_families import (
     ESTIMATE,

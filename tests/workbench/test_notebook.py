@@ -11,8 +11,8 @@ import steelyard
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 from steelyard_workbench import Workbench
-from steelyard_workbench.app import App
-from steelyard_workbench.review.row_filter import RowFilter, write_query
+from steelyard_workbench.frame.app import App
+from steelyard_workbench.parts.review.row_filter import RowFilter, write_query
 
 ASKED = {"id": "team", "question": "Who?", "outcomes": ["billing", "shipping"]}
 ROWS = [

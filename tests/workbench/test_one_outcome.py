@@ -15,8 +15,8 @@ from support.browser.shown_parts import texts
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
-from steelyard_workbench.components.mark_table import MarkTable
-from steelyard_workbench.evaluations.one_outcome import OneOutcome
+from steelyard_workbench.kit.components.mark_table import MarkTable
+from steelyard_workbench.parts.evaluations.one_outcome import OneOutcome
 
 N = 60
 POLICY = {"abstain_below": 0.5}

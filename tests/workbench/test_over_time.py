@@ -13,8 +13,8 @@ import panel as pn
 
 from steelyard.evaluations.wire import Measures
 from steelyard.wire.measures import Measure
-from steelyard_workbench.components.mark_table import MarkTable
-from steelyard_workbench.evaluations.over_time import MOST_MODELS, OverTime
+from steelyard_workbench.kit.components.mark_table import MarkTable
+from steelyard_workbench.pages.evaluations.over_time import MOST_MODELS, OverTime
 from support.browser.shown_parts import texts
 
 

@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 from steelyard.people.wire import Passkey, PasskeyChallenge, PasskeyList, SignInWays
-from steelyard_workbench.components.passkey_dialog import DialogRefusedError
-from steelyard_workbench.people.passkeys import Passkeys
+from steelyard_workbench.kit.components.passkey_dialog import DialogRefusedError
+from steelyard_workbench.parts.passkeys import Passkeys
 from support.browser.shown_parts import buttons, texts
 
 OWN = Passkey(id="pk_1", name="laptop", host="localhost", created_at=1.0, last_used_at=None)

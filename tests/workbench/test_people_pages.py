@@ -43,21 +43,21 @@ from support.waiting import next_turn, until
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
-from steelyard_workbench import corner
-from steelyard_workbench.app import App
-from steelyard_workbench.billing.balance import usd
-from steelyard_workbench.billing.buying import how_to_pay
-from steelyard_workbench.components import download
-from steelyard_workbench.components.copy_text import CopyText
-from steelyard_workbench.components.mark_table import MarkTable
-from steelyard_workbench.live.view import from_text as live_view
-from steelyard_workbench.navigation import ENTRIES, entries_for, make_page, sections_for
-from steelyard_workbench.pages.account import AccountPage
-from steelyard_workbench.pages.home import HomePage
-from steelyard_workbench.pages.operator import OperatorPage
-from steelyard_workbench.pages.usage import UsagePage
-from steelyard_workbench.session import Session
-from steelyard_workbench.visitors import VisitorClient
+from steelyard_workbench.frame.app import App
+from steelyard_workbench.frame.navigation import ENTRIES, entries_for, make_page, sections_for
+from steelyard_workbench.frame.visitors import VisitorClient
+from steelyard_workbench.kit import corner
+from steelyard_workbench.kit.components import download
+from steelyard_workbench.kit.components.copy_text import CopyText
+from steelyard_workbench.kit.components.mark_table import MarkTable
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.pages.account.page import AccountPage
+from steelyard_workbench.pages.home.page import HomePage
+from steelyard_workbench.pages.operator.page import OperatorPage
+from steelyard_workbench.pages.usage.buying import how_to_pay
+from steelyard_workbench.pages.usage.page import UsagePage
+from steelyard_workbench.parts.balance import usd
+from steelyard_workbench.parts.live.view import from_text as live_view
 
 MIA, LEO, BEA, RITA, SAM = (f"{name}@example.org" for name in ("mia", "leo", "bea", "rita", "sam"))
 REFUND = {"id": "refund", "kind": "binary", "question": "Is money asked back?"}

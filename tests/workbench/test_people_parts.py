@@ -14,12 +14,12 @@ from support.servers.held_calls import until_done
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
-from steelyard_workbench.components.mark_table import MarkTable
-from steelyard_workbench.people import confirming
-from steelyard_workbench.people.confirming import Confirming
-from steelyard_workbench.people.paged import PagedTable
-from steelyard_workbench.people.server_state import show_limits, show_models
-from steelyard_workbench.tasks import Scope
+from steelyard_workbench.kit import confirming
+from steelyard_workbench.kit.components.mark_table import MarkTable
+from steelyard_workbench.kit.confirming import Confirming
+from steelyard_workbench.kit.paged import PagedTable
+from steelyard_workbench.kit.tasks import Scope
+from steelyard_workbench.pages.operator.server_state import show_limits, show_models
 from support.waiting import next_turn
 
 

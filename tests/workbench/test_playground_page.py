@@ -18,11 +18,11 @@ from msgspec import UNSET
 from steelyard.decisions.several import multi_label
 from steelyard.decisions.wire import Novelty, SentenceEffect
 from steelyard.errors import InvalidRequestError
-from steelyard_workbench.pages import playground
-from steelyard_workbench.pages.playground import PlaygroundPage, show_answer
-from steelyard_workbench.playground.why import marked_context
-from steelyard_workbench.session import Session
-from steelyard_workbench.states import empty
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.states import empty
+from steelyard_workbench.pages.playground import page as playground
+from steelyard_workbench.pages.playground.page import PlaygroundPage, show_answer
+from steelyard_workbench.pages.playground.why import marked_context
 from support.browser.shown_parts import buttons, named, texts
 
 #: Seconds that a thread waits for what is sure to come.

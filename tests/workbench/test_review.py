@@ -18,14 +18,14 @@ from steelyard.errors import (
     ModelUnavailableError,
 )
 from steelyard.review.wire import DraftRow
-from steelyard_workbench.app import App
-from steelyard_workbench.pages.review import ReviewPage
-from steelyard_workbench.review.desk import Desk
-from steelyard_workbench.review.edits import Unsent
-from steelyard_workbench.review.questions import label_texts, with_now
-from steelyard_workbench.review.row_filter import RowFilter, read_query, write_query
-from steelyard_workbench.scheduling import schedule
-from steelyard_workbench.session import Session
+from steelyard_workbench.frame.app import App
+from steelyard_workbench.kit.scheduling import schedule
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.pages.review.desk import Desk
+from steelyard_workbench.pages.review.edits import Unsent
+from steelyard_workbench.pages.review.page import ReviewPage
+from steelyard_workbench.parts.datasets.questions import label_texts, with_now
+from steelyard_workbench.parts.review.row_filter import RowFilter, read_query, write_query
 from support.review.desks import buttons, edits_sent, make_desk, press, states, texts
 from support.review.drafts_in_memory import TEAM, URGENT, FakeClient, make_row
 from support.servers.held_calls import HeldCall, until_done
@@ -184,7 +184,7 @@ def test_a_reward_row_keeps_its_rewards_and_exchanges_the_best() -> None:
     client.drafts.failing = [ModelUnavailableError("stop here")]
     press(desk, "choose 2")
     assert desk.rows.rows[0].now.labels == rewards  # refused, so it is as it was
-    from steelyard_workbench.review.questions import questions_of, relabel_fields
+    from steelyard_workbench.parts.datasets.questions import questions_of, relabel_fields
 
     [question] = questions_of(row.decisions)
     assert relabel_fields(row, question, "shipping") == {

@@ -8,7 +8,7 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 
 from steelyard.client.failures import ServerUnreachableError, UnexpectedAnswerError
 from steelyard.errors import DraftChangedError, RateLimitedError, StorageUnavailableError
-from steelyard_workbench.review.row_filter import RowFilter, write_query
+from steelyard_workbench.parts.review.row_filter import RowFilter, write_query
 from support.review.desks import edits_sent, make_desk, press, states, texts
 from support.review.drafts_in_memory import TEAM, URGENT, make_row
 

@@ -10,9 +10,9 @@ import pytest
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 from steelyard.review.wire import DraftRow, ExpectedOutcome
-from steelyard_workbench.components.row_card import RowCard
-from steelyard_workbench.review.questions import with_now
-from steelyard_workbench.review.row_view import RowView, images_of, marked, notes_of
+from steelyard_workbench.kit.components.row_card import RowCard
+from steelyard_workbench.pages.review.row_view import RowView, images_of, marked, notes_of
+from steelyard_workbench.parts.datasets.questions import with_now
 from support.review.drafts_in_memory import TEAM, URGENT, make_row
 
 

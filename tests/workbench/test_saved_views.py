@@ -12,8 +12,8 @@ import steelyard
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 from steelyard.errors import KeyScopeError
-from steelyard_workbench.saved_views import SavedViews
-from steelyard_workbench.session import Session
+from steelyard_workbench.frame.saved_views import SavedViews
+from steelyard_workbench.kit.session import Session
 from support.browser.shown_parts import named, texts
 
 

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
-from steelyard_workbench.scheduling import schedule
+from steelyard_workbench.kit.scheduling import schedule
 from support.waiting import next_turn
 
 

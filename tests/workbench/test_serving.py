@@ -27,7 +27,7 @@ from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError
 
 import steelyard
-from steelyard_workbench.serving import Served, free_port, on_loop_error, warm_up
+from steelyard_workbench.frame.serving import Served, free_port, on_loop_error, warm_up
 
 SOON = 30
 
@@ -85,7 +85,7 @@ def test_a_workbench_that_cannot_bind_is_not_waited_for(monkeypatch):
         raise OSError("Address already in use")
 
     monkeypatch.setattr(Server, "__init__", fail)
-    monkeypatch.setattr("steelyard_workbench.serving._START_S", 10.0)
+    monkeypatch.setattr("steelyard_workbench.frame.serving._START_S", 10.0)
     with pytest.raises(OSError, match="ended before it listened"):
         Served("http://127.0.0.1:1")
 
@@ -110,8 +110,8 @@ def test_a_frame_is_sent_before_its_page_is_made_and_says_that_it_was_not(served
         assert has_frame.wait(SOON)
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("steelyard_workbench.serving.App", fail)
-    monkeypatch.setattr("steelyard_workbench.visitors.Visitors.may_sign_in", False)
+    monkeypatch.setattr("steelyard_workbench.frame.serving.App", fail)
+    monkeypatch.setattr("steelyard_workbench.frame.visitors.Visitors.may_sign_in", False)
     with httpx.stream("GET", f"{served.url}/?page=live&theme=dark", timeout=SOON) as answer:
         pieces = answer.iter_text()
         frame = next(pieces)

@@ -8,7 +8,7 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 
 from panel.io.location import Location
 
-from steelyard_workbench.session import IN_ADDRESS, Session, address_of, checked_address
+from steelyard_workbench.kit.session import IN_ADDRESS, Session, address_of, checked_address
 
 
 @pytest.mark.parametrize(

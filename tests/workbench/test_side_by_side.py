@@ -13,9 +13,9 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 
 from panel.pane import Bokeh
 
-from steelyard_workbench.pages.playground import PlaygroundPage
-from steelyard_workbench.playground.side_by_side import AnswersTogether
-from steelyard_workbench.session import Session
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.pages.playground.page import PlaygroundPage
+from steelyard_workbench.pages.playground.side_by_side import AnswersTogether
 from support.browser.shown_parts import buttons, named, texts
 
 RULES = {"id": "team", "kind": "single", "question": {"rule": "Who?"}, "outcomes": ["a", "b: c"]}

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 from steelyard.errors import ModelUnavailableError
-from steelyard_workbench.review.desk import Desk
+from steelyard_workbench.pages.review.desk import Desk
 from support.review.desks import buttons, edits_sent, make_desk, press, states, texts
 from support.review.drafts_in_memory import FakeClient
 

@@ -10,9 +10,9 @@ import pytest
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 import steelyard
-from steelyard_workbench.pages.datasets import DatasetsPage
-from steelyard_workbench.scheduling import schedule
-from steelyard_workbench.session import Session
+from steelyard_workbench.kit.scheduling import schedule
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.pages.datasets.page import DatasetsPage
 from support.browser.shown_parts import named, texts_of
 from support.datasets.dataset_rows import make_rows
 

@@ -12,7 +12,7 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 import panel as pn
 
 from steelyard.errors import InvalidNameError, KeyScopeError
-from steelyard_workbench.tasks import OneAtATime, Scope, Task, Write
+from steelyard_workbench.kit.tasks import OneAtATime, Scope, Task, Write
 from support.browser.shown_parts import buttons, texts_of
 from support.servers.held_calls import HeldCall, until_done
 from support.waiting import next_turn

@@ -13,9 +13,9 @@ import polars as pl
 
 import steelyard
 from steelyard.errors import SteelyardError
-from steelyard_workbench.datasets.changes import Transition, find_changes
-from steelyard_workbench.pages.versions import VersionsPage
-from steelyard_workbench.session import Session
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.pages.versions.changes import Transition, find_changes
+from steelyard_workbench.pages.versions.page import VersionsPage
 from support.browser.shown_parts import choices, choose, texts_of
 
 TO_SHIPPING = Transition("team", "billing", "shipping")

@@ -13,7 +13,7 @@ from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 
 from steelyard.client import Client, ClientOptions
 from steelyard.errors import NotSignedInError, RateLimitedError
-from steelyard_workbench import visitors
+from steelyard_workbench.frame import visitors
 from support.servers.live_server import live_server
 
 

@@ -22,7 +22,7 @@ def main() -> int:
     """Serve until standard input ends; return the exit status."""
     from bokeh.settings import settings as bokeh_settings
 
-    from steelyard_workbench.serving import open_server, warm_up
+    from steelyard_workbench.frame.serving import open_server, warm_up
 
     # It would look at the signature of each callback of each part of a page.
     bokeh_settings.perform_error_diagnostics = False

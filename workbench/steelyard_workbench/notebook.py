@@ -13,12 +13,12 @@ import polars as pl
 
 import steelyard
 from steelyard.client import Client, ClientOptions
-from steelyard_workbench.app import App, prepare
-from steelyard_workbench.datasets.row_pages import at_places
-from steelyard_workbench.evaluations.record_filter import filter_from
-from steelyard_workbench.review.row_filter import read_query
-from steelyard_workbench.serving import Served
-from steelyard_workbench.session import IN_ADDRESS, Session
+from steelyard_workbench.frame.app import App, prepare
+from steelyard_workbench.frame.serving import Served
+from steelyard_workbench.kit.session import IN_ADDRESS, Session
+from steelyard_workbench.parts.datasets.row_pages import at_places
+from steelyard_workbench.parts.evaluations.record_filter import filter_from
+from steelyard_workbench.parts.review.row_filter import read_query
 
 #: Rows that are asked for at once.
 _PIECE = 500

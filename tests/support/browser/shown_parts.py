@@ -10,7 +10,7 @@ from steelyard.errors import RoleForbiddenError
 
 def texts(shown: Any) -> str:
     """Everything that a part of a page says."""
-    from steelyard_workbench.components.copy_text import CopyText
+    from steelyard_workbench.kit.components.copy_text import CopyText
 
     parts = shown.select(lambda one: isinstance(getattr(one, "object", None), str))
     copied = [text for one in shown.select(CopyText) for text in one.texts.values()]
@@ -37,14 +37,14 @@ def buttons(shown: Any) -> dict[str, Any]:
 
 def choices(shown: Any) -> dict[str, Callable[[], Any] | None]:
     """What the choices of a part of a page do, by their labels."""
-    from steelyard_workbench.components.choices import Choices
+    from steelyard_workbench.kit.components.choices import Choices
 
     return {each.label: each.do for part in shown.select(Choices) for each in part.choices}
 
 
 def choose(shown: Any, label: str) -> None:
     """Press the choice of a part of a page with a label."""
-    from steelyard_workbench.components.choices import Choices
+    from steelyard_workbench.kit.components.choices import Choices
 
     [(part, place)] = [
         (part, place)
@@ -65,7 +65,7 @@ def opened(page_of: Callable[[Any], Any], session: Any) -> Any:
 
 def lines(page: Any, label: str) -> Any:
     """The table of a page with a label."""
-    from steelyard_workbench.components.mark_table import MarkTable
+    from steelyard_workbench.kit.components.mark_table import MarkTable
 
     [table] = [one for one in page.__panel__().select(MarkTable) if one.label == label]
     return table

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from steelyard.review.wire import DraftRow
-from steelyard_workbench.components.row_card import RowCard
-from steelyard_workbench.review.desk import Desk
-from steelyard_workbench.session import Session
+from steelyard_workbench.kit.components.row_card import RowCard
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.pages.review.desk import Desk
 from support.review.drafts_in_memory import FakeClient, make_row
 
 

@@ -14,13 +14,13 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.errors import SteelyardError
-from steelyard_workbench.datasets.names import dataset_name
-from steelyard_workbench.escaping import escape_markdown
-from steelyard_workbench.navigation import DATASETS, entry_of, first_page, tabs_for
-from steelyard_workbench.scheduling import until_shown
-from steelyard_workbench.session import Session
-from steelyard_workbench.tasks import Task
-from steelyard_workbench.theme import TITLE
+from steelyard_workbench.frame.navigation import DATASETS, entry_of, first_page, tabs_for
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.scheduling import until_shown
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.tasks import Task
+from steelyard_workbench.kit.theme import TITLE
+from steelyard_workbench.parts.datasets.names import dataset_name
 
 #: Characters of a title.
 _MOST = 80

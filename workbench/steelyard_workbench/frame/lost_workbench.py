@@ -7,7 +7,7 @@ from pathlib import Path
 from bokeh.document import Document
 from bokeh.models import CustomJS
 
-from steelyard_workbench.components.unseen import Unseen
+from steelyard_workbench.kit.components.unseen import Unseen
 
 #: What a document tells its page when its connection is gone.
 _LOST = 'window.dispatchEvent(new Event("steelyard-lost"));'

@@ -24,16 +24,16 @@ from panel.io.state import set_curdoc
 from tornado.iostream import StreamClosedError
 from tornado.web import RequestHandler
 
-from steelyard_workbench.components.browser_window import CHOSEN, SYSTEM, WIDTH
 from steelyard_workbench.frame.mark import FAVICON, MARK
+from steelyard_workbench.frame.navigation import entry_of, sections_for
 from steelyard_workbench.frame.scripts import Scripts
-from steelyard_workbench.navigation import entry_of, sections_for
-from steelyard_workbench.visitors import Visitors
+from steelyard_workbench.frame.visitors import Visitors
+from steelyard_workbench.kit.components.browser_window import CHOSEN, SYSTEM, WIDTH
 
 _log = logging.getLogger(__name__)
 
 #: What goes on where the frame of a page ends.
-PAGE_TEMPLATE = Path(__file__).resolve().parents[1] / "templates" / "page.html"
+PAGE_TEMPLATE = Path(__file__).resolve().parent / "templates" / "page.html"
 #: Name of the server's setting with its frame; a server without it is not the workbench's.
 FRAME = "frame"
 #: The module of Panel that browsers have themselves.
@@ -61,7 +61,9 @@ class Frame:
     def __init__(self, visitors: Visitors, prepare: Callable[[], None]) -> None:
         self._visitors, self._prepare = visitors, prepare
         self.scripts = Scripts()
-        environment = Environment(loader=PackageLoader("steelyard_workbench"), autoescape=True)
+        environment = Environment(
+            loader=PackageLoader("steelyard_workbench.frame"), autoescape=True
+        )
         self._template = environment.get_template("frame.html")
         self._loaded: dict[str, Any] = {}
 

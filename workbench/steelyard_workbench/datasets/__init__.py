@@ -1,1 +1,0 @@
-"""What the pages of datasets and versions are made of."""

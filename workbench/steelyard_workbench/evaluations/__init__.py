@@ -1,1 +1,0 @@
-"""Parts of the pages of evaluations: lists, charts, the rows behind them, what-ifs."""

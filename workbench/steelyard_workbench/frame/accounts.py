@@ -1,0 +1,55 @@
+"""The accounts that somebody has a part in: a dialog of links, since each is a workbench of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from urllib.parse import urlencode
+
+import panel as pn
+from panel.viewable import Viewable, Viewer
+
+from steelyard.people.wire import AccountRole
+from steelyard_workbench.kit.components.drawn_dialog import DrawnDialog
+from steelyard_workbench.kit.session import Session
+
+_LINK = "font-size:1rem;line-height:2.4;overflow-wrap:anywhere"
+
+
+class Accounts(Viewer):
+    """The dialog that goes to another account: a page is opened anew, with nothing of the last."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._session = session
+        self._dialog = DrawnDialog("Accounts", draw=self._lines, width=420)
+
+    def __panel__(self) -> Viewable:
+        return self._dialog.__panel__()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is shown."""
+        return self._dialog.is_open
+
+    def open(self) -> None:
+        """Show the accounts."""
+        self._dialog.open()
+
+    def close(self) -> None:
+        """Show them no more."""
+        self._dialog.close()
+
+    def _lines(self) -> Iterator[Viewable]:
+        who = self._session.who
+        for account in () if who is None else who.accounts:
+            yield self._line(account, is_here=account.id == who.account_id)
+
+    def _line(self, account: AccountRole, *, is_here: bool) -> Viewable:
+        address = escape(f"?{urlencode({'page': self._session.page, 'account': account.id})}")
+        here = ' aria-current="true"' if is_here else ""
+        role = f"{account.role}, open now" if is_here else account.role
+        return pn.pane.HTML(
+            f'<div style="{_LINK}"><a href="{address}"{here}>{escape(account.name)}</a> · {role}</div>',
+            sizing_mode="stretch_width",
+        )

@@ -1,0 +1,189 @@
+"""The pages, by section of the menu; each is imported when it is first needed."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.people.roles import ROLES, Role
+from steelyard.people.wire import CurrentSession
+from steelyard_workbench.kit.page import Page
+from steelyard_workbench.kit.session import Session, role_of
+from steelyard_workbench.kit.states import empty
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A word of the menu, which has one or more pages as tabs."""
+
+    name: str
+    title: str
+    icon: str
+
+
+#: The menu.
+SECTIONS: tuple[Section, ...] = (
+    Section("ask", "Ask", "question_answer"),
+    Section("data", "Data", "storage"),
+    Section("models", "Models", "hub"),
+    Section("watch", "Watch", "monitor_heart"),
+    Section("settings", "Settings", "settings"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A page: its slug, its title, the section that it is a tab of, and where its class is.
+
+    Parameters
+    ----------
+    section : str
+        Name of the section; empty for Home, which the mark at the top opens.
+    roles : frozenset of str
+        The roles whose members see it, of those who are signed in to an account.
+    needs_sign_in : bool, default False
+        Whether it is in no menu of a browser in which nobody signs in.
+    is_for_operators : bool, default False
+        Whether operators see it, whatever their role, and nobody else does.
+    """
+
+    slug: str
+    title: str
+    section: str
+    place: str
+    roles: frozenset[Role]
+    needs_sign_in: bool = False
+    is_for_operators: bool = False
+
+    def is_for(self, who: CurrentSession | None) -> bool:
+        """Whether somebody sees it."""
+        if who is None:
+            return not self.needs_sign_in
+        if self.is_for_operators:
+            return who.user.is_operator
+        return role_of(who) in self.roles or self.slug == ACCOUNT
+
+
+#: The page of whoever is signed in, also without an account.
+ACCOUNT = "account"
+#: The page that is both the list of datasets and the rows of one.
+DATASETS = "datasets"
+_WORKERS: frozenset[Role] = frozenset(("owner", "developer"))
+_REVIEWERS: frozenset[Role] = _WORKERS | {"reviewer"}
+_PAYERS: frozenset[Role] = _WORKERS | {"billing"}
+_EVERYBODY: frozenset[Role] = frozenset(ROLES)
+
+#: The one table of pages, sections and roles.
+ENTRIES: tuple[Entry, ...] = (
+    Entry("home", "Home", "", "home:HomePage", _EVERYBODY),
+    Entry("playground", "Playground", "ask", "playground:PlaygroundPage", _WORKERS),
+    Entry("decisions", "Decisions", "ask", "decisions:DecisionsPage", _WORKERS),
+    Entry("live", "Live", "ask", "live:LivePage", _WORKERS),
+    Entry(DATASETS, "Datasets", "data", "datasets:DatasetsPage", _REVIEWERS),
+    Entry("versions", "Versions", "data", "versions:VersionsPage", _REVIEWERS),
+    Entry("map", "Map", "data", "map:MapPage", _REVIEWERS),
+    Entry("review", "Review", "data", "review:ReviewPage", _REVIEWERS),
+    Entry("labeling", "Labeling", "data", "labeling:LabelingPage", _REVIEWERS),
+    Entry("models", "All models", "models", "models:ModelsPage", _WORKERS),
+    Entry("families", "Families", "models", "families:FamiliesPage", _WORKERS),
+    Entry("evaluations", "Evaluations", "models", "evaluations:EvaluationsPage", _WORKERS),
+    Entry("compare", "Compare", "models", "compare:ComparePage", _WORKERS),
+    Entry("frontier", "Frontier", "models", "frontier:FrontierPage", _WORKERS),
+    Entry("tuning", "Prompt tuning", "models", "tuning:TuningPage", _WORKERS),
+    Entry("alarms", "Alarms", "watch", "alarms:AlarmsPage", _WORKERS),
+    Entry("webhooks", "Webhooks", "watch", "webhooks:WebhooksPage", _WORKERS),
+    Entry("jobs", "Jobs", "watch", "jobs:JobsPage", _WORKERS),
+    Entry("usage", "Usage and billing", "watch", "usage:UsagePage", _PAYERS, needs_sign_in=True),
+    Entry("settings", "Settings", "settings", "settings:SettingsPage", _WORKERS),
+    Entry(ACCOUNT, "Account", "settings", "account:AccountPage", _EVERYBODY, needs_sign_in=True),
+    Entry(
+        "operator",
+        "Operator",
+        "settings",
+        "operator:OperatorPage",
+        frozenset(),
+        needs_sign_in=True,
+        is_for_operators=True,
+    ),
+)
+
+
+def sections_for(who: CurrentSession | None) -> list[Section]:
+    """Return the menu of somebody: the sections that have a page for them."""
+    names = {entry.section for entry in entries_for(who)}
+    return [section for section in SECTIONS if section.name in names]
+
+
+def tabs_for(who: CurrentSession | None, slug: str) -> list[Entry]:
+    """Return the tabs beside a page: the pages of its section that somebody sees."""
+    here = entry_of(slug)
+    if here is None or not here.section:
+        return []
+    return [entry for entry in entries_for(who) if entry.section == here.section]
+
+
+def entries_for(who: CurrentSession | None) -> list[Entry]:
+    """Return the pages that somebody sees, or a browser in which nobody signs in."""
+    return [entry for entry in ENTRIES if entry.is_for(who)]
+
+
+def first_page(who: CurrentSession | None, section: str) -> str:
+    """Return the slug of the first page of a section that somebody sees; Home where there is none."""
+    slugs = (entry.slug for entry in entries_for(who) if entry.section == section)
+    return next(slugs, "home")
+
+
+def entry_of(slug: str) -> Entry | None:
+    """Return the entry of a page; ``None`` when there is no such page."""
+    return next((entry for entry in ENTRIES if entry.slug == slug), None)
+
+
+def import_pages() -> None:
+    """Import every page now, so that the first visit does not wait for it."""
+    for entry in ENTRIES:
+        importlib.import_module(_module_of(entry))
+
+
+def make_page(slug: str, session: Session) -> Page:
+    """Make a page.
+
+    Raises
+    ------
+    KeyError
+        When there is no page of that slug.
+    """
+    entry = entry_of(slug)
+    if entry is None:
+        raise KeyError(slug)
+    if session.who is not None and not entry.is_for(session.who):
+        return NotYours(session, entry.title)
+    name = entry.place.partition(":")[2]
+    make = getattr(importlib.import_module(_module_of(entry)), name)
+    page: Page = make(session)
+    return page
+
+
+class NotYours(Page):
+    """In place of a page that somebody's role does not use."""
+
+    slug = "not-yours"
+
+    def __init__(self, session: Session, title: str) -> None:
+        self._role = session.role or "user without an account"
+        self.title = title  # type: ignore[misc]
+        super().__init__(session)
+
+    def build(self) -> list[Viewable]:
+        """Return what to do instead."""
+        first = entries_for(self.session.who)[0]
+        go = pmui.Button(label=f"Go to {first.title}", variant="contained")
+        go.on_click(lambda _: self.session.open(first.slug))
+        text = f"Your role in this account, {self._role}, does not use this page. An owner changes roles."
+        return [empty(text, go)]
+
+
+def _module_of(entry: Entry) -> str:
+    return f"steelyard_workbench.pages.{entry.place.partition(':')[0]}.page"

@@ -1,0 +1,273 @@
+"""Serving the workbench: Panel's own server on loopback, one app a browser, nothing from outside."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import logging
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+from urllib.request import ProxyHandler, build_opener
+
+import panel as pn
+from bokeh.application.application import SessionContext
+from bokeh.document import Document
+from panel.io.resources import LOCAL_DIST
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+from tornado.iostream import StreamClosedError
+from tornado.websocket import WebSocketClosedError
+
+from steelyard.client import Client, ClientOptions
+from steelyard.wire.hosts import host_names
+from steelyard_workbench.frame.app import App, prepare
+from steelyard_workbench.frame.guarding import server_options
+from steelyard_workbench.frame.identity_return import PATH as IDENTITY_PATH
+from steelyard_workbench.frame.identity_return import IdentityHandler, Visits, state_cookie
+from steelyard_workbench.frame.navigation import import_pages
+from steelyard_workbench.frame.page_handler import FRAME, Frame, send_frames_first
+from steelyard_workbench.frame.scripts import PATH as SCRIPTS_PATH
+from steelyard_workbench.frame.scripts import ScriptsHandler
+from steelyard_workbench.frame.visitors import (
+    PATH,
+    SERVER_COOKIE,
+    TicketHandler,
+    VisitorClient,
+    Visitors,
+)
+
+_log = logging.getLogger(__name__)
+
+LOOPBACK = "127.0.0.1"
+#: How many browsers' apps are kept at hand beside the newest.
+_MOST_APPS = 15
+#: Seconds that a workbench has to end, to draw its first page, and to begin to listen.
+_END_S, _DRAW_S, _START_S = 5.0, 30.0, 60.0
+
+
+def make_app(visitors: Visitors, *, opened: Callable[[App], None] | None = None) -> Any:
+    """Return what Panel calls for each browser.
+
+    Parameters
+    ----------
+    visitors : Visitors
+        Knows what asks the server for each browser.
+    opened : callable, optional
+        Called with the app of each browser.
+    """
+
+    def app() -> Any:
+        asyncio.get_running_loop().set_exception_handler(on_loop_error)
+        load_from_here(pn.state.curdoc)
+        pn.state.on_session_destroyed(let_go)
+        prepare()
+        client = visitors.client()
+        if isinstance(client, VisitorClient):
+            pn.state.on_session_destroyed(lambda _: client.close())
+        made = App(client, visitors)
+        if opened is not None:
+            opened(made)
+        return made.view()
+
+    return app
+
+
+def load_from_here(document: Document) -> None:
+    """Write that a browser's app loads its style sheets from this server.
+
+    Panel says so where it serves the page. A browser that comes back after its session has ended opens
+    another without a page, and would be sent to Panel's CDN.
+    """
+    path = pn.state.rel_path
+    document.template_variables["dist_url"] = f"{path}/{LOCAL_DIST}" if path else LOCAL_DIST
+
+
+def let_go(session: SessionContext) -> None:
+    """Release a page that is closed: Panel 1.9 keeps its notifications, and they the whole page."""
+    document = session._document
+    for root, (_, _, drawn_in, _) in tuple(pn.state._views.items()):
+        if drawn_in is document:
+            pn.state._views.pop(root, None)
+
+
+def on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log what nobody took, unless it says that a browser went away in the middle of a message."""
+    if not isinstance(context.get("exception"), WebSocketClosedError | StreamClosedError):
+        loop.default_exception_handler(context)
+
+
+def warm_up(url: str) -> None:
+    """Draw a page for nobody: the first page of a process takes twice as long.
+
+    Parameters
+    ----------
+    url : str
+        The workbench's address.
+    """
+    direct = build_opener(ProxyHandler({}))
+    with suppress(OSError), direct.open(f"{url}/?page=datasets", timeout=_DRAW_S) as answer:
+        answer.read()
+
+
+def free_port(host: str = LOOPBACK) -> int:
+    """Return a port of this machine that nobody listens on."""
+    with socket.socket() as listener:
+        listener.bind((host, 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+class Served:
+    """A workbench that is served from a thread of this process; it listens once this is made.
+
+    Parameters
+    ----------
+    url : str
+        The server's address.
+    api_key : str, optional
+        What to ask it with, where accounts are on.
+    port : int, default 0
+        Port to listen on; 0 takes a free one.
+    host : str
+        Address to listen on; the workbench has no accounts of its own, so loopback.
+    hosts : str
+        Further names that browsers call it by, separated by commas.
+
+    Attributes
+    ----------
+    url : str
+        The workbench's address.
+    apps : list of App
+        That of each browser or cell that opened it, the newest last; the oldest go.
+
+    Raises
+    ------
+    OSError
+        When the port is taken, or it does not listen within a minute.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        api_key: str | None = None,
+        port: int = 0,
+        host: str = LOOPBACK,
+        hosts: str = "",
+    ) -> None:
+        chosen = port or free_port(host)
+        if port and _listens(host, port):  # which would pass for this one
+            raise OSError(f"{host}:{port} is taken by something else.")
+        # What is imported in a page that is open gives its components to the next that shows them,
+        # and Bokeh draws none where that is a page at its beginning.
+        import_pages()
+        self.url = f"http://{host}:{chosen}"
+        self.apps: list[App] = []
+        # Browsers open theirs in the thread that serves, cells in the kernel's.
+        self._opening = threading.Lock()
+        self._client = Client(ClientOptions(url, api_key))
+        visitors = Visitors(url, self._client, has_key=api_key is not None, port=chosen)
+        self._thread = pn.serve(
+            {"/": make_app(visitors, opened=self.opened)},
+            **_options(host, chosen, hosts, visitors),
+            start=True,
+            threaded=True,
+        )
+        # A kernel or a script may end without it: its pages would go on asking meanwhile.
+        atexit.register(self.stop)
+        # A cell is drawn at once: a frame that is refused stays empty.
+        has_waited = stop_after_delay(_START_S)
+        waiting = Retrying(
+            retry=retry_if_exception_type(OSError),
+            stop=lambda call: has_waited(call) or not self._thread.is_alive(),
+            wait=wait_fixed(0.02),
+            reraise=True,
+        )
+        try:
+            waiting(lambda: socket.create_connection((host, chosen), _START_S).close())
+        except OSError as error:
+            is_dead = not self._thread.is_alive()
+            self.stop()
+            if is_dead:
+                raise OSError(
+                    f"The workbench ended before it listened on {host}:{chosen}; the log says why."
+                ) from error
+            raise
+
+    def stop(self) -> None:
+        """Stop serving, and wait until what browsers asked for has ended; again, it does nothing."""
+        atexit.unregister(self.stop)
+        if self._thread.is_alive():
+            self._thread.stop()
+            # What is at work still asks with the client.
+            self._thread.join(_END_S)
+        self._client.close()
+
+    def opened(self, app: App) -> None:
+        """Keep at hand the app of a browser, or of a cell; the oldest goes for it."""
+        with self._opening:
+            self.apps = [*self.apps[-_MOST_APPS:], app]
+
+
+def open_server(
+    server: str,
+    *,
+    port: int = 0,
+    host: str = LOOPBACK,
+    hosts: str = "",
+    api_key: str | None = None,
+) -> Any:
+    """Bind a port for the workbench, without serving yet.
+
+    Parameters
+    ----------
+    server : str
+        The server's address.
+    port, host, hosts, api_key
+        As for ``Served``.
+
+    Returns
+    -------
+    panel server
+        With ``start``, ``stop``, ``io_loop``, ``address`` and ``port``.
+
+    Raises
+    ------
+    OSError
+        When the port is taken.
+    """
+    import_pages()
+    chosen = port or free_port(host)
+    client = Client(ClientOptions(server, api_key))
+    visitors = Visitors(server, client, has_key=api_key is not None, port=chosen)
+    options = _options(host, chosen, hosts, visitors)
+    return pn.serve({"/": make_app(visitors)}, **options, start=False)
+
+
+def _listens(host: str, port: int) -> bool:
+    with socket.socket() as asking:
+        return asking.connect_ex((host, port)) == 0
+
+
+def _options(host: str, port: int, hosts: str, visitors: Visitors) -> dict[str, Any]:
+    send_frames_first()
+    frame = Frame(visitors, prepare)
+    return {
+        **server_options(host, port, host_names(hosts)),
+        "extra_patterns": [
+            (PATH, TicketHandler, {"visitors": visitors}),
+            (SCRIPTS_PATH, ScriptsHandler, {"scripts": frame.scripts}),
+            (IDENTITY_PATH, IdentityHandler, {"visitors": visitors, "visits": Visits()}),
+        ],
+        # Bokeh writes what it is let have of a request into the page, where scripts read it.
+        "exclude_cookies": [visitors.cookie, state_cookie(visitors), SERVER_COOKIE],
+        "exclude_headers": ["Cookie", "Authorization"],
+        FRAME: frame,
+        "port": port,
+        "address": host,
+        "show": False,
+        "title": "Steelyard",
+        "verbose": False,
+    }

@@ -1,0 +1,148 @@
+"""Signing in: an address and the code that came by mail, a passkey, or an identity provider."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from urllib.parse import urlsplit
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.people.wire import SignedInUser, SignInWays
+from steelyard_workbench.kit.components.identity_visit import IdentityVisit
+from steelyard_workbench.kit.components.passkey_dialog import PasskeyDialog
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.problems import Problem
+from steelyard_workbench.kit.states import verdict
+from steelyard_workbench.kit.tasks import Write
+from steelyard_workbench.kit.theme import TITLE
+from steelyard_workbench.parts.passkeys import refused_dialog, sign_in_with_passkey
+
+_HINT = (
+    "Without a mail server the code is printed in the terminal that the server runs in. Whoever runs "
+    "the server lets the first people in with `steelyard account invite`."
+)
+
+
+class SignIn(Viewer):
+    """The two steps in one place, and what else the server takes under them.
+
+    Parameters
+    ----------
+    on_done : coroutine function
+        Called with who has signed in.
+    why : str
+        Markdown above the fields, such as that a session has ended.
+    ways : SignInWays, optional
+        What the server takes beside a code by mail.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        on_done: Callable[[SignedInUser], Awaitable[None]],
+        why: str = "",
+        ways: SignInWays | None = None,
+    ) -> None:
+        super().__init__()
+        self._client, self._on_done = client, on_done
+        self._challenge = ""
+        self.email = pmui.TextInput(label="E-mail address", width=320)
+        self.code = pmui.TextInput(label="Code", width=320)
+        self.problem = pn.Column(sizing_mode="stretch_width")
+        self.ask = Write(self._ask, "The code was not sent.", self.problem)
+        self.give = Write(self._give, "Not signed in.", self.problem)
+        self._send = pmui.Button(label="Send a code", variant="contained")
+        self._send.on_click(self.ask.on_event)
+        self.email.param.watch(self.ask.on_event, "enter_pressed")
+        self._enter = pmui.Button(label="Sign in", variant="contained")
+        self._enter.on_click(self.give.on_event)
+        self.code.param.watch(self.give.on_event, "enter_pressed")
+        other = pmui.Button(label="Another address", variant="text")
+        other.on_click(lambda _: self._show_first())
+        self._other = other
+        self._dialog, self._visit = PasskeyDialog(), IdentityVisit()
+        self._visit.on_msg(lambda event: self._on_no_visit(**event.data))
+        self.give_passkey = Write(self._give_passkey, on_failure=self._tell_passkey)
+        others = [] if ways is None else self._others(ways)
+        self._steps = pn.Column(sizing_mode="stretch_width")
+        title = pmui.Typography("Sign in", variant="h1", sx={"fontSize": TITLE, "fontWeight": 600})
+        reason = [pmui.Typography(why, variant="body2")] if why else []
+        self._box = pn.Column(
+            title,
+            *reason,
+            self._steps,
+            *others,
+            self.problem,
+            self._dialog,
+            self._visit,
+            sizing_mode="stretch_width",
+            name="Sign in",
+        )
+        self._show_first()
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    def _show_first(self) -> None:
+        self._challenge = ""
+        self.problem[:] = []
+        self._steps[:] = [self.email, self._send, pmui.Typography(_HINT, variant="body2")]
+
+    async def _ask(self) -> None:
+        email = (self.email.value_input or self.email.value or "").strip()
+        if not email:
+            return
+        begun = await asyncio.to_thread(self._client.auth.start, email)
+        self._challenge = begun.challenge_id
+        self.problem[:] = []
+        self.code.value = ""
+        text = f"A code is on its way to **{escape_markdown(email)}**; it works for ten minutes."
+        self._steps[:] = [
+            pmui.Typography(text, variant="body1"),
+            self.code,
+            pn.Row(self._enter, self._other),
+            pmui.Typography(_HINT, variant="body2"),
+        ]
+
+    async def _give(self) -> None:
+        code = (self.code.value_input or self.code.value or "").strip()
+        if not (code and self._challenge):
+            return
+        signed_in = await asyncio.to_thread(self._client.auth.verify, self._challenge, code)
+        self.problem[:] = []
+        await self._on_done(signed_in)
+
+    def _others(self, ways: SignInWays) -> list[Viewable]:
+        """Return a button for each further way."""
+        shown: list[Viewable] = []
+        if ways.passkeys:
+            passkey = pmui.Button(label="Sign in with a passkey", variant="outlined")
+            passkey.on_click(self.give_passkey.on_event)
+            shown.append(passkey)
+        if ways.issuer is not None:
+            name = urlsplit(ways.issuer).netloc or ways.issuer
+            provider = pmui.Button(label=f"Sign in with {name}", variant="outlined")
+            provider.on_click(lambda _: self._go_to_provider())
+            shown.append(provider)
+        return shown
+
+    async def _give_passkey(self) -> None:
+        self.problem[:] = []
+        signed_in = await sign_in_with_passkey(self._client, self._dialog)
+        await self._on_done(signed_in)
+
+    def _tell_passkey(self, error: Exception) -> Problem | None:
+        shown, problem = refused_dialog(error, "Not signed in.")
+        self.problem[:] = [shown]
+        return problem
+
+    def _go_to_provider(self) -> None:
+        self.problem[:] = []
+        self._visit.visits += 1
+
+    def _on_no_visit(self, *, message: str) -> None:
+        self.problem[:] = [verdict("bad", "Not signed in.", escape_markdown(message))]

@@ -1,1 +1,0 @@
-"""Fine-tunes, evaluations and maps that wait, run or have ended."""

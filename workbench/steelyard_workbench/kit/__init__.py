@@ -1,0 +1,1 @@
+"""What any page is made of, and which knows no page."""

@@ -1,0 +1,91 @@
+"""Charts of bars that are buttons: one small program draws all those of a part of a page.
+
+A figure is some forty models and canvases of its own, and no key reaches its bars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, TypedDict
+
+import param
+from panel.custom import JSComponent
+
+from steelyard_workbench.kit.theme import FOCUS
+
+
+class Bar(TypedDict):
+    """A bar: its name, how long each part of it is, from 0 to 1, and its numbers in words."""
+
+    name: str
+    parts: list[float]
+    text: str
+
+
+class BarChart(TypedDict):
+    """A chart: its title, and of each part of a bar the name and the colour; a name may be empty."""
+
+    title: str
+    series: list[tuple[str, str]]
+    bars: list[Bar]
+
+
+_STYLE = f"""
+:host {{ color: var(--mui-palette-text-primary); font: 1rem/1.43 Roboto, Helvetica, Arial, sans-serif; }}
+.charts {{ display: flex; flex-wrap: wrap; gap: 12px 24px; }}
+figure {{ margin: 0; flex: 0 1 460px; min-width: 0; max-width: 100%; }}
+figcaption {{ font-weight: 600; overflow-wrap: anywhere; margin: 0 4px 4px; }}
+.series {{ display: inline-block; font-weight: 400; margin-left: 16px; }}
+.series i {{ display: inline-block; width: 14px; height: 10px; margin-right: 6px; }}
+ul {{
+  display: grid; grid-template-columns: minmax(0, 11em) minmax(40px, 1fr) auto; column-gap: 8px;
+  list-style: none; margin: 0; padding: 0;
+}}
+li, button {{ display: grid; grid-column: 1 / -1; grid-template-columns: subgrid; }}
+button {{
+  align-items: center; padding: 3px 4px; border: 0; border-radius: 4px;
+  font: inherit; text-align: left; color: inherit; background: none; cursor: pointer;
+}}
+button:hover {{ background: var(--mui-palette-action-hover); }}
+button:disabled {{ cursor: default; }}
+button:focus-visible {{ outline: 3px solid {FOCUS}; outline-offset: -3px; }}
+.name {{ overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }}
+.text {{ font-variant-numeric: tabular-nums; }}
+.bar {{ display: flex; height: 14px; background: rgba(128, 128, 128, 0.15); }}
+i.second {{
+  background-image: repeating-linear-gradient(
+    45deg, transparent 0 3px, rgba(255, 255, 255, 0.5) 3px 5px
+  );
+}}
+"""
+
+
+class BarList(JSComponent):
+    """Charts beside each other; their bars run from 0 to 1.
+
+    Parameters
+    ----------
+    open_ : callable
+        Called with the places of the chart and of the bar that was pressed.
+    """
+
+    charts = param.List(default=[])
+    disabled = param.Boolean(default=False)
+
+    _esm = Path(__file__).with_suffix(".js")
+    _stylesheets: ClassVar[list[str]] = [_STYLE]
+
+    def __init__(
+        self, charts: Sequence[BarChart], open_: Callable[[int, int], None], **given: Any
+    ) -> None:
+        self._open = open_
+        place = {"sizing_mode": "stretch_width", "margin": (5, 10)}
+        super().__init__(**{**place, "charts": list(charts), **given})
+
+    def press(self, chart: int, bar: int) -> None:
+        """Open what is behind a bar, by the places of its chart and of itself."""
+        self._open(chart, bar)
+
+    def _handle_msg(self, msg: Any) -> None:
+        self.press(int(msg["chart"]), int(msg["bar"]))

@@ -1,0 +1,125 @@
+"""Things to open, each with a text and a button: all of a list drawn by one small program.
+
+Buttons and texts of panel-material-ui are a model and a React root each, and a page has dozens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import param
+from panel.custom import JSComponent
+
+from steelyard_workbench.kit.theme import FOCUS, HEADING, READING_WIDTH, SMALL, TEXT
+
+_STYLE = f"""
+:host {{
+  color: var(--mui-palette-text-primary); font-family: Roboto, Helvetica, Arial, sans-serif;
+  font-size: {TEXT}; line-height: 1.5;
+}}
+h2, h3 {{ font-size: {HEADING}; font-weight: 600; margin: 0.8em 0 0.3em; }}
+h3 {{ font-size: {TEXT}; }}
+p {{ margin: 0 0 8px; max-width: {READING_WIDTH}; overflow-wrap: anywhere; }}
+.cards {{ display: flex; flex-wrap: wrap; gap: 20px; }}
+.row {{ display: flex; flex-wrap: wrap; gap: 10px 20px; padding: 5px 0; }}
+.row > div {{ max-width: 360px; }}
+.row p {{ margin: 4px 0 0; }}
+.small button {{ font-size: {SMALL}; padding: 3px 9px; }}
+.cards > div {{
+  box-sizing: border-box; width: 320px; max-width: 100%; padding: 4px 12px 12px; border-radius: 4px;
+  border: 1px solid rgba(128, 128, 128, 0.4);
+}}
+button {{
+  font: inherit; font-weight: 500; line-height: 1.75; padding: 5px 15px; border-radius: 4px;
+  color: var(--mui-palette-primary-main); background: transparent; cursor: pointer;
+  border: 1px solid var(--mui-palette-primary-main); overflow-wrap: anywhere;
+}}
+button.word {{ border: 0; padding: 2px 0; min-height: 24px; text-align: left; text-decoration: underline; }}
+button.filled {{
+  color: var(--mui-palette-primary-contrastText); background: var(--mui-palette-primary-main);
+}}
+button.danger {{ color: var(--mui-palette-error-main); border-color: currentColor; }}
+button.text {{ border-color: transparent; }}
+button:disabled {{
+  color: var(--mui-palette-text-disabled); background: transparent; cursor: default;
+  border-color: var(--mui-palette-action-disabledBackground);
+}}
+button:focus-visible {{ outline: 3px solid {FOCUS}; outline-offset: 2px; }}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Something to open.
+
+    Parameters
+    ----------
+    label : str
+        What the button says; a choice without one is a text alone.
+    do : callable, optional
+        What a press does; a choice that has nothing to do cannot be pressed.
+    title, text : str
+        Above the button, and beside it; with ``look="word"``, and in a row, the text stands below.
+    hint : str
+        Shown where a pointer rests on the button.
+    """
+
+    label: str = ""
+    do: Callable[[], Any] | None = None
+    title: str = ""
+    text: str = ""
+    look: Literal["word", "outlined", "filled", "danger", "text"] = "word"
+    hint: str = ""
+
+
+class Choices(JSComponent):
+    """Choices under each other, as cards beside each other, or as a row of buttons.
+
+    Parameters
+    ----------
+    title : str
+        A heading above them all.
+    layout : {"list", "cards", "row"}
+    """
+
+    title = param.String(default="")
+    level = param.Integer(default=3)
+    lines = param.List(default=[])
+    layout = param.Selector(default="list", objects=["list", "cards", "row"])
+    is_small = param.Boolean(default=False)
+    disabled = param.Boolean(default=False)
+
+    _esm = Path(__file__).with_suffix(".js")
+    _stylesheets = [_STYLE]  # noqa: RUF012  Panel reads it from the class
+
+    def __init__(self, choices: Sequence[Choice], **given: Any) -> None:
+        super().__init__(**{"sizing_mode": "stretch_width", "margin": (0, 10), **given})
+        self.offer(choices)
+
+    def offer(self, choices: Sequence[Choice]) -> None:
+        """Offer choices in the place of those before."""
+        self.choices = list(choices)
+        self.lines = [
+            {
+                "label": choice.label,
+                "title": choice.title,
+                "text": choice.text,
+                "look": choice.look,
+                "hint": choice.hint,
+                "is_off": choice.do is None,
+            }
+            for choice in choices
+        ]
+
+    def _handle_msg(self, msg: Any) -> None:
+        self.press(int(msg["press"]))
+
+    def press(self, place: int) -> None:
+        """Do what a choice is for."""
+        if not self.disabled and 0 <= place < len(self.choices):
+            do = self.choices[place].do
+            if do is not None:
+                do()

@@ -1,0 +1,94 @@
+"""A button that fetches a file in a thread and hands it to the browser."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client.row_sources import Progress
+from steelyard.errors import PayloadTooLargeError
+from steelyard_workbench.kit.problems import not_loaded, problem_of
+from steelyard_workbench.kit.states import failed
+
+#: Bytes of a file that a browser is handed: they pass through the memory of this process.
+MOST_BYTES = 256 * 1024 * 1024
+
+
+class Download(Viewer):
+    """A button for a file.
+
+    Parameters
+    ----------
+    fetch : callable
+        Returns the file's bytes; blocks, and runs in a thread.
+    """
+
+    def __init__(self, label: str, fetch: Callable[[], bytes], filename: Callable[[], str]) -> None:
+        super().__init__()
+        self._label, self._fetch, self._filename = label, fetch, filename
+        self.problem = pn.Column()
+        # No subclass of it: panel-material-ui's bundle knows its own classes alone.
+        self.button = pmui.FileDownload(
+            label=label, callback=self.get, filename=filename(), auto=True
+        )
+        # Given to the constructor it warns of a parameter that Panel sets itself.
+        self.button.variant = "outlined"
+        hand_over = self.button._sync_data
+        self.button._sync_data = lambda file: None if file is None else hand_over(file)
+        self._box = pn.Column(self.button, self.problem)
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    async def get(self) -> io.BytesIO | None:
+        """Fetch the file; what goes wrong is shown beside the button, and nothing is returned."""
+        self.problem[:] = []
+        # What is chosen on the page while the file is fetched is not of this file.
+        name = self._filename()
+        try:
+            data = await asyncio.to_thread(self._fetch)
+        except Exception as error:  # noqa: BLE001  every failure is shown
+            problem = problem_of(error, not_loaded("The file"))
+            self.button.disabled = problem.is_forbidden
+            self.problem[:] = [failed(problem)]
+            return None
+        self.button.filename = name
+        return io.BytesIO(data)
+
+
+def bounded(save: Callable[[Path, Progress], object], name: str, otherwise: str) -> bytes:
+    """Return the bytes of a file that is saved to the disk first, up to a bound; blocks.
+
+    Parameters
+    ----------
+    save : callable
+        Takes a path and what is told the bytes so far, and writes the file there.
+    name : str
+        Of the file; its ending matters to some.
+    otherwise : str
+        What to do where it has too many bytes.
+
+    Raises
+    ------
+    steelyard.errors.PayloadTooLargeError
+        When it has more than ``MOST_BYTES``.
+    """
+
+    def check(n_bytes: int) -> None:
+        if n_bytes > MOST_BYTES:
+            size = f"{MOST_BYTES // 1024 // 1024} MiB"
+            raise PayloadTooLargeError(
+                f"The file has more than {size}, too many for a browser; {otherwise}"
+            )
+
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / name
+        save(place, check)
+        return place.read_bytes()

@@ -1,0 +1,63 @@
+"""A dialog that is drawn when it is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard_workbench.kit.components.first_field import FirstField
+
+
+class DrawnDialog(Viewer):
+    """A dialog, made again each time.
+
+    One that is drawn closed with its page misses that it was opened while the page is still being
+    drawn; and what is in it keeps the colours of the theme that was on then.
+
+    Parameters
+    ----------
+    width : int, optional
+        Pixels of what is in it.
+    has_field : bool, default False
+        Whether it is opened to type into: its first field has the focus then.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        *content: Viewable,
+        draw: Callable[[], Iterable[Viewable]] = tuple,
+        width: int | None = None,
+        has_field: bool = False,
+    ) -> None:
+        super().__init__()
+        self._draw = draw
+        self._title, self._content, self._width = title, content, width
+        self._has_field = has_field
+        self._dialog = pmui.Dialog(open=False)
+        self._place = pn.Column(margin=0)
+
+    def __panel__(self) -> Viewable:
+        return self._place
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is shown."""
+        return bool(self._dialog.open)
+
+    def open(self, title: str = "") -> None:
+        """Show it, under another title if one is given."""
+        focus = [FirstField()] if self._has_field else []
+        self._dialog = pmui.Dialog(
+            pn.Column(*self._content, *self._draw(), *focus, width=self._width),
+            title=title or self._title,
+            open=True,
+        )
+        self._place[:] = [self._dialog]
+
+    def close(self) -> None:
+        """Show it no more."""
+        self._dialog.open = False

@@ -1,0 +1,75 @@
+"""Small static tables and lists of facts: plain HTML that a screen reader reads as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+import panel as pn
+from panel.viewable import Viewable
+
+from steelyard_workbench.kit.theme import HEADING, TABLE_CSS, TEXT
+
+#: A word of more characters is broken where its column is narrow; others stay whole.
+_LONGEST_WORD = 24
+
+
+def heading(text: str, level: int = 2) -> Viewable:
+    """Return a heading under that of the page; its text is escaped."""
+    size = HEADING if level == 2 else TEXT
+    # Plain HTML: a React root for each costs a browser milliseconds.
+    return pn.pane.HTML(
+        f'<h{level} style="font-size:{size};font-weight:600;line-height:1.25;'
+        f'margin:0.8em 0 0">{escape(text)}</h{level}>',
+        margin=(5, 10),
+        sizing_mode="stretch_width",
+    )
+
+
+def table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    label: str,
+    numbers: Sequence[int] = (),
+) -> Viewable:
+    """Return a table of texts, every one escaped."""
+    head = "".join(
+        f'<th scope="col"{_class(i in numbers)}>{escape(name)}</th>'
+        for i, name in enumerate(columns)
+    )
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f'<td data-label="{escape(name)}"{_class(i in numbers, cell)}>{escape(cell)}</td>'
+            for i, (name, cell) in enumerate(zip(columns, row, strict=True))
+        )
+        + "</tr>"
+        for row in rows
+    )
+    return pn.pane.HTML(
+        f'<table class="cards" aria-label="{escape(label)}"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table>",
+        sizing_mode="stretch_width",
+        stylesheets=[TABLE_CSS],
+    )
+
+
+def facts(values: Mapping[str, str]) -> Viewable:
+    """Return names with their values, every one escaped."""
+    rows = "".join(
+        f'<tr><th scope="row" style="width:14em">{escape(name)}</th>'
+        f'<td class="long">{escape(value)}</td></tr>'
+        for name, value in values.items()
+    )
+    return pn.pane.HTML(
+        f"<table><tbody>{rows}</tbody></table>",
+        sizing_mode="stretch_width",
+        stylesheets=[TABLE_CSS],
+    )
+
+
+def _class(is_number: bool, text: str = "") -> str:
+    longest = max(map(len, text.split()), default=0)
+    names = [*(["number"] if is_number else []), *(["long"] if longest > _LONGEST_WORD else [])]
+    return f' class="{" ".join(names)}"' if names else ""

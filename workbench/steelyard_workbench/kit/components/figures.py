@@ -1,0 +1,170 @@
+"""Bokeh figures in one look: they follow the theme, and every mark can open the rows behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import panel as pn
+from bokeh.models import (
+    BasicTicker,
+    ColumnDataSource,
+    FactorRange,
+    NumeralTickFormatter,
+    TapTool,
+    TeeHead,
+    Whisker,
+)
+from bokeh.plotting import figure
+
+from steelyard_workbench.kit.theme import BLUE, GREY, SERIES
+
+
+def plot(title: str, x: str, y: str, *, height: int = 300, **given: Any) -> Any:
+    """Make an empty figure.
+
+    Parameters
+    ----------
+    height : int, default 300
+        Pixels.
+    """
+    made = figure(
+        title=title,
+        x_axis_label=x,
+        y_axis_label=y,
+        height=height,
+        sizing_mode="stretch_width",
+        toolbar_location="right",
+        tools=given.pop("tools", "hover,tap,pan,wheel_zoom,reset,save"),
+        **given,
+    )
+    made.toolbar.logo = None
+    made.toolbar.autohide = True
+    return made
+
+
+def show(made: Any) -> pn.pane.Bokeh:
+    """Put a figure on a page; its colours follow the theme."""
+    return pn.pane.Bokeh(made, sizing_mode="stretch_width", theme=None)
+
+
+def change(made: Any, work: Callable[[], None]) -> None:
+    """Change a figure: one that is in a browser only while its document is locked for it."""
+    document = made.document
+    if document is None or document.session_context is None:
+        work()
+    else:
+        document.add_next_tick_callback(work)
+
+
+def intervals(
+    made: Any,
+    source: ColumnDataSource,
+    *,
+    base: str,
+    low: str,
+    high: str,
+    dimension: str = "height",
+) -> None:
+    """Draw 95 % intervals from two columns of a source."""
+    made.add_layout(
+        Whisker(
+            source=source,
+            base=base,
+            lower=low,
+            upper=high,
+            dimension=dimension,
+            line_color=GREY,
+            line_width=1.5,
+            upper_head=TeeHead(line_color=GREY, size=8),
+            lower_head=TeeHead(line_color=GREY, size=8),
+        )
+    )
+
+
+def on_tap(made: Any, source: ColumnDataSource, open_: Callable[[int], None]) -> None:
+    """Call with the index of a mark that was clicked, so that it can open the rows behind it."""
+    if not made.select(type=TapTool):
+        made.add_tools(TapTool())
+
+    def chosen(_: str, __: Sequence[int], new: Sequence[int]) -> None:
+        if new:
+            # A mark that stays selected is let go of by the next click on it, which opens nothing,
+            # and the others are drawn pale.
+            source.selected.indices = []
+            open_(new[0])
+
+    source.selected.on_change("indices", chosen)
+
+
+def bars(
+    names: Sequence[str],
+    values: Sequence[float],
+    *,
+    title: str,
+    x: str,
+    color: str = BLUE,
+    full_names: Sequence[str] | None = None,
+    open_: Callable[[int], None] | None = None,
+) -> Any:
+    """Make a chart of horizontal bars, the first at the top; the pointer on one shows its number.
+
+    Parameters
+    ----------
+    names : sequence of str
+        No two alike: of others the browser draws nothing.
+    """
+    full = list(names if full_names is None else full_names)
+    source = ColumnDataSource({"name": list(names), "value": list(values), "full": full})
+    # Shares are compared across charts: their axes are all of one length.
+    ends = {"x_range": (0, 1)} if x.startswith(("probability", "share")) else {}
+    made = plot(
+        title,
+        x,
+        "",
+        height=60 + 26 * max(1, len(names)),
+        y_range=list(reversed(list(names))),
+        **ends,
+    )
+    made.hbar(y="name", right="value", height=0.7, source=source, color=color)
+    made.hover.tooltips = [("", "@full"), (x, "@value{0,0.[000]}")]
+    # Beside rows there is room for few numbers of five digits.
+    made.xaxis.ticker = BasicTicker(desired_num_ticks=3)
+    made.xaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
+    if open_ is not None:
+        on_tap(made, source, open_)
+    return made
+
+
+def grouped_bars(
+    names: Sequence[str], series: Mapping[str, Sequence[float]], *, title: str, x: str
+) -> Any:
+    """Make a chart of horizontal bars from 0 to 1, for each name one of each series.
+
+    Parameters
+    ----------
+    series : mapping of str to sequence of float
+        Value by name, under the name of each series.
+    """
+    factors = [(name, label) for name in names for label in series]
+    source = ColumnDataSource(
+        {
+            "factor": factors,
+            "value": [series[label][place] for place in range(len(names)) for label in series],
+            "color": [SERIES[place % len(SERIES)] for place in range(len(series))] * len(names),
+            "name": [" ".join(factor) for factor in factors],
+        }
+    )
+    chart = plot(
+        title,
+        x,
+        "",
+        height=70 + 22 * max(1, len(factors)) + 8 * len(names),
+        x_range=(0, 1),
+        y_range=FactorRange(*reversed(factors), group_padding=0.6),
+    )
+    chart.y_range.range_padding = 0.1
+    chart.yaxis.group_label_orientation = "horizontal"
+    chart.hbar(y="factor", right="value", height=0.8, source=source, color="color")
+    chart.hover.tooltips = [("", "@name"), (x, "@value{0,0.[000]}")]
+    return chart

@@ -1,0 +1,411 @@
+"""A table of any number of rows: one page of it is here, the rest stays with what fetches pages.
+
+Panel's Tabulator gets nothing but the page that is shown: its own remote paging filters and sorts
+the whole frame again at every turn, and it takes no Polars frames (Panel 1.9). Whatever changes
+there changes here alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+import param
+import polars as pl
+from panel.viewable import Viewable, Viewer
+
+from steelyard_workbench.kit.components.table_keys import TABLE_CSS, TableKeys, new_mark
+from steelyard_workbench.kit.problems import not_loaded
+from steelyard_workbench.kit.scheduling import until_shown
+from steelyard_workbench.kit.tasks import Task
+
+_DEFAULT_WIDTH = 140
+#: Column of the frame behind the table that has the ids, as text; it is not shown.
+_ID_FIELD = "id_of_row"
+#: Pixels that the widest column keeps, where it was given as many, however narrow the table is.
+_LEAST_WIDTH = 180
+_CELL_CSS = """
+.two-lines {
+  display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2;
+  overflow: hidden; white-space: normal; overflow-wrap: anywhere;
+}
+.chips { display: flex; flex-wrap: wrap; gap: 2px 4px; }
+.chip {
+  padding: 0 8px; border-radius: 10px; background: rgba(128, 128, 128, 0.18);
+  max-width: 100%; box-sizing: border-box; overflow: hidden; text-overflow: ellipsis;
+}
+@media (max-width: 599px) {
+  .tabulator .tabulator-header { height: 1px; clip-path: inset(50%); }
+  .tabulator .tabulator-tableholder .tabulator-table { width: 100%; min-width: 0 !important; }
+  .tabulator .tabulator-row {
+    display: block; height: auto !important; min-width: 0 !important; width: auto !important;
+    margin: 0 2px 10px; padding: 6px 10px;
+    border: 1px solid rgba(128, 128, 128, 0.4); border-radius: 6px;
+  }
+  .tabulator .tabulator-row .tabulator-cell {
+    display: flex; gap: 10px; width: auto !important; min-width: 0 !important;
+    height: auto !important; min-height: 0 !important; max-height: none !important;
+    padding: 2px 0 !important; border: 0 !important; white-space: normal;
+  }
+  .tabulator .tabulator-row .tabulator-col-resize-handle { display: none; }
+  .tabulator .tabulator-row .tabulator-cell[tabulator-field]::before {
+    content: attr(tabulator-field); flex: 0 0 90px; opacity: 0.75;
+  }
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TablePage:
+    """One page.
+
+    Parameters
+    ----------
+    rows : polars.DataFrame
+        The page alone; the column ``id_column`` of the table tells rows apart.
+    total : int
+        Rows in all.
+    """
+
+    rows: pl.DataFrame
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """Which page is wanted: rows from ``offset`` on, ``limit`` at most, in an order.
+
+    Parameters
+    ----------
+    offset, limit : int
+    sort : tuple of (str, bool)
+        Columns and whether each falls; empty for the rows' own order.
+    """
+
+    offset: int
+    limit: int
+    sort: tuple[tuple[str, bool], ...] = ()
+
+
+class _Table(pn.widgets.Tabulator):
+    """A table whose widest column takes the room that the others leave."""
+
+    def __init__(self, *, widths: Mapping[str, int], **given: Any) -> None:
+        self._wide = max(widths, key=widths.__getitem__)
+        self._least = min(widths[self._wide], max(_LEAST_WIDTH, widths[self._wide] // 2))
+        fixed = {name: width for name, width in widths.items() if name != self._wide}
+        super().__init__(widths=fixed, **given)
+
+    # What the public ``configuration`` says of a column, Panel gives to the one before it where rows
+    # have boxes to select them (1.9).
+    def _config_columns(self, column_objs: Any) -> Any:
+        columns = super()._config_columns(column_objs)
+        for column in columns:
+            if column.get("field") == self._wide:
+                column["minWidth"] = self._least
+        return columns
+
+
+class FrameTable(Viewer):
+    """A table that asks for one page after the other.
+
+    By keys, Tab goes to the headers that sort and to one row; there arrows go from row to row,
+    Enter opens, space selects, and ``[`` and ``]`` turn pages, as ``keys.py`` lists them.
+
+    Parameters
+    ----------
+    fetch : callable
+        Takes a ``PageRequest`` and returns a ``TablePage``; blocks, and runs in a thread.
+    what : str
+        What the rows are, as ``The rows``, for messages.
+    id_column : str
+        Column that tells rows apart; not shown unless it has a title.
+    titles : mapping of str to str
+        Columns shown, in order, with their titles.
+    widths : mapping of str to int, optional
+        Pixels by column; fixed, so that columns do not jump from page to page. The widest is wider
+        where there is room, and narrower where there is little.
+    sortable : sequence of str
+        Columns that ``fetch`` can sort by.
+    page_size : int, default 25
+    selectable : bool, default False
+        Whether rows can be selected; ``selected`` has their ids, across pages.
+    on_open : callable, optional
+        Called with the row (a dict) that was clicked, or on which Enter was pressed.
+    on_note : callable, optional
+        Called with the row (a dict) on which the key for a note was pressed.
+    wrapped : sequence of str
+        Columns of text that stands on up to two lines.
+    chips : sequence of str
+        Columns of lists of texts, each of which is a chip.
+
+    Attributes
+    ----------
+    selected : tuple
+        Ids of the selected rows.
+    total : int
+        Rows in all, once a page was shown.
+    refresh : Task
+        Shows the page again.
+    """
+
+    selected = param.Parameter(default=(), doc="Ids of the selected rows, a tuple.")
+    total = param.Integer(default=0, doc="Rows in all.")
+
+    def __init__(
+        self,
+        fetch: Callable[[PageRequest], TablePage],
+        *,
+        what: str,
+        id_column: str,
+        titles: Mapping[str, str],
+        widths: Mapping[str, int] | None = None,
+        sortable: Sequence[str] = (),
+        page_size: int = 25,
+        selectable: bool = False,
+        on_open: Callable[[dict[str, Any]], None] | None = None,
+        on_note: Callable[[dict[str, Any]], None] | None = None,
+        wrapped: Sequence[str] = (),
+        chips: Sequence[str] = (),
+    ) -> None:
+        self._fetch = fetch
+        self._id = id_column
+        self._titles = dict(titles)
+        self._sortable = frozenset(sortable)
+        self._page_size = page_size
+        self._drawn = dict.fromkeys(wrapped, _draw_wrapped) | dict.fromkeys(chips, _draw_chips)
+        self._on_open, self._on_note = on_open, on_note
+        self._is_filling = False
+        self._rows = pl.DataFrame()
+        #: Rows by the text of their id; of the page before too: what a person saw may be overtaken
+        #: before it is heard of here.
+        self._known: dict[str, dict[str, Any]] = {}
+        self._chosen: dict[Any, None] = {}
+        widths = widths or {}
+        mark = new_mark()
+        import pandas as pd  # Tabulator takes nothing else
+
+        self._table = _Table(
+            value=pd.DataFrame(columns=list(self._titles), index=pd.Index([], name=_ID_FIELD)),
+            pagination=None,
+            show_index=False,
+            disabled=True,
+            titles=self._titles,
+            formatters=dict.fromkeys(self._drawn, "html"),
+            widths={name: widths.get(name, _DEFAULT_WIDTH) for name in self._titles},
+            selectable="checkbox" if selectable else False,
+            layout="fit_columns",
+            sizing_mode="stretch_width",
+            sortable={name: name in self._sortable for name in self._titles},
+            css_classes=[mark],
+            stylesheets=[TABLE_CSS, _CELL_CSS, _card_names(self._titles)],
+        )
+        self._keys = TableKeys(
+            on_open=self.open,
+            on_note=self.note,
+            on_select=self._select_shown,
+            on_turn=lambda by: self.turn_to(self.page + by),
+            mark=mark,
+            label=what,
+            id_field=_ID_FIELD,
+            sortable=[name for name in self._titles if name in self._sortable],
+        )
+        self._table.on_click(self._on_click)
+        self._pages = pmui.Pagination(count=1, value=0, show_first_button=True, size="small")
+        super().__init__()
+        self._count = pn.pane.HTML("", margin=(5, 10), align="center")
+        self._problem = pn.Column(sizing_mode="stretch_width")
+        self.refresh = Task(self._refresh, not_loaded(what), self._problem)
+        self._box = pn.Column(
+            self._problem,
+            self._table,
+            self._keys,
+            pn.Row(self._pages, self._count),
+            sizing_mode="stretch_width",
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    @property
+    def rows(self) -> pl.DataFrame:
+        """The page that is shown."""
+        return self._rows
+
+    def turn_to(self, page: int) -> None:
+        """Show a page, from 0."""
+        last = max(0, math.ceil(self.total / self._page_size) - 1)
+        self._pages.value = min(max(page, 0), last)
+
+    @property
+    def page(self) -> int:
+        """The page that is shown, from 0."""
+        return int(self._pages.value or 0)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the page that was asked for last could not be loaded."""
+        return bool(self._problem.objects)
+
+    def select(self, ids: Sequence[Any]) -> None:
+        """Select rows by their ids, of this page or another, in the place of those before."""
+        self._chosen = dict.fromkeys(ids)
+        self._draw_selection()
+        self.selected = tuple(self._chosen)
+
+    def mark(self, id_: Any) -> None:
+        """Mark a row as the one that is open, by its id; ``None`` marks none."""
+        self._keys.current = "" if id_ is None else str(id_)
+
+    @property
+    def marked(self) -> str:
+        """Id of the row that is marked, as text; empty for none."""
+        return str(self._keys.current)
+
+    def focus(self) -> None:
+        """Put the focus on a row: the marked one, the one that had it before, or the first."""
+        self._keys.n_focus += 1
+
+    def on_key(self, action: str) -> bool:
+        """Go into the rows or turn pages with the keys of rows; return whether there was a use."""
+        if action in ("next", "previous"):
+            self.focus()
+        elif action in ("back", "forward"):
+            self.turn_to(self.page + (1 if action == "forward" else -1))
+        else:
+            return False
+        return True
+
+    def open(self, key: str) -> None:
+        """Open a row by the text of its id, as a click on it does."""
+        row = self._known.get(key)
+        if self._on_open is not None and row is not None:
+            self._on_open(row)
+
+    def note(self, key: str) -> None:
+        """Ask for a note on a row by the text of its id."""
+        row = self._known.get(key)
+        if self._on_note is not None and row is not None:
+            self._on_note(row)
+
+    async def restart(self) -> None:
+        """Show the first page again: what the pages are of has changed."""
+        self._chosen = {}
+        self.selected = ()
+        self._to_first()
+        await self.refresh()
+
+    async def _refresh(self) -> None:
+        request = PageRequest(self.page * self._page_size, self._page_size, self._sort())
+        page = await asyncio.to_thread(self._fetch, request)
+        await until_shown()
+        self._problem[:] = []
+        self._fill(page)
+
+    def _sort(self) -> tuple[tuple[str, bool], ...]:
+        return tuple(
+            (sorter["field"], sorter["dir"] == "desc")
+            for sorter in self._table.sorters
+            if sorter["field"] in self._sortable
+        )
+
+    def _fill(self, page: TablePage) -> None:
+        import pandas as pd
+
+        of_both = (self._rows, page.rows)
+        self._known = {
+            str(row[self._id]): row for rows in of_both for row in rows.iter_rows(named=True)
+        }
+        self._rows = page.rows
+        self.total = page.total
+        ids = _ids(page.rows, self._id)
+        shown = page.rows.select(list(self._titles)).to_pandas()
+        for name, draw in self._drawn.items():
+            shown[name] = [draw(value) for value in page.rows[name].to_list()]
+        shown.index = pd.Index([str(id_) for id_ in ids], name=_ID_FIELD)
+        # Assigning answers with events of its own; they are not the person's.
+        self._is_filling = True
+        try:
+            self._table.value = shown
+            self._draw_selection()
+            self._pages.count = max(1, math.ceil(page.total / self._page_size))
+        finally:
+            self._is_filling = False
+        first = self.page * self._page_size
+        self._count.object = (
+            f"{first + 1:,} to {first + len(ids):,} of {page.total:,}" if ids else "No rows"
+        )
+
+    def _to_first(self) -> None:
+        """Turn to the first page, which is for the caller to fetch."""
+        self._is_filling = True
+        self._pages.value = 0
+        self._is_filling = False
+
+    @param.depends("_table.sorters", watch=True)
+    def _on_sort(self) -> None:
+        if not self._is_filling:
+            self._to_first()
+            self.refresh.start()
+
+    @param.depends("_pages.value", watch=True)
+    def _on_page(self) -> None:
+        if not self._is_filling:
+            self.refresh.start()
+
+    def _on_click(self, event: Any) -> None:
+        """Open a row that was clicked before there were keys, when no page had overtaken another."""
+        if not self._keys.is_ready and 0 <= event.row < self._rows.height:
+            self.open(str(self._rows[self._id][event.row]))
+
+    def _draw_selection(self) -> None:
+        ids = _ids(self._rows, self._id)
+        self._table.selection = [place for place, id_ in enumerate(ids) if id_ in self._chosen]
+
+    def _select_shown(self, shown: list[str], chosen: list[str]) -> None:
+        """Take what is selected of the rows that a person saw."""
+        for id_ in self._ids_of(shown):
+            self._chosen.pop(id_, None)
+        self._chosen.update(dict.fromkeys(self._ids_of(chosen)))
+        self._draw_selection()
+        self.selected = tuple(self._chosen)
+
+    def _ids_of(self, keys: Sequence[str]) -> list[Any]:
+        return [self._known[key][self._id] for key in keys if key in self._known]
+
+
+def _card_names(titles: Mapping[str, str]) -> str:
+    """Return what names a cell on a card of a phone as the header of its column does."""
+    return "\n".join(
+        f"@media (max-width: 599px) {{ .tabulator .tabulator-row .tabulator-cell"
+        f"[tabulator-field={json.dumps(field)}]::before {{ content: {json.dumps(title)}; }} }}"
+        for field, title in titles.items()
+    )
+
+
+def _draw_wrapped(text: str) -> str:
+    """Return a text as HTML on up to two lines."""
+    return f'<div class="two-lines">{html.escape(text)}</div>'
+
+
+def _draw_chips(texts: Sequence[str]) -> str:
+    """Return texts as HTML, a chip each.
+
+    Examples
+    --------
+    >>> _draw_chips(["team: <b>"])
+    '<div class="chips"><span class="chip">team: &lt;b&gt;</span></div>'
+    """
+    chips = "".join(f'<span class="chip">{html.escape(text)}</span>' for text in texts)
+    return f'<div class="chips">{chips}</div>'
+
+
+def _ids(rows: pl.DataFrame, column: str) -> list[Any]:
+    return rows[column].to_list() if rows.width else []

@@ -1,0 +1,17 @@
+"""What changes while the browser draws it, shown as it then is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from steelyard_workbench.kit.components.unseen import Unseen
+
+
+class HeardChanges(Unseen):
+    """Passes on to the parts of a page what changed between their first drawing and their listening.
+
+    Panel 1.9 reads a value when it draws a part and listens to its changes once the part is on the
+    screen: what changes between, under load as much as a tenth of a second, was never shown.
+    """
+
+    _esm = Path(__file__).with_suffix(".js")

@@ -1,0 +1,26 @@
+"""What the linter says of decisions, each with what to do."""
+
+from __future__ import annotations
+
+from panel.viewable import Viewable
+
+from steelyard.client import LintAnswer
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.states import verdict
+from steelyard_workbench.kit.theme import Status
+
+_SEVERITY: dict[str, Status] = {"warning": "unsure", "info": "running"}
+
+
+def show_warnings(answer: LintAnswer) -> list[Viewable]:
+    """Show what the linter says, each with what to do."""
+    if not answer.warnings:
+        return [verdict("good", "No warnings.", "The linter found no problems.")]
+    return [
+        verdict(
+            _SEVERITY[warning.severity],
+            f"{warning.decision}:",
+            f"{escape_markdown(warning.message)} (`{warning.rule}`)",
+        )
+        for warning in answer.warnings
+    ]

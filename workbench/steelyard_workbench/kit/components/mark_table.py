@@ -1,0 +1,75 @@
+"""The marks of a chart as a table beside it: each line opens the rows behind its mark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import panel_material_ui as pmui
+import param
+from panel.custom import JSComponent
+from panel.viewable import Viewable
+
+from steelyard_workbench.kit.theme import FOCUS, TABLE_CSS
+
+_STYLE = f"""{TABLE_CSS}button {{
+  font: inherit; color: inherit; background: none; border: 0; padding: 0.2em 0;
+  min-height: 24px; text-align: left; text-decoration: underline; cursor: pointer;
+}}
+button:focus-visible {{ outline: 3px solid {FOCUS}; outline-offset: 1px; }}
+button:disabled {{ opacity: 0.6; cursor: default; }}
+"""
+
+
+class MarkTable(JSComponent):
+    """A table whose first column has a button in each line."""
+
+    columns = param.List(default=[])
+    rows = param.List(default=[])
+    numbers = param.List(default=[])
+    label = param.String(default="")
+    opens = param.String(default="")
+    disabled = param.Boolean(default=False)
+
+    _esm = Path(__file__).with_suffix(".js")
+    _stylesheets = [_STYLE]  # noqa: RUF012  Panel reads it from the class
+
+    def __init__(self, open_: Callable[[int], None], **given: Any) -> None:
+        self._open = open_
+        super().__init__(**{"sizing_mode": "stretch_width", "margin": (5, 10), **given})
+
+    def _handle_msg(self, msg: Any) -> None:
+        self.press(int(msg["open"]))
+
+    def press(self, place: int) -> None:
+        """Open what is behind a line."""
+        if not self.disabled and 0 <= place < len(self.rows):
+            self._open(place)
+
+
+def mark_table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    label: str,
+    open_: Callable[[int], None],
+    numbers: Sequence[int] = (),
+    opens: str = "Show the rows behind it",
+) -> MarkTable:
+    """Return the marks of a chart as a table whose lines open the same rows."""
+    return MarkTable(
+        open_,
+        columns=list(columns),
+        rows=[list(row) for row in rows],
+        label=label,
+        numbers=list(numbers),
+        opens=opens,
+    )
+
+
+def show_data(shown: Viewable) -> Viewable:
+    """Put a table beside a chart, closed at first: what it says for those who do not see it."""
+    return pmui.Accordion(
+        ("Show data", shown), sizing_mode="stretch_width", margin=(5, 10), title_variant="body2"
+    )

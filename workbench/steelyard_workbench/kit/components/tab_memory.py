@@ -1,0 +1,18 @@
+"""What a tab of the browser remembers when its page is loaded again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import param
+
+from steelyard_workbench.kit.components.unseen import Unseen
+
+
+class TabMemory(Unseen):
+    """Keeps a text in the storage of the tab: it is there again after a reload, and for nobody else."""
+
+    key = param.String(default="", doc="Its name in the storage.")
+    text = param.String(default="", doc="What is remembered; empty forgets it.")
+
+    _esm = Path(__file__).with_suffix(".js")

@@ -1,0 +1,79 @@
+"""The keys of a table: Tab goes to its headers and into its rows, arrows from row to row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import param
+
+from steelyard_workbench.kit.components.unseen import Unseen
+from steelyard_workbench.kit.theme import FOCUS, TEXT
+
+_CLASSES = count(1)
+
+#: Text of the size of the page, where the focus is, and which row was opened last, by more than a colour. The
+#: class stands twice since Tabulator's theme, which comes later, has a size of its own.
+TABLE_CSS = f"""
+.tabulator.tabulator {{ font-size: {TEXT}; }}
+.tabulator-row:focus-visible, .tabulator-col:focus-visible {{
+  outline: 3px solid {FOCUS}; outline-offset: -3px; z-index: 1;
+}}
+.tabulator-row[aria-current=true] {{ box-shadow: inset 5px 0 0 {FOCUS}; font-weight: 600; }}
+"""
+
+
+class TableKeys(Unseen):
+    """Makes the rows and headers of a Tabulator on the same page work by keys.
+
+    Parameters
+    ----------
+    on_open : callable
+        Called with the id of a row that was clicked, or on which Enter was pressed.
+    on_note : callable
+        Called with the id of a row on which a note is to be written.
+    on_turn : callable
+        Called with -1 for the page before and 1 for the next one.
+    current : str
+        Id of the row that is marked; none when empty.
+    """
+
+    mark = param.String(default="")
+    label = param.String(default="")
+    sortable = param.List(default=[], item_type=str)
+    id_field = param.String(default="")
+    current = param.String(default="")
+    n_focus = param.Integer(default=0)
+    is_ready = param.Boolean(default=False)
+
+    _esm = Path(__file__).with_suffix(".js")
+
+    def __init__(
+        self,
+        *,
+        on_open: Callable[[str], None],
+        on_note: Callable[[str], None],
+        on_select: Callable[[list[str], list[str]], None],
+        on_turn: Callable[[int], None],
+        **given: Any,
+    ) -> None:
+        self._on_open, self._on_note = on_open, on_note
+        self._on_select, self._on_turn = on_select, on_turn
+        super().__init__(**given)
+
+    def _handle_msg(self, msg: Any) -> None:
+        if "open" in msg:
+            self._on_open(str(msg["open"]))
+        elif "note" in msg:
+            self._on_note(str(msg["note"]))
+        elif "chosen" in msg:
+            self._on_select(list(msg["shown"]), list(msg["chosen"]))
+        elif "turn" in msg:
+            self._on_turn(1 if msg["turn"] > 0 else -1)
+
+
+def new_mark() -> str:
+    """Return a CSS class that no other table of this process has."""
+    return f"keyed-table-{next(_CLASSES)}"

@@ -1,0 +1,155 @@
+"""What is sensitive: where a code is needed first, a dialog asks for one, and it is then done once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.errors import ConfirmSignInError
+from steelyard_workbench.kit.components.first_field import FirstField
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.tasks import Write
+
+P = ParamSpec("P")
+T = TypeVar("T")
+#: Seconds that the dialog stays open: longer than a code works.
+_OPEN_S = 900.0
+_WHY = (
+    "Keys, members, money and deletion need a code given within the last 15 minutes. It goes to the "
+    "address that you signed in with."
+)
+
+
+class CodeDialog(Viewer):
+    """A dialog that sends a code and takes it.
+
+    Attributes
+    ----------
+    answer : asyncio.Future of bool
+        Whether a code was given; done once the dialog is closed.
+    """
+
+    def __init__(self, client: Client) -> None:
+        super().__init__()
+        self._client = client
+        self._challenge = ""
+        self.answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self.said = pmui.Typography("A code is being sent …", variant="body2")
+        self.code = pmui.TextInput(label="Code", width=320)
+        self.problem = pn.Column(sizing_mode="stretch_width")
+        self.send = Write(self._send, "The code was not sent.", self.problem)
+        self.give = Write(self._give, "Not confirmed.", self.problem)
+        enter = pmui.Button(label="Confirm", variant="contained")
+        enter.on_click(self.give.on_event)
+        self.code.param.watch(self.give.on_event, "enter_pressed")
+        again = pmui.Button(label="Send another code", variant="text")
+        again.on_click(self.send.on_event)
+        cancel = pmui.Button(label="Cancel", variant="outlined")
+        cancel.on_click(lambda _: self.close())
+        self.dialog = pmui.Dialog(
+            pn.Column(
+                pmui.Typography(_WHY, variant="body2"),
+                self.said,
+                self.code,
+                self.problem,
+                pn.Row(enter, cancel, again),
+                FirstField(),
+                width=460,
+            ),
+            title="Confirm that it is you",
+            open=True,
+            close_on_click=True,
+        )
+        self.dialog.param.watch(lambda _: self.close(), "open")
+
+    def __panel__(self) -> Viewable:
+        return self.dialog
+
+    def close(self, *, is_confirmed: bool = False) -> None:
+        """Close it, with or without a code."""
+        if not self.answer.done():
+            self.answer.set_result(is_confirmed)
+        self.dialog.open = False
+
+    async def _send(self) -> None:
+        current = await asyncio.to_thread(self._client.auth.session)
+        begun = await asyncio.to_thread(self._client.auth.start, current.user.email)
+        self._challenge = begun.challenge_id
+        self.problem[:] = []
+        email = escape_markdown(current.user.email)
+        self.said.object = f"A code is on its way to **{email}**; it works for ten minutes."
+
+    async def _give(self) -> None:
+        code = (self.code.value_input or "").strip()
+        if not (code and self._challenge):
+            return
+        await asyncio.to_thread(self._client.auth.verify, self._challenge, code)
+        self.close(is_confirmed=True)
+
+
+class Confirming(Viewer):
+    """Makes the calls of one browser that may need a code first.
+
+    Parameters
+    ----------
+    client : steelyard.client.Client
+        Of a session, which goes on as another one once a code was given.
+    """
+
+    def __init__(self, client: Client) -> None:
+        super().__init__()
+        self._client = client
+        #: Called once a code was given.
+        self.on_confirmed: Callable[[], None] | None = None
+        self.shown: CodeDialog | None = None
+        self._place = pn.Column(margin=0)
+
+    def __panel__(self) -> Viewable:
+        return self._place
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it asks for a code."""
+        return self.shown is not None
+
+    async def __call__(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Make a call in a thread; where a code is needed, ask for one and make it once more.
+
+        Raises
+        ------
+        steelyard.errors.ConfirmSignInError
+            When nobody gave a code.
+        """
+        try:
+            return await asyncio.to_thread(call, *args, **kwargs)
+        except ConfirmSignInError:
+            is_confirmed = await self._ask()
+        if not is_confirmed:
+            raise ConfirmSignInError(
+                "No code was entered, so nothing was changed. Try again, and enter the code."
+            )
+        return await asyncio.to_thread(call, *args, **kwargs)
+
+    async def _ask(self) -> bool:
+        """Return whether a code was given, in the dialog that is open or in a new one."""
+        if self.shown is not None:
+            return await asyncio.shield(self.shown.answer)
+        shown = self.shown = CodeDialog(self._client)
+        self._place[:] = [shown]
+        shown.send.start()
+        try:
+            is_confirmed = await asyncio.wait_for(asyncio.shield(shown.answer), _OPEN_S)
+        except TimeoutError:
+            is_confirmed = False
+        finally:
+            self.shown = None
+            shown.close()
+        if is_confirmed and self.on_confirmed is not None:
+            self.on_confirmed()
+        return is_confirmed

@@ -1,0 +1,96 @@
+"""A part of a page that fetches what it shows: a skeleton at first, then data, nothing or a failure.
+
+Every part is by itself: one that fails leaves the rest of its page as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+import panel as pn
+from panel.viewable import Viewable, Viewer
+
+from steelyard_workbench.kit.problems import Problem, not_loaded, problem_of
+from steelyard_workbench.kit.scheduling import until_drawn, until_shown
+from steelyard_workbench.kit.states import failed, loading
+from steelyard_workbench.kit.tasks import Task
+
+T = TypeVar("T")
+
+
+class Loaded(Viewer, Generic[T]):
+    """Something fetched and shown.
+
+    Parameters
+    ----------
+    what : str
+        Its name, as ``The dataset``, for messages.
+    fetch : callable
+        Returns the data; blocks, and runs in a thread.
+    show : callable
+        Takes the data and returns what to show; it runs on the page's own loop. A coroutine function
+        may wait for what is within, so that all of it comes at once: the browser may get a change
+        of what it was sent a moment ago before that itself.
+    n_lines : int, default 4
+        How many lines its skeleton has.
+    is_late : bool, default False
+        In a page that the browser opens first, show it after the others: they are drawn sooner
+        without it.
+
+    Attributes
+    ----------
+    refresh : Task
+        Fetches and shows; ``quietly`` keeps what is shown until the new data is here.
+    state : {"loading", "shown", "failed"}
+    data : object or None
+        What was fetched last.
+    problem : Problem or None
+        What went wrong, while it is failed.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        fetch: Callable[[], T],
+        show: Callable[[T], Viewable | Awaitable[Viewable]],
+        *,
+        n_lines: int = 4,
+        is_late: bool = False,
+    ) -> None:
+        super().__init__()
+        self._what, self._fetch, self._show = what, fetch, show
+        self._n_lines, self._is_late = n_lines, is_late
+        self.refresh = Task(self._refresh, on_failure=self._show_failure)
+        self.state = "loading"
+        self.data: T | None = None
+        self.problem: Problem | None = None
+        # Panel's own column: a Bokeh figure that is put into a changing column of
+        # panel-material-ui 0.16 raises an error in the browser.
+        self._box = pn.Column(loading(n_lines, what), sizing_mode="stretch_width")
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    def start(self) -> None:
+        """Fetch and show, without waiting for it."""
+        self.refresh.start()
+
+    async def _refresh(self, *, quietly: bool = False) -> None:
+        if not quietly:
+            self.state = "loading"
+            self._box[:] = [loading(self._n_lines, self._what)]
+        data = await asyncio.to_thread(self._fetch)
+        # Before it is shown, so that what is within knows whether the browser has drawn the page.
+        await (until_drawn() if self._is_late else until_shown())
+        shown = self._show(data)
+        if isinstance(shown, Awaitable):
+            shown = await shown
+        await until_shown()
+        self.state, self.problem, self.data = "shown", None, data
+        self._box[:] = [shown]
+
+    def _show_failure(self, error: Exception) -> None:
+        self.state, self.problem = "failed", problem_of(error, not_loaded(self._what))
+        self._box[:] = [failed(self.problem, self.refresh.on_event)]

@@ -1,0 +1,119 @@
+"""What every page is: parts that load by themselves, and keys of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import panel as pn
+from panel.viewable import Viewable, Viewer
+
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.poller import Poller
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.tasks import Scope
+
+
+class Page(Viewer):
+    """A page of the workbench.
+
+    Parameters
+    ----------
+    session : Session
+        What the browser looks at.
+
+    Attributes
+    ----------
+    slug, title : str
+        Its place in the address, and its title while nothing is open on it.
+    summary : str
+        One sentence that is shown meanwhile.
+    watched : sequence of str
+        What of the session is taken in by ``on_session`` while the page is shown.
+    look_ms : int
+        Milliseconds between two calls of ``look`` while the page is shown; 0: it is not called.
+    visit : Scope
+        The visit that lasts; another once the page was left or built again. What takes long belongs
+        to the one it began in: after it, what the session has is of other things.
+    """
+
+    slug: ClassVar[str]
+    title: ClassVar[str]
+    summary: ClassVar[str] = ""
+    watched: ClassVar[Sequence[str]] = ()
+    look_ms: ClassVar[int] = 0
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        super().__init__()
+        self.client = session.client
+        self.parts: list[Loaded[Any]] = []
+        self.visit = Scope()
+        self._watcher: Any = None
+        self._poller = Poller(self.look, self.look_ms)
+        self._box = pn.Column(sizing_mode="stretch_width", name=self.title)
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    def open(self) -> None:
+        """Show the page; called each time that somebody goes to it."""
+        self.begin_visit()
+        self._box[:] = self.build()
+        for part in list(self.parts):
+            part.start()
+        if self.watched and self._watcher is None:
+            self._watcher = self.session.param.watch(self._on_watched, list(self.watched))
+        if self.look_ms:
+            self._poller.start()
+
+    def close(self) -> None:
+        """Leave the page: what is under way for it is not shown, and nothing of it is selected."""
+        self.begin_visit()
+        self.session.selected = []
+        if self._watcher is not None:
+            self.session.param.unwatch(self._watcher)
+            self._watcher = None
+        self._poller.stop()
+
+    def begin_visit(self) -> None:
+        """End the visit that lasts with all that is under way, and begin another."""
+        self.visit.end()
+        self.visit = Scope()
+        self.parts = []
+
+    def reconnect(self) -> None:
+        """Catch up once the server answers: parts that failed are fetched again, the others stay."""
+        for part in list(self.parts):
+            if part.state == "failed":
+                part.start()
+
+    def answered(self) -> None:
+        """Note that the server answers; called every few seconds, shown or not."""
+
+    def build(self) -> list[Viewable]:
+        """Return what the page shows; parts made with ``part`` load once it is shown."""
+        raise NotImplementedError
+
+    def part(self, part: Loaded[Any]) -> Viewable:
+        """Add a part that loads when the page is shown, and belongs to the visit."""
+        part.refresh.scope = self.visit
+        self.parts.append(part)
+        return part.__panel__()
+
+    def on_key(self, action: str, number: int) -> bool:
+        """Do what a key is for; return whether the page has a use for it."""
+        del action, number
+        return False
+
+    async def look(self) -> None:
+        """Bring what is under way up to date."""
+
+    def on_session(self, *events: Any) -> None:
+        """Note that something that is watched has changed."""
+
+    def _on_watched(self, *events: Any) -> None:
+        # Back in the browser changes the page and the rest at once: a page that was left by that
+        # hears of the rest all the same.
+        if self.session.page == self.slug:
+            self.on_session(*events)

@@ -1,0 +1,124 @@
+"""A list that comes in pages, the newest first: each further page goes under those that are there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard_workbench.kit.components.facts import table
+from steelyard_workbench.kit.components.mark_table import MarkTable, mark_table
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.problems import not_loaded
+from steelyard_workbench.kit.states import empty
+from steelyard_workbench.kit.tasks import OneAtATime, Scope
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class CursorPage(Protocol[T_co]):
+    """A page, and where the next begins."""
+
+    @property
+    def data(self) -> Sequence[T_co]:
+        """What is on it."""
+
+    @property
+    def next_cursor(self) -> str | None:
+        """Where the next page begins."""
+
+
+class PagedTable(Viewer, Generic[T]):
+    """A table of what comes in pages.
+
+    Parameters
+    ----------
+    what : str
+        Its name, as ``The audit``, for messages.
+    fetch : callable
+        Takes a cursor, or ``None``, and returns a page; blocks, and runs in a thread.
+    columns : sequence of str
+    cells : callable
+        Takes one thing and returns its texts.
+    nothing : str
+        What is said where there is none, as Markdown.
+    open_ : callable, optional
+        Called with the thing whose line was opened.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        fetch: Callable[[str | None], CursorPage[T]],
+        columns: Sequence[str],
+        cells: Callable[[T], Sequence[str]],
+        *,
+        nothing: str,
+        scope: Scope,
+        open_: Callable[[T], None] | None = None,
+        opens: str = "",
+        numbers: Sequence[int] = (),
+    ) -> None:
+        super().__init__()
+        self._what, self._fetch, self._columns, self._cells = what, fetch, columns, cells
+        self._nothing, self._open, self._opens, self._numbers = nothing, open_, opens, numbers
+        self.found: list[T] = []
+        self._cursor: str | None = None
+        self._problem = pn.Column(sizing_mode="stretch_width")
+        self.load_older = OneAtATime(
+            self._load_older, not_loaded("What is older"), self._problem, scope=scope
+        )
+        self.older = pmui.Button(label="Load older", variant="text", size="small", visible=False)
+        self.older.on_click(self.load_older.on_event)
+        self.part: Loaded[CursorPage[T]] = Loaded(what, lambda: fetch(None), self._begin)
+        self._table = pn.Column(sizing_mode="stretch_width")
+        self._box = pn.Column(self.part, self.older, self._problem, sizing_mode="stretch_width")
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    def _begin(self, page: CursorPage[T]) -> Viewable:
+        self.load_older.drop()
+        self._problem[:] = []
+        self.found, self._cursor = list(page.data), page.next_cursor
+        self._table = pn.Column(sizing_mode="stretch_width")
+        self._show()
+        return self._table
+
+    async def _load_older(self) -> None:
+        page = await asyncio.to_thread(self._fetch, self._cursor)
+        self._problem[:] = []
+        self.found = [*self.found, *page.data]
+        self._cursor = page.next_cursor
+        self._show()
+
+    def _show(self) -> None:
+        self.older.visible = self._cursor is not None
+        rows = [list(self._cells(entry)) for entry in self.found]
+        shown: Any = self._table[0] if self._table else None
+        if not rows:
+            self._table[:] = [empty(self._nothing)]
+        elif isinstance(shown, MarkTable):
+            shown.rows = rows
+        elif self._open is not None:
+            self._table[:] = [
+                mark_table(
+                    self._columns,
+                    rows,
+                    label=self._what,
+                    open_=self._press,
+                    numbers=self._numbers,
+                    opens=self._opens,
+                )
+            ]
+        else:
+            self._table[:] = [table(self._columns, rows, label=self._what, numbers=self._numbers)]
+
+    def _press(self, place: int) -> None:
+        if self._open is not None:
+            self._open(self.found[place])

@@ -1,0 +1,199 @@
+"""What the pages of somebody signed in share: why they show nothing, and parts that change things."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Any, ClassVar
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.errors import (
+    AccountsOffError,
+    ConsoleOnlyError,
+    NotSignedInError,
+    SteelyardError,
+)
+from steelyard.people.roles import Role
+from steelyard.people.wire import CurrentSession
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Page
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.states import empty, verdict
+from steelyard_workbench.kit.tasks import Scope, Write
+
+_OFF = (
+    "**Accounts are off**: this server has no members, and nothing costs anything. To let people "
+    "sign in, start the server with `steelyard up --accounts on` (or `STEELYARD_ACCOUNTS=on`)."
+)
+_KEY = (
+    "**This workbench calls with an API key**, which reads its account and changes nothing. Start it "
+    "without `STEELYARD_API_KEY`, so that people sign in here."
+)
+_AGAIN = "**You are not signed in.** Load this page again to sign in."
+
+
+class Section(Viewer):
+    """A part of such a page: lists, forms, and what came of a change.
+
+    Attributes
+    ----------
+    parts : list of Loaded
+        What loads once the page is shown.
+    said : panel.Column
+        What came of the last change.
+    opened : panel.Column
+        What is opened beside a list.
+    """
+
+    def __init__(self, session: Session, scope: Scope) -> None:
+        super().__init__()
+        self.session, self.client, self.scope = session, session.client, scope
+        self.parts: list[Loaded[Any]] = []
+        self.said = pn.Column(sizing_mode="stretch_width")
+        self.opened = pn.Column(width=420, visible=False)
+        self._box = pn.Column(*self.build(), sizing_mode="stretch_width")
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    def build(self) -> list[Viewable]:
+        """Return what it shows."""
+        raise NotImplementedError
+
+    def part(self, part: Loaded[Any]) -> Viewable:
+        """Add a part that loads when the page is shown."""
+        part.refresh.scope = self.scope
+        self.parts.append(part)
+        return part.__panel__()
+
+    def button(
+        self,
+        label: str,
+        work: Callable[[], Awaitable[None]],
+        title: str,
+        *,
+        fields: Mapping[str, Any] | None = None,
+        **given: Any,
+    ) -> pmui.Button:
+        """Return a button that does something once; ``title`` is said where that fails.
+
+        Parameters
+        ----------
+        fields : mapping of str to widget, optional
+            Where the fields of the request are entered; those that are refused are marked.
+        """
+        made = pmui.Button(label=label, **{"variant": "outlined", "size": "small", **given})
+        made.on_click(self.write(work, title, fields).on_event)
+        return made
+
+    def write(
+        self,
+        work: Callable[[], Awaitable[None]],
+        title: str,
+        fields: Mapping[str, Any] | None = None,
+    ) -> Write[[], None]:
+        """Return something that is done once; ``title`` is said where that fails."""
+
+        async def do() -> None:
+            self.said[:] = []
+            await work()
+
+        return Write(do, title, self.said, scope=self.scope, fields=fields)
+
+    async def look_who(self) -> None:
+        """Find out anew who is signed in: a name or a role may have changed."""
+        with suppress(SteelyardError):
+            self.session.who = await asyncio.to_thread(self.client.auth.session)
+
+    def tell(self, text: str, *more: Viewable) -> None:
+        """Show what was done; in a corner where the page was left."""
+        if not self.scope.say_if_ended(text):
+            self.said[:] = [verdict("good", text), *more]
+
+    def open(self, *shown: Viewable) -> None:
+        """Show something beside a list."""
+        self.said[:] = []
+        self.opened[:] = list(shown)
+        self.opened.visible = True
+
+    def close_button(self) -> pmui.Button:
+        """Return a button that closes what is opened beside a list."""
+        button = pmui.Button(label="Close", variant="text", size="small")
+        button.on_click(lambda _: self.close())
+        return button
+
+    def close(self) -> None:
+        """Show nothing beside a list."""
+        self.opened[:] = []
+        self.opened.visible = False
+
+
+class PersonalPage(Page):
+    """A page for somebody who is signed in.
+
+    Attributes
+    ----------
+    roles : frozenset of str or None
+        Who sees it; ``None`` for everybody.
+    """
+
+    roles: ClassVar[frozenset[Role] | None] = None
+
+    def build(self) -> list[Viewable]:
+        """Return what the page shows, or why it shows nothing."""
+        who = self.session.who
+        if who is None:
+            return [self.part(Loaded("Who you are", self._why_nobody, empty, n_lines=2))]
+        why = self.why_not(who)
+        return [empty(why)] if why else self.build_for(who)
+
+    def build_for(self, who: CurrentSession) -> list[Viewable]:
+        """Return what the page shows to somebody."""
+        raise NotImplementedError
+
+    def why_not(self, who: CurrentSession) -> str:
+        """Return why somebody may not see it, as Markdown; empty where they may."""
+        del who
+        role = self.session.role
+        if self.roles is None or role in self.roles:
+            return ""
+        return why_not(role, self.roles)
+
+    def section(self, section: Section) -> Viewable:
+        """Add a part of the page."""
+        self.parts += section.parts
+        return section.__panel__()
+
+    def _why_nobody(self) -> str:
+        try:
+            self.client.auth.session()
+        except AccountsOffError:
+            return _OFF
+        except ConsoleOnlyError:
+            return _KEY
+        except NotSignedInError:
+            return _AGAIN
+        return _AGAIN
+
+
+def why_not(role: Role | None, roles: frozenset[Role]) -> str:
+    """Return what a role does not cover, as Markdown."""
+    needed = " or ".join(sorted(roles))
+    if role is None:
+        return (
+            "**You are not a member of an account.** Ask an owner to invite you, as "
+            f"{needed}, or whoever runs the server: `steelyard account invite`."
+        )
+    return (
+        f"**Not for your role, {role}.** This is for {needed}; an owner of the account can change "
+        "your role."
+    )
+
+
+def typed(field: Any) -> str:
+    """Return what stands in a text field, without blanks around it."""
+    return str(field.value_input or "").strip()

@@ -1,0 +1,174 @@
+"""The states that any part of a page can be in besides showing its data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.problems import Problem
+from steelyard_workbench.kit.theme import READING_WIDTH, TEXT, Status
+
+_SEVERITY: dict[Status, str] = {
+    "good": "success",
+    "bad": "error",
+    "unsure": "warning",
+    "running": "info",
+    "off": "info",
+}
+
+#: The text begins beside the icon: paragraphs have margins between them only.
+ALERT_TEXT = {
+    "& .MuiAlert-message > :first-child, & .MuiAlert-message p:first-of-type": {"marginTop": 0},
+    "& .MuiAlert-message p:last-of-type": {"marginBottom": 0},
+    "& .MuiAlert-message": {"paddingTop": "5px"},
+}
+
+
+_QUIET = {
+    "& .MuiAccordion-root, &.MuiAccordion-root": {"boxShadow": "none", "background": "none"},
+    "& .MuiAccordionSummary-root": {"padding": 0, "minHeight": "28px", "width": "fit-content"},
+    "& .MuiAccordionSummary-content": {"margin": 0},
+    "& .MuiAccordionDetails-root": {"padding": 0},
+    "& .MuiAccordion-root::before": {"display": "none"},
+}
+
+
+#: Panel-material-ui gives code a light blue of 2.3 to 1 on white.
+_PLAIN = (
+    "p:first-of-type { margin-top: 0; } p:last-of-type { margin-bottom: 0; } "
+    "code { color: inherit !important; }"
+)
+_LINE = (
+    '<div class="skeleton" style="height: 28px; margin: 5px 0 10px; border-radius: 4px; '
+    'background: rgba(128, 128, 128, 0.15)"></div>'
+)
+
+
+def loading(n_lines: int = 4, label: str = "Loading") -> Viewable:
+    """Show the place of what is coming."""
+    # One part for all lines: each component of React costs a browser milliseconds.
+    return pn.pane.HTML(_LINE * n_lines, name=label, margin=(5, 10), sizing_mode="stretch_width")
+
+
+def empty(text: str, *actions: Viewable, is_good: bool = False) -> Viewable:
+    """Show that there is nothing: what this place is, in a sentence, and one thing to do about it.
+
+    Parameters
+    ----------
+    text : str
+        Markdown: what this place is for, or which filter left nothing.
+    """
+    if actions:
+        return pn.Column(
+            empty(text, is_good=is_good), pn.FlexBox(*actions), sizing_mode="stretch_width"
+        )
+    if not is_good:
+        # Without an icon it is plain text: no React root for it.
+        return pn.pane.Markdown(
+            text,
+            margin=(5, 10),
+            styles={"max-width": READING_WIDTH, "font-size": TEXT},
+            stylesheets=[_PLAIN],
+            sizing_mode="stretch_width",
+        )
+    return pmui.Alert(
+        object=text,
+        severity="success",
+        variant="outlined",
+        closeable=False,
+        margin=(5, 10),
+        sx=ALERT_TEXT,
+        sizing_mode="stretch_width",
+    )
+
+
+def failed(
+    problem: Problem, retry: Callable[[Any], Any] | None = None, refused: str = ""
+) -> Viewable:
+    """Show a failure: what and why in a sentence, a way to try again, and the rest behind *Details*.
+
+    What is missing a permission says so, and is not offered again: the button of the label
+    ``refused`` is disabled then, with the reason beside it.
+    """
+    title = "Not allowed." if problem.is_forbidden else problem.title
+    lines = [f"**{escape_markdown(title)}** {escape_markdown(problem.message)}"]
+    if problem.details:
+        lines.append("\n".join(f"- {escape_markdown(detail)}" for detail in problem.details))
+    shown: list[Viewable] = [
+        pmui.Alert(
+            object="\n\n".join(lines),
+            severity="warning" if problem.is_forbidden else "error",
+            variant="outlined",
+            closeable=False,
+            margin=(5, 10),
+            sx=ALERT_TEXT,
+            sizing_mode="stretch_width",
+        )
+    ]
+    if retry is not None and not problem.is_forbidden:
+        again = pmui.Button(label="Try again", variant="outlined")
+        again.on_click(retry)
+        shown.append(again)
+    code = f"Code `{problem.code}`"
+    if problem.request_id:
+        code += f", request `{problem.request_id}`"
+    shown.append(
+        pmui.Accordion(
+            ("Details", pmui.Typography(code, variant="body2")),
+            title_variant="caption",
+            disable_gutters=True,
+            margin=(0, 10),
+            sx=_QUIET,
+            sizing_mode="stretch_width",
+        )
+    )
+    if refused and problem.is_forbidden:
+        shown.append(refused_button(refused, [problem.message]))
+    return pn.Column(*shown, sizing_mode="stretch_width")
+
+
+def verdict(status: Status, word: str, text: str = "") -> Viewable:
+    """Show a verdict by an icon, a word and a colour; the icon is that of the severity.
+
+    Parameters
+    ----------
+    status : {"good", "bad", "unsure", "running", "off"}
+    text : str
+        Markdown: the reason, or what would settle it.
+    """
+    return pmui.Alert(
+        object=f"**{escape_markdown(word)}** {text}".strip(),
+        severity=_SEVERITY[status],
+        variant="outlined",
+        closeable=False,
+        margin=(5, 10),
+        sx=ALERT_TEXT,
+        sizing_mode="stretch_width",
+    )
+
+
+def refused_button(label: str, reasons: Sequence[str]) -> Viewable:
+    """Show an action that cannot be done now, and why under it: each reason becomes a sentence."""
+    return pn.Column(
+        pmui.Button(label=label, disabled=True, variant="outlined"),
+        pmui.Typography(" ".join(map(as_sentence, reasons)), variant="body2", margin=(0, 10)),
+        styles={"max-width": "360px"},
+    )
+
+
+def as_sentence(text: str) -> str:
+    """Return a text with a capital at its start and a full stop at its end.
+
+    Examples
+    --------
+    >>> as_sentence("its dataset was deleted")
+    'Its dataset was deleted.'
+    >>> as_sentence("Switch it off first.")
+    'Switch it off first.'
+    """
+    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith((".", "!", "?")) else ".")

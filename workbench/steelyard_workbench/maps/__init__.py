@@ -1,1 +1,0 @@
-"""Maps of datasets: rows as points, coloured, and chosen for review."""

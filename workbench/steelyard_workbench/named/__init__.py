@@ -1,1 +1,0 @@
-"""Named decisions as the workbench shows them."""

@@ -1,0 +1,1 @@
+"""The Account page and the parts that it alone uses."""

@@ -1,0 +1,68 @@
+"""Account: the account itself, its members and keys, sessions, and what was done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.people.wire import CurrentSession
+from steelyard_workbench.kit.personal import PersonalPage, Section
+from steelyard_workbench.pages.account.api_keys import ApiKeys
+from steelyard_workbench.pages.account.audit import Audit
+from steelyard_workbench.pages.account.members import Members
+from steelyard_workbench.pages.account.profile import Profile
+from steelyard_workbench.pages.account.sessions import Sessions
+
+#: The parts of the page by the name that stands in the address.
+_SECTIONS: dict[str, tuple[str, type[Section]]] = {
+    "profile": ("Profile", Profile),
+    "members": ("Members", Members),
+    "keys": ("Keys", ApiKeys),
+    "sessions": ("Sessions and security", Sessions),
+    "audit": ("Audit", Audit),
+}
+
+
+class AccountPage(PersonalPage):
+    """The account of whoever is signed in, a part at a time."""
+
+    slug = "account"
+    title = "Account"
+    summary = "Members of this account, its API keys, and where you are signed in."
+    watched = ("view",)
+
+    def build_for(self, who: CurrentSession) -> list[Viewable]:
+        """Return the choice of a part, and the part."""
+        del who
+        self.choice = pmui.RadioButtonGroup(
+            label="Part of the account",
+            options={title: name for name, (title, _) in _SECTIONS.items()},
+            value=self._chosen(),
+        )
+        pn.bind(self._on_choice, self.choice, watch=True)
+        self._body = pn.Column(self._shown(), sizing_mode="stretch_width")
+        return [self.choice, self._body]
+
+    def on_session(self, *events: Any) -> None:
+        """Show the part that is chosen now."""
+        del events
+        if self.session.who is None:
+            return
+        self.choice.value = self._chosen()
+        self.begin_visit()
+        self._body[:] = [self._shown()]
+        for part in list(self.parts):
+            part.start()
+
+    def _on_choice(self, name: str) -> None:
+        self.session.view = name
+
+    def _chosen(self) -> str:
+        return self.session.view if self.session.view in _SECTIONS else "profile"
+
+    def _shown(self) -> Viewable:
+        self.open_section = _SECTIONS[self._chosen()][1](self.session, self.visit)
+        return self.section(self.open_section)

@@ -1,0 +1,141 @@
+"""The account itself: its name, its export, and its deletion after days of grace."""
+
+from __future__ import annotations
+
+import asyncio
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.accounts.wire import AccountSummary
+from steelyard_workbench.kit.components.confirmation import Confirmation
+from steelyard_workbench.kit.components.download import Download, bounded
+from steelyard_workbench.kit.components.facts import facts, heading
+from steelyard_workbench.kit.components.numbers import moment
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.personal import Section, typed
+from steelyard_workbench.kit.states import empty, verdict
+
+_EXPORT = (
+    "A zip of all that the account has: datasets, models, stored answers, the ledger, members, keys "
+    "without their secrets, and the audit. Three an hour."
+)
+_DELETION = (
+    "All that the account has is removed after seven days: data, models, keys, credit and members. "
+    "Until then everything works as before, and an owner can take it back here. **Export it first**: "
+    "after the seven days nothing can be brought back."
+)
+
+
+class Profile(Section):
+    """Who somebody is in the account, and what owners do with it."""
+
+    def build(self) -> list[Viewable]:
+        """Return the facts, and for owners the name, the export and the deletion."""
+        self.called = pmui.TextInput(label="Name of the account", max_length=128, width=320)
+        self.question = pn.Column(sizing_mode="stretch_width")
+        if self.session.role not in {"owner", "developer", "billing"}:
+            return [facts(self._who())]
+        self.account = Loaded("The account", self.client.account.get, self._show)
+        return [self.part(self.account), self.said, self.question]
+
+    def _who(self) -> dict[str, str]:
+        who = self.session.who
+        role = self.session.role
+        account = next((account for account in who.accounts if account.id == who.account_id), None)
+        values = {"You": who.user.email}
+        if who.user.is_operator:
+            values["On this server"] = "operator"
+        if account is None:
+            return values | {"Account": "none; an owner of one can invite you"}
+        return values | {"Account": account.name, "Id": account.id, "Your role": role or ""}
+
+    def _show(self, account: AccountSummary) -> Viewable:
+        values = self._who() | {"Account": account.user.name}
+        shown: list[Viewable] = []
+        is_owner = self.session.role == "owner"
+        if account.deletes_at is not None:
+            text = f"This account is deleted on {moment(account.deletes_at)} UTC"
+            shown.append(verdict("bad", f"{text}.", "" if is_owner else "An owner can restore it."))
+            if is_owner:
+                shown.append(
+                    self.button(
+                        "Restore the account", self._restore, "Not restored.", variant="contained"
+                    )
+                )
+        shown.append(facts(values))
+        if not is_owner:
+            return pn.Column(*shown, sizing_mode="stretch_width")
+        self.called.value = account.user.name
+        shown += [
+            heading("Name"),
+            pn.FlexBox(
+                self.called,
+                self.button("Rename", self._rename, "Not renamed."),
+                align_items="center",
+            ),
+            heading("Export"),
+            pmui.Typography(_EXPORT, variant="body2"),
+            self._download("Export the account"),
+        ]
+        if account.deletes_at is None:
+            delete = pmui.Button(
+                label="Delete the account …", variant="outlined", color="danger", size="small"
+            )
+            delete.on_click(lambda _: self.ask_to_delete(account))
+            shown += [heading("Deletion"), pmui.Typography(_DELETION, variant="body2"), delete]
+        return pn.Column(*shown, sizing_mode="stretch_width")
+
+    def _download(self, label: str) -> Download:
+        return Download(label, self.export, lambda: "account.zip")
+
+    def export(self) -> bytes:
+        """Return what the account has of the person, as a zip."""
+        return bounded(
+            lambda path, progress: self.client.account.export_to(path, progress=progress),
+            "account.zip",
+            "write it with client.account.export_to in Python.",
+        )
+
+    async def _rename(self) -> None:
+        name = typed(self.called)
+        if not name:
+            self.said[:] = [empty("Give the account a name first.")]
+            return
+        renamed = await asyncio.to_thread(self.client.account.rename, name)
+        await self.look_who()
+        await self.account.refresh(quietly=True)
+        self.tell(f"The account is called {renamed.user.name}.")
+
+    def ask_to_delete(self, account: AccountSummary) -> None:
+        """Ask whether the account is to be deleted, with an export offered first."""
+
+        async def delete() -> bool:
+            # This dialog is closed before the one that asks for a code opens.
+            self.deleting.start()
+            return True
+
+        self.deleting = self.write(self._delete, "Not deleted.")
+        self.confirmation = Confirmation(
+            "Delete the account?",
+            pmui.Typography(_DELETION, variant="body1"),
+            self._download("Export it first"),
+            action="Delete the account",
+            act=delete,
+            typed=account.user.name,
+            is_harmful=True,
+        )
+        self.question[:] = [self.confirmation]
+
+    async def _delete(self) -> None:
+        account = await self.session.confirm(self.client.account.delete)
+        await self.account.refresh(quietly=True)
+        self.tell(
+            f"The account is deleted on {moment(account.deletes_at)} UTC, unless you restore it."
+        )
+
+    async def _restore(self) -> None:
+        await asyncio.to_thread(self.client.account.restore)
+        await self.account.refresh(quietly=True)
+        self.tell("The account stays.")

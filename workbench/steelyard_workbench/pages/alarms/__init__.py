@@ -1,0 +1,1 @@
+"""The Alarms page and the parts that it alone uses."""

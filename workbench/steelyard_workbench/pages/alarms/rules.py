@@ -1,0 +1,209 @@
+"""What is watched of which model, and a form that changes it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, cast
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.alarms.budget import FALSE_ALARMS, WATCHES, Watch
+from steelyard.alarms.wire import AlarmRule, AlarmRules, WatchedModel
+from steelyard.models.wire import GONE
+from steelyard_workbench.kit.components.confirmation import Confirmation
+from steelyard_workbench.kit.components.facts import heading, table
+from steelyard_workbench.kit.components.numbers import ago
+from steelyard_workbench.kit.components.step_names import number_fields
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.personal import Section
+from steelyard_workbench.kit.states import empty
+from steelyard_workbench.parts.live.alarms import WATCH_WORDS
+
+#: The choice of the rule that holds for every model without its own.
+_EVERY = "every model without a rule of its own"
+_NOT_WATCHED = (
+    "**Nothing is watched yet.** Watching starts with the first stored answer of a model: store answers "
+    "with `store: true`, or with the switch *Keep this answer* of the Playground."
+)
+
+
+class Rules(Section):
+    """The rules, what is watched by them, and the form of one rule."""
+
+    def build(self) -> list[Viewable]:
+        """Return the lists and the form."""
+        self.rules: Loaded[AlarmRules] = Loaded(
+            "The rules", self.client.alarms.rules, self._show, n_lines=3
+        )
+        self._models: Loaded[list[str]] = Loaded(
+            "The models", self._fetch_models, self._show_form, n_lines=2
+        )
+        self.question = pn.Column()
+        return [
+            self.part(self.rules),
+            heading("Change what is watched"),
+            self.part(self._models),
+            self.said,
+            self.question,
+        ]
+
+    def _fetch_models(self) -> list[str]:
+        families = [family.id for family in self.client.families.list().data]
+        bases = [
+            model.id
+            for model in self.client.models.list().data
+            if model.lora is None and model.status not in GONE
+        ]
+        return [*families, *bases]
+
+    def _show(self, alarm_rules: AlarmRules) -> Viewable:
+        watched = show_watched(alarm_rules.watched) if alarm_rules.watched else empty(_NOT_WATCHED)
+        removes = [self._removing(rule) for rule in alarm_rules.data if rule.updated_at is not None]
+        return pn.Column(
+            heading("What is watched now"),
+            watched,
+            heading("Rules"),
+            show_rules(alarm_rules.data),
+            pn.FlexBox(*removes, visible=bool(removes)),
+            sizing_mode="stretch_width",
+        )
+
+    def _removing(self, rule: AlarmRule) -> Viewable:
+        name = rule.model or "every other model"
+        remove = pmui.Button(
+            label=f"Remove the rule of {name} …", variant="outlined", size="small", color="danger"
+        )
+        remove.on_click(lambda _: self.ask_to_remove(rule))
+        return remove
+
+    def ask_to_remove(self, rule: AlarmRule) -> None:
+        """Ask whether a rule is to go."""
+
+        async def remove() -> bool:
+            removing.start()
+            return True
+
+        removing = self.write(partial(self._remove, rule), "The rule was not removed.")
+        name = rule.model or "every model without a rule of its own"
+        then = (
+            "Its models are watched as they are by default."
+            if rule.model is None
+            else "The model is then watched by the rule of every model without its own."
+        )
+        self.confirmation = Confirmation(
+            f"Remove the rule of {name}?",
+            pmui.Typography(
+                f"{then} Its alarms clear and watching starts again. Past alarms stay listed.",
+                variant="body1",
+            ),
+            action="Remove it",
+            act=remove,
+            is_harmful=True,
+        )
+        self.question[:] = [self.confirmation]
+
+    async def _remove(self, rule: AlarmRule) -> None:
+        await asyncio.to_thread(self.client.alarms.remove_rule, rule.model)
+        await self.rules.refresh(quietly=True)
+        self.tell("The rule is removed. Its alarms are cleared, and watching starts again.")
+
+    def _show_form(self, names: Sequence[str]) -> Viewable:
+        self.model = pmui.Select(label="Model", options=[_EVERY, *names], value=_EVERY, width=330)
+        self.enabled = pmui.Switch(label="Watch it", value=True)
+        self.watches = pmui.MultiChoice(
+            label="What is watched",
+            options={word: watch for watch, word in WATCH_WORDS.items()},
+            value=list(WATCHES),
+            width=520,
+        )
+        self.false_alarms = pmui.FloatInput(
+            label="Chance of a false alarm in 10,000 decisions",
+            value=FALSE_ALARMS,
+            start=1e-6,
+            end=0.2,
+            step=0.01,
+            width=330,
+        )
+        save = self.button(
+            "Save the rule",
+            self._save,
+            "Not saved.",
+            variant="contained",
+            fields={
+                "model": self.model,
+                "enabled": self.enabled,
+                "watches": self.watches,
+                "false_alarms": self.false_alarms,
+            },
+        )
+        return pn.Column(
+            pn.FlexBox(self.model, self.enabled, align_items="center"),
+            self.watches,
+            number_fields(self.false_alarms, save, align_items="center"),
+            sizing_mode="stretch_width",
+        )
+
+    async def _save(self) -> None:
+        model = None if self.model.value == _EVERY else str(self.model.value)
+        rule: dict[str, Any] = {
+            "enabled": bool(self.enabled.value),
+            "watches": cast("list[Watch]", list(self.watches.value)) or None,
+            "false_alarms": float(self.false_alarms.value),
+        }
+        await asyncio.to_thread(self.client.alarms.set_rule, model, **rule)
+        await self.rules.refresh(quietly=True)
+        name = "every model without a rule of its own" if model is None else model
+        self.tell(
+            f"The rule of {name} is saved. Its alarms are cleared, and watching starts again."
+        )
+
+
+def show_rules(rules: Sequence[AlarmRule]) -> Viewable:
+    """Show the rules, that of every other model first."""
+    return table(
+        ("model", "watched", "what", "false alarms", "against", "changed"),
+        [
+            (
+                rule.model or _EVERY,
+                "yes" if rule.enabled else "no",
+                ", ".join(WATCH_WORDS[watch] for watch in rule.watches),
+                f"{rule.false_alarms:.2%}",
+                _reference(rule),
+                "as it is by default" if rule.updated_at is None else ago(rule.updated_at),
+            )
+            for rule in rules
+        ],
+        label="Rules",
+        numbers=(3,),
+    )
+
+
+def show_watched(models: Sequence[WatchedModel]) -> Viewable:
+    """Show the models whose stored answers are counted."""
+    return table(
+        ("model", "answers", "compared with", "last look"),
+        [
+            (
+                model.version or model.model,
+                f"{model.answers:,}",
+                "its first 1,000 answers, which are gathered"
+                if model.reference is None
+                else f"{model.reference.kind} of {model.reference.n:,} answers",
+                ago(model.looked_at),
+            )
+            for model in models
+        ],
+        label="What is watched",
+        numbers=(1,),
+    )
+
+
+def _reference(rule: AlarmRule) -> str:
+    chosen = rule.reference
+    if chosen is None:
+        return "the gate's evaluation, or the first 1,000 answers"
+    return chosen.evaluation_id or "stored answers of a window"

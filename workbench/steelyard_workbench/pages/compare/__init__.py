@@ -1,0 +1,1 @@
+"""The Compare page and the parts that it alone uses."""

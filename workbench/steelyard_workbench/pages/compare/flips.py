@@ -1,0 +1,241 @@
+"""Decisions that two models answer otherwise: fixed, broken, or wrong in both, and their contexts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any, cast
+
+import panel as pn
+import panel_material_ui as pmui
+import polars as pl
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.errors import DatasetDeletedError
+from steelyard.evaluations.wire import (
+    EvaluationComparison,
+    EvaluationRecord,
+    FlipKind,
+    FlippedRecord,
+)
+from steelyard_workbench.kit.components.facts import heading
+from steelyard_workbench.kit.components.frame_table import FrameTable, PageRequest, TablePage
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.states import empty
+from steelyard_workbench.kit.tasks import Task
+from steelyard_workbench.parts.evaluations.record_browser import show_text
+from steelyard_workbench.parts.evaluations.records import context_text
+from steelyard_workbench.parts.review.sending import RowReview
+
+#: What each kind of flip is called, and what it says.
+KINDS: dict[FlipKind, str] = {
+    "fixed": "wrong before, right after",
+    "broken": "right before, wrong after",
+    "changed": "wrong in both, with another answer",
+}
+_PAGE_ROWS = 10
+_SHORT = 160
+_SCHEMA = {
+    "place": pl.Int64,
+    "decision": pl.String,
+    "right": pl.String,
+    "before": pl.String,
+    "after": pl.String,
+    "context": pl.String,
+}
+
+
+class FlipBrowser(Viewer):
+    """The flips of a comparison, by kind.
+
+    Parameters
+    ----------
+    after : str
+        Id of the later evaluation, from whose dataset contexts come.
+
+    Attributes
+    ----------
+    decision : str
+        Id of the one decision that is shown; empty for all.
+    """
+
+    def __init__(
+        self, client: Client, comparison: EvaluationComparison, after: str, reviews: RowReview
+    ) -> None:
+        super().__init__()
+        self._client, self._reviews = client, reviews
+        self._after = after
+        self._comparison = comparison
+        # Each by its place here: whatever is chosen meanwhile, a row of the table stays the same flip.
+        self._flips = [*comparison.flipped, *comparison.changed]
+        self._contexts: dict[str, str] = {}
+        # By context and decision: the place of the row among the evaluation rows.
+        self._rows: dict[tuple[str, str], int] = {}
+        self._is_gone = False
+        self.decision = ""
+        self.counts = {
+            "fixed": comparison.overall.flips.fixed,
+            "broken": comparison.overall.flips.broken,
+            "changed": comparison.changed_total,
+        }
+        first = next(
+            (kind for kind in ("broken", "fixed", "changed") if self.counts[kind]), "fixed"
+        )
+        self.kind = pmui.RadioButtonGroup(
+            label="Kind of flip",
+            options={f"{kind} ({count:,})": kind for kind, count in self.counts.items()},
+            value=first,
+        )
+        self.refresh = Task(self._refresh)
+        pn.bind(self.refresh.on_event, self.kind, watch=True)
+        self._said = pn.pane.HTML("", sizing_mode="stretch_width")
+        self._notes = pn.Column(sizing_mode="stretch_width")
+        self._read = pn.Column(sizing_mode="stretch_width")
+        self._open_place: int | None = None
+        self.table = FrameTable(
+            self._fetch,
+            what="The flips",
+            id_column="place",
+            titles={
+                "decision": "decision",
+                "right": "right",
+                "before": "before",
+                "after": "after",
+                "context": "context",
+            },
+            widths={"before": 170, "after": 170, "context": 460},
+            page_size=_PAGE_ROWS,
+            on_open=lambda row: self.read(int(row["place"])),
+        )
+        self._table_box = pn.Column(self.table, sizing_mode="stretch_width")
+        self._box = pn.Column(
+            heading("Flips"),
+            self.kind,
+            self._said,
+            self._notes,
+            self._table_box,
+            self._read,
+            sizing_mode="stretch_width",
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    @property
+    def shown(self) -> Sequence[FlippedRecord]:
+        """The flips of the kind and the decision that are chosen, the surest first."""
+        return [self._flips[place] for place in self._places]
+
+    @property
+    def _places(self) -> list[int]:
+        kind = cast("FlipKind", self.kind.value)
+        return [
+            place
+            for place, flip in enumerate(self._flips)
+            if flip.flip == kind and self.decision in ("", flip.decision_id)
+        ]
+
+    def choose(self, decision: str) -> None:
+        """Show the flips of one decision alone; of every one when empty."""
+        self.decision = decision
+        self.refresh.start()
+
+    async def _refresh(self) -> None:
+        self._read[:] = []
+        self._open_place = None
+        self.table.mark(None)
+        await self.table.restart()
+        self._tell()
+
+    def read(self, place: int) -> None:
+        """Open a flip by its place among all of them, of every kind."""
+        self._open_place = place
+        self.table.mark(place)
+        flip = self._flips[place]
+        self._read[:] = [
+            heading(f"{flip.decision_id}: {flip.flip}", level=3),
+            show_text(self._context_of(flip), f"Context of flip {place + 1}"),
+            pmui.Typography(
+                escape_markdown(
+                    f"Right is {' or '.join(flip.right)}. Before: {flip.before} "
+                    f"({flip.p_before:.3f}). After: {flip.after} ({flip.p_after:.3f})."
+                ),
+                variant="body2",
+            ),
+        ]
+        row = self._rows.get((flip.context_sha256, flip.decision_id))
+        if row is not None:
+            self._read.append(self._reviews.offer(self._after, row))
+
+    def on_key(self, action: str) -> bool:
+        """Go through the flips with the keys of a review."""
+        places = self.table.rows["place"].to_list() if self.table.rows.width else []
+        if action in ("next", "previous") and places:
+            at = places.index(self._open_place) if self._open_place in places else -1
+            step = at + 1 if action == "next" else at - 1
+            self.read(places[min(max(step, 0), len(places) - 1)])
+        else:
+            return self.table.on_key(action)
+        return True
+
+    def _fetch(self, request: PageRequest) -> TablePage:
+        """Return a page of flips, with their contexts while the dataset is there."""
+        places = self._places
+        shown = places[request.offset : request.offset + request.limit]
+        flips = [self._flips[place] for place in shown]
+        self._contexts |= self._texts(sorted({flip.context_sha256 for flip in flips}))
+        rows: list[tuple[Any, ...]] = [
+            (
+                place,
+                flip.decision_id,
+                " or ".join(flip.right),
+                f"{flip.before} ({flip.p_before:.2f})",
+                f"{flip.after} ({flip.p_after:.2f})",
+                _cut(self._context_of(flip)),
+            )
+            for place, flip in zip(shown, flips, strict=True)
+        ]
+        return TablePage(pl.DataFrame(rows, schema=_SCHEMA, orient="row"), len(places))
+
+    def _context_of(self, flip: FlippedRecord) -> str:
+        return self._contexts.get(flip.context_sha256, "(not here any more)")
+
+    def _texts(self, contexts: list[str]) -> dict[str, str]:
+        if not contexts:
+            return {}
+        try:
+            records = self._client.evaluations.records(self._after, contexts=contexts, context=True)
+        except DatasetDeletedError:
+            self._is_gone = True
+            return {}
+        self._is_gone = False
+        scored = cast("Sequence[EvaluationRecord]", records)
+        self._rows |= {(record.context_sha256, record.decision_id): record.row for record in scored}
+        return {record.context_sha256: context_text(record) for record in scored}
+
+    def _tell(self) -> None:
+        kind = cast("FlipKind", self.kind.value)
+        n, total = len(self.shown), self.counts[kind]
+        words = f"{n:,} {kind}: {KINDS[kind]}"
+        if self.decision:
+            words += f", decision {self.decision}"
+        elif n < total:
+            words += f"; the surest {n:,} of {total:,}"
+        self._said.object = f'<p role="status" style="margin:0.3em 0">{escape(words)}.</p>'
+        notes: list[Viewable] = []
+        if self._is_gone:
+            notes.append(empty("The dataset was deleted, so the contexts of these rows are gone."))
+        if self.decision:
+            clear = pmui.Button(label="Flips of every decision", variant="outlined", size="small")
+            clear.on_click(lambda _: self.choose(""))
+            notes.append(clear)
+        if n == 0:
+            notes.append(empty(f"No decision is {kind}: {KINDS[kind]}.", is_good=kind == "broken"))
+        self._notes[:] = notes
+        self._table_box.visible = n > 0
+
+
+def _cut(text: str) -> str:
+    short = " ".join(text.split())
+    return short if len(short) <= _SHORT else f"{short[: _SHORT - 1]}…"

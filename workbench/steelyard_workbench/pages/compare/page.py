@@ -1,0 +1,470 @@
+"""Compare: two evaluations, decision by decision: what changed, how surely, and which rows flipped."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.client.display_evaluations import MEASURES, change_of, measure_of
+from steelyard.datasets.wire import Dataset
+from steelyard.errors import SteelyardError
+from steelyard.evaluations.wire import Change, Evaluation, EvaluationComparison, Measures
+from steelyard.wire.measures import Measure, interval_text
+from steelyard_workbench.kit.components import figures
+from steelyard_workbench.kit.components.facts import heading, table
+from steelyard_workbench.kit.components.mark_table import mark_table, show_data
+from steelyard_workbench.kit.components.numbers import change_text, measure_text
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Page
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.states import empty, verdict
+from steelyard_workbench.kit.theme import Status
+from steelyard_workbench.pages.compare.flips import FlipBrowser
+from steelyard_workbench.pages.evaluations.page import (
+    MOST_CHOICES,
+    dataset_select,
+    no_dataset,
+    offered_datasets,
+)
+from steelyard_workbench.parts.evaluations.charts import (
+    FALLING,
+    MOST_SLICES,
+    TITLES,
+    ForestRow,
+    change_rows,
+    forest_chart,
+    sliced_changes,
+)
+from steelyard_workbench.parts.evaluations.listing import name_of, succeeded
+from steelyard_workbench.parts.evaluations.opened import CHANCE
+from steelyard_workbench.parts.evaluations.record_filter import RecordFilter, query_of
+from steelyard_workbench.parts.review.sending import RowReview
+
+#: A change that would take more decisions to settle is none for any purpose.
+_MOST_TO_SETTLE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What may be compared.
+
+    Parameters
+    ----------
+    dataset_id : str
+        The chosen one; empty without any.
+    evaluations : list of Evaluation
+        Those of it that succeeded, the newest first.
+    before, after : str
+        Ids of those that are wanted; empty for the newest.
+    """
+
+    datasets: Sequence[Dataset]
+    dataset_id: str
+    evaluations: list[Evaluation]
+    before: str
+    after: str
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the chosen dataset is there."""
+        return any(dataset.id == self.dataset_id for dataset in self.datasets)
+
+
+class ComparePage(Page):
+    """Two evaluations beside each other."""
+
+    slug = "compare"
+    title = "Compare"
+    summary = "Two models on the same rows, decision by decision. A change is after minus before."
+    watched = ("dataset", "before", "after")
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.flips: FlipBrowser | None = None
+        self.comparison: Loaded[EvaluationComparison] | None = None
+        self._measure = ""
+        #: The dataset and the pair that were shown last, and whether nobody had chosen that pair.
+        self._shown = ("", "", "")
+        self._is_newest = False
+        self._is_keeping = False
+        self._body = pn.Column(sizing_mode="stretch_width")
+
+    def close(self) -> None:
+        """Leave the page; what is still on its way is not shown, nor written into the address."""
+        super().close()
+        if self._is_newest and self._shown[1:] == (self.session.before, self.session.after):
+            # There may be newer ones when somebody comes back.
+            self.session.param.update(before="", after="")
+
+    def build(self) -> list[Viewable]:
+        """Return the choice, and what it shows."""
+        self._body[:] = self._content()
+        return [self._body]
+
+    def on_key(self, action: str, number: int) -> bool:
+        """Go through the flips."""
+        del number
+        return self.flips is not None and self.flips.on_key(action)
+
+    def _content(self) -> list[Viewable]:
+        self.flips, self.comparison = None, None
+        choice = Loaded("The evaluations", self._fetch_choice, self._show_choice)
+        return [self.part(choice)]
+
+    def on_session(self, *_: Any) -> None:
+        """Show what is chosen now."""
+        if self._is_keeping:
+            return
+        self.begin_visit()
+        self._body[:] = self._content()
+        for part in list(self.parts):
+            part.start()
+
+    def _fetch_choice(self) -> Choice:
+        before, after = self._pair_of_session()
+        chosen = self.session.dataset
+        if not chosen and after:
+            chosen = self.client.evaluations.get(after).dataset_id
+        datasets = offered_datasets(self.client, chosen)
+        if not chosen:
+            chosen = datasets[0].id if datasets else ""
+        choice = Choice(datasets, chosen, [], before, after)
+        # Evaluations outlast their dataset: a pair of one that was deleted is compared too.
+        if not choice.is_known and not after:
+            return choice
+        newest = islice(self.client.evaluations.list(chosen), MOST_CHOICES)
+        return replace(choice, evaluations=succeeded(list(newest)))
+
+    def _pair_of_session(self) -> tuple[str, str]:
+        """Return the pair of the session; none where another dataset was chosen meanwhile."""
+        pair = (self.session.before, self.session.after)
+        has_moved = self.session.dataset not in ("", self._shown[0])
+        return ("", "") if has_moved and pair == self._shown[1:] else pair
+
+    async def _show_choice(self, choice: Choice) -> Viewable:
+        if not choice.dataset_id:
+            go = pmui.Button(label="Import a dataset", variant="contained")
+            go.on_click(lambda _: self.session.open("datasets"))
+            return empty("No datasets yet, so there is nothing to compare.", go)
+        pair = [choice.before, choice.after]
+        shown: list[Viewable] = []
+        if choice.is_known or not choice.after:
+            select = dataset_select(choice.datasets, choice.dataset_id)
+            pn.bind(
+                lambda id_: self.session.param.update(dataset=id_, version=0, before="", after=""),
+                select,
+                watch=True,
+            )
+            shown.append(select)
+        if not choice.is_known and not choice.after:
+            return pn.Column(*shown, no_dataset(choice.dataset_id), sizing_mode="stretch_width")
+        known = {evaluation.id: evaluation for evaluation in choice.evaluations}
+        if len(known) < 2 and not all(pair):
+            go = pmui.Button(label="Evaluate models", variant="contained")
+            go.on_click(
+                lambda _: self.session.open("evaluations", dataset=choice.dataset_id, evaluation="")
+            )
+            text = "Comparing takes two evaluations of this dataset that succeeded; there "
+            text += "is one." if known else "are none."
+            return pn.Column(*shown, empty(text, go), sizing_mode="stretch_width")
+        newest = list(known)
+        after = pair[1] or newest[0]
+        before = pair[0] or next((id_ for id_ in newest if id_ != after), after)
+        self._is_newest = not any(pair)
+        self._keep(choice.dataset_id, before, after)
+        shown.append(self._fields(choice, before, after))
+        self.comparison = Loaded(
+            "The comparison",
+            lambda: self.client.evaluations.compare(before, after),
+            lambda comparison: self._show(comparison, before, after),
+        )
+        self.part(self.comparison)
+        await self.comparison.refresh()
+        return pn.Column(*shown, self.comparison, sizing_mode="stretch_width")
+
+    def _keep(self, dataset_id: str, before: str, after: str) -> None:
+        """Write which pair is shown into the address."""
+        self._shown = (dataset_id, before, after)
+        self._is_keeping = True
+        try:
+            self.session.param.update(before=before, after=after)
+        finally:
+            self._is_keeping = False
+
+    def _fields(self, choice: Choice, before: str, after: str) -> Viewable:
+        options = {
+            f"{name_of(evaluation)} ({evaluation.id[-6:]})": evaluation.id
+            for evaluation in choice.evaluations
+        }
+        for id_ in (before, after):  # of another dataset, from an address
+            if id_ not in options.values():
+                options[id_] = id_
+        fields = [
+            pmui.Select(label=label, options=options, value=value, width=440)
+            for label, value in (("Before", before), ("After", after))
+        ]
+        for field, name in zip(fields, ("before", "after"), strict=True):
+            other = {"before": "after", "after": "before"}[name]
+            value = after if name == "before" else before
+            pn.bind(
+                lambda chosen, name=name, other=other, value=value: self.session.param.update(
+                    **{name: chosen, other: value}
+                ),
+                field,
+                watch=True,
+            )
+        swap = pmui.Button(label="Swap", variant="outlined")
+        swap.on_click(lambda _: self.session.param.update(before=after, after=before))
+        return pmui.Row(*fields, swap)
+
+    async def _show(self, comparison: EvaluationComparison, before: str, after: str) -> Viewable:
+        self.flips = FlipBrowser(
+            self.client, comparison, after, RowReview(self.session, self.visit)
+        )
+        await self.flips.refresh()
+        sides = await asyncio.to_thread(self._fetch_sides, comparison, before, after)
+        warnings = (
+            []
+            if before != after
+            else [empty("Both sides are the same evaluation, so nothing changes.")]
+        )
+        warnings += show_unpaired(comparison)
+        measures = [name for name in MEASURES if change_of(comparison.overall, name) is not None]
+        return pn.Column(
+            *warnings,
+            *self._overall(comparison, measures, after, sides),
+            self.flips,
+            *self._slices(comparison, measures, after),
+            sizing_mode="stretch_width",
+        )
+
+    def _fetch_sides(
+        self, comparison: EvaluationComparison, before: str, after: str
+    ) -> tuple[Measures | None, Measures | None]:
+        """Return what was measured on each side alone, where all that it scored is compared."""
+
+        def measured(evaluation_id: str, n_left: int) -> Measures | None:
+            try:
+                return None if n_left else self.client.evaluations.detail(evaluation_id).overall
+            except SteelyardError:  # the comparison has the figures, without their intervals
+                return None
+
+        return measured(before, comparison.unpaired.before), measured(
+            after, comparison.unpaired.after
+        )
+
+    def _overall(
+        self,
+        comparison: EvaluationComparison,
+        measures: list[str],
+        after: str,
+        sides: tuple[Measures | None, Measures | None],
+    ) -> list[Viewable]:
+        flips, overall = comparison.overall.flips, comparison.overall
+        charts = []
+        # Rewards have a scale of their own, so their change has a chart of its own.
+        for group in (
+            [name for name in measures if name != "expected_reward"],
+            [name for name in measures if name == "expected_reward"],
+        ):
+            rows = change_rows(overall, group)
+            if rows:
+                charts.append(
+                    figures.show(
+                        forest_chart(
+                            rows,
+                            title="Change of each measure",
+                            x="after minus before",
+                            reference=0.0,
+                            open_=lambda _: self._open_rows(RecordFilter(), after),
+                        )
+                    )
+                )
+        values = []
+        for name in measures:
+            change = change_of(overall, name)
+            if change is not None:
+                alone = [None if side is None else measure_of(side, name) for side in sides]
+                values.append(
+                    (
+                        TITLES[name],
+                        side_text(change.before, alone[0], change.n),
+                        side_text(change.after, alone[1], change.n),
+                        change_text(change),
+                        judged(name, change)[1],
+                    )
+                )
+        rows_after = pmui.Button(label="Rows of the evaluation after", variant="text", size="small")
+        rows_after.on_click(lambda _: self._open_rows(RecordFilter(), after))
+        return [
+            heading("What changed"),
+            pmui.Typography(
+                f"{overall.n:,} paired decisions on {overall.contexts:,} contexts: "
+                f"{flips.fixed:,} fixed, {flips.broken:,} broken, {flips.same_right:,} right and "
+                f"{flips.same_wrong:,} wrong in both. McNemar's exact test: "
+                f"p = {overall.p_value:.3g}.",
+                variant="body1",
+            ),
+            show_verdict(comparison),
+            table(
+                ("measure", "before", "after", "change (95 % interval, n)", "verdict"),
+                values,
+                label="Changes",
+            ),
+            rows_after,
+            *charts,
+        ]
+
+    def _slices(
+        self, comparison: EvaluationComparison, measures: list[str], after: str
+    ) -> list[Viewable]:
+        select = pmui.Select(
+            label="Measure of the slices",
+            options={TITLES[name]: name for name in measures},
+            value=self._measure if self._measure in measures else measures[0],
+            width=260,
+        )
+        place = pn.Column(sizing_mode="stretch_width")
+
+        def show(measure: str) -> None:
+            self._measure = measure
+            rows = sliced_changes(measure, comparison.groups)
+            drawn = [row for row in rows if row.is_measured][:MOST_SLICES]
+            if not rows:
+                place[:] = [empty("Nothing cuts these decisions into slices.")]
+                return
+            chart = forest_chart(
+                drawn,
+                title=f"Change of {TITLES[measure]} by slice, the worst that may be first",
+                x="after minus before",
+                reference=0.0,
+                open_=lambda i: self._open_slice(drawn[i], after),
+            )
+            unlisted = sum(group.unlisted for group in comparison.groups)
+            note = (
+                f"{len(rows):,} slices by {len(comparison.groups)} properties, {len(drawn)} drawn"
+                f"{f', {unlisted:,} smaller ones not measured' if unlisted else ''}. {CHANCE} "
+                "Click a decision for its flips, another slice for its rows."
+            )
+            data = mark_table(
+                ("slice", "change", "95 % interval", "n"),
+                [
+                    (row.name, f"{row.value:+.4f}", _ends(row), f"{row.n:,}")
+                    if row.is_measured
+                    else (row.name, "too few", "", f"{row.n:,}")
+                    for row in rows
+                ],
+                label="Changes by slice",
+                numbers=(1, 3),
+                open_=lambda i: self._open_slice(rows[i], after),
+            )
+            place[:] = [
+                figures.show(chart),
+                pmui.Typography(note, variant="body2"),
+                show_data(data),
+            ]
+
+        pn.bind(show, select, watch=True)
+        show(select.value)
+        return [heading("Slices by change"), select, place]
+
+    def _open_slice(self, row: ForestRow, after: str) -> None:
+        if row.by == "decision" and self.flips is not None:
+            self.flips.choose(row.of)
+        else:
+            self._open_rows(RecordFilter(slice_by=row.by, slice=row.of), after)
+
+    def _open_rows(self, chosen: RecordFilter, after: str) -> None:
+        self.session.open("evaluations", evaluation=after, query=query_of(chosen))
+
+
+def side_text(value: float, alone: Measure | None, n: int) -> str:
+    """Return a figure of one side, with its interval where that is of the same decisions.
+
+    Examples
+    --------
+    >>> side_text(0.5, None, 80)
+    '0.500 (n = 80)'
+    """
+    if alone is None or alone.n != n:
+        return f"{value:.3f} (n = {n:,})"
+    return measure_text(alone)
+
+
+def _ends(row: ForestRow) -> str:
+    return interval_text(row.low, row.high, form="+.4f", to=" to ")
+
+
+def judged(measure: str, change: Change) -> tuple[Status, str]:
+    """Return as a status and in words whether a change is better, worse, or too unsure to tell, by its interval."""
+    if change.low is None or change.high is None:
+        return "unsure", f"cannot be told: {interval_text(None, None)}"
+    sign = -1 if measure in FALLING else 1
+    low, high = sorted((sign * change.low, sign * change.high))
+    if low > 0:
+        return "good", "better"
+    if high < 0:
+        return "bad", "worse"
+    if low == high == 0:
+        return "off", "no change"
+    return "unsure", "inconclusive: the interval holds 0"
+
+
+def show_verdict(comparison: EvaluationComparison) -> Viewable:
+    """Return the outcome by the leading measure, and what would settle an inconclusive one."""
+    name = next(
+        measure
+        for measure in ("accuracy", "scaled_reward", "expected_reward")
+        if change_of(comparison.overall, measure) is not None
+    )
+    change = change_of(comparison.overall, name)
+    if change is None:
+        raise ValueError("A comparison has a leading measure.")
+    status, word = judged(name, change)
+    text = f"{TITLES[name].capitalize()} changes by {change_text(change)}."
+    rows = rows_to_settle(change)
+    if status == "unsure" and rows is not None:
+        text += f" An interval clear of 0 would take about {rows:,} decisions of this kind."
+    return verdict(status, f"{word.split(':')[0].capitalize()}.", text)
+
+
+def rows_to_settle(change: Change) -> int | None:
+    """Return about how many decisions would make the interval of a change clear 0.
+
+    An interval is as wide as one over the square root of the decisions that it rests on.
+
+    Returns
+    -------
+    int or None
+        None where nothing changed, so that no number would, or where there is no interval.
+    """
+    if change.low is None or change.high is None or change.change == 0:
+        return None
+    half = (change.high - change.low) / 2
+    needed = change.n * (half / abs(change.change)) ** 2
+    if needed > _MOST_TO_SETTLE:
+        return None
+    return max(change.n, int(round(needed, -2 if needed > 1000 else -1)))
+
+
+def show_unpaired(comparison: EvaluationComparison) -> list[Viewable]:
+    """Warn when the two did not score the same decisions."""
+    left = comparison.unpaired
+    if not left.before and not left.after:
+        return []
+    return [
+        verdict(
+            "unsure",
+            "Not the same rows.",
+            f"{left.before:,} decisions are in the evaluation before alone and {left.after:,} in "
+            f"the one after alone; they are left out. The {comparison.overall.n:,} that both scored are "
+            "compared.",
+        )
+    ]

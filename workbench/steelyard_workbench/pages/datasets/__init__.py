@@ -1,0 +1,1 @@
+"""The Datasets page and the parts that it alone uses."""

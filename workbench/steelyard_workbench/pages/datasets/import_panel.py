@@ -1,0 +1,334 @@
+"""Importing a file: chosen, looked at whole, then kept as a dataset or as the next version."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+import param
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.client.tables import (
+    ENDINGS,
+    Converted,
+    Recorded,
+    are_rows,
+    describe_refused,
+    is_exported,
+    known_decisions,
+    read_exported,
+    read_lines,
+    read_table,
+    record_answers,
+)
+from steelyard.datasets.wire import DEFAULT_FRACTION, MAX_FRACTION, MIN_FRACTION, Dataset
+from steelyard.imports.encodings import Source
+from steelyard_workbench.kit.components.file_chooser import FileChooser
+from steelyard_workbench.kit.components.step_names import number_fields
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.problems import Problem, problem_of
+from steelyard_workbench.kit.scheduling import schedule, until_shown
+from steelyard_workbench.kit.states import empty, failed, loading, verdict
+from steelyard_workbench.kit.tasks import Scope, Task, Write
+from steelyard_workbench.pages.datasets.table_columns import TableColumns, read_columns
+from steelyard_workbench.parts.datasets.importing import (
+    RowCheck,
+    check_lines,
+    name_of,
+    remarks_on,
+    show_left_out,
+)
+
+_NEW, _NEXT = "A new dataset", "The next version of this one"
+_LABELLED = {"sft": "targets", "reward": "rewards"}
+_ABOUT = (
+    "Rows as JSON Lines (context, decisions and targets or rewards), or a table: CSV, TSV, Excel, "
+    "Parquet or JSON Lines with a column of texts and columns of labels, or an exported dataset. You see every problem before anything is stored."
+)
+_ABOUT_CSV = (
+    " A table adds rows to this dataset where columns are named by the ids of its decisions: their "
+    "cells are the right outcomes."
+)
+
+
+class ImportPanel(Viewer):
+    """Takes a file and makes rows of it.
+
+    Parameters
+    ----------
+    on_done : callable
+        Called with the dataset and what came of the file, in words.
+
+    Attributes
+    ----------
+    send : Write
+        Keeps the rows; a refusal is shown: then none were kept, or those that it names.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        dataset: Dataset | None,
+        on_done: Callable[[Dataset, str], None],
+        scope: Scope | None = None,
+    ) -> None:
+        self._client, self._dataset = client, dataset
+        self._on_done = on_done
+        self._data = b""
+        self._filename = ""
+        self._looking = Task(self._look, on_failure=self._show_unread, scope=scope)
+        self.made: Converted | None = None
+        self._recorded: Recorded | None = None
+        self.columns: TableColumns | None = None
+        self._reading = Task(self._read, on_failure=self._show_unread, scope=scope)
+        self.send = Write(self._send, on_failure=self._show_failure, scope=scope)
+        self.file = FileChooser(
+            self._show_empty,
+            label="Choose a file",
+            accept=",".join(ENDINGS),
+            variant="contained",
+        )
+        self.kept_as = pmui.RadioBoxGroup(
+            label="Keep it as",
+            options=[_NEXT, _NEW] if dataset else [_NEW],
+            value=_NEW,
+            inline=True,
+        )
+        super().__init__()
+        self.name_field = pmui.TextInput(label="Name of the dataset", max_length=128, width=320)
+        self.fraction = pmui.FloatInput(
+            label="Share of contexts for evaluation",
+            value=DEFAULT_FRACTION,
+            start=MIN_FRACTION,
+            end=MAX_FRACTION,
+            step=0.05,
+            width=260,
+        )
+        self.button = pmui.Button(label="Import", variant="contained")
+        self.button.on_click(self.send.on_event)
+        self._progress = pmui.LinearProgress(
+            label="Bytes sent", value=0, variant="determinate", visible=False, width=320
+        )
+        # Drawn once there is a file.
+        self.form = pn.Column(visible=False, sizing_mode="stretch_width")
+        self.found = pn.Column(sizing_mode="stretch_width")
+        self.said = pn.Column(sizing_mode="stretch_width")
+        self._box = pn.Column(
+            empty(_ABOUT + (_ABOUT_CSV if dataset else "")),
+            self.file,
+            self.found,
+            self.form,
+            self.said,
+            sizing_mode="stretch_width",
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    async def take(self, filename: str, data: bytes) -> None:
+        """Look at a file; its problems are shown, or what to keep it as is asked."""
+        await until_shown()
+        self._looking.drop()
+        self._reading.drop()
+        self._filename, self._data = filename, data
+        self.made = self.columns = self._recorded = None
+        self.form.visible = False
+        self.said[:] = []
+        if not data.strip():
+            self._show_empty()
+            return
+        self.found[:] = [loading(2, "Looking at the file")]
+        await (self._looking() if are_rows(data) else self._reading())
+
+    async def _read(self) -> None:
+        """Read the file as a table, whose columns are asked for."""
+        known: list[dict[str, Any]] = []
+        if self._dataset is not None:
+            known = await asyncio.to_thread(known_decisions, self._client, self._dataset)
+        table = await asyncio.to_thread(read_table, self._data, self._filename)
+        if is_exported(table):
+            self._show_exported(await asyncio.to_thread(read_exported, table))
+            return
+        read = await asyncio.to_thread(read_columns, table, known)
+        self.columns = TableColumns(self._client, read, self._on_converted, self._reading.scope)
+        self.found[:] = [self.columns]
+        is_known = any(label.definition is not None for label in read.columns.labels)
+        if self._dataset is not None:
+            self.kept_as.options = [_NEXT, _NEW] if is_known else [_NEW]
+            self.kept_as.value = _NEXT if is_known else _NEW
+        self._open_form()
+        await self.columns.convert()
+
+    def _show_exported(self, made: Converted) -> None:
+        """Show that the rows are as they were, with their sides, so that nothing is asked of them."""
+        text = (
+            f"{made.n_rows:,} rows of an exported dataset, with their questions, labels and sides."
+        )
+        self.found[:] = [
+            verdict("good" if made.n_rows else "bad", text),
+            *show_left_out(made, made.refused),
+        ]
+        if self._dataset is not None:
+            self.kept_as.options = [_NEXT, _NEW]
+        self._open_form()
+        self._on_converted(made)
+
+    def _on_converted(self, made: Converted) -> None:
+        self.made = made
+        self.button.disabled = not made.n_rows or self.send.is_running
+
+    def _show_unread(self, error: Exception) -> None:
+        if not isinstance(error, ValueError):
+            self._show_no_look(error)
+            return
+        told = escape_markdown(str(error))
+        self.found[:] = [empty(f"**The file cannot be imported.** {told} Nothing was stored.")]
+
+    async def _look(self) -> None:
+        made = await asyncio.to_thread(read_lines, Source(self._filename, self._data))
+        check = await asyncio.to_thread(check_lines, self._client, made)
+        remarks = await asyncio.to_thread(remarks_on, made.lines)
+        self._show_check(made, check, remarks)
+
+    def _show_no_look(self, error: Exception) -> None:
+        problem = problem_of(error, "Could not read the file.")
+        self.found[:] = [failed(problem, self._again)]
+
+    async def _send(self) -> None:
+        self.button.disabled = True
+        self.said[:] = []
+        self._progress.param.update(value=0, visible=True)
+        try:
+            made = await asyncio.to_thread(self._keep)
+            if self.made is not None:
+                self._recorded = await asyncio.to_thread(
+                    record_answers, self._client, made, self.made
+                )
+        finally:
+            self._progress.visible = False
+        self.button.disabled = False
+        self.form.visible = False
+        self.found[:] = []
+        told = f"{made.name}, {self._what_came(made)}"
+        self.said[:] = [verdict("good", "Imported:", escape_markdown(told))]
+        self._on_done(made, f"Imported: {told}")
+
+    def _what_came(self, made: Dataset) -> str:
+        """Return what became of the file that was sent, in words."""
+        before = self._dataset if self.is_next_version else None
+        first = 1 if before is None else before.version + 1
+        n_rows = made.rows - (0 if before is None else before.rows)
+        n_left = made.duplicates_removed - (0 if before is None else before.duplicates_removed)
+        told = f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
+        if made.version > first:
+            told += (
+                f". The file was sent in {made.version - first + 1} parts, each a version: "
+                f"{first} to {made.version}"
+            )
+        else:
+            told += f", version {made.version}"
+        if n_left > 0:
+            told += f". {n_left:,} duplicate{' was' if n_left == 1 else 's were'} left out"
+        if self.made is not None and (refused := self.made.refused_by_server):
+            told += f". {len(refused):,} that the server refused are left out. "
+            told += describe_refused(refused)
+            told = told.removesuffix(".")
+        return f"{told}." if self._recorded is None else f"{told}. {self._recorded.summary}"
+
+    def _show_failure(self, error: Exception) -> Problem:
+        problem = problem_of(error, "Not imported:")
+        # Without the permission, trying again would be refused again.
+        self.button.disabled = problem.is_forbidden
+        self.said[:] = [failed(problem)]
+        notes = " ".join(getattr(error, "__notes__", ()))
+        if not notes:
+            return problem
+        self.said.append(verdict("unsure", "Some rows are in:", notes))
+        return replace(problem, message=f"{problem.message} Some rows are in: {notes}")
+
+    @property
+    def is_next_version(self) -> bool:
+        """Whether the rows go to the open dataset."""
+        return self._dataset is not None and self.kept_as.value == _NEXT
+
+    def _keep(self) -> Dataset:
+        assert self.made is not None  # noqa: S101  the button is there once rows are
+        made = self.made
+        parts = made.parts.values() if isinstance(made.parts, dict) else [made.parts]
+        n_bytes = max(1, sum(part.n_bytes for part in parts))
+
+        def show_sent(n_sent: int) -> None:
+            self._progress.value = round(100 * n_sent / n_bytes)
+
+        sending: dict[str, Any] = {
+            "evaluation_fraction": float(self.fraction.value or DEFAULT_FRACTION),
+            "progress": show_sent,
+            "on_refused": made,
+        }
+        if self._dataset is None or not self.is_next_version:
+            name = self.name_field.value_input or name_of(self._filename)
+            return self._client.datasets.create(name, made.parts, **sending)
+        return self._client.datasets.add_rows(self._dataset.id, made.parts, **sending)
+
+    def _show_empty(self) -> None:
+        self._looking.drop()
+        self._reading.drop()
+        self._data, self.made = b"", None
+        self.form.visible = False
+        self.said[:] = []
+        self.found[:] = [empty("**The file is empty.** Nothing was stored; choose another.")]
+
+    def _show_check(self, made: Converted, check: RowCheck, remarks: str) -> None:
+        n_left = len(made.refused) + check.n_refused
+        left_out = show_left_out(made, [*made.refused, *made.refused_by_server], n_left)
+        if check.mistake or not check.n_good:
+            text = (
+                f"**No row can be imported.** {escape_markdown(check.mistake)} Nothing was stored."
+            )
+            self.found[:] = [empty(text), *left_out]
+            return
+        word = _LABELLED.get(check.method or "", "labels")
+        self.found[:] = [verdict("good", f"{check.n_good:,} rows", f"with {word}."), *left_out]
+        self._remark(remarks)
+        if self._dataset is not None:
+            self.kept_as.options = [_NEXT, _NEW]
+            self.kept_as.value = _NEXT if self._dataset.method == check.method else _NEW
+        self._open_form()
+        self._on_converted(made)
+
+    def _remark(self, told: str) -> None:
+        """Show what of the file may be meant otherwise, if anything."""
+        if told:
+            self.found.append(verdict("unsure", "Look at the file:", told))
+
+    def _open_form(self) -> None:
+        self.name_field.value = self.name_field.value_input = name_of(self._filename)[:128]
+        self.button.disabled = self.send.is_running
+        self._fit()
+        if not self.form.objects:
+            self.form[:] = [
+                *([self.kept_as] if self._dataset else []),
+                number_fields(self.name_field, self.fraction),
+                pmui.Row(self.button, self._progress),
+            ]
+        self.form.visible = True
+
+    @param.depends("kept_as.value", watch=True)
+    def _fit(self) -> None:
+        self.name_field.visible = not self.is_next_version
+        name = self._dataset.name if self._dataset else ""
+        self.button.label = f"Add to {name}" if self.is_next_version else "Import"
+
+    # The value comes last of what the browser sends together, and may be the same twice.
+    @param.depends("file.value", "file.filename", watch=True)
+    def _on_file(self) -> None:
+        if self.file.value and self.file.filename:
+            schedule(self._again)
+
+    async def _again(self, *_: Any) -> None:
+        await self.take(self.file.filename or self._filename, self.file.value or self._data)

@@ -1,0 +1,372 @@
+"""Datasets: all of them, one of them with its rows, and files that become more of them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from itertools import islice
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+import polars as pl
+from panel.viewable import Viewable
+
+from steelyard.datasets.wire import Dataset
+from steelyard_workbench.kit import corner
+from steelyard_workbench.kit.components.choices import Choice
+from steelyard_workbench.kit.components.frame_table import FrameTable, PageRequest, TablePage
+from steelyard_workbench.kit.components.numbers import ago
+from steelyard_workbench.kit.components.side_by_side import side_by_side
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Page
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.shared_fetch import SharedFetch
+from steelyard_workbench.kit.states import empty, loading
+from steelyard_workbench.kit.tasks import Scope, Task, Write
+from steelyard_workbench.pages.datasets.actions import DatasetActions
+from steelyard_workbench.pages.datasets.import_panel import ImportPanel
+from steelyard_workbench.parts.beginning import load_sample
+from steelyard_workbench.parts.datasets.export_bar import export_dialog
+from steelyard_workbench.parts.datasets.names import dataset_options
+from steelyard_workbench.parts.datasets.next_steps import next_steps
+from steelyard_workbench.parts.datasets.overview import (
+    METHODS,
+    section,
+    show_doubts,
+    show_facts,
+    show_labels,
+    show_readiness,
+    when,
+)
+from steelyard_workbench.parts.datasets.row_pages import search_page
+from steelyard_workbench.parts.datasets.row_table import RowTable
+from steelyard_workbench.parts.review.filter_bar import FilterBar
+from steelyard_workbench.parts.review.row_filter import RowFilter, read_query
+
+#: Datasets that are listed.
+MOST_DATASETS = 1000
+_TITLES = {
+    "name": "Name",
+    "rows": "Rows",
+    "training": "Training",
+    "evaluation": "Evaluation",
+    "method": "Labelled with",
+    "version": "Version",
+    "made": "Made",
+    "used": "Last used",
+}
+_WIDTHS = {
+    "name": 230,
+    "rows": 80,
+    "training": 100,
+    "evaluation": 110,
+    "method": 115,
+    "version": 90,
+    "made": 135,
+    "used": 105,
+}
+_SCHEMA = {
+    "id": pl.String,
+    "name": pl.String,
+    "rows": pl.Int64,
+    "training": pl.Int64,
+    "evaluation": pl.Int64,
+    "method": pl.String,
+    "version": pl.Int64,
+    "made": pl.String,
+    "used": pl.String,
+}
+_NOTHING = (
+    "**No datasets yet.** A dataset is rows of a context, the decisions asked about it and what is "
+    "right; models are evaluated and fine-tuned on it. Import a table (CSV, Excel, Parquet) or JSON "
+    "Lines, or load a sample."
+)
+
+
+class DatasetsPage(Page):
+    """Every dataset, or the one that is chosen."""
+
+    slug = "datasets"
+    title = "Datasets"
+    summary = "Rows to evaluate and fine-tune on, in versions that never change."
+    watched = ("dataset",)
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.shown = ""
+        self.rows: RowTable | None = None
+        self.bar: FilterBar | None = None
+        self.list: FrameTable | None = None
+        self.importing: ImportPanel | None = None
+        self.actions: DatasetActions | None = None
+
+    def open(self) -> None:
+        """Show the page."""
+        self.rows = self.bar = self.list = self.importing = None
+        self.shown = self.session.dataset
+        super().open()
+        if self.list is not None:
+            self.load_list.start()
+        if self.rows is not None:
+            self.rows.reload()
+
+    def reconnect(self) -> None:
+        """Catch up once the server answers: what failed is fetched again."""
+        super().reconnect()
+        if self.list is not None and self.list.has_failed:
+            self.load_list.start()
+        if self.rows is not None and self.rows.table.has_failed:
+            self.rows.reload()
+
+    def build(self) -> list[Viewable]:
+        """Return the list, or the parts of the dataset that is chosen."""
+        return self._build_dataset() if self.session.dataset else self._build_list()
+
+    def on_key(self, action: str, number: int) -> bool:
+        """Search, or go from row to row."""
+        del number
+        if action == "search" and self.bar is not None:
+            self.bar.focus()
+            return True
+        if self.list is not None:
+            return self.list.on_key(action)
+        return self.rows is not None and self.rows.on_key(action)
+
+    # The list
+
+    def _build_list(self) -> list[Viewable]:
+        self._archived = pmui.Switch(label="Archived ones", value=False)
+        self.load_list = Task(self._load_list, scope=self.visit)
+        pn.bind(self.load_list.on_event, self._archived, watch=True)
+        # Finds one of many by its name.
+        self.choose = pmui.Select(
+            label="Open a dataset", options={"": ""}, value="", width=320, searchable=True
+        )
+        pn.bind(self._choose_dataset, self.choose, watch=True)
+        self.list = FrameTable(
+            self._list_page,
+            what="The datasets",
+            id_column="id",
+            titles=_TITLES,
+            widths=_WIDTHS,
+            sortable=("name", "rows", "training", "evaluation", "version"),
+            on_open=lambda row: self._choose_dataset(row["id"]),
+        )
+        # One that could not be loaded is tried again by the table itself.
+        pn.bind(self._offer, self.list.param.total, watch=True)
+        # The table comes in once it has rows: one that is built and hidden raises in the browser.
+        self._list_state = pn.Column(loading(4, "The datasets"), sizing_mode="stretch_width")
+        self.importing = self._import_panel(None)
+        return [
+            pn.FlexBox(self.choose, self._archived, align_items="center"),
+            self._list_state,
+            section("Import a file", self.importing),
+        ]
+
+    async def _load_list(self) -> None:
+        """Fetch the datasets again."""
+        if self.list is None:
+            return
+        self._every = self._fetch_every(is_archived=self._archived.value)
+        await self.list.restart()
+        self._offer()
+        if self._every.held([]) or self.list.has_failed:
+            self._list_state[:] = [self.list]
+        elif self._archived.value:
+            back = pmui.Button(label="Show the others", variant="outlined")
+            back.on_click(lambda _: self._archived.param.update(value=False))
+            self._list_state[:] = [empty("No dataset is archived.", back)]
+        else:
+            self._list_state[:] = [empty(_NOTHING, *self._sample_buttons())]
+
+    def _sample_buttons(self) -> list[Viewable]:
+        """Return the button that loads a sample, for a role that may make datasets."""
+        if self.session.role == "reviewer":
+            return []
+        visit, place = self.visit, pn.Column(sizing_mode="stretch_width")
+
+        async def load() -> None:
+            made = await asyncio.to_thread(load_sample, self.client)
+            self._on_imported(made, f"Loaded: {made.name}, {made.rows:,} rows.", visit)
+
+        button = pmui.Button(label="Load the sample", variant="outlined")
+        button.on_click(
+            Write(load, "Not loaded:", place, refused="Load the sample", scope=visit).on_event
+        )
+        return [button, place]
+
+    def _fetch_every(self, *, is_archived: bool) -> SharedFetch[list[Dataset]]:
+        """Return what fetches the datasets once, for every page and order of the list."""
+        every = self.client.datasets.iterate
+        return SharedFetch(lambda: list(islice(every(archived=is_archived), MOST_DATASETS)))
+
+    def _offer(self, *_: Any) -> None:
+        self.choose.options = {"": "", **dataset_options(self._every.held([]), with_rows=True)}
+
+    def _list_page(self, request: PageRequest) -> TablePage:
+        frame = pl.DataFrame([_record(dataset) for dataset in self._every()], schema=_SCHEMA)
+        if request.sort:
+            names, falling = zip(*request.sort, strict=True)
+            frame = frame.sort(names, descending=list(falling), maintain_order=True)
+        return TablePage(frame.slice(request.offset, request.limit), frame.height)
+
+    def _choose_dataset(self, dataset_id: str | None) -> None:
+        if dataset_id:
+            self.session.param.update(dataset=dataset_id, version=0, query="")
+
+    # One dataset
+
+    def _build_dataset(self) -> list[Viewable]:
+        self._chosen, _ = read_query(self.session.query)
+        self.bar = FilterBar(self._chosen, self._on_filter)
+        self.rows = RowTable(
+            self._row_page,
+            what="The rows",
+            nothing=self._no_rows,
+            on_opened=self._on_row,
+            on_ask=lambda row: self.session.open(
+                "playground", dataset=self.shown, row=row, view="row"
+            ),
+        )
+        fetched = SharedFetch(lambda: self.client.datasets.get(self.shown))
+        head = Loaded("The dataset", fetched, self._show_head, n_lines=8)
+        labels = Loaded("The labels", self._facets, self._show_labels, n_lines=8)
+        # What is under the rows would keep the browser from them, and moves nothing when it comes.
+        foot = Loaded("What can be done", fetched, self._show_foot, is_late=True)
+        doubts = Loaded("The labels to check", self._doubts, show_doubts, n_lines=1, is_late=True)
+        return [
+            side_by_side(
+                self.part(head),
+                section("What the labels expect", self.part(labels)),
+                least_width=460,
+            ),
+            section("Rows", self.bar, self.rows),
+            section("Labels to check", self.part(doubts)),
+            self.part(foot),
+        ]
+
+    def _facets(self) -> dict[str, Any]:
+        return self.client.datasets.facets(self.shown)
+
+    def _doubts(self) -> Any:
+        return self.client.datasets.labels_to_check(self.shown)
+
+    def _show_head(self, dataset: Dataset) -> Viewable:
+        visit = self.visit
+        export = export_dialog(self.client, dataset, dataset.version)
+        steps = [
+            Choice(
+                "Show its versions", lambda: self.session.open("versions", version=0), look="filled"
+            ),
+            *next_steps(self.session, dataset, dataset.version, "it"),
+            Choice("Export…", export.open, look="outlined"),
+        ]
+        self.actions = DatasetActions(
+            self.client,
+            dataset,
+            steps,
+            on_changed=lambda: self._on_changed(visit),
+            on_deleted=lambda: self._on_deleted(dataset.name, visit),
+        )
+        return pn.Column(
+            show_facts(dataset),
+            self.actions,
+            export,
+            sizing_mode="stretch_width",
+        )
+
+    def _show_foot(self, dataset: Dataset) -> Viewable:
+        self.importing = self._import_panel(dataset)
+        return pn.Column(
+            section("What prompt tuning can tune", show_readiness(dataset)),
+            section("Import rows", self.importing),
+            sizing_mode="stretch_width",
+        )
+
+    def _show_labels(self, facets: dict[str, Any]) -> Viewable:
+        if self.bar is not None:
+            self.bar.offer(
+                {
+                    decision: {outcome: (outcome,) for outcome in counts}
+                    for decision, counts in facets["expected"].items()
+                }
+            )
+        return show_labels(facets, self._on_outcome)
+
+    def _row_page(self, request: PageRequest) -> TablePage:
+        chosen = self._chosen
+        return search_page(self.client, self.shown, request, where=chosen.where, text=chosen.text)
+
+    def _no_rows(self) -> Viewable:
+        if not self._chosen.parts:
+            return empty("The dataset has no rows.")
+        filters = ", ".join(f"*{escape_markdown(text)}*" for text, _ in self._chosen.parts)
+        clear = pmui.Button(label="Clear the filter", variant="outlined")
+        clear.on_click(lambda _: self._clear())
+        return empty(f"No row matches {filters}.", clear)
+
+    def _clear(self) -> None:
+        if self.bar is not None:
+            self.bar.choose(RowFilter())
+
+    def _on_filter(self, chosen: RowFilter) -> None:
+        self._chosen = chosen
+        fields = chosen.to_json()
+        self.session.query = json.dumps(fields, ensure_ascii=False) if fields else ""
+        if self.rows is not None:
+            self.rows.reload()
+
+    def _on_row(self, place: int | None) -> None:
+        self.session.selected = [] if place is None else [place]
+
+    def _on_outcome(self, decision: str, outcome: str) -> None:
+        if self.bar is not None:
+            self.bar.choose(RowFilter(expected=((decision, outcome),)))
+
+    def _import_panel(self, dataset: Dataset | None) -> ImportPanel:
+        visit = self.visit
+        return ImportPanel(
+            self.client,
+            dataset,
+            lambda made, message: self._on_imported(made, message, visit),
+            scope=visit,
+        )
+
+    # What was asked for may be done when the person is elsewhere: then it is said in the corner.
+
+    def _on_imported(self, dataset: Dataset, done: str, visit: Scope) -> None:
+        if self.session.page == self.slug and dataset.id == self.shown:
+            corner.say(done)
+            self.open()  # in another visit too: what it shows is older
+        elif not visit.say_if_ended(f"{done} It is on the Datasets page."):
+            corner.say(done)
+            self._choose_dataset(dataset.id)
+
+    def _on_changed(self, visit: Scope) -> None:
+        if not visit.has_ended:
+            self.open()
+
+    def _on_deleted(self, name: str, visit: Scope) -> None:
+        if not visit.say_if_ended(f"Deleted: the dataset {name}."):
+            self.session.param.update(dataset="", version=0, query="")
+
+    def on_session(self, *_: Any) -> None:
+        """Show the dataset that is chosen now."""
+        if self.session.dataset != self.shown:
+            self.open()
+
+
+def _record(dataset: Dataset) -> dict[str, Any]:
+    return {
+        "id": dataset.id,
+        "name": dataset.name,
+        "rows": dataset.rows,
+        "training": dataset.split.training,
+        "evaluation": dataset.split.evaluation,
+        "method": METHODS[dataset.method],
+        "version": dataset.version,
+        "made": when(dataset.created_at),
+        "used": ago(dataset.used_at),
+    }

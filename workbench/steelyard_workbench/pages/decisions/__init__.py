@@ -1,0 +1,1 @@
+"""The Decisions page and the parts that it alone uses."""

@@ -1,0 +1,1 @@
+"""The Evaluations page and the parts that it alone uses."""

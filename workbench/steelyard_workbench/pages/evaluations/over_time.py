@@ -1,0 +1,217 @@
+"""The evaluations of a dataset as they came: a line a model, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice, pairwise
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+import param
+from bokeh.models import ColumnDataSource
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.client.display_evaluations import MEASURES, measure_of
+from steelyard.evaluations.wire import Evaluation, Measures
+from steelyard_workbench.kit.components import figures
+from steelyard_workbench.kit.components.facts import heading
+from steelyard_workbench.kit.components.mark_table import mark_table
+from steelyard_workbench.kit.components.numbers import ago, measure_text
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.states import empty
+from steelyard_workbench.kit.theme import SERIES
+from steelyard_workbench.parts.evaluations.listing import succeeded
+
+#: The newest runs that are looked through and drawn, and the models that get a line.
+MOST_RUNS, MOST_MODELS = 60, 12
+_MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex")
+_TITLES = {
+    "accuracy": "Accuracy",
+    "loss": "Log loss (nats)",
+    "brier": "Brier score",
+    "ece": "Calibration error (ECE)",
+    "expected_reward": "Expected reward",
+    "scaled_reward": "Scaled reward",
+    "picked_best": "Picked the best",
+}
+_CAPTION = (
+    "The newest runs, with 95 % intervals; numbers of a family are one line. A line is broken where "
+    "the evaluation rows are others than before: the runs on both sides cannot be compared. Click a "
+    "mark to open the run."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """An evaluation that succeeded, and what was measured."""
+
+    evaluation: Evaluation
+    measures: Measures
+
+    @property
+    def series(self) -> str:
+        """The family of its model, or the model."""
+        return self.evaluation.model_name or self.evaluation.model_label
+
+
+class OverTime(Viewer):
+    """The runs of a dataset over time.
+
+    Parameters
+    ----------
+    open_ : callable
+        Called with the id of the evaluation to open.
+    """
+
+    def __init__(self, client: Client, dataset_id: str, open_: Callable[[str], None]) -> None:
+        self._client, self._dataset_id, self._open = client, dataset_id, open_
+        self._measured: dict[str, Measures] = {}
+        self.measure = pmui.Select(label="Measure", options=[], width=240, size="small")
+        self._place = pn.Column(sizing_mode="stretch_width")
+        super().__init__()
+        self.part: Loaded[list[Run]] = Loaded("The runs over time", self._fetch, self._show)
+
+    def __panel__(self) -> Viewable:
+        return pn.Column(heading("Runs over time"), self.part, sizing_mode="stretch_width")
+
+    def _fetch(self) -> list[Run]:
+        """Return the newest runs, the oldest first; what an evaluation measured never changes."""
+        newest = islice(self._client.evaluations.list(self._dataset_id), MOST_RUNS)
+        evaluations = succeeded(list(newest))[::-1]
+        for evaluation in evaluations:
+            if evaluation.id not in self._measured:
+                self._measured[evaluation.id] = self._client.evaluations.detail(
+                    evaluation.id
+                ).overall
+        return [Run(evaluation, self._measured[evaluation.id]) for evaluation in evaluations]
+
+    def _show(self, runs: list[Run]) -> Viewable:
+        if len(runs) < 2:
+            return empty("Once two evaluations have succeeded, they are drawn here as they came.")
+        there = [name for name in MEASURES if any(measure_of(run.measures, name) for run in runs)]
+        chosen = self.measure.value
+        self.measure.param.update(
+            options={_TITLES[name]: name for name in there},
+            value=chosen if chosen in there else there[0],
+        )
+        self._draw(runs)
+        return pn.Column(self.measure, self._place, sizing_mode="stretch_width")
+
+    @param.depends("measure.value", watch=True)
+    def _on_measure(self) -> None:
+        if self.part.state == "shown" and self.part.data:
+            self._draw(self.part.data)
+
+    def _draw(self, runs: Sequence[Run]) -> None:
+        name = str(self.measure.value)
+        drawn = [run for run in runs if measure_of(run.measures, name) is not None]
+        newest_first = list(dict.fromkeys(run.series for run in reversed(drawn)))
+        shown = newest_first[:MOST_MODELS][::-1]
+        shown_runs = [run for run in drawn if run.series in shown]
+        text = _CAPTION
+        if len(newest_first) > len(shown):
+            text += f" {len(newest_first) - len(shown):,} more models, whose last runs are older, are not listed."
+        data = mark_table(
+            ("model", _TITLES[name], "version", "when"),
+            [
+                (
+                    run.evaluation.model_label,
+                    measure_text(measure_of(run.measures, name)),
+                    f"{run.evaluation.dataset_version}",
+                    ago(run.evaluation.created_at),
+                )
+                for run in reversed(shown_runs)
+            ],
+            label="Runs, newest first",
+            open_=lambda place: self._open(shown_runs[len(shown_runs) - 1 - place].evaluation.id),
+            opens="Open the run",
+        )
+        self._place[:] = [
+            figures.show(runs_chart(shown_runs, name, shown, self._open)),
+            pmui.Typography(text, variant="body2"),
+            data,
+        ]
+
+
+def runs_chart(
+    runs: Sequence[Run], measure: str, series: Sequence[str], open_: Callable[[str], None]
+) -> Any:
+    """Draw runs in the order of time, a colour and a marker for each series."""
+    times = places_of(runs, series)
+    measures = [measure_of(run.measures, measure) for run in runs]
+    estimates = [estimate for estimate in measures if estimate is not None]
+    look = [series.index(run.series) for run in runs]
+    source = ColumnDataSource(
+        {
+            "x": times,
+            "value": [estimate.value for estimate in estimates],
+            "low": [
+                estimate.value if estimate.low is None else estimate.low for estimate in estimates
+            ],
+            "high": [
+                estimate.value if estimate.high is None else estimate.high for estimate in estimates
+            ],
+            "series": [run.series for run in runs],
+            "model": [run.evaluation.model_label for run in runs],
+            "told": [measure_text(estimate) for estimate in estimates],
+            "version": [run.evaluation.dataset_version for run in runs],
+            "when": [_when(run.evaluation.created_at) for run in runs],
+            "marker": [_MARKERS[place % len(_MARKERS)] for place in look],
+            "color": [SERIES[place % len(SERIES)] for place in look],
+        }
+    )
+    made = figures.plot("Runs over time", "", _TITLES[measure], height=340, x_axis_type="datetime")
+    for place, name in enumerate(series):
+        own = [at for at, run in enumerate(runs) if run.series == name]
+        for before, after in pairwise(own):
+            if _rows_of(runs[before]) == _rows_of(runs[after]):
+                made.line(
+                    [times[before], times[after]],
+                    [estimates[before].value, estimates[after].value],
+                    color=SERIES[place % len(SERIES)],
+                )
+    figures.intervals(made, source, base="x", low="low", high="high")
+    marks = made.scatter(
+        "x",
+        "value",
+        source=source,
+        marker="marker",
+        color="color",
+        size=11,
+        legend_group="series",
+        name="runs",
+    )
+    made.legend.location = "top_left"
+    made.add_layout(made.legend[0], "below")
+    made.legend.orientation = "horizontal"
+    made.hover.renderers = [marks]
+    made.hover.tooltips = [
+        ("", "@model"),
+        (_TITLES[measure], "@told"),
+        ("version", "@version"),
+        ("run", "@when"),
+    ]
+    figures.on_tap(made, source, lambda place: open_(runs[place].evaluation.id))
+    return made
+
+
+def places_of(runs: Sequence[Run], series: Sequence[str]) -> list[float]:
+    """Return where runs stand on the axis of time, in milliseconds.
+
+    Those that were started together stand beside each other, so that each is seen.
+    """
+    times = [run.evaluation.created_at * 1000 for run in runs]
+    step = max(max(times) - min(times), 60_000.0) / 150
+    return [at + step * series.index(run.series) for at, run in zip(times, runs, strict=True)]
+
+
+def _rows_of(run: Run) -> str:
+    return run.evaluation.evaluation_sha256
+
+
+def _when(at: float) -> str:
+    return datetime.fromtimestamp(at, tz=UTC).strftime("%Y-%m-%d %H:%M UTC")

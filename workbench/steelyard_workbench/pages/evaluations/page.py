@@ -1,0 +1,248 @@
+"""Evaluations: those of a dataset, starting more, and one of them with the rows behind its figures."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import islice
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.client import Client
+from steelyard.datasets.wire import Dataset
+from steelyard.errors import DatasetDeletedError, NotFoundError, SteelyardError
+from steelyard.evaluations.wire import ENDED, Evaluation
+from steelyard_workbench.kit.components.facts import heading
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Page
+from steelyard_workbench.kit.problems import leave_to_banner
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.states import empty
+from steelyard_workbench.kit.tasks import Task
+from steelyard_workbench.pages.evaluations.over_time import OverTime
+from steelyard_workbench.parts.datasets.names import dataset_options
+from steelyard_workbench.parts.evaluations.listing import (
+    EvaluationLine,
+    EvaluationList,
+    StartForm,
+    name_of,
+    succeeded,
+)
+from steelyard_workbench.parts.evaluations.opened import OpenedEvaluation
+from steelyard_workbench.parts.evaluations.record_filter import RecordFilter, filter_from, query_of
+from steelyard_workbench.parts.evaluations.scored import Scored
+from steelyard_workbench.parts.review.sending import RowReview
+
+#: Datasets, and evaluations to compare with, that are offered.
+MOST_CHOICES = 200
+
+
+class EvaluationsPage(Page):
+    """The evaluations of a dataset, or one of them."""
+
+    slug = "evaluations"
+    title = "Evaluations"
+    summary = "How well models answer the held-out rows, and where they go wrong."
+    watched = ("dataset", "evaluation")
+    look_ms = 2000
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.list: EvaluationList | None = None
+        self.form: StartForm | None = None
+        self.over_time: OverTime | None = None
+        self.opened: OpenedEvaluation | None = None
+        self.waiting: EvaluationLine | None = None
+        self._body = pn.Column(sizing_mode="stretch_width")
+
+    def build(self) -> list[Viewable]:
+        """Return the list or the opened evaluation."""
+        self._body[:] = self._content()
+        return [self._body]
+
+    def on_key(self, action: str, number: int) -> bool:
+        """Go through the rows of the opened evaluation."""
+        del number
+        return self.opened is not None and self.opened.browser.on_key(action)
+
+    async def look(self) -> None:
+        """Bring what is running up to date."""
+        if self.list is not None:
+            before = self.list.n_succeeded
+            await self.list.look()
+            if self.list.n_succeeded != before and self.over_time is not None:
+                await self.over_time.part.refresh(quietly=True)
+        if self.waiting is not None:
+            await self._look_at(self.waiting)
+
+    async def _look_at_line(self, line: EvaluationLine) -> None:
+        evaluation = await asyncio.to_thread(self.client.evaluations.get, line.evaluation.id)
+        line.update(evaluation, None)
+        if evaluation.status == "succeeded":
+            await self.parts[0].refresh()
+
+    def on_session(self, *events: Any) -> None:
+        """Show what is chosen now."""
+        if self.session.evaluation and all(event.name == "dataset" for event in events):
+            return  # an evaluation that is opened names its dataset
+        self.begin_visit()
+        self.session.selected = []
+        self._body[:] = self._content()
+        for part in list(self.parts):
+            part.start()
+
+    def _content(self) -> list[Viewable]:
+        self.list, self.form, self.over_time = None, None, None
+        self.opened, self.waiting = None, None
+        self._look_at = Task(self._look_at_line, on_failure=leave_to_banner, scope=self.visit)
+        if self.session.evaluation:
+            return [self.part(Loaded("The evaluation", self._fetch_opened, self._show_opened))]
+        datasets = Loaded("The datasets", self._fetch_datasets, self._show_datasets)
+        return [self.part(datasets)]
+
+    def _fetch_datasets(self) -> Sequence[Dataset]:
+        return offered_datasets(self.client, self.session.dataset)
+
+    async def _show_datasets(self, datasets: Sequence[Dataset]) -> Viewable:
+        if not datasets:
+            go = pmui.Button(label="Import a dataset", variant="contained")
+            go.on_click(lambda _: self.session.open("datasets"))
+            return empty("No datasets yet. An evaluation scores a model on a dataset's rows.", go)
+        known = {dataset.id: dataset for dataset in datasets}
+        chosen = self.session.dataset or datasets[0].id
+        select = dataset_select(datasets, chosen)
+        pn.bind(
+            lambda id_: self.session.param.update(dataset=id_, version=0, query="", view=""),
+            select,
+            watch=True,
+        )
+        if chosen not in known:
+            return pn.Column(select, no_dataset(chosen), sizing_mode="stretch_width")
+        if known[chosen].split.evaluation == 0:
+            return pn.Column(
+                select,
+                empty("This dataset has no evaluation rows, so nothing can be scored on it."),
+                sizing_mode="stretch_width",
+            )
+        self.list = EvaluationList(self.client, chosen, self._open_evaluation, self.visit)
+        self.form = StartForm(self.client, chosen, self.list.part.refresh)
+        parts: list[Loaded[Any]] = [self.form.part, self.list.part]
+        self.over_time = OverTime(self.client, chosen, self._open_evaluation)
+        parts.append(self.over_time.part)
+        for part in parts:
+            self.part(part)
+        await asyncio.gather(*(part.refresh() for part in parts))
+        return pn.Column(
+            select,
+            self.form,
+            self.over_time,
+            heading("Evaluations of this dataset"),
+            self.list,
+            sizing_mode="stretch_width",
+        )
+
+    def _open_evaluation(self, evaluation_id: str) -> None:
+        self.session.param.update(evaluation=evaluation_id, query="", view="")
+
+    def _fetch_opened(self) -> Scored | Evaluation:
+        evaluation = self.client.evaluations.get(self.session.evaluation)
+        if evaluation.status != "succeeded":
+            return evaluation
+        try:
+            name = self.client.datasets.get(evaluation.dataset_id).name
+        except SteelyardError:  # deleted: its evaluations stay
+            name = evaluation.dataset_id
+        newest = islice(self.client.evaluations.list(evaluation.dataset_id), MOST_CHOICES)
+        others = [other for other in succeeded(list(newest)) if other.id != evaluation.id]
+        detail = self.client.evaluations.detail(evaluation.id)
+        return Scored(evaluation, detail, name, others)
+
+    async def _show_opened(self, opened: Scored | Evaluation) -> Viewable:
+        if isinstance(opened, Evaluation):
+            line = EvaluationLine(self.client, opened, None, lambda _: None, self.parts[0].refresh)
+            self.waiting = line if opened.status not in ENDED else None
+            text = (
+                "Figures are here once it has succeeded."
+                if self.waiting is not None
+                else "It has no figures. Press *Retry* to go on from what was scored."
+            )
+            return pn.Column(line, empty(text), sizing_mode="stretch_width")
+        self.waiting = None
+        self.opened = OpenedEvaluation(
+            self.client,
+            opened,
+            reviews=RowReview(self.session, self.visit),
+            section=self.session.view,
+            chosen=filter_from(self.session.query),
+            on_section=lambda name: self.session.param.update(view=name),
+            on_choose=self._keep,
+            on_read=self._on_read,
+            scope=self.visit,
+        )
+        of = opened.evaluation
+        self.session.param.update(dataset=of.dataset_id, version=of.dataset_version, selected=[])
+        await self.opened.refresh()
+        return pn.Column(
+            self._comparing(opened),
+            self.opened,
+            sizing_mode="stretch_width",
+        )
+
+    def _comparing(self, scored: Scored) -> Viewable:
+        if not scored.others:
+            return pmui.Typography(
+                "Evaluate another model on this dataset to compare the two.", variant="body2"
+            )
+        others = {name_of(evaluation): evaluation.id for evaluation in scored.others}
+        select = pmui.Select(label="Compare with", options=others, width=380, size="small")
+        button = pmui.Button(label="Compare", variant="outlined", size="small")
+        button.on_click(
+            lambda _: self.session.open(
+                "compare",
+                dataset=scored.evaluation.dataset_id,
+                before=select.value,
+                after=scored.evaluation.id,
+            )
+        )
+        return pmui.Row(select, button)
+
+    def _keep(self, chosen: RecordFilter) -> None:
+        self.session.query = query_of(chosen)
+
+    def _on_read(self, row: int | None) -> None:
+        self.session.selected = [] if row is None else [row]
+
+
+def offered_datasets(client: Client, chosen: str) -> list[Dataset]:
+    """Return the datasets that are offered: the first ones, and the chosen one if it is there.
+
+    Parameters
+    ----------
+    chosen : str
+        Its id; empty for none.
+    """
+    offered: list[Dataset] = list(client.datasets.list(limit=MOST_CHOICES).data)
+    if chosen and all(dataset.id != chosen for dataset in offered):
+        with suppress(NotFoundError, DatasetDeletedError):
+            offered.append(client.datasets.get(chosen))
+    return offered
+
+
+def no_dataset(dataset_id: str) -> Viewable:
+    """Show that the chosen dataset is not there."""
+    return empty(f"There is no dataset “{escape_markdown(dataset_id)}”. Choose another one.")
+
+
+def dataset_select(datasets: Sequence[Dataset], chosen: str) -> Any:
+    """Return the field that chooses a dataset, by name; equal names have their id beside them."""
+    options = dataset_options(datasets)
+    if chosen not in options.values():
+        options[chosen] = chosen
+    return pmui.Select(
+        label="Dataset", options=options, value=chosen, width=380, searchable=len(options) > 10
+    )

@@ -1,0 +1,1 @@
+"""The Families page and the parts that it alone uses."""

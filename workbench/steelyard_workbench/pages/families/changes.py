@@ -1,0 +1,179 @@
+"""A change of one family: asked about, sent with what the page showed, and its end shown.
+
+Every change is sent with what was shown (``served``, ``latest``, the adapter behind a number), so that
+nothing is done to a family that has become another: it is fetched again then, and what changed is
+said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import panel as pn
+from panel.viewable import Viewable, Viewer
+
+from steelyard.errors import (
+    FamilyChangedError,
+    KeyScopeError,
+    ModelChangedError,
+    ModelDeletedError,
+    ModelDiscardedError,
+    NothingToRollBackError,
+    RollbackChangedError,
+    ServedChangedError,
+    SteelyardError,
+)
+from steelyard.families.fine_tune_wire import Job
+from steelyard.families.wire import Family, ModelVersion
+from steelyard_workbench.kit.components.confirmation import Confirmation
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.problems import Problem, problem_of
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.states import failed, verdict
+from steelyard_workbench.parts.families.labels import differences
+
+T = TypeVar("T")
+
+#: What a server refuses with when the family is no longer as it was shown.
+CHANGED = (
+    FamilyChangedError,
+    ModelChangedError,
+    ModelDeletedError,
+    ModelDiscardedError,
+    NothingToRollBackError,
+    RollbackChangedError,
+    ServedChangedError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A family as it was fetched, with the fine-tune that is looked at.
+
+    Parameters
+    ----------
+    job : Job or None
+        ``None`` when there is none, or it could not be loaded.
+    dataset : str
+        Name of the dataset that the family grows on; its id once that is deleted.
+    """
+
+    family: Family
+    job: Job | None
+    problem: Problem | None = None
+    dataset: str = ""
+
+
+class FamilyChanges(Viewer):
+    """A family that is shown, and how a change of it is made.
+
+    Attributes
+    ----------
+    forbidden : str
+        Why nothing may be changed; empty while nothing says so.
+    """
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._session = session
+        self._client = session.client
+        self._name = session.family
+        self.forbidden = ""
+        self.dialog: Confirmation | None = None
+        self.loaded: Loaded[Seen] = Loaded("The family", self._fetch, self._show, n_lines=8)
+        self.notes = pn.Column(sizing_mode="stretch_width")
+        self._dialog_place = pn.Column()
+
+    @property
+    def family(self) -> Family:
+        """The family as it is shown.
+
+        Raises
+        ------
+        LookupError
+            Before it was fetched.
+        """
+        if self.loaded.data is None:
+            raise LookupError(f"{self._name} is still loading.")
+        return self.loaded.data.family
+
+    def close_dialog(self) -> None:
+        """Leave what was asked."""
+        if self.dialog is not None:
+            self.dialog.close()
+
+    def _fetch(self) -> Seen:
+        raise NotImplementedError
+
+    def _show(self, seen: Seen) -> Viewable:
+        raise NotImplementedError
+
+    def _ask(self, dialog: Confirmation) -> None:
+        self.dialog = dialog
+        self._dialog_place[:] = [dialog]
+
+    async def _refresh(self) -> None:
+        await self.loaded.refresh(quietly=True)
+
+    async def _run(self, done: str, call: Callable[[], Any]) -> None:
+        """Do something, and show the family as it is then; what refuses it is raised."""
+        try:
+            await asyncio.to_thread(call)
+        except CHANGED as error:
+            await self._tell_change(error)
+            return
+        self.notes[:] = [verdict("good", "Done.", done)]
+        await self._refresh()
+
+    async def _directly(self, doing: str, done: str, call: Callable[[], Any]) -> None:
+        try:
+            await self._run(done, call)
+        except Exception as error:  # noqa: BLE001  every failure is shown
+            await self._fail(error, doing)
+
+    async def _confirmed(self, done: str, call: Callable[[], Any]) -> bool:
+        try:
+            await self._run(done, call)
+        except KeyScopeError as error:
+            await self._forbid(error)
+            raise
+        return True
+
+    async def _answer(self, doing: str, call: Callable[[], T]) -> T | None:
+        """Return what the server answers; ``None`` once it is shown why it does not."""
+        try:
+            return await asyncio.to_thread(call)
+        except CHANGED as error:
+            await self._tell_change(error)
+        except Exception as error:  # noqa: BLE001  every failure is shown
+            await self._fail(error, doing)
+        return None
+
+    async def _tell_change(self, error: SteelyardError) -> None:
+        """Fetch the family again, and say what became of it since it was shown."""
+        before = self.family
+        await self._refresh()
+        changed = differences(before, self.family)
+        happened = "; ".join(changed) or escape_markdown(error.message)
+        self.notes[:] = [
+            verdict("unsure", f"{self._name} changed meanwhile; nothing was done.", f"{happened}.")
+        ]
+
+    async def _forbid(self, error: KeyScopeError) -> None:
+        self.forbidden = error.message
+        await self._refresh()
+
+    async def _fail(self, error: Exception, doing: str) -> None:
+        problem = problem_of(error, f"Not done: {doing[0].lower()}{doing[1:]}.")
+        if isinstance(error, KeyScopeError):
+            await self._forbid(error)
+        self.notes[:] = [failed(problem)]
+
+
+def adapter_of(model: ModelVersion | None) -> str | None:
+    """Return what stands behind a model's number; ``None`` where there is no model."""
+    return None if model is None else model.adapter

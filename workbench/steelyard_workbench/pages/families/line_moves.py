@@ -1,0 +1,171 @@
+"""What changes the line of one family: rolling back, continuing, and deleting."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.errors import KeyScopeError, RollbackChangedError
+from steelyard.families.wire import Family, ModelVersion
+from steelyard_workbench.kit.components.confirmation import Confirmation
+from steelyard_workbench.pages.families.changes import CHANGED, FamilyChanges, adapter_of
+from steelyard_workbench.pages.families.next_fine_tune import NextFineTune
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackPlan:
+    """What a server says that a rollback would do."""
+
+    discard: tuple[str, ...]
+    cancel: tuple[str, ...]
+
+
+class LineMoves(FamilyChanges):
+    """Rolling a family back, continuing it, and deleting it or a model of it."""
+
+    next_fine_tune: NextFineTune | None = None
+
+    async def ask_roll_back(self, to: str) -> None:
+        """Ask about going back to an older model, with what the server says it would do."""
+        served = adapter_of(self.family.served)
+        plan = await self._answer(f"Going back to {to}", lambda: self._plan_rollback(to, served))
+        if plan is None:
+            return
+        discard = list(plan.discard)
+        content: list[Viewable] = [
+            pmui.Markdown(
+                f"**These models are discarded for good:** {', '.join(discard)}. Calls to their "
+                "numbers are refused from then on (410 `model_discarded`)."
+            ),
+            pmui.Markdown(
+                f"**This work is cancelled:** {', '.join(plan.cancel)}."
+                if plan.cancel
+                else "No fine-tune or evaluation is cancelled."
+            ),
+        ]
+        if self.family.switched_on:
+            content.append(pmui.Markdown(f"{self._name} serves {to} once it is loaded."))
+        self._ask(
+            Confirmation(
+                f"Roll {self._name} back to {to}?",
+                *content,
+                action=f"Discard {len(discard)} and go back",
+                act=lambda: self._confirmed(
+                    f"{self._name} is back at {to}; {', '.join(discard)} discarded.",
+                    lambda: self._client.families.roll_back(self._name, to, discard, served=served),
+                ),
+                typed=to,
+                is_harmful=True,
+            )
+        )
+
+    async def ask_continue(self) -> None:
+        """Ask about the next fine-tune, with what it takes."""
+        models = await self._answer("Loading the models", lambda: self._client.models.list().data)
+        if models is None:
+            return
+        job = None if self.loaded.data is None else self.loaded.data.job
+        plan = NextFineTune(self._client, self.family, models, job)
+        fetched = await self._answer("Estimating it", plan.fetch)
+        if fetched is None:
+            return
+        plan.show(fetched)
+        dialog = Confirmation(
+            f"Continue {self._name}?",
+            plan,
+            action=plan.action,
+            act=lambda: self._continue(plan),
+        )
+
+        def fit(_: object) -> None:
+            dialog.button.label, dialog.button.disabled = plan.action, plan.estimated is None
+
+        pn.bind(fit, plan.param.estimated, watch=True)
+        self.next_fine_tune = plan
+        self._ask(dialog)
+
+    async def ask_delete_model(self, model: ModelVersion) -> None:
+        """Ask about deleting a model."""
+        self._ask(
+            Confirmation(
+                f"Delete {model.ref}?",
+                pmui.Markdown(f"{model.ref} is gone for good; its number is never given again."),
+                action=f"Delete {model.ref}",
+                act=lambda: self._confirmed(
+                    f"{model.ref} is deleted.",
+                    lambda: self._client.models.delete(model.ref, adapter=model.adapter),
+                ),
+                typed=model.ref,
+                is_harmful=True,
+            )
+        )
+
+    async def ask_delete(self) -> None:
+        """Ask about deleting the family with its line."""
+        family = self.family
+        live = [model.ref for model in family.models if model.status == "ready"]
+        gone = f"with {', '.join(live)}" if live else "It has no models, so its name is free again"
+        consequence = f"It is gone for good {gone}. Its dataset and its fine-tunes stay."
+        if not live and not family.models:
+            consequence = f"{gone}. Its dataset and its fine-tunes stay."
+        self._ask(
+            Confirmation(
+                f"Delete {family.id}?",
+                pmui.Markdown(consequence),
+                action=f"Delete {family.id}",
+                act=lambda: self._delete(family),
+                typed=family.id,
+                is_harmful=True,
+            )
+        )
+
+    def _plan_rollback(self, to: str, served: str | None) -> RollbackPlan:
+        """Return what a rollback would do: the server refuses one that names no model, and says it."""
+        try:
+            self._client.families.roll_back(self._name, to, [], served=served)
+        except RollbackChangedError as error:
+            (detail,) = error.details or ({},)
+            return RollbackPlan(tuple(detail.get("discard", ())), tuple(detail.get("cancel", ())))
+        return RollbackPlan((), ())
+
+    async def _continue(self, plan: NextFineTune) -> bool:
+        """Continue as it was shown, for no more than that; whether it was."""
+        estimate = plan.estimated
+        if estimate is None:  # another base model was chosen, and is being estimated
+            return False
+        chosen = plan.chosen
+
+        def queue() -> None:
+            job = self._client.families.continue_(
+                self._name,
+                hyperparameters={"seed": estimate.seed},
+                dataset_version=estimate.dataset_version,
+                max_price_usd=estimate.price_usd,
+                **chosen,
+            )
+            if self._session.family == self._name:
+                self._session.job = job.id
+
+        return await self._confirmed(f"The next fine-tune of {self._name} is queued.", queue)
+
+    async def _delete(self, family: Family) -> bool:
+        try:
+            await asyncio.to_thread(
+                self._client.families.delete,
+                family.id,
+                dataset_id=family.dataset_id,
+                latest=adapter_of(family.latest),
+            )
+        except CHANGED as error:
+            await self._tell_change(error)
+            return True
+        except KeyScopeError as error:
+            await self._forbid(error)
+            raise
+        if self._session.family == family.id:  # another may have been opened meanwhile
+            self._session.param.update(family="", job="")
+        return True

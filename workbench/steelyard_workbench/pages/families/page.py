@@ -1,0 +1,157 @@
+"""Families: the lines of models by name, the gate of every model, and what changes a family."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.datasets.wire import Dataset
+from steelyard.families.fine_tune_wire import Job
+from steelyard.families.wire import Family, FamilyList
+from steelyard_workbench.kit.components.facts import heading
+from steelyard_workbench.kit.components.numbers import ago
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Page
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.states import empty, verdict
+from steelyard_workbench.pages.evaluations.page import offered_datasets
+from steelyard_workbench.pages.families.one_family import OneFamily
+from steelyard_workbench.pages.families.start_form import StartForm
+from steelyard_workbench.parts.datasets.next_steps import START
+from steelyard_workbench.parts.families.labels import (
+    CONTINUE,
+    continue_of,
+    continue_text,
+    idle_text,
+    move_text,
+    switch_text,
+    warm_text,
+)
+
+#: Milliseconds between two looks whether the family that is shown changed.
+
+
+class FamiliesPage(Page):
+    """The families, or one of them."""
+
+    slug = "families"
+    title = "Families"
+    summary = "A family is a line of models under one name; each newer one passed a gate."
+    watched = ("family",)
+    look_ms = 3000
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.one: OneFamily | None = None
+
+    def open(self) -> None:
+        """Show the families, or the one that the address names, and look after it."""
+        super().open()
+        if self.one is not None:
+            if self.session.view == CONTINUE:
+                self.session.view = ""  # asked once, and not whenever the page is shown again
+                self.one.arrive.scope = self.visit
+                self.one.arrive.start()
+        else:
+            self._poller.stop()
+
+    def build(self) -> list[Viewable]:
+        """Return the list and the form of a new family, or one family."""
+        if self.session.family:
+            self.one = OneFamily(self.session)
+            self.part(self.one.loaded)
+            return [self.one]
+        self.one = None
+        self.families = Loaded("The families", self.client.families.list, self.show_list)
+        self.datasets = Loaded("The datasets", self._growable, self.show_start, n_lines=2)
+        every = [self.part(self.families)]
+        start = [heading("Start a family"), self.part(self.datasets)]
+        return [*start, *every] if self.session.view == START else [*every, *start]
+
+    def on_key(self, action: str, number: int) -> bool:
+        """Close the question that is open, or go through the held-out rows."""
+        del number
+        if action == "close" and self.one is not None:
+            self.one.close_dialog()
+            return True
+        rows = None if self.one is None else self.one.rows
+        return rows is not None and rows.on_key(action)
+
+    def on_session(self, *_: Any) -> None:
+        """Show the family that is chosen now, or all."""
+        self.open()
+
+    def show_list(self, families: FamilyList) -> Viewable:
+        """Show the families, those whose name has what the search says."""
+        if not families.data:
+            return empty(
+                "No families yet. A family is a line of models under one name, grown on a dataset: "
+                "requests name it, as in `model: router`. Start one on this page."
+            )
+        search = pmui.TextInput(label="Find by name", width=260)
+        place = pn.Column(sizing_mode="stretch_width")
+
+        def fill(text: str) -> None:
+            matching = [family for family in families.data if text.lower() in family.id]
+            place[:] = [self._card(family) for family in matching]
+            if not matching:
+                clear = pmui.Button(label="Clear the search", variant="contained")
+                clear.on_click(lambda _: search.param.update(value="", value_input=""))
+                named = escape_markdown(text)
+                none_match = f"0 of {len(families.data)} families have “{named}” in their name."
+                place[:] = [empty(none_match, clear)]
+
+        pn.bind(fill, search.param.value_input, watch=True)
+        fill("")
+        return pn.Column(search, place, sizing_mode="stretch_width")
+
+    def show_start(self, datasets: list[Dataset]) -> Viewable:
+        """Show the form of a new family."""
+        if not datasets:
+            go = pmui.Button(label="Go to Datasets", variant="contained")
+            go.on_click(lambda _: self.session.open("datasets"))
+            return empty("A family grows on a dataset with training rows, and there is none.", go)
+        self.form = StartForm(
+            self.client, datasets, self.session.dataset, self._open_started, self.visit
+        )
+        return self.form.__panel__()
+
+    def _card(self, family: Family) -> Viewable:
+        name = pmui.Button(label=family.id, variant="outlined")
+        name.on_click(lambda _: self.session.param.update(family=family.id, job=""))
+        served = "serves no model" if family.served is None else f"serves {family.served.ref}"
+        if family.served is not None and not family.switched_on:
+            served = f"would serve {family.served.ref}"
+        latest = "" if family.latest is None else f", latest {family.latest.ref}"
+        shown: list[Viewable] = [
+            pmui.Row(
+                name,
+                pmui.Typography(
+                    f"{switch_text(family)}, {served}{latest}", variant="body1", align="center"
+                ),
+            ),
+            pmui.Typography(
+                f"Used {ago(family.used_at)}; {idle_text(family.switches_off_at)}. "
+                f"{warm_text(family).capitalize()}. Next: {continue_text(continue_of(family))}.",
+                variant="body2",
+            ),
+        ]
+        if family.move is not None:
+            shown.append(verdict("unsure", "Waits to move.", move_text(family.move)))
+        return pmui.Paper(*shown, sizing_mode="stretch_width", margin=(6, 10))
+
+    def _growable(self) -> list[Dataset]:
+        datasets = offered_datasets(self.client, self.session.dataset)
+        return [dataset for dataset in datasets if not dataset.evaluation_only]
+
+    def _open_started(self, job: Job) -> None:
+        self.session.param.update(family=job.family or "", job=job.id)
+
+    async def look(self) -> None:
+        """Bring the family that is shown up to date."""
+        if self.one is not None and self.session.is_connected:
+            await self.one.look()

@@ -1,0 +1,170 @@
+"""What answers for one family: its switch, those of its models, and what is kept warm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import panel_material_ui as pmui
+
+from steelyard.errors import LiveLimitError, PriceChangedError, SteelyardError, WarmLimitError
+from steelyard.families.wire import ModelVersion
+from steelyard_workbench.kit.components.confirmation import Confirmation
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.pages.families.changes import FamilyChanges, adapter_of
+from steelyard_workbench.pages.families.places import PlaceChoice, holders_of
+
+
+class Serving(FamilyChanges):
+    """Switching a family and its models, and keeping them warm."""
+
+    async def switch(self, on: bool) -> None:
+        """Switch the family on or off."""
+        served = adapter_of(self.family.served)
+        await self._with_places(
+            f"Switch {self._name} {'on' if on else 'off'}",
+            f"{self._name} is {'on' if on else 'off'}.",
+            lambda names: self._client.families.switch(
+                self._name, on, switch_off=names or None, served=served
+            ),
+        )
+
+    async def switch_model(self, model: ModelVersion, on: bool) -> None:
+        """Switch a model's own switch."""
+        await self._with_places(
+            f"Switch {model.ref} {'on' if on else 'off'}",
+            f"The switch of {model.ref} is {'on' if on else 'off'}.",
+            lambda names: self._client.models.switch(
+                model.ref, on, switch_off=names or None, adapter=model.adapter
+            ),
+        )
+
+    async def ask_switch_off(self) -> None:
+        """Ask about switching the family off."""
+        served = adapter_of(self.family.served)
+        warm = " Its keep warm stops." if self.family.keep_warm else ""
+        self._ask(
+            Confirmation(
+                f"Switch {self._name} off?",
+                pmui.Markdown(
+                    f"Calls to {self._name} are refused (409 `family_off`) until it is on again."
+                    f"{warm} Numbers whose own switch is on go on answering."
+                ),
+                action="Switch off",
+                act=lambda: self._confirmed(
+                    f"{self._name} is off.",
+                    lambda: self._client.families.switch(self._name, False, served=served),
+                ),
+            )
+        )
+
+    async def keep_warm(self) -> None:
+        """Keep the family's served model loaded; the price of an hour is asked about first."""
+        served = adapter_of(self.family.served)
+        await self._keep_warm(
+            self._name,
+            lambda price, names: self._client.families.keep_warm(
+                self._name, max_price_usd=price, switch_off=names or None, served=served
+            ),
+        )
+
+    async def keep_model_warm(self, model: ModelVersion) -> None:
+        """Keep a model loaded through its own switch; the price is asked about first."""
+        await self._keep_warm(
+            model.ref,
+            lambda price, names: self._client.models.keep_warm(
+                model.ref, max_price_usd=price, switch_off=names or None, adapter=model.adapter
+            ),
+        )
+
+    async def stop_warm(self, model: ModelVersion | None = None) -> None:
+        """Stop keeping the family, or a model of it, warm."""
+        served = adapter_of(self.family.served)
+        name = self._name if model is None else model.ref
+        if model is None:
+            await self._directly(
+                f"Stopping the keep warm of {name}",
+                f"{name} is not kept warm.",
+                lambda: self._client.families.keep_warm(name, False, served=served),
+            )
+        else:
+            await self._directly(
+                f"Stopping the keep warm of {name}",
+                f"{name} is not kept warm.",
+                lambda: self._client.models.keep_warm(name, False, adapter=model.adapter),
+            )
+
+    async def _with_places(self, doing: str, done: str, call: Callable[[list[str]], Any]) -> None:
+        """Do something that takes a place; where none is free, ask what to switch off."""
+        try:
+            await self._run(done, lambda: call([]))
+        except (LiveLimitError, WarmLimitError) as error:
+            self._ask_places(doing, done, error, call)
+        except Exception as error:  # noqa: BLE001
+            await self._fail(error, doing)
+
+    def _ask_places(
+        self, doing: str, done: str, error: SteelyardError, call: Callable[[list[str]], Any]
+    ) -> None:
+        choice = PlaceChoice(holders_of(error))
+
+        async def go_on() -> bool:
+            return await self._confirmed(done, lambda: call(choice.names))
+
+        self._ask(
+            Confirmation(
+                f"{doing}?",
+                pmui.Markdown(
+                    f"{escape_markdown(error.message)} Choose which model to switch off."
+                ),
+                choice,
+                action="Switch these off and go on",
+                act=go_on,
+            )
+        )
+
+    async def _keep_warm(self, name: str, call: Callable[[str, list[str]], Any]) -> None:
+        """Keep something warm; with a bound of nothing the server says what an hour costs."""
+        doing, done = f"Keep {name} warm", f"{name} is kept warm."
+        try:
+            await self._run(done, lambda: call("0", []))
+        except (LiveLimitError, WarmLimitError) as error:
+            self._ask_places(doing, done, error, lambda names: call("0", names))
+        except PriceChangedError as error:
+            price = _price_of(error)
+            if price is None:
+                await self._fail(error, doing)
+                return
+            self._ask_price(doing, done, price, call)
+        except Exception as error:  # noqa: BLE001
+            await self._fail(error, doing)
+
+    def _ask_price(
+        self, doing: str, done: str, price: str, call: Callable[[str, list[str]], Any]
+    ) -> None:
+        async def go_on() -> bool:
+            try:
+                return await self._confirmed(done, lambda: call(price, []))
+            except (LiveLimitError, WarmLimitError) as error:
+                self._ask_places(doing, done, error, lambda names: call(price, names))
+                return False
+
+        self._ask(
+            Confirmation(
+                f"{doing}?",
+                pmui.Markdown(
+                    f"An hour costs **{price} USD**. It is held now and at the start of every hour "
+                    "to come; the minutes used are charged."
+                ),
+                action=f"Keep warm for {price} USD an hour",
+                act=go_on,
+            )
+        )
+
+
+def _price_of(error: SteelyardError) -> str | None:
+    for detail in error.details or ():
+        price = detail.get("price_usd")
+        if isinstance(price, str):
+            return price
+    return None

@@ -1,0 +1,201 @@
+"""Starting a family: what it grows on and how, what that costs, and then the start itself."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+import param
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.datasets.wire import Dataset
+from steelyard.families.fine_tune_wire import FineTuneEstimate, Job
+from steelyard.families.wire import MAX_LORA_RANK
+from steelyard_workbench.kit.components.facts import facts
+from steelyard_workbench.kit.components.numbers import is_free
+from steelyard_workbench.kit.problems import not_loaded
+from steelyard_workbench.kit.states import loading
+from steelyard_workbench.kit.tasks import Scope, Task, Write
+from steelyard_workbench.pages.families.taking import fetch_expected, time_text
+from steelyard_workbench.parts.datasets.names import dataset_options
+
+#: Characters of the longest name of a family.
+_LONGEST_NAME = 48
+_RANKS = {"as the server chooses": 0, **{str(n): n for n in (1, 2, 4, 8, MAX_LORA_RANK)}}
+
+
+def _family_name(dataset_name: str) -> str:
+    """Return the name of a dataset as a family can have it; empty where nothing of it is left."""
+    name = re.sub(r"[^a-z0-9]+", "-", dataset_name.lower()).strip("-")
+    return name[:_LONGEST_NAME].rstrip("-") if name[:1].isalpha() else ""
+
+
+def show_estimate(estimate: FineTuneEstimate, seconds: float | None) -> Viewable:
+    """Show what a fine-tune would cost, where anything costs, and take."""
+    minimum = ", the minimum" if estimate.minimum_applied else ""
+    fee = f"{estimate.price_usd} USD{minimum}: held now, charged only if it succeeds"
+    tokens = (
+        "" if estimate.trained_tokens is None else f", {estimate.trained_tokens:,} trained tokens"
+    )
+    return facts(
+        {
+            **({} if is_free(estimate.price_usd) else {"Fee": fee}),
+            "Takes": time_text(seconds),
+            "Training": f"{estimate.steps:,} steps, {estimate.passes:.3g} passes{tokens}",
+            "Rows": (
+                f"{estimate.rows.new:,} new or corrected and {estimate.rows.earlier:,} earlier for training, "
+                f"{estimate.rows.evaluation:,} for the gate"
+            ),
+            "Dataset version": str(estimate.dataset_version),
+            "Seed": str(estimate.seed),
+        }
+    )
+
+
+class StartForm(Viewer):
+    """The fields of a new family.
+
+    Parameters
+    ----------
+    chosen : str
+        Id of the dataset chosen at first, if it is one of them.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        datasets: list[Dataset],
+        chosen: str,
+        started: Callable[[Job], None],
+        scope: Scope | None = None,
+    ) -> None:
+        self._client, self._started = client, started
+        self._scope = scope or Scope()
+        self._methods = {dataset.id: dataset.method for dataset in datasets}
+        self._names = {dataset.id: _family_name(dataset.name) for dataset in datasets}
+        first = chosen if chosen in self._names else datasets[0].id
+        self.dataset = pmui.Select(
+            label="Dataset", options=dataset_options(datasets), value=first, width=380
+        )
+        self.family = pmui.TextInput(
+            label="Name (a to z, 0 to 9, hyphens)", value=self._names[first], width=300
+        )
+        self.rank = pmui.Select(label="LoRA rank", options=_RANKS, value=0, width=220)
+        self.seed = pmui.TextInput(label="Seed (optional)", width=150)
+        super().__init__()
+        self.place = pn.Column(sizing_mode="stretch_width")
+        self._by_name = {
+            "dataset_id": self.dataset,
+            "family": self.family,
+            "lora_rank": self.rank,
+            "seed": self.seed,
+        }
+        self.estimate = Task(
+            self._estimate,
+            not_loaded("The plan"),
+            self.place,
+            can_retry=False,
+            refused="Start",
+            scope=scope,
+            fields=self._by_name,
+        )
+        self.estimate_button = pmui.Button(label="Show the plan", variant="contained")
+        self.estimate_button.on_click(self.estimate.on_event)
+        #: The start at the price that was shown, with the fields as they were then.
+        self._offer: Write[[], None] | None = None
+        self._offered = Scope()
+        self._box = pn.Column(
+            pmui.Row(self.dataset, self.family),
+            pmui.Row(self.rank, self.seed),
+            self.estimate_button,
+            self.place,
+            sizing_mode="stretch_width",
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    async def _estimate(self) -> None:
+        self._take_back()
+        fields, training = self._fields(), self._training()
+        self.place[:] = [loading(2, "The plan")]
+        estimate = await asyncio.to_thread(
+            self._client.families.estimate, **fields, hyperparameters=training
+        )
+        seconds = await asyncio.to_thread(
+            fetch_expected, self._client, estimate.steps, is_adapting="lora_rank" in training
+        )
+        self._offered = Scope(self._scope)
+        place = pn.Column(sizing_mode="stretch_width")
+        self._offer = Write(
+            lambda: self._create(fields, training, estimate),
+            f"Not started: the family {fields['family']}.",
+            place,
+            refused="Start",
+            scope=self._offered,
+            fields=self._by_name,
+        )
+        self.start_button = pmui.Button(
+            label="Start" if is_free(estimate.price_usd) else f"Start for {estimate.price_usd} USD",
+            variant="contained",
+        )
+        self.start_button.on_click(self.start)
+        place[:] = [show_estimate(estimate, seconds), self.start_button]
+        self.place[:] = [place]
+
+    async def start(self, *_: Any) -> None:
+        """Start the family as it was estimated, for no more than that."""
+        if self._offer is not None:
+            await self._offer()
+
+    async def _create(
+        self, fields: dict[str, Any], training: dict[str, Any], estimate: FineTuneEstimate
+    ) -> None:
+        self._offer = None
+        self.start_button.disabled = True
+        job = await asyncio.to_thread(
+            self._client.families.create,
+            **{**fields, "dataset_version": estimate.dataset_version},
+            hyperparameters={**training, "seed": estimate.seed},
+            max_price_usd=estimate.price_usd,
+        )
+        done = f"Started: the family {job.family}. It is on the Families page."
+        if not self._scope.say_if_ended(done):
+            self._started(job)
+
+    def _fields(self) -> dict[str, Any]:
+        return {
+            "family": self.family.value.strip(),
+            "dataset_id": self.dataset.value,
+            "method": self._methods[self.dataset.value],
+        }
+
+    def _training(self) -> dict[str, Any]:
+        given: dict[str, Any] = {"lora_rank": self.rank.value} if self.rank.value else {}
+        seed = self.seed.value.strip()
+        if seed:
+            # What is no number is sent as it is: the server says what is wrong with it.
+            given["seed"] = int(seed) if seed.isdecimal() else seed
+        return given
+
+    @param.depends("dataset.value", watch=True)
+    def _propose_name(self) -> None:
+        """Name the family after the dataset, until a person names it otherwise."""
+        if self.family.value in {"", *self._names.values()}:
+            self.family.value = self._names[self.dataset.value]
+
+    @param.depends("dataset.value", "family.value", "rank.value", "seed.value", watch=True)
+    def _forget(self) -> None:
+        """Take an estimate back that is of other fields, one that is still under way too."""
+        self.estimate.drop()
+        self._take_back()
+
+    def _take_back(self) -> None:
+        self._offer = None
+        self._offered.end()
+        self.place[:] = []

@@ -1,0 +1,1 @@
+"""The Frontier page and the parts that it alone uses."""

@@ -1,0 +1,202 @@
+"""The frontier on the Evaluations page: which of a dataset's models no other model beats."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import panel as pn
+import panel_material_ui as pmui
+import param
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.evaluations.frontier_wire import Frontier
+from steelyard.evaluations.wire import ConfusionMatrix, DecisionMeasures
+from steelyard.wire.decoding import decode
+from steelyard_workbench.kit.components import figures
+from steelyard_workbench.kit.components.any_length import ANY_LENGTH
+from steelyard_workbench.kit.components.facts import heading
+from steelyard_workbench.kit.components.mark_table import mark_table
+from steelyard_workbench.kit.components.numbers import measure_text
+from steelyard_workbench.kit.components.step_names import number_fields
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.states import empty
+from steelyard_workbench.pages.frontier.frontier_chart import (
+    AXES,
+    MEASURES,
+    frontier_chart,
+    place_of,
+)
+
+_YES = "yes"
+_Costs = dict[str, dict[str, float]]
+
+
+class FrontierPanel(Viewer):
+    """The models of a dataset against each other.
+
+    Parameters
+    ----------
+    open_ : callable
+        Called with the id of the evaluation to open.
+    """
+
+    def __init__(self, client: Client, dataset_id: str, open_: Callable[[str], None]) -> None:
+        self._client, self._dataset_id, self._open = client, dataset_id, open_
+        self._decisions: dict[str, DecisionMeasures] = {}
+        self.measure = pmui.Select(label="Measure", options=MEASURES, value="accuracy", width=200)
+        self.axis = pmui.RadioButtonGroup(
+            label="Against", options={"Price": "price", "Latency": "latency"}, value="price"
+        )
+        self.decision = pmui.Select(label="Decision", options=[], width=220)
+        self.false_yes = pmui.FloatInput(label="A wrong yes costs", value=1.0, start=0, width=170)
+        self.false_no = pmui.FloatInput(label="A wrong no costs", value=1.0, start=0, width=170)
+        self.matrix = pmui.TextAreaInput(
+            label="Costs as JSON: action, outcome, cost",
+            rows=6,
+            max_length=ANY_LENGTH,
+            sizing_mode="stretch_width",
+        )
+        self._costs = pn.Column(
+            number_fields(self.decision, self.false_yes, self.false_no),
+            self.matrix,
+            sizing_mode="stretch_width",
+            visible=False,
+        )
+        self.controls = pn.FlexBox(self.measure, self.axis, align_items="center", visible=False)
+        super().__init__()
+        self.part: Loaded[Frontier | str] = Loaded("The frontier", self._fetch, self._show)
+
+    def __panel__(self) -> Viewable:
+        return pn.Column(
+            heading("Which model to take"),
+            self.controls,
+            self._costs,
+            self.part,
+            sizing_mode="stretch_width",
+        )
+
+    def _fetch(self) -> Frontier | str:
+        """Return the frontier, or the mistake in the costs."""
+        ask = self._client.evaluations.frontier
+        if not self._decisions:
+            frontier = ask(self._dataset_id)
+            if frontier.data:
+                detail = self._client.evaluations.detail(frontier.data[0].evaluation)
+                self._decisions = {decision.decision_id: decision for decision in detail.decisions}
+            return frontier
+        if self.measure.value != "expected_cost":
+            return ask(self._dataset_id, self.measure.value)
+        costs = self._given_costs()
+        if isinstance(costs, str):
+            return costs
+        return ask(self._dataset_id, "expected_cost", decision=self.decision.value, **costs)
+
+    def _given_costs(self) -> dict[str, Any] | str:
+        if _is_binary(self._decisions[self.decision.value]):
+            return {
+                "false_positive": float(self.false_yes.value or 0),
+                "false_negative": float(self.false_no.value or 0),
+            }
+        try:
+            return {"action_costs": decode(self.matrix.value, _Costs)}
+        except msgspec.DecodeError:
+            return (
+                'The costs are not JSON such as `{"refund": {"yes": 0, "no": 4}}`; mend the text.'
+            )
+
+    def _show(self, frontier: Frontier | str) -> Viewable:
+        if isinstance(frontier, str):
+            return empty(frontier)
+        if self._decisions and not self.decision.options:
+            self.decision.param.update(
+                options=list(self._decisions), value=next(iter(self._decisions))
+            )
+        self.controls.visible = bool(frontier.data)
+        if not frontier.data:
+            return empty("Evaluated models appear here, with their price and latency.")
+        self._figure = pn.Column(sizing_mode="stretch_width")
+        self._draw(frontier)
+        return self._figure
+
+    def _draw(self, frontier: Frontier) -> None:
+        axis = self.axis.value
+        missing = sum(place_of(point, axis) is None for point in frontier.data)
+        shown: list[Viewable] = []
+        if missing < len(frontier.data):
+            shown.append(
+                figures.show(frontier_chart(frontier.data, frontier.measure, axis, self._open))
+            )
+        if missing:
+            why = (
+                "Only connected models have a latency of their own"
+                if axis == "latency"
+                else "An earlier release did not count their tokens"
+            )
+            shown.append(
+                empty(f"{missing:,} of {len(frontier.data):,} models are not drawn. {why}.")
+            )
+        data = mark_table(
+            ("model", frontier.measure.replace("_", " "), *AXES.values(), "standing"),
+            [
+                (
+                    point.model,
+                    measure_text(point.estimate),
+                    *(_number(place_of(point, name)) for name in AXES),
+                    "dominated" if point.dominated else "not dominated",
+                )
+                for point in frontier.data
+            ],
+            label="Models by what they achieve, cost and take",
+            open_=lambda place: self._open(frontier.data[place].evaluation),
+            opens="Open its evaluation",
+        )
+        text = (
+            f"On the evaluation rows of version {frontier.dataset_version}. A model is dominated when "
+            "another is nowhere worse and somewhere better, by estimate, price and, where both "
+            "have one, latency. Where intervals overlap, compare the two."
+        )
+        self._figure[:] = [*shown, pmui.Typography(text, variant="body2"), data]
+
+    @param.depends("axis.value", watch=True)
+    def _on_axis(self) -> None:
+        if isinstance(self.part.data, Frontier):
+            self._draw(self.part.data)
+
+    @param.depends("decision.value", watch=True)
+    def _on_decision(self) -> None:
+        """Offer the fields of the decision's kind; each mistake costs one at first."""
+        decision = self._decisions[self.decision.value]
+        is_binary = _is_binary(decision)
+        self.false_yes.visible = self.false_no.visible = is_binary
+        self.matrix.visible = not is_binary
+        names = _outcomes(decision)
+        even = {action: {name: float(name != action) for name in names} for action in names}
+        self.matrix.value = json.dumps(even, indent=1, ensure_ascii=False)
+        self._on_costs()
+
+    @param.depends("measure.value", watch=True)
+    def _on_measure(self) -> None:
+        self._costs.visible = self.measure.value == "expected_cost"
+        self.part.start()
+
+    @param.depends("false_yes.value", "false_no.value", "matrix.value", watch=True)
+    def _on_costs(self) -> None:
+        if self.measure.value == "expected_cost":
+            self.part.start()
+
+
+def _outcomes(decision: DecisionMeasures) -> list[str]:
+    confusion = decision.confusion
+    return confusion.outcomes if isinstance(confusion, ConfusionMatrix) else []
+
+
+def _is_binary(decision: DecisionMeasures) -> bool:
+    return decision.kind == "binary" and _YES in _outcomes(decision)
+
+
+def _number(place: float | None) -> str:
+    return "—" if place is None else f"{place:,.4g}"

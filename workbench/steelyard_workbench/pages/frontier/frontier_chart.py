@@ -1,0 +1,133 @@
+"""The models of a dataset as points: what each achieves against what it costs or takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from bokeh.models import ColumnDataSource, LabelSet
+
+from steelyard.evaluations.frontier_wire import FrontierMeasure, FrontierPoint
+from steelyard_workbench.kit.components import figures
+from steelyard_workbench.kit.components.numbers import measure_text
+from steelyard_workbench.kit.theme import BLUE, GREY
+
+#: The measures, with their units.
+MEASURES: dict[str, FrontierMeasure] = {
+    "Accuracy": "accuracy",
+    "Log loss": "log_loss",
+    "Expected cost": "expected_cost",
+}
+_Y = {"accuracy": "accuracy", "log_loss": "log loss (nats)", "expected_cost": "expected cost"}
+#: What stands against the measure, with its unit.
+AXES = {"price": "USD of 1,000 decisions", "latency": "median latency of a row, ms"}
+
+
+def place_of(point: FrontierPoint, axis: str) -> float | None:
+    """Return where a point stands on an axis; ``None`` where that is not known."""
+    if axis == "latency":
+        return point.latency_ms
+    return None if point.price_usd_per_1000 is None else float(point.price_usd_per_1000)
+
+
+def best_so_far(
+    places: Sequence[tuple[float, float]], *, is_falling: bool
+) -> list[tuple[float, float]]:
+    """Return the places that none beats in both axes, from the cheapest on.
+
+    Examples
+    --------
+    >>> best_so_far([(2, 0.9), (1, 0.7), (3, 0.8), (1, 0.6)], is_falling=False)
+    [(1, 0.7), (2, 0.9)]
+    """
+    sign = 1.0 if is_falling else -1.0
+    best: list[tuple[float, float]] = []
+    for x, y in sorted(places, key=lambda place: (place[0], sign * place[1])):
+        if not best or sign * y < sign * best[-1][1]:
+            best.append((x, y))
+    return best
+
+
+def _with_room(values: Sequence[float], *, right: float) -> tuple[float, float]:
+    """Return a range that holds values, with some room beside them, a share of it all."""
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    width = (high - low) or abs(high) or 1.0
+    return low - 0.05 * width, high + right * width
+
+
+def frontier_chart(
+    points: Sequence[FrontierPoint],
+    measure: FrontierMeasure,
+    axis: str,
+    open_: Callable[[str], None],
+) -> Any:
+    """Draw the points that have a place on the axis; a click opens the evaluation of one."""
+    drawn = [(x, point) for point in points if (x := place_of(point, axis)) is not None]
+    estimates = [point.estimate for _, point in drawn]
+    source = ColumnDataSource(
+        {
+            "x": [x for x, _ in drawn],
+            "value": [estimate.value for estimate in estimates],
+            "low": [
+                estimate.value if estimate.low is None else estimate.low for estimate in estimates
+            ],
+            "high": [
+                estimate.value if estimate.high is None else estimate.high for estimate in estimates
+            ],
+            "model": [point.model for _, point in drawn],
+            "told": [measure_text(estimate) for estimate in estimates],
+            "marker": ["circle" if point.dominated else "diamond" for _, point in drawn],
+            "size": [9 if point.dominated else 15 for _, point in drawn],
+            "color": [GREY if point.dominated else BLUE for _, point in drawn],
+            "state": ["dominated" if point.dominated else "not dominated" for _, point in drawn],
+        }
+    )
+    made = figures.plot(
+        "",
+        AXES[axis],
+        f"{_Y[measure]}, with 95 % intervals",
+        height=380,
+        # Names stand at the right of their points.
+        x_range=_with_room(source.data["x"], right=0.2),
+        y_range=_with_room([*source.data["low"], *source.data["high"]], right=0.05),
+    )
+    line = best_so_far(
+        [(x, point.estimate.value) for x, point in drawn], is_falling=measure != "accuracy"
+    )
+    if line:
+        # On to the dearest point: until there nothing better can be had.
+        line.append((max(x for x, _ in drawn), line[-1][1]))
+        made.step(
+            [x for x, _ in line],
+            [y for _, y in line],
+            mode="after",
+            color=BLUE,
+            line_dash="dashed",
+            legend_label="the best for as much or less",
+        )
+        made.legend.location = "bottom_right"
+    figures.intervals(made, source, base="x", low="low", high="high")
+    marks = made.scatter(
+        "x", "value", source=source, marker="marker", size="size", color="color", name="models"
+    )
+    made.add_layout(
+        LabelSet(
+            x="x",
+            y="value",
+            text="model",
+            source=source,
+            x_offset=9,
+            y_offset=5,
+            text_font_size="0.8rem",
+            text_color=GREY,
+        )
+    )
+    made.hover.renderers = [marks]
+    made.hover.tooltips = [
+        ("", "@model"),
+        (_Y[measure], "@told"),
+        (AXES[axis], "@x{0.0000}"),
+        ("", "@state"),
+    ]
+    figures.on_tap(made, source, lambda place: open_(drawn[place][1].evaluation))
+    return made

@@ -1,0 +1,1 @@
+"""The Home page and the parts that it alone uses."""

@@ -1,0 +1,326 @@
+"""Home: what needs somebody, and what happened last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import islice
+from typing import Any, TypeVar
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.accounts.wire import WalletBalance
+from steelyard.client import Client
+from steelyard.client.display_families import heldout_of
+from steelyard.datasets.wire import Dataset
+from steelyard.errors import SteelyardError
+from steelyard.evaluations.wire import Evaluation
+from steelyard.families.wire import Family
+from steelyard_workbench.kit.components.choices import Choice, Choices
+from steelyard_workbench.kit.components.facts import facts, heading
+from steelyard_workbench.kit.components.numbers import ago
+from steelyard_workbench.kit.components.sparkline import sparkline
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Page
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.shared_fetch import SharedFetch
+from steelyard_workbench.kit.states import empty, verdict
+from steelyard_workbench.pages.decisions.page import Listed, list_decisions, show_decisions
+from steelyard_workbench.pages.home.attention import (
+    Need,
+    alarm_needs,
+    draft_needs,
+    evaluation_needs,
+    family_needs,
+    job_needs,
+    open_drafts,
+    proposed_needs,
+    recent_evaluations,
+    recent_jobs,
+    server_needs,
+    waiting_needs,
+)
+from steelyard_workbench.parts.beginning import Beginning, find_beginning, show_beginning
+from steelyard_workbench.parts.live.alarms import fetch_alarms
+from steelyard_workbench.parts.named.starting import START, StartForm
+
+T = TypeVar("T")
+#: What a family's course is drawn of: the first of these that its models have.
+_COURSE = {"accuracy": "accuracy", "expected_reward": "expected reward"}
+_MOST_KEYS = 100
+#: A line that stands close under what it is about.
+_CLOSE = {"& p": {"margin": 0}}
+#: Things of each kind that are listed as recent.
+MOST_RECENT = 5
+_WELCOME = (
+    "Nothing here yet. Import rows with what is right about them: they are what models are "
+    "evaluated and fine-tuned on. Or ask a model something in the playground."
+)
+
+
+_NO_ACCOUNT = "You are not a member of an account yet. An owner can add you."
+
+
+class HomePage(Page):
+    """What needs me."""
+
+    slug = "home"
+    title = "Home"
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.needs: dict[str, list[Need] | None] = {}
+        self.summary_box = pn.Column(sizing_mode="stretch_width")
+
+    def build(self) -> list[Viewable]:
+        """Return the parts; each loads by itself, and none waits for another."""
+        client, reviewer = self.client, self.session.reviewer
+        role = self.session.role
+        if self.session.who is not None and role == "reviewer":
+            self.needs, self.summary_box[:] = {}, []
+            waiting = self._needs("Drafts", lambda: open_drafts(client, reviewer), waiting_needs)
+            return [heading("What waits for you"), self.summary_box, waiting]
+        has_keys = role != "billing"
+        spend = Loaded(
+            "The spend", lambda: fetch_spend(client, with_keys=has_keys), show_spend, n_lines=1
+        )
+        if self.session.who is not None and role not in {"owner", "developer"}:
+            return [self.part(spend)] if role == "billing" else [empty(_NO_ACCOUNT)]
+        datasets = SharedFetch(lambda: client.datasets.list(limit=MOST_RECENT).data)
+        families = SharedFetch(lambda: client.families.list().data)
+        evaluations = SharedFetch(lambda: recent_evaluations(client, datasets()))
+        self.needs = {}
+        self.summary_box[:] = []
+        needing = [
+            self._needs("Decisions", lambda: list(client.named_decisions.list()), proposed_needs),
+            self._needs("Alarms", lambda: fetch_alarms(client), alarm_needs),
+            self._needs("Drafts", lambda: open_drafts(client, reviewer), draft_needs),
+            self._needs("Fine-tunes", lambda: recent_jobs(client), job_needs),
+            self._needs("Families", families, family_needs),
+            self._needs("Evaluations", evaluations, evaluation_needs),
+            self._needs("Warnings of the server", client.capabilities, server_needs),
+        ]
+        recent = (
+            Loaded("Recent datasets", datasets, self._show_datasets),
+            Loaded("Recent evaluations", evaluations, self._show_evaluations),
+            Loaded("Recent models", families, self._show_models),
+        )
+        begin = Loaded(
+            "Where to begin",
+            lambda: _beginning(datasets, evaluations, families),
+            self._show_beginning,
+            n_lines=1,
+        )
+        decisions = Loaded(
+            "The decisions", lambda: list_decisions(client), self._show_decisions, n_lines=1
+        )
+        return [
+            self.part(begin),
+            self.part(decisions),
+            heading("What needs you"),
+            self.summary_box,
+            *needing,
+            heading("Recent"),
+            pn.FlexBox(
+                *(pn.Column(self.part(part), width=340) for part in recent),
+                sizing_mode="stretch_width",
+            ),
+            self.part(spend),
+        ]
+
+    def _show_decisions(self, listed: Listed) -> Viewable:
+        """Show the named decisions; where there is none, how to start with one."""
+
+        def open_(name: str) -> None:
+            self.session.open("decisions", named=name)
+
+        if not listed.decisions:
+            return pn.Column(
+                heading(START),
+                StartForm(self.client, open_, self.visit),
+                sizing_mode="stretch_width",
+            )
+        go = pmui.Button(label=START, variant="outlined", size="small")
+        go.on_click(lambda _: open_(""))
+        return pn.Column(
+            heading("Decisions"), show_decisions(listed, open_), go, sizing_mode="stretch_width"
+        )
+
+    def _show_beginning(self, beginning: Beginning | None) -> Viewable:
+        if beginning is None:
+            return pn.Column(visible=False)
+        return show_beginning(self.session, beginning, self.visit)
+
+    def _needs(
+        self, name: str, fetch: Callable[[], T], find: Callable[[T], list[Need]]
+    ) -> Viewable:
+        """Add a part that shows what of one kind needs somebody, and nothing where nothing does."""
+        self.needs[name] = None
+
+        def show(data: T) -> Viewable:
+            needs = self.needs[name] = find(data)
+            self._sum_up()
+            shown = [self._row(need) for need in needs]
+            return pn.Column(*shown, visible=bool(shown), sizing_mode="stretch_width")
+
+        return self.part(Loaded(name, fetch, show, n_lines=1))
+
+    def _sum_up(self) -> None:
+        """Show that all is well once every part found nothing that needs anybody."""
+        by_part = list(self.needs.values())
+        if any(part_needs is None for part_needs in by_part):
+            self.summary_box[:] = []
+        elif not any(by_part) and self.session.role == "reviewer":
+            self.summary_box[:] = [
+                empty(
+                    "**Nothing waits for you.** Rows that are assigned to you are listed here.",
+                    is_good=True,
+                )
+            ]
+        elif not any(by_part):
+            self.summary_box[:] = [
+                empty(
+                    "**Nothing needs you now.** No alarm is raised, no draft is "
+                    "open, no work runs or failed this week, and no family "
+                    "waits.",
+                    is_good=True,
+                )
+            ]
+
+    def _row(self, need: Need) -> Viewable:
+        shown = verdict(need.status, need.title, need.text)
+        if not need.action:
+            return shown
+        button = pmui.Button(label=need.action, variant="outlined", align="center")
+        button.on_click(lambda _: self.session.open(need.page, **need.chosen))
+        return pmui.Row(shown, button, sizing_mode="stretch_width")
+
+    def _show_datasets(self, datasets: Sequence[Dataset]) -> Viewable:
+        go = Choice("Import a file", self._opener("datasets", dataset=""), look="filled")
+        listed = [
+            Choice(
+                dataset.name,
+                self._opener("datasets", dataset=dataset.id, version=0),
+                text=f"{dataset.rows:,} rows, version {dataset.version}, "
+                f"made {ago(dataset.created_at)}",
+            )
+            for dataset in datasets
+        ]
+        return Choices(listed or [replace(go, text=_WELCOME)], title="Datasets")
+
+    def _show_evaluations(self, evaluations: Sequence[Evaluation]) -> Viewable:
+        go = self._opener("evaluations", evaluation="")
+        none = Choice("Go to Evaluations", go, text="No evaluations yet.", look="outlined")
+        listed = [
+            Choice(
+                str(evaluation.named or evaluation.model_label),
+                self._opener(
+                    "evaluations", evaluation=evaluation.id, dataset=evaluation.dataset_id
+                ),
+                text=f"{evaluation.status}, {evaluation.evaluation_rows:,} rows, "
+                f"{ago(evaluation.created_at)}",
+            )
+            for evaluation in evaluations[:MOST_RECENT]
+        ]
+        return Choices(listed or [none], title="Evaluations")
+
+    def _show_models(self, families: Sequence[Family]) -> Viewable:
+        made = [family for family in families if family.latest is not None]
+        if not made:
+            text = "No models of your own yet. A family grows on a dataset."
+            go = self._opener("families", family="")
+            none = Choice("Go to Families", go, text=text, look="outlined")
+            return Choices([none], title="Models")
+        made.sort(key=lambda family: -(family.latest.created_at or 0) if family.latest else 0)
+        shown: list[Viewable] = []
+        for family in made[:MOST_RECENT]:
+            text = f"made {ago(family.latest.created_at if family.latest else None)}; " + (
+                f"{family.id} serves {family.served.ref}" if family.served else "not served"
+            )
+            label = family.latest.ref if family.latest else family.id
+            choice = Choice(label, self._opener("families", family=family.id), text=text)
+            shown += [Choices([choice], title="" if shown else "Models"), *show_course(family)]
+        return pn.Column(*shown, sizing_mode="stretch_width")
+
+    def _opener(self, page: str, **chosen: Any) -> Callable[[], None]:
+        """Return what opens a page."""
+        return lambda: self.session.open(page, **chosen)
+
+
+def show_course(family: Family) -> list[Viewable]:
+    """Show how a family's models did, oldest first; nothing of fewer than two."""
+    for measure, word in _COURSE.items():
+        course = [
+            (model.ref, heldout[measure], heldout.get("n"))
+            for model in family.models
+            if measure in (heldout := heldout_of(model))
+        ]
+        if len(course) > 1:
+            description = "; ".join(
+                f"{ref} {value:.3f}" + (f" (n = {n:,.0f})" if n else "") for ref, value, n in course
+            )
+            label = (
+                f"Held-out {word} of {family.id}, each on the rows of its own gate: {description}"
+            )
+            first, last = course[0], course[-1]
+            text = f"held-out {word} {first[1]:.3f} to {last[1]:.3f}, {len(course)} models"
+            return [
+                pn.Row(
+                    sparkline([value for _, value, _ in course], label),
+                    pmui.Typography(text, variant="body2", margin=0, sx=_CLOSE),
+                )
+            ]
+    return []
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """What an account has left, and what its keys spent this month."""
+
+    wallet: WalletBalance
+    month_usd: Decimal | None
+
+
+def fetch_spend(client: Client, *, with_keys: bool = True) -> Spend | None:
+    """Return what is spent; ``None`` where accounts are off and nothing is.
+
+    What each key spent is for owners and developers to read.
+    """
+    account = client.account.get()
+    if not account.accounts_enabled:
+        return None
+    if not with_keys:
+        return Spend(account.wallet, None)
+    keys = islice(client.account.keys(), _MOST_KEYS)
+    return Spend(
+        account.wallet, sum((Decimal(key.month_spent_usd or 0) for key in keys), Decimal())
+    )
+
+
+def show_spend(spend: Spend | None) -> Viewable:
+    """Show what is spent, and nothing where accounts are off."""
+    if spend is None:
+        return pn.Column(visible=False)
+    wallet = spend.wallet
+    month = spend.month_usd
+    values = {
+        **({} if month is None else {"This month": f"{month} USD, by the account's keys"}),
+        "Available": f"{wallet.available_usd} USD, and {wallet.reserved_usd} USD held by work in "
+        "progress",
+    }
+    return pn.Column(heading("Spend"), facts(values), sizing_mode="stretch_width")
+
+
+def _beginning(
+    datasets: Callable[[], Sequence[Dataset]],
+    evaluations: Callable[[], Sequence[Evaluation]],
+    families: Callable[[], Sequence[Family]],
+) -> Beginning | None:
+    """Return where a newcomer begins; ``None`` where what fails says so in its own part."""
+    try:
+        return find_beginning(datasets(), evaluations(), families())
+    except SteelyardError:
+        return None

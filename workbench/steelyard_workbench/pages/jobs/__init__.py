@@ -1,0 +1,1 @@
+"""The Jobs page and the parts that it alone uses."""

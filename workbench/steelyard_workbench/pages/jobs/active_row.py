@@ -1,0 +1,63 @@
+"""A line of the list for what waits or runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard_workbench.kit.states import refused_button
+from steelyard_workbench.pages.jobs.progress import Track
+from steelyard_workbench.pages.jobs.summary import JobSummary, progress_text
+
+
+class ActiveRow(Viewer):
+    """A piece of work that waits or runs, with how far it is.
+
+    Parameters
+    ----------
+    forbidden : str
+        Why nothing may be cancelled; empty when it may.
+    """
+
+    def __init__(
+        self,
+        work: JobSummary,
+        open_: Callable[[JobSummary], None],
+        cancel: Callable[[JobSummary], None],
+        forbidden: str = "",
+    ) -> None:
+        super().__init__()
+        self._text = pmui.Typography("", variant="body2")
+        self._bar = pmui.LinearProgress(
+            label=f"Progress of {work.id}", value=0, max=100, sizing_mode="stretch_width"
+        )
+        name = pmui.Button(label=f"{work.kind} of {work.name}", variant="text")
+        name.on_click(lambda _: open_(work))
+        if forbidden:
+            stop: Viewable = refused_button("Cancel…", [forbidden])
+        else:
+            stop = pmui.Button(
+                label="Cancel…",
+                variant="outlined",
+                color="danger",
+                disabled=work.status == "cancelling",
+            )
+            stop.on_click(lambda _: cancel(work))
+        self._box = pmui.Paper(
+            pmui.Row(name, stop), self._bar, self._text, sizing_mode="stretch_width", margin=(6, 10)
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    @property
+    def text(self) -> str:
+        """How far the work is, in words."""
+        return str(self._text.object)
+
+    def update(self, work: JobSummary, track: Track) -> None:
+        """Show how far it is now."""
+        self._text.object = progress_text(work, track)
+        self._bar.value = round(100 * work.step / work.steps) if work.steps else 0

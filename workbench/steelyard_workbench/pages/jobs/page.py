@@ -1,0 +1,423 @@
+"""Jobs: fine-tunes, evaluations and maps that wait, run or have ended, of every dataset."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import islice
+from textwrap import shorten
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.datasets.wire import Dataset
+from steelyard.errors import KeyScopeError, SteelyardError
+from steelyard.evaluations.wire import Evaluation
+from steelyard.families.fine_tune_wire import Job, JobEvent
+from steelyard_workbench.kit.components.confirmation import Confirmation
+from steelyard_workbench.kit.components.facts import heading
+from steelyard_workbench.kit.components.numbers import ago
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Page
+from steelyard_workbench.kit.problems import Problem, leave_to_banner, not_loaded, problem_of
+from steelyard_workbench.kit.scheduling import schedule
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.states import empty, failed, refused_button
+from steelyard_workbench.kit.tasks import Task
+from steelyard_workbench.pages.jobs.active_row import ActiveRow
+from steelyard_workbench.pages.jobs.detail import JobDetail
+from steelyard_workbench.pages.jobs.progress import Track
+from steelyard_workbench.pages.jobs.summary import (
+    JobSummary,
+    Kind,
+    summary_of_evaluation,
+    summary_of_job,
+    summary_of_map,
+)
+from steelyard_workbench.parts.datasets.names import dataset_name
+from steelyard_workbench.parts.families.labels import ACTIVE
+from steelyard_workbench.parts.named.filtering import filter_row, name_of
+
+#: Looks at what runs between two looks at everything: what began meanwhile is seen then.
+_LOOKS_A_LIST = 5
+_MOST_JOBS = 100
+_MOST_EVALUATIONS = 20
+_MOST_MAPS = 50
+#: Datasets whose evaluations are listed, the most recently used.
+_MOST_DATASETS = 10
+_SHOWN_ENDED = 20
+#: Characters of a reason in the list; the fine-tune's own part has all of it.
+_MOST_REASON = 140
+_KINDS = {
+    "fine-tunes, evaluations and maps": "",
+    "fine-tunes": "fine-tune",
+    "evaluations": "evaluation",
+    "maps": "map",
+}
+#: What is lost by cancelling.
+_LOST: dict[Kind, str] = {
+    "fine-tune": "The training is lost, the family stays as it is, and the fee is refunded.",
+    "evaluation": "Its scores are lost. It can be started again.",
+    "map": "Its progress is stored for a day. Started again within it, the job continues from there.",
+}
+
+#: A fine-tune, what happened, and the name of its dataset.
+_Opened = tuple[Job, list[JobEvent], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Everything that was found, newest first, and what could not be loaded."""
+
+    work: tuple[JobSummary, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+class JobsPage(Page):
+    """What waits, runs and has ended."""
+
+    slug = "jobs"
+    title = "Jobs"
+    summary = "Jobs live on the server: closing this page changes nothing."
+    watched = ("job",)
+    look_ms = 2000
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.dialog: Confirmation | None = None
+        self.forbidden = ""
+        self._tracks: dict[str, Track] = {}
+        self.rows: dict[str, ActiveRow] = {}
+        self._n_looks = 0
+        self._n_ended = _SHOWN_ENDED
+        self.detail: JobDetail | None = None
+
+    @property
+    def is_polling(self) -> bool:
+        """Whether it looks again and again."""
+        return self._poller.is_running
+
+    def build(self) -> list[Viewable]:
+        """Return the list, and the fine-tune that is looked at."""
+        self._kind = pmui.Select(label="Show", options=_KINDS, value="", width=260)
+        pn.bind(self._refill, self._kind, watch=True)
+        self._dialog_place = pn.Column()
+        self._detail_place = pn.Column(sizing_mode="stretch_width")
+        self._notes = pn.Column(sizing_mode="stretch_width")
+        self.place = pn.Column(sizing_mode="stretch_width")
+        self.listed = Loaded("The jobs", self._fetch, self._show, n_lines=6)
+        self.chosen: Loaded[_Opened] = Loaded(
+            "The fine-tune", self._fetch_opened, self._show_detail
+        )
+        self._look_at_all = Task(self._list_again, on_failure=leave_to_banner, scope=self.visit)
+        self._look_at_active = Task(
+            self._update_active, on_failure=leave_to_banner, scope=self.visit
+        )
+        self._look_at_chosen = Task(
+            self._update_chosen, on_failure=leave_to_banner, scope=self.visit
+        )
+        shown: list[Viewable] = [
+            self._notes,
+            filter_row(self.session, self.listed.refresh.start),
+            self._kind,
+            self._detail_place,
+            self.part(self.listed),
+            self._dialog_place,
+        ]
+        if self.session.job:
+            self._detail_place[:] = [self.part(self.chosen)]
+        return shown
+
+    def on_key(self, action: str, number: int) -> bool:
+        """Close the question that is open."""
+        del number
+        if action == "close" and self.dialog is not None:
+            self.dialog.close()
+            return True
+        return False
+
+    async def look(self) -> None:
+        """See how far what runs is; now and then, see whether there is anything new."""
+        if not self.session.is_connected or self.listed.state != "shown":
+            return
+        self._n_looks += 1
+        shown = () if self.listed.data is None else self.listed.data.work
+        if self._n_looks % _LOOKS_A_LIST == 0:
+            await self._look_at_all()
+        elif any(work.is_active for work in shown):
+            await self._look_at_active([work for work in shown if work.is_active])
+        await self._look_at_chosen()
+
+    async def ask_cancel(self, work: JobSummary) -> None:
+        """Ask whether something is to be cancelled."""
+        self.dialog = Confirmation(
+            f"Cancel the {work.kind} of {work.name}?",
+            pmui.Markdown(_LOST[work.kind]),
+            action=f"Cancel the {work.kind}",
+            act=lambda: self._cancel(work),
+            is_harmful=True,
+        )
+        self._dialog_place[:] = [self.dialog]
+
+    def _fetch(self) -> Listed:
+        work: list[JobSummary] = []
+        problems: list[Problem] = []
+        datasets: list[Dataset] = []
+        try:
+            work += map(summary_of_job, islice(self.client.jobs.list(), _MOST_JOBS))
+        except SteelyardError as error:
+            problems.append(_of_a_part(error, "Fine-tunes"))
+        try:
+            datasets = self.client.datasets.list(limit=_MOST_DATASETS).data
+            work += map(summary_of_evaluation, self._evaluations(datasets))
+        except SteelyardError as error:
+            problems.append(_of_a_part(error, "Evaluations"))
+        names = {dataset.id: dataset.name for dataset in datasets}
+        try:
+            work += [
+                summary_of_map(map_, names.get(map_.dataset_id, map_.dataset_id))
+                for map_ in islice(self.client.maps.list(), _MOST_MAPS)
+            ]
+        except SteelyardError as error:
+            problems.append(_of_a_part(error, "Maps"))
+        name = name_of(self.session)
+        if name:
+            of = self.client.named_decisions.get(name).dataset_id
+            work = [each for each in work if each.dataset_id == of]
+        return Listed(tuple(sorted(work, key=lambda summary: -summary.created_at)), tuple(problems))
+
+    def _evaluations(self, datasets: Iterable[Dataset]) -> Iterable[Evaluation]:
+        for dataset in datasets:
+            yield from islice(self.client.evaluations.list(dataset.id), _MOST_EVALUATIONS)
+
+    def _show(self, listed: Listed) -> Viewable:
+        self._fill(listed)
+        return self.place
+
+    def _fill(self, listed: Listed) -> None:
+        self._track(listed.work)
+        shown: list[Viewable] = [
+            failed(problem, self.listed.refresh.on_event) for problem in listed.problems
+        ]
+        kind = self._kind.value
+        matching = [work for work in listed.work if kind in ("", work.kind)]
+        if not matching:
+            self.rows = {}
+            self.place[:] = [*shown, *([] if listed.problems else [self._none(listed)])]
+            return
+        active = [work for work in matching if work.is_active]
+        ended = [work for work in matching if not work.is_active]
+        self.rows = {
+            work.id: ActiveRow(work, self._open, self._cancel_clicked, self.forbidden)
+            for work in active
+        }
+        for work in active:
+            self.rows[work.id].update(work, self._tracks[work.id])
+        shown.append(heading("Queued and running"))
+        shown += list(self.rows.values()) or [empty("Nothing waits or runs.", is_good=True)]
+        shown.append(heading("Ended"))
+        shown += [self._ended_row(work) for work in ended[: self._n_ended]]
+        if len(ended) > self._n_ended:
+            more = pmui.Button(label=f"Show more of {len(ended):,}", variant="outlined")
+            more.on_click(lambda _: self._more())
+            shown.append(more)
+        elif not ended:
+            shown.append(empty("None has ended yet."))
+        self.place[:] = shown
+
+    def _none(self, listed: Listed) -> Viewable:
+        if listed.work:
+            clear = pmui.Button(label="Show all", variant="contained")
+            clear.on_click(lambda _: self._kind.param.update(value=""))
+            return empty(f"None of {len(listed.work):,} jobs are {self._kind.value}s.", clear)
+        start = pmui.Button(label="Start a family", variant="contained")
+        start.on_click(lambda _: self.session.open("families", family=""))
+        return empty(
+            "No jobs yet. A job is a fine-tune of a family, an evaluation of models on a dataset, or "
+            "a map of one.",
+            start,
+        )
+
+    def _ended_row(self, work: JobSummary) -> Viewable:
+        name = pmui.Button(
+            label=f"{work.kind} of {work.name}", variant="text", size="small", align="center"
+        )
+        name.on_click(lambda _: self._open(work))
+        ended = escape_markdown(shorten(work.ended, _MOST_REASON, placeholder=" …"))
+        state = pmui.Typography(
+            f"{ago(work.created_at)}: {ended}",
+            variant="body2",
+            align="center",
+            sizing_mode="stretch_width",
+        )
+        return pmui.Row(name, state, sizing_mode="stretch_width", margin=(0, 6))
+
+    def _track(self, listed: Iterable[JobSummary]) -> None:
+        now = time.monotonic()
+        for work in listed:
+            if work.is_active:
+                track = self._tracks.setdefault(work.id, Track())
+                if work.steps:
+                    track.add(now, work.phase, work.step, work.steps, work.loss)
+
+    def _more(self) -> None:
+        self._n_ended += _SHOWN_ENDED
+        self._refill()
+
+    def _refill(self, *_: Any) -> None:
+        if self.listed.data is not None:
+            self._fill(self.listed.data)
+
+    def _open(self, work: JobSummary) -> None:
+        if work.kind == "evaluation":
+            self.session.open("evaluations", evaluation=work.id, dataset=work.dataset_id)
+        elif work.kind == "map":
+            self.session.open("map", dataset=work.dataset_id, version=work.dataset_version)
+        else:
+            self.session.job = work.id
+
+    def _cancel_clicked(self, work: JobSummary) -> None:
+        schedule(lambda: self.ask_cancel(work))
+
+    async def _cancel(self, work: JobSummary) -> bool:
+        cancel = {
+            "fine-tune": self.client.jobs.cancel,
+            "evaluation": self.client.evaluations.cancel,
+            "map": self.client.maps.cancel,
+        }[work.kind]
+        try:
+            await asyncio.to_thread(cancel, work.id)
+        except KeyScopeError as error:
+            self.forbidden = error.message
+            self._refill()
+            raise
+        await self.listed.refresh(quietly=True)
+        return True
+
+    async def _list_again(self) -> None:
+        listed = await asyncio.to_thread(self._fetch)
+        is_like, self.listed.data = self._is_like(listed), listed
+        if is_like:
+            self._update(listed.work)
+        else:
+            self._fill(listed)
+
+    async def _update_active(self, active: list[JobSummary]) -> None:
+        active_now = await asyncio.to_thread(self._again, active)
+        if any(not work.is_active for work in active_now) or len(active_now) < len(active):
+            await self._look_at_all()
+            return
+        self._update(active_now)
+
+    def _again(self, active: list[JobSummary]) -> list[JobSummary]:
+        """Ask for what ran again: fine-tunes in one call, the others each."""
+        summaries: list[JobSummary] = []
+        if any(work.kind == "fine-tune" for work in active):
+            jobs = self.client.jobs.list(status=sorted(ACTIVE))
+            summaries += [summary_of_job(job) for job in islice(jobs, _MOST_JOBS)]
+        summaries += [
+            summary_of_evaluation(self.client.evaluations.get(work.id))
+            for work in active
+            if work.kind == "evaluation"
+        ]
+        summaries += [
+            replace(summary_of_map(self.client.maps.get(work.id), ""), name=work.name)
+            for work in active
+            if work.kind == "map"
+        ]
+        return summaries
+
+    def _update(self, summaries: Iterable[JobSummary]) -> None:
+        """Show how far everything is, in the rows that are there."""
+        listed = list(summaries)
+        self._track(listed)
+        for work in listed:
+            if work.id in self.rows:
+                self.rows[work.id].update(work, self._tracks[work.id])
+
+    def _is_like(self, listed: Listed) -> bool:
+        """Whether the rows that are there are those of what was found."""
+        shown = self.listed.data
+        return shown is not None and _outline(shown) == _outline(listed)
+
+    def on_session(self, *_: Any) -> None:
+        """Show the fine-tune that is chosen now."""
+        self._look_at_chosen.drop()
+        self._detail_place[:] = [self.chosen] if self.session.job else []
+        if self.session.job:
+            if self.chosen not in self.parts:
+                self.part(self.chosen)
+            self.chosen.start()
+
+    async def _update_chosen(self) -> None:
+        shown = self.chosen.data
+        if not self.session.job or shown is None or shown[0].status not in ACTIVE:
+            return
+        job, events = await asyncio.to_thread(self._fetch_chosen)
+        if job.status not in ACTIVE or self.detail is None or job.id != shown[0].id:
+            await self.chosen.refresh(quietly=True)
+            return
+        self.chosen.data = (job, events, shown[2])
+        self.detail.update(job, events, self._track_of(job))
+
+    def _fetch_chosen(self) -> tuple[Job, list[JobEvent]]:
+        job_id = self.session.job
+        return self.client.jobs.get(job_id), self.client.jobs.events(job_id).data
+
+    def _fetch_opened(self) -> _Opened:
+        job, events = self._fetch_chosen()
+        return job, events, dataset_name(self.client, job.dataset_id)
+
+    def _show_detail(self, fine_tune: _Opened) -> Viewable:
+        job, events, dataset = fine_tune
+        links: list[Viewable] = []
+        if job.status in ACTIVE:
+            if self.forbidden:
+                links.append(refused_button("Cancel…", [self.forbidden]))
+            else:
+                stop = pmui.Button(label="Cancel…", variant="outlined", color="danger")
+                stop.on_click(lambda _: self._cancel_clicked(summary_of_job(job)))
+                links.append(stop)
+        if job.family is not None and not job.family_deleted:
+            label = "Open its gate" if job.gate is not None else "Open its family"
+            gate = pmui.Button(label=label, variant="outlined")
+            gate.on_click(lambda _: self.session.open("families", family=job.family, job=job.id))
+            links.append(gate)
+        evaluation = job.dataset_evaluation
+        if isinstance(evaluation, Evaluation):
+            opened = pmui.Button(label="Open its evaluation", variant="outlined")
+            opened.on_click(
+                lambda _: self.session.open(
+                    "evaluations", evaluation=evaluation.id, dataset=evaluation.dataset_id
+                )
+            )
+            links.append(opened)
+        close = pmui.Button(label="Close", variant="text")
+        close.on_click(lambda _: self.session.param.update(job=""))
+        links.append(close)
+        self.detail = JobDetail(job, dataset, links)
+        self.detail.update(job, events, self._track_of(job))
+        return self.detail.__panel__()
+
+    def _track_of(self, job: Job) -> Track:
+        self._track([summary_of_job(job)])
+        return self._tracks.get(job.id, Track())
+
+
+def _outline(listed: Listed) -> tuple[list[tuple[str, str, str]], list[str]]:
+    """Return what decides which rows there are."""
+    rows = [(work.id, work.status, work.ended) for work in listed.work]
+    return rows, [problem.code for problem in listed.problems]
+
+
+def _of_a_part(error: SteelyardError, doing: str) -> Problem:
+    """Return what is wrong with a part of the list; a server that is gone fails the whole."""
+    problem = problem_of(error, not_loaded(doing))
+    if problem.is_lost:
+        raise error
+    return problem

@@ -1,0 +1,1 @@
+"""The Labeling page and the parts that it alone uses."""

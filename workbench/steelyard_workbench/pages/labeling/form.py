@@ -1,0 +1,299 @@
+"""What starts a labeling job: the rows, what is asked of them, the teachers, and the price."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from msgspec import UNSET
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.client.packed_lines import PackedLines
+from steelyard.client.stored_queries import unsure_queries
+from steelyard.client.tables import (
+    ENDINGS,
+    Mapping,
+    Refused,
+    are_rows,
+    convert,
+    describe_refused,
+    guess_mapping,
+    read_lines,
+    read_table,
+)
+from steelyard.datasets.wire import Dataset
+from steelyard.errors import PriceChangedError
+from steelyard.imports.encodings import Source
+from steelyard.labeling.wire import LabelingJob, LabelingSource, TeacherList
+from steelyard_workbench.kit.components.facts import heading
+from steelyard_workbench.kit.components.file_chooser import FileChooser
+from steelyard_workbench.kit.components.step_names import number_fields
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.states import empty, verdict
+from steelyard_workbench.kit.tasks import Scope, Write
+from steelyard_workbench.parts.datasets.importing import name_of
+from steelyard_workbench.parts.datasets.names import dataset_options
+
+_FILE, _DATASET, _LIVE = "A file", "Rows of a dataset", "Unsure answers of Live"
+_OWN = ""
+_WEEK_S = 7 * 86_400.0
+#: What rows of a file keep.
+_FIELDS = ("context", "decisions", "metadata")
+#: An answer whose top probability is at most this is unsure.
+_UNSURE = 0.6
+_WHAT = (
+    "Teachers, which are connected models and families, each label every row. You see the price first, "
+    "accept the rows that are right, and make a dataset of them."
+)
+_NO_TEACHERS = (
+    "**No model can label rows yet.** A family that serves can, and so can a model that an operator "
+    "connects with `steelyard model add NAME --teacher`."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Uploaded:
+    """Rows that were sent, and what was chosen then: the same choice sends no rows again."""
+
+    choice: tuple[Any, ...]
+    source_id: str
+    rows: int
+    left_out: list[Refused]
+
+
+class LabelingForm(Viewer):
+    """The form; a price that is not nothing is shown first, and held on the next press.
+
+    Parameters
+    ----------
+    open_job : callable
+        Called with the job that was started.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        datasets: Sequence[Dataset],
+        teachers: TeacherList,
+        open_job: Callable[[LabelingJob], None],
+        scope: Scope | None = None,
+    ) -> None:
+        self._client, self._teachers, self._open_job = client, teachers, open_job
+        self._data, self._filename = b"", ""
+        self._agreed = "0"
+        self._uploaded: _Uploaded | None = None
+        names = dataset_options(datasets, with_rows=True)
+        sources = [_FILE, *([_DATASET] if datasets else []), _LIVE]
+        self.source = pmui.RadioButtonGroup(label="Rows from", options=sources, value=_FILE)
+        self.file = FileChooser(
+            lambda: self._say_of_file("The file is empty."),
+            label="Choose a file",
+            accept=",".join(ENDINGS),
+            variant="outlined",
+        )
+        self._file_text = pmui.Typography("", variant="body2")
+        self.dataset = pmui.Select(label="Dataset", options=names, width=330)
+        if names:
+            self.dataset.value = next(iter(names.values()))
+        self.n_rows = pmui.IntInput(label="At most rows", value=500, start=1, end=10_000, width=140)
+        self.asked = pmui.Select(
+            label="Ask",
+            options={
+                "Another question": _OWN,
+                **{f"As in {name}": id_ for name, id_ in names.items()},
+            },
+            value=_OWN,
+            width=330,
+        )
+        self.question = pmui.TextInput(label="Question", max_length=1_000, width=420)
+        self.outcomes = pmui.TextInput(label="Outcomes, with commas", max_length=4_000, width=420)
+        self.teachers = pmui.MultiChoice(
+            label="Teachers",
+            options={teacher.name: teacher.id for teacher in teachers.data},
+            value=list(teachers.defaults.get("default", []))[:8],
+            width=420,
+        )
+        self.start = pmui.Button(label="Show the price and start", variant="contained")
+        self.said = pn.Column(sizing_mode="stretch_width")
+        super().__init__()
+        fields = {
+            "question": self.question,
+            "outcomes": self.outcomes,
+            "teacher_models": self.teachers,
+        }
+        self.begin = Write(self._begin, "Not started:", self.said, scope=scope, fields=fields)
+        self.start.on_click(self.begin.on_event)
+        self._of_file = pn.Column(
+            pn.FlexBox(self.file, self._file_text, align_items="center"), self.asked
+        )
+        self._own = pn.FlexBox(self.question, self.outcomes)
+        self.file.param.watch(self._take, "value")
+        for field in (self.source, self.asked):
+            pn.bind(self._fit, field, watch=True)
+        self._fit()
+
+    def __panel__(self) -> Viewable:
+        if not self._teachers.available or not self._teachers.data:
+            return empty(_NO_TEACHERS)
+        return pmui.Paper(
+            pn.Column(
+                heading("Label rows"),
+                pmui.Typography(_WHAT, variant="body2"),
+                self.source,
+                self._of_file,
+                self._own,
+                number_fields(self.dataset, self.n_rows),
+                self.teachers,
+                self.start,
+                self.said,
+                sizing_mode="stretch_width",
+            ),
+            sizing_mode="stretch_width",
+            margin=(5, 10),
+            elevation=1,
+        )
+
+    def take(self, filename: str, data: bytes) -> None:
+        """Label the rows of a file."""
+        self._filename, self._data = filename, data
+        self._say_of_file(f"{filename}, {len(data):,} bytes")
+
+    def _take(self, *_: Any) -> None:
+        if self.file.value:
+            self.take(str(self.file.filename), bytes(self.file.value))
+
+    def _say_of_file(self, text: str) -> None:
+        self._file_text.object = escape_markdown(text)
+
+    def _fit(self, *_: Any) -> None:
+        """Show the fields of the chosen source."""
+        source = self.source.value
+        self._of_file.visible = source == _FILE
+        self._own.visible = source == _FILE and self.asked.value == _OWN
+        self.dataset.visible = source == _DATASET
+        self.n_rows.visible = source != _FILE
+
+    async def _begin(self) -> None:
+        self.said[:] = []
+        try:
+            decisions = await asyncio.to_thread(self._decisions)
+            source = await asyncio.to_thread(self._upload)
+        except ValueError as error:
+            self.said[:] = [verdict("unsure", "Not started.", escape_markdown(str(error)))]
+            return
+        try:
+            job = await asyncio.to_thread(
+                self._client.labeling.create,
+                source.source_id,
+                teacher_models=list(self.teachers.value),
+                decisions=decisions,
+                max_price_usd=self._agreed,
+            )
+        except PriceChangedError as error:
+            self._agreed = str((error.details or [{}])[0].get("price_usd"))
+            sentence = f"Labeling {source.rows:,} rows costs {self._agreed} USD."
+            self.said[:] = [
+                verdict("unsure", sentence, "Press again to reserve that amount and start."),
+                *_show_left_out(source.left_out),
+            ]
+            return
+        self._agreed = "0"
+        self.said[:] = _show_left_out(source.left_out)
+        self._open_job(job)
+
+    def _decisions(self) -> list[dict[str, Any]] | None:
+        """Return the decisions for a file's rows; ``None`` when rows carry their own."""
+        if not self.teachers.value:
+            raise ValueError("Choose at least one teacher.")
+        if self.source.value == _FILE and not self._data:
+            raise ValueError("Choose a file with the rows.")
+        if self.source.value != _FILE or are_rows(self._data):
+            return None
+        if self.asked.value != _OWN:
+            dataset = self._client.datasets.get(str(self.asked.value))
+            if dataset.prompt_tuning is UNSET or not dataset.prompt_tuning.decisions:
+                raise ValueError(f"{dataset.name} lists no decisions. Write a question instead.")
+            return [dict(decision.decision) for decision in dataset.prompt_tuning.decisions]
+        question = str(self.question.value).strip()
+        outcomes = [text.strip() for text in str(self.outcomes.value).split(",") if text.strip()]
+        if not question:
+            raise ValueError("Write the question that teachers answer.")
+        if not outcomes:
+            return [{"id": "label", "kind": "binary", "question": question}]
+        return [{"id": "label", "question": question, "outcomes": outcomes}]
+
+    def _upload(self) -> _Uploaded:
+        source = self.source.value
+        choice = (
+            (source, self._filename, hash(self._data))
+            if source == _FILE
+            else (source, self.dataset.value, self.n_rows.value)
+        )
+        if self._uploaded is not None and self._uploaded.choice == choice and source != _LIVE:
+            return self._uploaded
+        if source == _FILE:
+            made, left_out = self._send_file()
+        else:
+            made, left_out = self._client.labeling.upload(*self._rows()), []
+        self._uploaded = _Uploaded(choice, made.id, made.rows, left_out)
+        return self._uploaded
+
+    def _queries_of(self, dataset_id: str) -> Iterator[dict[str, Any]]:
+        """Yield the rows of a dataset without their labels."""
+        offset: int | None = 0
+        while offset is not None:
+            page = self._client.datasets.rows(dataset_id, offset=offset)
+            for row in page.data:
+                yield {"context": row.context, "decisions": row.decisions}
+            offset = offset + len(page.data) if page.has_more and page.data else None
+
+    def _rows(self) -> tuple[str, list[dict[str, Any]]]:
+        """Return a name for the rows, and the rows without labels."""
+        most = int(self.n_rows.value or 500)
+        if self.source.value == _LIVE:
+            rows = unsure_queries(self._client, window_s=_WEEK_S, unsure=_UNSURE, limit=most)
+            if not rows:
+                raise ValueError(
+                    "Live has no unsure answer of the last 7 days without feedback. Ask with "
+                    "store=true first, or choose other rows."
+                )
+            return "Unsure answers of Live", rows
+        dataset = self._client.datasets.get(str(self.dataset.value))
+        return dataset.name, list(islice(self._queries_of(dataset.id), most))
+
+    def _send_file(self) -> tuple[LabelingSource, list[Refused]]:
+        """Upload the rows of the file without their labels; return what is left out too."""
+        if are_rows(self._data):
+            made = read_lines(Source(self._filename, self._data))
+            lines = PackedLines()
+            for line in made.lines:
+                lines.append(_without_labels(line))
+            made = replace(made, lines=lines)
+        else:
+            table = read_table(self._data, self._filename)
+            columns = Mapping(guess_mapping(table).context)
+            made = convert(table, columns).without_sides()
+        if not made.n_rows:
+            raise ValueError(f"No row can be used. {describe_refused(made.refused)}")
+        source = self._client.labeling.upload(name_of(self._filename), made.lines, on_refused=made)
+        return source, [*made.refused, *made.refused_by_server]
+
+
+def _show_left_out(refused: Sequence[Refused]) -> list[Viewable]:
+    if not refused:
+        return []
+    left = f"{len(refused):,} left out:"
+    return [verdict("unsure", left, escape_markdown(describe_refused(refused)))]
+
+
+def _without_labels(line: bytes) -> bytes:
+    row = json.loads(line) if line.strip() else {}
+    fields = {name: row[name] for name in _FIELDS if row.get(name) is not None}
+    return json.dumps(fields, ensure_ascii=False).encode() + b"\n" if fields else b"\n"

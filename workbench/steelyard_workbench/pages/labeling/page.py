@@ -1,0 +1,143 @@
+"""Labeling: jobs of teachers, how far they agree, and the rows to accept."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import islice
+
+import panel as pn
+import panel_material_ui as pmui
+from msgspec import UNSET
+from panel.viewable import Viewable, Viewer
+
+from steelyard.datasets.wire import Dataset
+from steelyard.labeling.wire import UNFINISHED_LABELING, LabelingJob, LabelingResult, TeacherList
+from steelyard_workbench.kit.components.facts import facts
+from steelyard_workbench.kit.components.numbers import ago
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.one_part_page import OnePartPage
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.states import empty
+from steelyard_workbench.pages.labeling.form import LabelingForm
+from steelyard_workbench.pages.labeling.queue import LabelQueue, show_agreement
+
+_MOST = 100
+_NONE = "No rows were labelled yet."
+#: Roles that start jobs; where nobody signs in, everybody does.
+_STARTING = (None, "owner", "developer")
+
+_Listed = tuple[list[LabelingJob], list[Dataset], TeacherList | None]
+_Opened = tuple[LabelingJob, list[LabelingResult]]
+
+
+class LabelingPage(OnePartPage):
+    """The labeling jobs, or the rows of one of them."""
+
+    slug = "labeling"
+    title = "Labeling"
+    summary = "Rows labelled by models: accept the right ones and make a dataset."
+    watched = ("labeling",)
+    look_ms = 2000
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.queue: LabelQueue | None = None
+        self.form: LabelingForm | None = None
+
+    async def look(self) -> None:
+        """Bring what is running up to date."""
+        part = self.shown
+        if part is None or part.state != "shown" or part.data is None:
+            return
+        jobs = part.data[:1] if self.session.labeling else part.data[0]
+        if any(job.status in UNFINISHED_LABELING for job in jobs):
+            await part.refresh(quietly=True)
+
+    def content(self) -> list[Viewable]:
+        """Return the list, or what was chosen of it."""
+        self.queue = self.form = None
+        if not self.session.labeling:
+            self.shown = Loaded("The labeling jobs", self._fetch, self._show)
+            return [self.part(self.shown)]
+        self.shown = Loaded("The labeling job", self._fetch_opened, self._show_opened)
+        return [self.part(self.shown)]
+
+    def _fetch(self) -> _Listed:
+        jobs = list(islice(self.client.labeling.list(), _MOST))
+        if self.session.role not in _STARTING:
+            return jobs, [], None
+        datasets = list(islice(self.client.datasets.iterate(), _MOST))
+        return jobs, datasets, self.client.labeling.teachers()
+
+    def _show(self, listed: _Listed) -> Viewable:
+        jobs, datasets, teachers = listed
+        shown: list[Viewable | Viewer] = []
+        if teachers is not None:
+            # What somebody is filling in stays while the jobs below it are looked at again.
+            self.form = self.form or LabelingForm(
+                self.client,
+                datasets,
+                teachers,
+                lambda job: self.session.param.update(labeling=job.id),
+                self.visit,
+            )
+            shown.append(self.form)
+        shown += [self._line(job) for job in jobs] if jobs else [empty(_NONE)]
+        return pn.Column(*shown, sizing_mode="stretch_width")
+
+    def _line(self, job: LabelingJob) -> Viewable:
+        open_ = pmui.Button(label=job.name, variant="text", width=300)
+        open_.on_click(lambda _: self.session.param.update(labeling=job.id))
+        text = f"{job.status.replace('_', ' ')} · {_progress_of(job)} · {ago(job.created_at)}"
+        return pmui.Paper(
+            pn.Row(open_, pmui.Typography(text, variant="body2"), sizing_mode="stretch_width"),
+            sizing_mode="stretch_width",
+            margin=(3, 10),
+            elevation=1,
+        )
+
+    def _fetch_opened(self) -> _Opened:
+        job = self.client.labeling.get(self.session.labeling)
+        if job.status not in {"review_ready", "finalized"}:
+            return job, []
+        return job, list(self.client.labeling.results(job.id))
+
+    def _show_opened(self, opened: _Opened) -> Viewable:
+        job, results = opened
+        values = {
+            "Status": job.status.replace("_", " "),
+            "Rows": _progress_of(job),
+            "Teachers": ", ".join(job.teacher_models),
+            "Price": f"{job.price_usd} USD, {job.charge}",
+        }
+        if job.error is not UNSET:
+            values["Why"] = f"{job.error} ({job.error_code})"
+        shown: list[Viewable] = [facts(values)]
+        place = pn.Column(sizing_mode="stretch_width")
+        if job.status in UNFINISHED_LABELING:
+            shown.append(self.button("Cancel", partial(self.client.labeling.cancel, job.id), place))
+        if results:
+            self.queue = LabelQueue(self.client, job, results, self._review, self.visit)
+            shown += [show_agreement(job), self.queue]
+        if job.status == "review_ready":
+            shown.append(
+                self.button("Discard", partial(self.client.labeling.discard, job.id), place)
+            )
+        if job.dataset_id is not UNSET:
+            dataset_id = job.dataset_id
+            review = pmui.Button(label="Review its dataset", variant="outlined")
+            review.on_click(lambda _: self._review(dataset_id))
+            shown.append(review)
+        return pn.Column(*shown, place, sizing_mode="stretch_width")
+
+    def _review(self, dataset_id: str) -> None:
+        self.session.open("review", dataset=dataset_id, version=0, draft="")
+
+
+def _progress_of(job: LabelingJob) -> str:
+    if job.status in UNFINISHED_LABELING:
+        return f"{job.completed_rows:,} of {job.rows:,} rows"
+    return (
+        f"{job.rows:,} rows, {job.agreement_rows:,} on which all teachers agree, "
+        f"{job.error_rows:,} with a failure"
+    )

@@ -1,0 +1,1 @@
+"""The Live page and the parts that it alone uses."""

@@ -1,0 +1,260 @@
+"""The feed: the latest decisions that match, newest first, looked for again and again."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+import polars as pl
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.decision_log.wire import DecisionLogPage, LoggedDecision, LoggedResult
+from steelyard.wire.queries import ExportFormat
+from steelyard_workbench.kit.components.export_buttons import ExportButtons
+from steelyard_workbench.kit.components.frame_table import FrameTable, PageRequest, TablePage
+from steelyard_workbench.kit.problems import Problem, not_loaded, problem_of
+from steelyard_workbench.kit.states import failed, loading
+from steelyard_workbench.kit.tasks import OneAtATime, Task
+from steelyard_workbench.parts.live.view import View
+
+_PAGE = 200
+_TITLES = {
+    "at": "answered, UTC",
+    "decisions": "decisions",
+    "feedback": "came true",
+    "model": "model",
+    "took": "ms",
+}
+_WIDTHS = {"at": 150, "decisions": 380, "feedback": 170, "model": 170, "took": 70}
+#: Columns with a text for each decision.
+_CHIPS = ("decisions", "feedback")
+_SCHEMA = {"id": pl.String, **dict.fromkeys(_TITLES, pl.String)} | dict.fromkeys(
+    _CHIPS, pl.List(pl.String)
+)
+#: Pages that a look goes through for one that is not empty: filters may leave pages short.
+_MOST_PAGES = 5
+
+
+class Feed(Viewer):
+    """A table of stored answers.
+
+    Parameters
+    ----------
+    on_open : callable
+        Called with the id of an answer that was chosen.
+
+    Attributes
+    ----------
+    entries : list of LoggedDecision
+        What is shown, newest first.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        on_open: Callable[[str], None],
+        on_change: Callable[[], None],
+        nothing: Callable[[], Viewable],
+    ) -> None:
+        super().__init__()
+        self._client = client
+        self._on_change, self._nothing = on_change, nothing
+        self._on_open = on_open
+        self.view = View()
+        self.entries: list[LoggedDecision] = []
+        self.problem: Problem | None = None
+        self._held: DecisionLogPage | None = None
+        self._cursor: str | None = None
+        self._is_new = True
+        self.opened = ""
+        self.table = FrameTable(
+            self._rows,
+            what="The decisions",
+            id_column="id",
+            titles=_TITLES,
+            widths=_WIDTHS,
+            page_size=20,
+            chips=_CHIPS,
+            selectable=True,
+            on_open=lambda row: on_open(row["id"]),
+        )
+        self.state = pn.Column(loading(6, "The decisions"), sizing_mode="stretch_width")
+        self.new = pmui.Button(label="", variant="outlined", size="small", visible=False)
+        self.new.on_click(self.show_new)
+        self.older = pmui.Button(label="Load older", variant="text", size="small", visible=False)
+        self._looking = Task(self._ask, on_failure=self._show_failure)
+        self.load_older = OneAtATime(
+            self._load_older, not_loaded("Older decisions"), self.state, can_retry=False
+        )
+        self.older.on_click(self.load_older.on_event)
+        previous = pmui.Button(label="Newer decision (k)", variant="text", size="small")
+        previous.on_click(lambda _: self.step(-1))
+        following = pmui.Button(label="Older decision (j)", variant="text", size="small")
+        following.on_click(lambda _: self.step(1))
+        self.exports = ExportButtons(self._export, lambda ending: f"decisions.{ending}")
+        #: What is drawn once there is a decision.
+        self._parts = [
+            self.new,
+            self.table,
+            pn.Row(previous, following, self.older),
+            self.exports,
+        ]
+        self.shown = pn.Column(sizing_mode="stretch_width", visible=False)
+        self._box = pn.Column(self.state, self.shown, sizing_mode="stretch_width")
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    @property
+    def selected(self) -> list[str]:
+        """Ids of the answers that are selected."""
+        return list(self.table.selected)
+
+    async def show(self, view: View) -> None:
+        """Show what a view looks at, from the newest on."""
+        self.load_older.drop()
+        self.view = view
+        self._is_new = True
+        self._held = None
+        self.new.visible = False
+        self.state[:] = [loading(6, "The decisions")]
+        self.shown.visible = False
+        await self.look()
+
+    async def look(self, *_: Any) -> None:
+        """See what is new. Where somebody reads or selects, it waits behind a button."""
+        page = await self._looking()
+        if page is None:
+            return
+        had_problem, self.problem = self.problem is not None, None
+        # A look may overtake the first one at a view: it is the first then.
+        if self._is_new:
+            await self._begin_with(page, restart=True)
+            return
+        if had_problem:
+            self.state[:] = []
+        before = self.entries[: len(page.data)] if self._held is None else self._held.data
+        is_same = page.data == before and (page.has_more or len(self.entries) <= len(page.data))
+        if is_same and not had_problem:
+            return
+        self._on_change()
+        if self.table.page or self.table.selected or len(self.entries) > _PAGE:
+            self._hold(page)
+        else:
+            await self._begin_with(page, restart=False)
+
+    async def _ask(self) -> DecisionLogPage:
+        return await asyncio.to_thread(self._fetch, self.view, None)
+
+    def _show_failure(self, error: Exception) -> None:
+        self.problem = problem_of(error, not_loaded("The decisions"))
+        self.state[:] = [failed(self.problem, self.look)]
+
+    async def show_new(self, *_: Any) -> None:
+        """Show what is new."""
+        if self._held is not None:
+            page, self._held = self._held, None
+            self.new.visible = False
+            await self._begin_with(page, restart=True)
+
+    async def _load_older(self) -> None:
+        if self._cursor is None or self._is_new:
+            return
+        page = await asyncio.to_thread(self._fetch, self.view, self._cursor)
+        self.entries = [*self.entries, *page.data]
+        self._cursor = page.next_cursor
+        await self._fill(restart=False)
+
+    def step(self, by: int) -> None:
+        """Open the answer after the one that is open, or before it."""
+        ids = [entry.id for entry in self.entries]
+        if not ids:
+            return
+        here = ids.index(self.opened) if self.opened in ids else -1 if by > 0 else 0
+        self._on_open(ids[min(max(here + by, 0), len(ids) - 1)])
+
+    def _hold(self, page: DecisionLogPage) -> None:
+        known = {entry.id for entry in self.entries}
+        n = sum(entry.id not in known for entry in page.data)
+        self._held = page
+        more = "" if n < len(page.data) else " or more"
+        self.new.label = f"Show {n:,}{more} new" if n else "Show what changed"
+        self.new.visible = True
+
+    async def _begin_with(self, page: DecisionLogPage, *, restart: bool) -> None:
+        """Show a page of the newest, and what was loaded after it no more."""
+        if page.next_cursor != self._cursor:
+            self.load_older.drop()
+        self.entries, self._cursor = page.data, page.next_cursor
+        await self._fill(restart=restart)
+
+    async def _fill(self, *, restart: bool) -> None:
+        self._is_new = False
+        self.older.visible = self._cursor is not None
+        self.shown.visible = bool(self.entries)
+        self.state[:] = [] if self.entries else [self._nothing()]
+        await (self.table.restart() if restart else self.table.refresh())
+        if self.entries and not self.shown.objects:
+            self.shown[:] = self._parts
+
+    def _fetch(self, view: View, cursor: str | None) -> DecisionLogPage:
+        query: dict[str, Any] = view.log_query(time.time())
+        page = self._client.decision_log(**query, limit=_PAGE, cursor=cursor)
+        for _ in range(_MOST_PAGES - 1):
+            if page.data or page.next_cursor is None:
+                break
+            page = self._client.decision_log(**query, limit=_PAGE, cursor=page.next_cursor)
+        return page
+
+    def _export(self, format_: ExportFormat) -> bytes:
+        """Return every decision of the view, those that are not loaded too."""
+        query: dict[str, Any] = self.view.log_query(time.time())
+        return self._client.export_decisions(format_, **query)
+
+    def _rows(self, request: PageRequest) -> TablePage:
+        shown = self.entries[request.offset : request.offset + request.limit]
+        only = self.view.rows.decision or self.view.decision
+        return TablePage(
+            pl.DataFrame([_row(entry, only) for entry in shown], schema=_SCHEMA, orient="row"),
+            len(self.entries),
+        )
+
+
+def _row(entry: LoggedDecision, only: str) -> dict[str, str | list[str]]:
+    results = {name: result for name, result in entry.decisions.items() if not only or name == only}
+    with_feedback = {
+        name: result for name, result in results.items() if result.feedback is not None
+    }
+    return {
+        "id": entry.id,
+        "at": datetime.fromtimestamp(entry.created_at, UTC).strftime("%d %b %H:%M:%S"),
+        "decisions": [decision_text(name, result) for name, result in results.items()],
+        "feedback": [
+            f"{name}: {feedback_text(result.feedback)}" for name, result in with_feedback.items()
+        ],
+        "model": entry.version or entry.model,
+        "took": "" if entry.total_ms is None else f"{entry.total_ms:.1f}",
+    }
+
+
+def decision_text(name: str, result: LoggedResult) -> str:
+    """Return a decision in a few words: its top outcome, the probability, and what was done."""
+    text = f"{name}: {result.top} {result.p_top:.2f}"
+    if result.abstained:
+        return f"{text}, abstained"
+    return text if result.action == result.top else f"{text}, {result.action}"
+
+
+def feedback_text(outcome: str | dict[str, float] | None) -> str:
+    """Return what came true; where it is not certain, the likeliest with its probability."""
+    if outcome is None or isinstance(outcome, str):
+        return outcome or ""
+    likeliest = max(outcome, key=lambda name: outcome[name])
+    return f"{likeliest} {outcome[likeliest]:.2f}"

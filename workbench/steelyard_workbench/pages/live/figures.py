@@ -1,0 +1,300 @@
+"""The figures of a window: what leads, with n and intervals, and what stands behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.alarms.wire import Alarm
+from steelyard.decision_log.wire import DecisionGroup, DecisionSummary
+from steelyard.wire.measures import Measure
+from steelyard_workbench.kit.components import figures
+from steelyard_workbench.kit.components.facts import heading, table
+from steelyard_workbench.kit.components.mark_table import mark_table
+from steelyard_workbench.kit.components.numbers import measure_text
+from steelyard_workbench.pages.live.charts import rate_chart, unit_of
+from steelyard_workbench.parts.evaluations.charts import (
+    bin_counts_chart,
+    bin_name,
+    reliability_chart,
+)
+from steelyard_workbench.parts.live.view import RowFilter, View
+
+Open = Callable[[RowFilter], None]
+_BANDS = "Yellow bands are the times of the decisions behind the alarms above."
+
+#: Six of them stand side by side beside the menu of a window of 1280 pixels.
+_CARD_PX = 165
+_CARD_HEIGHT_PX = 130
+
+_NOT_RANDOM = (
+    "Feedback is not a random sample of the traffic: it comes where somebody looked. These figures "
+    "hold for the {n:,} decisions that have it ({share}), and may not for the rest."
+)
+
+
+def show_figures(
+    summary: DecisionSummary,
+    view: View,
+    open_: Open,
+    tables: set[str] | None = None,
+    alarms: Sequence[Alarm] = (),
+) -> Viewable:
+    """Show a summary, and when the decisions behind alarms were made."""
+    tables = set() if tables is None else tables
+    return pn.Column(
+        heading(f"Figures of the {view.window}"),
+        _cards(summary, view, open_),
+        _rates(summary, open_, tables, alarms),
+        heading("Calibration on feedback"),
+        _calibration(summary, open_, tables),
+        heading("By model and decision"),
+        _groups(summary, open_),
+        sizing_mode="stretch_width",
+    )
+
+
+def clock(at: float) -> str:
+    """Return a day and time, in UTC."""
+    return datetime.fromtimestamp(at, UTC).strftime("%d %b %H:%M:%S")
+
+
+def share_text(measure: Measure | None) -> tuple[str, str]:
+    """Return a share in per cent, and its interval and n."""
+    return _measure_text(measure, "{:.1%}", "{:.1%}", "no interval: one context, ")
+
+
+def time_text(measure: Measure | None) -> tuple[str, str]:
+    """Return a time in milliseconds, and its interval and n."""
+    return _measure_text(measure, "{:.1f} ms", "{:.1f}", "too few for an interval, ")
+
+
+def _measure_text(
+    measure: Measure | None, value_as: str, bound_as: str, without: str
+) -> tuple[str, str]:
+    """Return a value, and its interval and n; ``without`` says that there is no interval."""
+    if measure is None:
+        return "—", "n = 0"
+    value = value_as.format(measure.value)
+    if measure.low is None or measure.high is None:
+        return value, f"{without}n = {measure.n:,}"
+    interval = f"{bound_as.format(measure.low)} to {value_as.format(measure.high)}"
+    return value, f"{interval}, n = {measure.n:,}"
+
+
+def _cards(summary: DecisionSummary, view: View, open_: Open) -> Viewable:
+    minutes = max((summary.until - summary.since) / 60, 1e-9)
+    a_minute = f"{summary.decisions / minutes:.1f} a minute, on {summary.answers:,} request{'' if summary.answers == 1 else 's'}"
+    cards = [
+        _card("Decisions", f"{summary.decisions:,}", a_minute),
+        _card(
+            "Abstained",
+            *share_text(summary.abstain_rate),
+            rows=RowFilter(name="abstained", abstained=True),
+            open_=open_,
+        ),
+        _card(
+            "With feedback",
+            *share_text(summary.feedback_share),
+            rows=RowFilter(name="with feedback", has_feedback=True),
+            open_=open_,
+        ),
+        _card(
+            "Right by feedback",
+            *share_text(summary.accuracy),
+            rows=RowFilter(name="wrong, by the feedback", has_feedback=True, wrong=True),
+            open_=open_,
+            opens="Show the wrong",
+        ),
+        _card("Half answered within", *time_text(summary.latency_p50_ms)),
+        _card("95 % answered within", *time_text(summary.latency_p95_ms)),
+    ]
+    window = f"{view.window}, {clock(summary.since)} to {clock(summary.until)} UTC"
+    sentences = [
+        f"Stored decisions of the {window}. Ranges are 95 % intervals.",
+        "Times are the server's, of stored answers.",
+    ]
+    if summary.server is not None:
+        server = summary.server
+        value, interval = share_text(server.error_rate)
+        sentences.append(
+            f"Requests that failed: {value} ({interval}), and {server.refused:,} were refused; of "
+            f"everybody's requests to this server since it started at {clock(server.since)} UTC, "
+            "stored or not."
+        )
+    return pn.Column(
+        pn.FlexBox(*cards, gap="10px", align_items="stretch", margin=(0, 10)),
+        pmui.Typography(" ".join(sentences), variant="body2"),
+        sizing_mode="stretch_width",
+    )
+
+
+def _card(
+    name: str,
+    value: str,
+    rests_on: str,
+    *,
+    rows: RowFilter | None = None,
+    open_: Open | None = None,
+    opens: str = "Show them",
+) -> Viewable:
+    shown: list[Viewable] = [
+        pmui.Typography(name, variant="body2", margin=(6, 10, 0, 10)),
+        pmui.Typography(
+            value, variant="body1", sx={"fontSize": "1.714rem", "fontWeight": 600}, margin=(0, 10)
+        ),
+        pmui.Typography(rests_on, variant="body2", margin=(0, 10, 6, 10)),
+    ]
+    if rows is not None and open_ is not None and value not in {"—"}:
+        button = pmui.Button(
+            label=opens,
+            variant="text",
+            size="small",
+            margin=(0, 4, 6, 4),
+            description=f"{opens}: {rows.name}",
+        )
+        button.on_click(lambda _: open_(rows))
+        shown.append(button)
+    return pmui.Paper(*shown, width=_CARD_PX, min_height=_CARD_HEIGHT_PX, margin=0)
+
+
+def _rates(
+    summary: DecisionSummary, open_: Open, tables: set[str], alarms: Sequence[Alarm]
+) -> Viewable:
+    def open_bucket(place: int) -> None:
+        start = summary.buckets[place].start
+        end = start + summary.bucket_s
+        name = f"{clock(start)} to {clock(end)} UTC"
+        open_(RowFilter(name=name, since=start, until=end))
+
+    filled = [place for place, bucket in enumerate(summary.buckets) if bucket.decisions]
+    data = mark_table(
+        ("from, UTC", "decisions", "abstained", "with feedback"),
+        [
+            (
+                clock(bucket.start),
+                f"{bucket.decisions:,}",
+                f"{bucket.abstained:,}",
+                f"{bucket.with_feedback:,}",
+            )
+            for bucket in (summary.buckets[place] for place in filled)
+        ],
+        open_=lambda i: open_bucket(filled[i]),
+        label=f"Decisions by {unit_of(summary.bucket_s)}",
+        numbers=(1, 2, 3),
+    )
+    bands = [(alarm.evidence.since, alarm.evidence.until) for alarm in alarms]
+    note = [pmui.Typography(_BANDS, variant="body2")] if bands else []
+    return pn.Column(
+        figures.show(rate_chart(summary, open_bucket, bands)),
+        *note,
+        with_table("Show the bars as a table", data, tables),
+        sizing_mode="stretch_width",
+    )
+
+
+def _calibration(summary: DecisionSummary, open_: Open, tables: set[str]) -> Viewable:
+    share = summary.feedback_share
+    n = 0 if summary.accuracy is None else summary.accuracy.n
+    if not n or share is None:
+        return pmui.Typography(
+            "Nobody has told what came true of a decision of this window. Open a decision below and "
+            "say it, or send it from the application with `client.feedback`.",
+            variant="body2",
+        )
+
+    def open_bin(place: int) -> None:
+        row = summary.reliability[place]
+        name = f"with feedback, top probability above {row.low:g} and up to {row.high:g}"
+        open_(RowFilter(name=name, has_feedback=True, p_from=row.low, p_to=row.high))
+
+    filled = [place for place, row in enumerate(summary.reliability) if row.n]
+    rows = [
+        (
+            bin_name(row),
+            "—" if row.mean_top_probability is None else f"{row.mean_top_probability:.3f}",
+            measure_text(row.accuracy),
+        )
+        for row in (summary.reliability[place] for place in filled)
+    ]
+    data = mark_table(
+        ("promised", "mean", "accuracy (95 % interval, n)"),
+        rows,
+        label="Reliability on feedback",
+        open_=lambda i: open_bin(filled[i]),
+    )
+    return pn.Column(
+        pmui.Typography(_NOT_RANDOM.format(n=n, share=f"{share.value:.1%}"), variant="body2"),
+        figures.show(reliability_chart(summary.reliability, open_bin)),
+        figures.show(bin_counts_chart(summary.reliability, open_bin)),
+        with_table("Show the points as a table", data, tables),
+        sizing_mode="stretch_width",
+    )
+
+
+def _groups(summary: DecisionSummary, open_: Open) -> Viewable:
+    shown: list[Viewable] = [
+        table(
+            ("model", "decision", "decisions", "abstained", "with feedback", "right on feedback"),
+            [
+                (
+                    _name(group),
+                    group.decision,
+                    f"{group.decisions:,}",
+                    _one_line(group.abstain_rate),
+                    _one_line(group.feedback_share),
+                    _one_line(group.accuracy),
+                )
+                for group in summary.groups
+            ],
+            label="Figures by model and decision",
+            numbers=(2,),
+        )
+    ]
+    if summary.groups_left_out:
+        shown.append(
+            pmui.Typography(
+                f"{summary.groups_left_out:,} more with fewer decisions are left out; choose a "
+                "model or a decision above.",
+                variant="body2",
+            )
+        )
+    options: dict[str, DecisionGroup | None] = {"": None}
+    options |= {f"{group.decision} by {_name(group)}": group for group in summary.groups}
+    choose = pmui.Select(label="Show the decisions of", options=options, value=None, width=380)
+
+    def chosen(group: DecisionGroup | None) -> None:
+        if group is not None:
+            named = f"{group.decision} by {_name(group)}"
+            open_(
+                RowFilter(name=named, decision=group.decision, model=group.version or group.model)
+            )
+
+    pn.bind(chosen, choose, watch=True)
+    return pn.Column(*shown, choose, sizing_mode="stretch_width")
+
+
+def _name(group: DecisionGroup) -> str:
+    return group.version or group.model
+
+
+def _one_line(measure: Measure | None) -> str:
+    value, rest = share_text(measure)
+    return "—" if measure is None else f"{value} ({rest})"
+
+
+def with_table(label: str, data: Viewable, tables: set[str]) -> Viewable:
+    """Return a button that shows a table; ``tables`` keeps the labels of those that are shown."""
+    data.visible = label in tables
+
+    def turn(_: object) -> None:
+        data.visible = not data.visible
+        (tables.add if data.visible else tables.discard)(label)
+
+    button = pmui.Button(label=label, variant="text", size="small")
+    button.on_click(turn)
+    return pn.Column(button, data, sizing_mode="stretch_width")

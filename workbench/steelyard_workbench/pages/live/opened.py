@@ -1,0 +1,176 @@
+"""One stored answer in full, with the form in which somebody says what came true."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.decision_log.wire import StoredAnswer
+from steelyard.decisions.wire import DecisionResult
+from steelyard_workbench.kit.components import figures
+from steelyard_workbench.kit.components.facts import facts, table
+from steelyard_workbench.kit.components.live_text import LiveText
+from steelyard_workbench.kit.components.numbers import ago, ahead
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.problems import Problem, problem_of
+from steelyard_workbench.kit.states import failed
+from steelyard_workbench.kit.tasks import Write
+from steelyard_workbench.pages.live.feed import feedback_text
+
+#: Outcomes that are drawn, the likeliest first.
+_MOST_BARS = 12
+_TEXT = "white-space:pre-wrap;overflow-wrap:anywhere;max-height:16em;overflow:auto;margin:0"
+_HEADING = {"fontSize": "1rem", "fontWeight": 600, "marginTop": "0.4em"}
+
+
+class OpenedAnswer(Viewer):
+    """A stored answer, and feedback on it.
+
+    Parameters
+    ----------
+    decision_id : str
+        Id of the answer.
+
+    Attributes
+    ----------
+    fields : dict of str to select
+        By decision id: where the outcome that came true is chosen.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        decision_id: str,
+        *,
+        on_feedback: Callable[[], None],
+        on_close: Callable[[], None],
+    ) -> None:
+        super().__init__()
+        self._client, self._id, self._on_feedback = client, decision_id, on_feedback
+        self.fields: dict[str, Any] = {}
+        self._told: dict[str, str] = {}
+        self.send = pmui.Button(label="Tell what came true", variant="contained", size="small")
+        self.said = LiveText()
+        self._problem = pn.Column(sizing_mode="stretch_width")
+        self.tell = Write(self._tell, on_failure=self._show_failure)
+        self.send.on_click(self.tell.on_event)
+        self.part = Loaded("The decision", lambda: client.stored_decision(decision_id), self._show)
+        close = pmui.Button(label="Close", variant="text", size="small")
+        close.on_click(lambda _: on_close())
+        self._box = pn.Column(
+            pmui.Row(
+                pmui.Typography("The decision", variant="h3", sx=_HEADING),
+                close,
+            ),
+            self.part,
+            sizing_mode="stretch_width",
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    async def _tell(self) -> None:
+        # What was told before, perhaps by the application and again since, is not told again.
+        chosen = {
+            name: field.value
+            for name, field in self.fields.items()
+            if field.value and field.value != self._told[name]
+        }
+        if not chosen:
+            self.said.text = "Choose an outcome that is not told yet first."
+            return
+        self.send.disabled = True
+        await asyncio.to_thread(self._client.feedback, self._id, chosen, by="person")
+        self.send.disabled = False
+        self._problem[:] = []
+        self.said.text = f"Recorded: {', '.join(f'{k} is {v}' for k, v in chosen.items())}."
+        await self.part.refresh(quietly=True)
+        self._on_feedback()
+
+    def _show_failure(self, error: Exception) -> Problem:
+        problem = problem_of(error, "Not recorded:")
+        self._problem[:] = [failed(problem)]
+        # What is missing a permission does not come by trying again.
+        self.send.disabled = problem.is_forbidden
+        return problem
+
+    def _show(self, answer: StoredAnswer) -> Viewable:
+        context = answer.request.get("context", "")
+        text = (
+            context
+            if isinstance(context, str)
+            else json.dumps(context, indent=1, ensure_ascii=False)
+        )
+        about = {
+            "Id": answer.id,
+            "Answered": f"{ago(answer.created_at)}, by {answer.version or answer.model}",
+            "Removed": ahead(answer.expires_at),
+        }
+        if answer.total_ms is not None:
+            about["Took"] = f"{answer.total_ms:.1f} ms"
+        questions = {
+            decision["id"]: str(decision.get("question", ""))
+            for decision in answer.request["decisions"]
+        }
+        parts: list[Viewable] = [
+            pn.pane.HTML(
+                f'<pre tabindex="0" aria-label="Context" style="{_TEXT}">{escape(text)}</pre>',
+                sizing_mode="stretch_width",
+            ),
+            facts(about),
+        ]
+        if answer.metadata:
+            # By themselves: one that is called as a fact would be taken for it.
+            metadata_rows = [(name, str(value)) for name, value in answer.metadata.items()]
+            parts.append(table(("metadata", "value"), metadata_rows, label="Metadata"))
+        self.fields = {}
+        for name, result in answer.results.items():
+            parts += self._decision(name, questions.get(name, ""), result, answer)
+        return pn.Column(*parts, self.send, self.said, self._problem, sizing_mode="stretch_width")
+
+    def _decision(
+        self, name: str, question: str, result: DecisionResult, answer: StoredAnswer
+    ) -> list[Viewable]:
+        likeliest = sorted(result.probabilities.items(), key=lambda item: -item[1])
+        chart = figures.bars(
+            [f"{outcome}  {probability:.3f}" for outcome, probability in likeliest[:_MOST_BARS]],
+            [probability for _, probability in likeliest[:_MOST_BARS]],
+            title=f"{name}: {result.top} {result.p_top:.3f}, action {result.action}",
+            x="probability",
+        )
+        feedback = answer.feedback.get(name)
+        self._told[name] = feedback if isinstance(feedback, str) else ""
+        field = pmui.Select(
+            label=f"What came true of {name}",
+            options={"not told": "", **{outcome: outcome for outcome in result.probabilities}},
+            value=self._told[name],
+            sizing_mode="stretch_width",
+            size="small",
+        )
+        self.fields[name] = field
+        report = answer.feedback_by.get(name) if answer.feedback_by else None
+        shown: list[Viewable] = [
+            pmui.Typography(escape_markdown(question), variant="body2"),
+            figures.show(chart),
+        ]
+        if report is not None:
+            who = "" if report.who is None else f", {report.who}"
+            origin = f"Reported by {report.by}{who}: {feedback_text(report.outcome)}"
+            shown.append(pmui.Typography(escape_markdown(origin), variant="body2"))
+        if len(likeliest) > _MOST_BARS:
+            more = f"and {len(likeliest) - _MOST_BARS:,} less likely outcomes"
+            shown.append(pmui.Typography(more, variant="body2"))
+        if isinstance(feedback, dict):
+            likely = escape_markdown(feedback_text(feedback))
+            text = f"Told as not certain, the likeliest being {likely}."
+            shown.append(pmui.Typography(text, variant="body2"))
+        return [*shown, field]

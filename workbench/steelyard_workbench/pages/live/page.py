@@ -1,0 +1,344 @@
+"""Live: what was decided lately, how often it abstained, and how often it came true."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.alarms.wire import Alarm
+from steelyard.datasets.wire import Dataset
+from steelyard.decision_log.wire import DecisionSummary
+from steelyard.errors import SteelyardError
+from steelyard.shadows.wire import ShadowReport
+from steelyard_workbench.kit.components.copy_text import CopyText
+from steelyard_workbench.kit.components.facts import heading
+from steelyard_workbench.kit.components.side_by_side import side_by_side
+from steelyard_workbench.kit.components.visibility import Visibility
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Page
+from steelyard_workbench.kit.scheduling import schedule
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.snippets import as_curl, as_python
+from steelyard_workbench.kit.states import empty
+from steelyard_workbench.pages.live.feed import Feed
+from steelyard_workbench.pages.live.figures import show_figures
+from steelyard_workbench.pages.live.opened import OpenedAnswer
+from steelyard_workbench.pages.live.over_time import OverTime
+from steelyard_workbench.pages.live.sending import SendForm
+from steelyard_workbench.pages.live.shadows import fetch_shadows, show_shadow
+from steelyard_workbench.parts.live.alarms import fetch_alarms, show_alarms
+from steelyard_workbench.parts.live.view import WINDOWS, RowFilter, View, from_text, to_text
+from steelyard_workbench.parts.review.sending import draft_of
+
+#: Seconds between two sums over a window: when something changed, and in any case.
+_SUM_AFTER_S, _SUM_ANYWAY_S = 10.0, 60.0
+_LONGEST = max(WINDOWS.values())
+_EXAMPLE = {
+    "context": "My card was charged twice for order 118.",
+    "decisions": [{"id": "refund", "kind": "binary", "question": "Is money asked back?"}],
+    "store": True,
+}
+
+
+_Fetched = tuple[DecisionSummary, list[ShadowReport], list[Alarm]]
+
+
+class LivePage(Page):
+    """Look at what is decided."""
+
+    slug = "live"
+    title = "Live"
+    summary = "The stored decisions of this account, as they are made."
+    look_ms = 2000
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.view = View()
+        self.opened: OpenedAnswer | None = None
+        self.visibility = Visibility()
+        self._summed_at = 0.0
+        self._has_changed = False
+        self._is_offering = False
+        self._tables: set[str] = set()
+
+    def build(self) -> list[Viewable]:
+        """Return the choice of what to look at, the figures and the feed."""
+        # What another page left there is none of this one's.
+        self.view = from_text(self.session.query, self.view)
+        self.opened = None
+        self.window = pmui.Select(
+            label="Time", options=WINDOWS, value=self.view.window_s, width=180, size="small"
+        )
+        self.model = pmui.Select(label="Model", width=240, size="small")
+        self.decision = pmui.Select(label="Decision", width=240, size="small")
+        self.named = pmui.Select(
+            label="Asked for",
+            options={"every request": "", self.view.named: self.view.named},
+            value=self.view.named,
+            visible=bool(self.view.named),
+            width=240,
+            size="small",
+        )
+        self._offer({self.view.model}, {self.view.decision})
+        pn.bind(self._on_choice, self.window, self.model, self.decision, self.named, watch=True)
+        self.figures = Loaded("The figures", self._fetch, self._show, n_lines=8)
+        self.over_time = OverTime(self.client, lambda: self.view, self.show_rows)
+        self.feed = Feed(
+            self.client, on_open=self.show, on_change=self._changed, nothing=self._nothing
+        )
+        self.sending: SendForm = SendForm(
+            self.client,
+            selected=lambda: self.feed.selected,
+            view=lambda: self.view,
+            on_sent=self._review,
+            scope=self.visit,
+        )
+        pn.bind(self.sending.describe, self.feed.table.param.selected, watch=True)
+        self._said = pn.Row(sizing_mode="stretch_width")
+        # With the page: a browser may lose a change of what it was sent a moment ago.
+        self._say()
+        self._opened = pn.Column(width=440, visible=False)
+        shown = [
+            pn.FlexBox(self.window, self.model, self.decision, self.named, gap="8px"),
+            self.part(self.figures),
+            self.over_time,
+            heading("Latest decisions"),
+            self._said,
+            side_by_side(self.feed, self._opened),
+            heading("Send to review"),
+            self.sending,
+            self.visibility,
+        ]
+        self.part(self.sending.part)
+        self.part(self.over_time.part)
+        return shown
+
+    def open(self) -> None:
+        """Show the page, and begin to look for what is new."""
+        super().open()
+        self._summed_at = time.monotonic()
+        self.sending.describe()
+        self._write()
+        if self.session.decision:
+            self.show(self.session.decision)
+        schedule(lambda: self.feed.show(self.view))
+
+    def close(self) -> None:
+        """Leave the page: it looks no more, and takes its view out of the address."""
+        super().close()
+        if self.session.query == to_text(self.view):
+            self.session.query = ""
+
+    def reconnect(self) -> None:
+        """Look again now that the server answers."""
+        super().reconnect()
+        schedule(self.feed.look)
+
+    def on_key(self, action: str, number: int) -> bool:
+        """Go through the feed by keys."""
+        del number
+        if action in {"next", "previous"}:
+            self.feed.step(1 if action == "next" else -1)
+        elif action == "close" and self.opened is not None:
+            self.close_answer()
+        else:
+            return self.feed.table.on_key(action)
+        return True
+
+    async def look(self) -> None:
+        """See what is new, unless nobody can see it or nobody may."""
+        problem = self.feed.problem
+        if self.visibility.is_hidden or not self.session.is_connected:
+            return
+        if problem is not None and problem.is_forbidden:
+            self._poller.stop()
+            return
+        await self.feed.look()
+        if self.opened is not None or self.feed.selected:
+            return  # somebody reads: figures that are drawn again would move the page under them
+        passed = time.monotonic() - self._summed_at
+        if passed >= (_SUM_AFTER_S if self._has_changed else _SUM_ANYWAY_S):
+            await self.sum_up()
+
+    async def sum_up(self) -> None:
+        """Fetch the figures again; what is shown stays until they are here."""
+        self._summed_at, self._has_changed = time.monotonic(), False
+        await self.figures.refresh(quietly=True)
+        await self.over_time.renew()
+
+    def show(self, decision_id: str) -> None:
+        """Open an answer beside the feed."""
+        self.session.decision = self.feed.opened = decision_id
+        self.feed.table.mark(decision_id)
+        self.opened = OpenedAnswer(
+            self.client, decision_id, on_feedback=self._on_feedback, on_close=self.close_answer
+        )
+        self._opened[:] = [self.opened]
+        self._opened.visible = True
+        self.opened.part.start()
+
+    def close_answer(self) -> None:
+        """Close the answer that is open."""
+        self.opened = None
+        self.session.decision = self.feed.opened = ""
+        self.feed.table.mark(None)
+        self._opened.visible = False
+        self._opened[:] = []
+
+    def show_rows(self, rows: RowFilter) -> None:
+        """Show in the feed the rows behind a figure, a bar or a point."""
+        self._look_at(replace(self.view, rows=rows))
+
+    def _on_feedback(self) -> None:
+        schedule(self.feed.look)
+        schedule(self.sum_up)
+
+    async def _review(self, made: Dataset) -> None:
+        """Open a draft of what was sent, or the choice of one where none can be made."""
+        visit, draft_id = self.visit, ""
+        with suppress(SteelyardError):
+            draft = await asyncio.to_thread(draft_of, self.client, made.id, made.version)
+            draft_id = draft.id
+        if not visit.say_if_ended(f"Sent to review: {made.name} ({made.id})."):
+            self.session.open("review", dataset=made.id, version=made.version, draft=draft_id)
+
+    def _changed(self) -> None:
+        self._has_changed = True
+
+    def _look_at(self, view: View) -> None:
+        self.view = view
+        self._write()
+        self._say()
+        self.sending.describe()
+        schedule(lambda: self.feed.show(view))
+
+    def _on_choice(self, *_: Any) -> None:
+        if self._is_offering:
+            return
+        self._look_at(
+            View(
+                window_s=self.window.value,
+                model=self.model.value or "",
+                decision=self.decision.value or "",
+                named=self.named.value or "",
+            )
+        )
+        self._summed_at, self._has_changed = time.monotonic(), False
+        self.figures.start()
+        self.over_time.part.start()
+
+    def _write(self) -> None:
+        self.session.query = to_text(self.view)
+
+    def _say(self) -> None:
+        rows = self.view.rows
+        if rows.is_empty:
+            self._said[:] = []
+            return
+        everything = pmui.Button(label="Show all", variant="outlined", size="small")
+        everything.on_click(lambda _: self.show_rows(RowFilter()))
+        self._said[:] = [
+            pmui.Typography(
+                f"Only those {escape_markdown(rows.name)}.", variant="body1", margin=(8, 10)
+            ),
+            everything,
+        ]
+
+    def _fetch(self) -> _Fetched:
+        view = self.view
+        summary = self.client.decision_summary(
+            since=view.since(time.time()),
+            bucket_s=view.bucket_s,
+            model=view.model or None,
+            named=view.named or None,
+            decision=view.decision or None,
+        )
+        alarms = fetch_alarms(self.client, view.model)
+        return summary, fetch_shadows(self.client, summary), alarms
+
+    def _show(self, fetched: _Fetched) -> Viewable:
+        summary, shadows, alarms = fetched
+        raised = show_alarms(
+            self.client,
+            alarms,
+            open_=self.show_rows,
+            on_known=lambda: schedule(self.sum_up),
+        )
+        self._offer(
+            {group.version or group.model for group in summary.groups},
+            {group.decision for group in summary.groups},
+        )
+        if not summary.answers:
+            return pn.Column(raised, self._nothing_at_all(), sizing_mode="stretch_width")
+        return pn.Column(
+            raised,
+            show_figures(summary, self.view, self.show_rows, self._tables, alarms),
+            *(show_shadow(shadow) for shadow in shadows),
+            sizing_mode="stretch_width",
+        )
+
+    def _offer(self, models: set[str], decisions: set[str]) -> None:
+        """Offer what there is to choose; what was offered before stays."""
+        self._is_offering = True
+        try:
+            for field, names_here, every, chosen in (
+                (self.model, models, "every model", self.view.model),
+                (self.decision, decisions, "every decision", self.view.decision),
+            ):
+                known = set(field.options.values()) if isinstance(field.options, dict) else set()
+                names = sorted((known | names_here | {chosen}) - {""})
+                options = {every: "", **{name: name for name in names}}
+                if options != field.options:
+                    field.options = options
+                field.value = chosen
+        finally:
+            self._is_offering = False
+
+    def _nothing(self) -> Viewable:
+        if self.view.rows.is_empty:
+            return empty(f"No decision was stored in the {self.view.window}.")
+        everything = pmui.Button(label="Show all decisions", variant="contained")
+        everything.on_click(lambda _: self.show_rows(RowFilter()))
+        name = escape_markdown(self.view.rows.name)
+        return empty(f"No decision of the {self.view.window} is {name}.", everything)
+
+    def _nothing_at_all(self) -> Viewable:
+        if self.view.model or self.view.decision or self.view.named:
+            text = f"No decision of the {self.view.window} is of this model and decision."
+            return empty(text, self._button("Show every model and decision", self._choose_all))
+        if self.view.window_s < _LONGEST:
+            text = f"**No decision was stored in the {self.view.window}.**"
+            return empty(text, self._button("Look at the last 30 days", self._choose_longest))
+        text = (
+            "**No decision is stored yet.** This page shows the decisions that applications ask for. "
+            "Store a first one with either of these, or with *Keep this answer* in the Playground."
+        )
+        url = self.client.url
+        return pn.Column(
+            empty(text),
+            CopyText(as_curl(url, _EXAMPLE), "a first decision with curl"),
+            CopyText(as_python(url, _EXAMPLE), "a first decision in Python"),
+            sizing_mode="stretch_width",
+        )
+
+    def _button(self, label: str, do: Any) -> Viewable:
+        button = pmui.Button(label=label, variant="contained")
+        button.on_click(lambda _: do())
+        return button
+
+    def _choose_all(self) -> None:
+        self._is_offering = True
+        self.model.value = self.decision.value = self.named.value = ""
+        self._is_offering = False
+        self._on_choice()
+
+    def _choose_longest(self) -> None:
+        self.window.value = _LONGEST

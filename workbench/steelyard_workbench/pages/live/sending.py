@@ -1,0 +1,122 @@
+"""Sending decisions with feedback to review: as a new dataset, or to one that is there."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from itertools import islice
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+import param
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.datasets.from_feedback_wire import MAX_NAMED
+from steelyard.datasets.wire import Dataset
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.tasks import Scope, Write
+from steelyard_workbench.parts.datasets.names import dataset_options
+from steelyard_workbench.parts.live.view import View
+from steelyard_workbench.parts.review.sending import SEND
+
+_MOST_DATASETS = 200
+_NEW = ""
+
+
+class SendForm(Viewer):
+    """Asks where to send decisions, and sends them."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        selected: Callable[[], list[str]],
+        view: Callable[[], View],
+        on_sent: Callable[[Dataset], Awaitable[None]],
+        scope: Scope | None = None,
+    ) -> None:
+        self.client = client
+        self._selected, self._view = selected, view
+        self._on_sent, self._scope = on_sent, scope or Scope()
+        self.what = pmui.Typography("", variant="body2")
+        self.place = pmui.Select(
+            label="Send to", options={"a new dataset": _NEW}, value=_NEW, width=300, size="small"
+        )
+        self.new_name = pmui.TextInput(
+            label="Name of the new dataset", value="", width=260, size="small"
+        )
+        self.send = pmui.Button(label=SEND, variant="contained", size="small")
+        self._problem = pn.Column(sizing_mode="stretch_width")
+        self.do = Write(self._do, "Not sent to review:", self._problem, refused=SEND, scope=scope)
+        super().__init__()
+        self.send.on_click(self.do.on_event)
+        self.part = Loaded("The datasets", self._datasets, self._offer, n_lines=1)
+        self._box = pn.Column(
+            self.what,
+            pn.FlexBox(self.part, self.new_name, self.send, align_items="center", gap="8px"),
+            self._problem,
+            sizing_mode="stretch_width",
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    def describe(self, *_: Any) -> None:
+        """Show which decisions would be sent."""
+        ids, view = self._selected(), self._view()
+        if ids:
+            self.what.object = f"Those of the {len(ids):,} selected that have feedback: the feedback becomes their label."
+        else:
+            chosen = [f"of the {view.window}"]
+            chosen += [f"by {escape_markdown(view.model)}"] if view.model else []
+            chosen += [f"of requests for {escape_markdown(view.named)}"] if view.named else []
+            chosen += [f"of {escape_markdown(view.decision)}"] if view.decision else []
+            self.what.object = f"Every decision with feedback {', '.join(chosen)}: the feedback becomes its label. Select rows to send only these."
+        self._settle()
+
+    async def _do(self) -> None:
+        made = await asyncio.to_thread(self._send)
+        self._problem[:] = []
+        # What they look at now, perhaps the review of a draft, stays.
+        if not self._scope.say_if_ended(f"Sent to review: {made.name} ({made.id})."):
+            await self._on_sent(made)
+
+    def _send(self) -> Dataset:
+        ids, view = self._selected(), self._view()
+        given: dict[str, Any] = {"decisions": [view.decision] if view.decision else None}
+        if ids:
+            given["decision_ids"] = ids[:MAX_NAMED]
+        else:
+            given |= {"since": view.since(time.time()), "model": view.model or None}
+            given["named"] = view.named or None
+        if self.place.value == _NEW:
+            given["name"] = self.new_name.value_input.strip() or self._named()
+        else:
+            given["dataset_id"] = self.place.value
+        return self.client.datasets.from_feedback(**given)
+
+    def _named(self) -> str:
+        return f"Live decisions {time.strftime('%Y-%m-%d %H:%M', time.gmtime())}"
+
+    def _datasets(self) -> list[Dataset]:
+        return list(islice(self.client.datasets.iterate(), _MOST_DATASETS))
+
+    def _offer(self, datasets: list[Dataset]) -> Viewable:
+        self.place.options = {
+            "a new dataset": _NEW,
+            **dataset_options(datasets, with_rows=True),
+        }
+        return self.place
+
+    @param.depends("place.value", "do.is_running", watch=True)
+    def _settle(self) -> None:
+        n = len(self._selected())
+        self.new_name.visible = self.place.value == _NEW
+        self.new_name.placeholder = self._named()
+        self.send.disabled = self.do.is_running or n > MAX_NAMED
+        if n > MAX_NAMED:
+            self.what.object = f"{n:,} are selected, and {MAX_NAMED:,} at most are sent at a time."

@@ -1,0 +1,1 @@
+"""The Map page and the parts that it alone uses."""

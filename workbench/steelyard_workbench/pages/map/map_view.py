@@ -1,0 +1,259 @@
+"""A map that is there: its points, what they are coloured by, and what is done with those selected."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import islice
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.datasets.filters import MAX_PLACES
+from steelyard.datasets.wire import Example
+from steelyard.evaluations.wire import Evaluation
+from steelyard.maps.wire import DatasetMap, MapPoints, MapValues
+from steelyard_workbench.kit.components.side_by_side import side_by_side
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.states import loading
+from steelyard_workbench.kit.tasks import Scope, Task, Write
+from steelyard_workbench.pages.map.chart import MapChart
+from steelyard_workbench.pages.map.colouring import (
+    COLOURS_BY,
+    OF_ANSWERS,
+    ColourBy,
+    colour,
+)
+from steelyard_workbench.parts.datasets.row_detail import show_row
+from steelyard_workbench.parts.review.row_filter import RowFilter, write_query
+from steelyard_workbench.parts.review.sending import draft_of
+
+_BY: dict[str, ColourBy] = {by.capitalize(): by for by in COLOURS_BY}
+_MOST_EVALUATIONS = 50
+_DETAIL_WIDTH = 360
+_NO_EVALUATION = "Evaluate a model on the dataset to colour rows by its errors and its confidence."
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """A map with its points, and what they can be coloured by."""
+
+    map: DatasetMap
+    points: MapPoints
+    decisions: list[str]
+    evaluations: list[Evaluation]
+
+
+def fetch_mapped(client: Client, dataset_map: DatasetMap) -> Mapped:
+    """Return the parts to show of a map that has succeeded; it blocks."""
+    facets = client.datasets.facets(dataset_map.dataset_id, version=dataset_map.dataset_version)
+    listed = client.evaluations.list(dataset_map.dataset_id, status="succeeded")
+    return Mapped(
+        dataset_map,
+        client.maps.points(dataset_map.id),
+        sorted(facets["expected"]),
+        list(islice(listed, _MOST_EVALUATIONS)),
+    )
+
+
+class MapView(Viewer):
+    """The map, with its colours at its top and the selected rows beside it."""
+
+    def __init__(self, session: Session, mapped: Mapped, scope: Scope | None = None) -> None:
+        super().__init__()
+        self.session, self.mapped = session, mapped
+        self._scope = scope or Scope()
+        self.selected: list[int] = []
+        by: ColourBy = session.view if session.view in COLOURS_BY else "label"
+        self.by = pmui.Select(label="Colour by", options=_BY, value=by, width=160, size="small")
+        self._decision = pmui.Select(
+            label="Decision",
+            options=mapped.decisions,
+            width=220,
+            size="small",
+            value=_known_or_first(session.decision, mapped.decisions),
+        )
+        evaluations = {_name_of(evaluation): evaluation.id for evaluation in mapped.evaluations}
+        self._evaluation = pmui.Select(
+            label="Evaluation",
+            options=evaluations,
+            width=300,
+            size="small",
+            value=_known_or_first(session.evaluation, list(evaluations.values())),
+        )
+        self._problem = pn.Column(sizing_mode="stretch_width")
+        self.colouring = colour("side", mapped.points, None)
+        self.chart = MapChart(mapped.points, self.colouring, self._on_selected)
+        self._legend = pn.FlexBox(align_items="center", sizing_mode="stretch_width")
+        self.recolour = Task(self._recolour, "Not coloured:", self._problem, scope=self._scope)
+        self.review_button = pmui.Button(label="", variant="contained", visible=False)
+        self.send = Write(
+            self._send,
+            "Not sent to review:",
+            self._problem,
+            refused="Send to review",
+            scope=self._scope,
+        )
+        self.review_button.on_click(self.send.on_event)
+        self._clear = pmui.Button(label="Clear the selection", variant="text", visible=False)
+        self._clear.on_click(lambda _: self.chart.select([]))
+        self._limit = pmui.Typography("", variant="body2", visible=False)
+        self._detail = pn.Column(width=_DETAIL_WIDTH, visible=False)
+        self.open_row = Task(
+            self._open_row, "Could not load the row.", self._detail, scope=self._scope
+        )
+        pn.bind(self._on_choice, self.by, self._decision, self._evaluation, watch=True)
+        self._fit_choices()
+        self._show_legend()
+
+    def __panel__(self) -> Viewable:
+        shown = self.mapped.map
+        text = (
+            f"{shown.points:,} rows of version {shown.dataset_version}, laid out by {shown.model}."
+        )
+        if shown.points < shown.rows:
+            text = (
+                f"{shown.points:,} of the {shown.rows:,} rows of version {shown.dataset_version}, "
+                f"taken at even distances, laid out by {shown.model}."
+            )
+        text += (
+            " Rows near each other are alike; directions, and distances between clusters, mean "
+            "little. Draw around rows to choose them; the wheel zooms, and a click opens one."
+        )
+        return pn.Column(
+            pmui.Typography(text, variant="body2"),
+            pn.FlexBox(self.by, self._decision, self._evaluation, align_items="center"),
+            *(
+                []
+                if self.mapped.evaluations
+                else [pmui.Typography(_NO_EVALUATION, variant="body2")]
+            ),
+            self._legend,
+            pn.FlexBox(self.review_button, self._clear, self._limit, align_items="center"),
+            self._problem,
+            side_by_side(self.chart, self._detail),
+            sizing_mode="stretch_width",
+        )
+
+    @property
+    def rows(self) -> list[int]:
+        """Places in the dataset of the rows that are selected, as many as a review takes."""
+        index, places = self.mapped.points.index, self.selected
+        if len(places) > MAX_PLACES:
+            places = [places[n * len(places) // MAX_PLACES] for n in range(MAX_PLACES)]
+        return sorted(index[place] for place in places)
+
+    # Colours
+
+    def _on_choice(self, *_: Any) -> None:
+        self.session.param.update(
+            view=self.by.value,
+            decision=self._decision.value or "",
+            evaluation=self._evaluation.value or "",
+        )
+        self._fit_choices()
+        self.recolour.start()
+
+    def _fit_choices(self) -> None:
+        """Show the choices that the colour is of."""
+        by = self.by.value
+        self._decision.visible = by != "side" and bool(self.mapped.decisions)
+        self._evaluation.visible = by in OF_ANSWERS and bool(self.mapped.evaluations)
+
+    async def _recolour(self) -> None:
+        by: ColourBy = self.by.value
+        values: MapValues | None = None
+        decision, evaluation = self._decision.value, self._evaluation.value
+        if by != "side" and decision and (evaluation or by not in OF_ANSWERS):
+            values = await asyncio.to_thread(
+                self.session.client.maps.values,
+                self.mapped.map.id,
+                decision,
+                evaluation=evaluation if by in OF_ANSWERS else None,
+            )
+        self._problem[:] = []
+        self.colouring = colour(by, self.mapped.points, values)
+        self.chart.colour(self.colouring)
+        self._show_legend()
+
+    def _show_legend(self) -> None:
+        """Show each group with its colour and its number; a press selects it."""
+        shown: list[Viewable] = []
+        groups = zip(
+            self.colouring.names, self.colouring.colors, self.colouring.counts, strict=True
+        )
+        for group, (name, color, count) in enumerate(groups):
+            if not count:
+                continue
+            choose = pmui.Button(label=f"{name} ({count:,})", variant="text", size="small")
+            choose.on_click(lambda _, group=group: self.chart.select(self.colouring.members(group)))
+            shown.append(pn.Row(_swatch(color), choose))
+        self._legend[:] = shown
+
+    # The rows that are selected
+
+    def _on_selected(self, places: Sequence[int]) -> None:
+        self.selected = list(places)
+        n = len(self.selected)
+        self.review_button.visible = self._clear.visible = n > 0
+        rows = "this row" if n == 1 else f"these {min(n, MAX_PLACES):,} rows"
+        self.review_button.label = f"Review {rows}"
+        self._limit.visible = n > MAX_PLACES
+        self._limit.object = f"Of {n:,} that are selected: a review takes {MAX_PLACES:,} at a time."
+        if n == 1:
+            self._detail[:] = [loading(6, "The row")]
+            self._detail.visible = True
+            self.open_row.start(self.mapped.points.index[self.selected[0]])
+        else:
+            self.open_row.drop()
+            self._detail.visible = False
+            self._detail[:] = []
+
+    async def _open_row(self, index: int) -> None:
+        shown = self.mapped.map
+        page = await asyncio.to_thread(
+            self.session.client.datasets.search,
+            shown.dataset_id,
+            where={"type": "index", "at_least": index, "below": index + 1},
+            version=shown.dataset_version,
+            limit=1,
+        )
+        row: Example = page.data[0]
+        place = self.mapped.points.index.index(index)
+        side = "evaluation" if self.mapped.points.is_evaluation[place] else "training"
+        self._detail[:] = [show_row(index, side, row)]
+
+    async def _send(self) -> None:
+        shown, rows = self.mapped.map, tuple(self.rows)
+        draft = await asyncio.to_thread(
+            draft_of, self.session.client, shown.dataset_id, shown.dataset_version
+        )
+        if not self._scope.say_if_ended(f"The review {draft.name} has the rows that were chosen."):
+            self.session.open(
+                "review",
+                dataset=draft.dataset_id,
+                version=draft.dataset_version,
+                draft=draft.id,
+                query=write_query(RowFilter(places=rows), "all"),
+            )
+
+
+def _known_or_first(requested: str, known: list[str]) -> str | None:
+    return requested if requested in known else next(iter(known), None)
+
+
+def _name_of(evaluation: Evaluation) -> str:
+    return f"{evaluation.model_label}, version {evaluation.dataset_version} ({evaluation.id[-6:]})"
+
+
+def _swatch(color: str) -> Viewable:
+    return pn.pane.HTML(
+        f'<span aria-hidden="true" style="display:inline-block;width:12px;height:12px;'
+        f'border-radius:6px;background:{escape(color)}"></span>',
+        margin=(10, 0, 0, 8),
+    )

@@ -1,0 +1,175 @@
+"""Map: the rows of a dataset as points, near each other where they are alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.datasets.wire import Dataset
+from steelyard.maps.wire import MAX_POINTS, DatasetMap
+from steelyard_workbench.kit.components.facts import heading
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.one_part_page import OnePartPage
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.states import empty, verdict
+from steelyard_workbench.kit.theme import Status
+from steelyard_workbench.pages.map.map_view import Mapped, MapView, fetch_mapped
+
+_MOST_DATASETS = 200
+#: Maps of a dataset that are looked through for that of a version.
+_MOST_MAPS = 200
+_UNFINISHED = frozenset({"queued", "running", "cancelling"})
+_DOING = {
+    "embedding": "making vectors of the rows",
+    "comparing": "comparing the rows",
+    "laying_out": "laying the rows out",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _MappedVersion:
+    """A dataset, the version that is looked at, and its map as far as there is one."""
+
+    dataset: Dataset
+    version: int
+    map: DatasetMap | None
+    mapped: Mapped | None = None
+
+
+class MapPage(OnePartPage):
+    """The map of a dataset, or the choice of one."""
+
+    slug = "map"
+    title = "Map"
+    summary = "Rows of a dataset as points: those that are alike lie near each other."
+    watched = ("dataset", "version")
+    look_ms = 2000
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.view: MapView | None = None
+
+    async def look(self) -> None:
+        """Bring a map that is computed up to date."""
+        part = self.shown
+        if part is None or part.state != "shown" or not isinstance(part.data, _MappedVersion):
+            return
+        if part.data.map is not None and part.data.map.status in _UNFINISHED:
+            await part.refresh(quietly=True)
+
+    def content(self) -> list[Viewable]:
+        """Return the list, or what was chosen of it."""
+        self.view = None
+        if not self.session.dataset:
+            self.shown = Loaded("The datasets", self._fetch_datasets, self._show_datasets)
+            return [self.part(self.shown)]
+        self.shown = Loaded("The map", self._fetch, self._show, n_lines=8)
+        return [self.part(self.shown)]
+
+    def _fetch_datasets(self) -> list[Dataset]:
+        return list(islice(self.client.datasets.iterate(), _MOST_DATASETS))
+
+    def _show_datasets(self, datasets: list[Dataset]) -> Viewable:
+        if not datasets:
+            go = pmui.Button(label="Import rows", variant="contained")
+            go.on_click(lambda _: self.session.open("datasets"))
+            return empty("No datasets yet. A map shows the rows of one.", go)
+        named = {f"{dataset.name} ({dataset.rows:,} rows)": dataset.id for dataset in datasets}
+        choose = pmui.Select(
+            label="Map a dataset", options={"": "", **named}, value="", width=330, searchable=True
+        )
+
+        def chosen(dataset_id: str) -> None:
+            if dataset_id:
+                self.session.param.update(dataset=dataset_id, version=0)
+
+        pn.bind(chosen, choose, watch=True)
+        return choose
+
+    def _fetch(self) -> _MappedVersion:
+        dataset = self.client.datasets.get(self.session.dataset)
+        version = self.session.version or dataset.version
+        listed = islice(self.client.maps.list(dataset_id=dataset.id), _MOST_MAPS)
+        dataset_map = next((map_ for map_ in listed if map_.dataset_version == version), None)
+        if dataset_map is None or dataset_map.status != "succeeded":
+            return _MappedVersion(dataset, version, dataset_map)
+        return _MappedVersion(dataset, version, dataset_map, fetch_mapped(self.client, dataset_map))
+
+    def _show(self, mapped_version: _MappedVersion) -> Viewable:
+        title = heading(f"Version {mapped_version.version}")
+        if mapped_version.mapped is not None:
+            self.view = MapView(self.session, mapped_version.mapped, self.visit)
+            self.view.recolour.start()
+            return pn.Column(title, self.view, sizing_mode="stretch_width")
+        place = pn.Column(sizing_mode="stretch_width")
+        shown = (
+            self._show_none(mapped_version, place)
+            if mapped_version.map is None
+            else self._show_job(mapped_version.map, place)
+        )
+        return pn.Column(title, *shown, place, sizing_mode="stretch_width")
+
+    def _show_none(self, mapped_version: _MappedVersion, place: pn.Column) -> list[Viewable]:
+        n_rows = mapped_version.dataset.rows
+        most = (
+            f" Of its {n_rows:,} rows {MAX_POINTS:,} are shown, taken at even distances."
+            if n_rows > MAX_POINTS
+            else ""
+        )
+        start = self.button(
+            "Lay out the rows",
+            lambda: self._create(mapped_version),
+            place,
+            variant="contained",
+            refused="Lay out the rows",
+        )
+        return [
+            empty(
+                "**No map of this version yet.** The default model's vectors of the rows are "
+                "compared and laid out once, as a job on the server, which for 20,000 rows of "
+                f"a line or two takes some minutes.{most}",
+                start,
+            )
+        ]
+
+    def _show_job(self, dataset_map: DatasetMap, place: pn.Column) -> list[Viewable]:
+        if dataset_map.status in _UNFINISHED:
+            now = dataset_map.progress
+            description = "It waits for its turn."
+            if now is not None:
+                description = f"It is {_DOING[now.phase]}: {now.step:,} of {now.steps:,}."
+            bar = pmui.LinearProgress(
+                label="Progress of the map",
+                max=100,
+                sizing_mode="stretch_width",
+                value=0 if now is None else round(100 * now.step / now.steps),
+            )
+            cancel = self.button(
+                "Cancel", lambda: self.client.maps.cancel(dataset_map.id), place, refused="Cancel"
+            )
+            cancel.disabled = dataset_map.status == "cancelling"
+            return [verdict("running", "The map is computed.", description), bar, cancel]
+        description = (
+            "Its progress is stored for a day." if dataset_map.error is None else dataset_map.error
+        )
+        again = self.button(
+            "Go on",
+            lambda: self._create_again(dataset_map),
+            place,
+            variant="contained",
+            refused="Go on",
+        )
+        status: Status = "off" if dataset_map.status == "cancelled" else "bad"
+        return [verdict(status, f"The map is {dataset_map.status}.", description), again]
+
+    def _create(self, mapped_version: _MappedVersion) -> DatasetMap:
+        return self.client.maps.create(mapped_version.dataset.id, version=mapped_version.version)
+
+    def _create_again(self, dataset_map: DatasetMap) -> DatasetMap:
+        return self.client.maps.create(
+            dataset_map.dataset_id, version=dataset_map.dataset_version, model=dataset_map.model
+        )

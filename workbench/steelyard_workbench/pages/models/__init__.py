@@ -1,0 +1,1 @@
+"""The Models page and the parts that it alone uses."""

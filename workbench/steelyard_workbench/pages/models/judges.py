@@ -1,0 +1,236 @@
+"""Add a judge: a language model of the catalogue, from its download to its use in a route."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.datasets.wire import Dataset
+from steelyard.models.judge_wire import Judge, JudgeList, JudgeTask
+from steelyard_workbench.kit.components.facts import facts, heading
+from steelyard_workbench.kit.components.mark_table import mark_table
+from steelyard_workbench.kit.components.side_by_side import side_by_side
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.personal import Section
+from steelyard_workbench.kit.states import empty, verdict
+
+_ABOUT = (
+    "A judge is a language model that reads a text and answers a question about it. It runs on this "
+    "server, and decides what the shipped model is not sure of."
+)
+_NOT_INSTALLED = (
+    "**Judges cannot run here yet.** The operator of the server installs what runs them: "
+    "`pip install 'steelyard[judge]'`."
+)
+_NOT_MEASURED = "not measured by us"
+_DOING = {"download": "Downloading", "check": "Checking", "calibrate": "Calibrating"}
+_MOST_DATASETS = 200
+
+
+class Judges(Section):
+    """The catalogue, and the judge that is set up beside it."""
+
+    def build(self) -> list[Viewable]:
+        """Return the list and the judge that is open."""
+        self.chosen = ""
+        self.judges: Loaded[JudgeList] = Loaded(
+            "The catalogue of judges", self.client.judges.list, self._show
+        )
+        self.opened.width = 440
+        return [
+            heading("Add a judge"),
+            pmui.Typography(_ABOUT, variant="body2"),
+            side_by_side(self.part(self.judges), self.opened),
+            self.said,
+        ]
+
+    async def look(self) -> None:
+        """Bring a download, a check or a calibration up to date."""
+        listed = self.judges.data
+        if listed is None or not any(_runs(judge) for judge in listed.data):
+            return
+        await self.judges.refresh(quietly=True)
+
+    def _show(self, judges: JudgeList) -> Viewable:
+        open_judge = next((judge for judge in judges.data if judge.name == self.chosen), None)
+        if open_judge is not None:
+            self.open_judge(open_judge)
+        shown = mark_table(
+            ("model", "size", "licence", "quality", "state"),
+            [
+                (
+                    judge.name,
+                    f"{judge.bytes / 1e9:.1f} GB" if judge.bytes else "—",
+                    judge.licence or "—",
+                    judge.measured or _NOT_MEASURED,
+                    _state_of(judge),
+                )
+                for judge in judges.data
+            ],
+            label="Judges",
+            numbers=(1,),
+            open_=lambda place: self._open_place(judges.data, place),
+            opens="Set it up",
+        )
+        parts: list[Viewable] = [] if judges.runs_here else [empty(_NOT_INSTALLED)]
+        return pn.Column(*parts, shown, sizing_mode="stretch_width")
+
+    def _open_place(self, judges: Sequence[Judge], place: int) -> None:
+        self.said[:] = []
+        self.open_judge(judges[place])
+
+    def open_judge(self, judge: Judge) -> None:
+        """Show how far a judge is set up, and the next step of it."""
+        self.chosen = judge.name
+        values = {
+            "From": judge.repository or "a file of this server",
+            "Licence": judge.licence or "—",
+            "Quality": judge.measured or _NOT_MEASURED,
+            "State": _state_of(judge),
+        }
+        if judge.context_tokens:
+            values["Reads"] = f"{judge.context_tokens:,} tokens"
+        shown: list[Viewable] = [heading(judge.name, 3), facts(values)]
+        if judge.problem is not None:
+            shown.append(verdict("unsure", "Not here now.", escape_markdown(judge.problem)))
+        if judge.task is not None:
+            shown += _show_task(judge.task)
+        shown += _show_results(judge)
+        if not _runs(judge):
+            shown += self._steps(judge)
+        self.opened[:] = [*shown, self.close_button()]
+        self.opened.visible = True
+
+    def close(self) -> None:
+        """Show no judge."""
+        self.chosen = ""
+        super().close()
+
+    def _steps(self, judge: Judge) -> list[Viewable]:
+        judges, name = self.client.judges, judge.name
+        if not judge.downloaded:
+            size = f" {judge.bytes / 1e9:.1f} GB" if judge.bytes else ""
+            return [self._step(f"Download{size}", partial(judges.download, name), "contained")]
+        if not judge.connected:
+            return [self._step("Connect it", partial(judges.connect, name), "contained")]
+        route = self._step("Use it in the route auto", partial(judges.use_in_route, name))
+        steps: list[Viewable] = [
+            pn.FlexBox(
+                self._step("Check it", partial(judges.check, name), "contained"),
+                *([] if judge.routes else [route]),
+            )
+        ]
+        self.dataset = pmui.Select(label="Calibrate on", options={}, width=230)
+        datasets: Loaded[list[Dataset]] = Loaded(
+            "The datasets", self._fetch_datasets, self._show_datasets, n_lines=1
+        )
+        datasets.refresh.scope = self.scope
+        datasets.start()
+        return [*steps, datasets.__panel__()]
+
+    def _fetch_datasets(self) -> list[Dataset]:
+        newest = islice(self.client.datasets.iterate(), _MOST_DATASETS)
+        return [dataset for dataset in newest if dataset.method == "sft"]
+
+    def _show_datasets(self, datasets: Sequence[Dataset]) -> Viewable:
+        if not datasets:
+            return pmui.Typography("A calibration needs a dataset with labels.", variant="body2")
+        name = self.chosen
+        self.dataset.options = {dataset.name: dataset.id for dataset in datasets}
+        self.dataset.value = datasets[0].id
+        start = self._step(
+            "Calibrate",
+            lambda: self.client.judges.calibrate(name, str(self.dataset.value)),
+            fields={"dataset_id": self.dataset},
+        )
+        return pn.FlexBox(self.dataset, start, align_items="center")
+
+    def _step(
+        self,
+        label: str,
+        act: Callable[[], Judge],
+        variant: str = "outlined",
+        fields: Mapping[str, Any] | None = None,
+    ) -> pmui.Button:
+        async def do() -> None:
+            await asyncio.to_thread(act)
+            await self.judges.refresh(quietly=True)
+
+        work: Callable[[], Awaitable[None]] = do
+        return self.button(label, work, f"{label}: not done.", fields=fields, variant=variant)
+
+
+def _show_task(task: JudgeTask) -> list[Viewable]:
+    if task.status == "failed":
+        title = f"{_DOING[task.kind]} failed."
+        return [verdict("bad", title, escape_markdown(task.error or ""))]
+    if task.status == "succeeded":
+        return []
+    share = round(100 * task.done / task.total) if task.total else None
+    so_far = f"{_DOING[task.kind]} …"
+    if task.total:
+        amount = (
+            f"{task.done / 1e9:.2f} of {task.total / 1e9:.2f} GB"
+            if task.kind == "download"
+            else f"{task.done:,} of {task.total:,} rows"
+        )
+        so_far = f"{_DOING[task.kind]}: {amount}"
+    bar = pmui.LinearProgress(
+        label=so_far,
+        max=100,
+        sizing_mode="stretch_width",
+        value=-1 if share is None else share,
+        variant="indeterminate" if share is None else "determinate",
+    )
+    return [pmui.Typography(so_far, variant="body2"), bar]
+
+
+def _show_results(judge: Judge) -> list[Viewable]:
+    shown: list[Viewable] = []
+    if judge.check is not None:
+        check = judge.check
+        values = {
+            "Answered": f"{check.answered} of {check.asked}",
+            "Typical time": "—" if check.p50_ms is None else f"{check.p50_ms:,.0f} ms",
+            "Flips when outcomes are reordered (0 % is right)": _share(check.flips_when_reordered),
+            "Flips when a question is negated (100 % is right)": _share(check.flips_when_negated),
+            "Says yes (50 % is right)": _share(check.share_of_yes),
+        }
+        shown += [heading("Check", 3), facts(values)]
+    if judge.calibration is not None:
+        fit = judge.calibration
+        text = (
+            f"Held-out log loss {fit.log_loss_before:.3f} before, {fit.log_loss_after:.3f} after, on "
+            f"{fit.held_out:,} decisions."
+        )
+        word = "In use." if fit.in_use else "Not kept: the loss is not lower."
+        shown += [heading("Calibration", 3), verdict("good" if fit.in_use else "off", word, text)]
+    return shown
+
+
+def _state_of(judge: Judge) -> str:
+    if _runs(judge) and judge.task is not None:
+        return _DOING[judge.task.kind].lower()
+    if not judge.downloaded:
+        return "not here"
+    if not judge.connected:
+        return "downloaded"
+    parts = ["connected", *(["calibrated"] if judge.calibrated else [])]
+    parts += [f"in the route {route}" for route in judge.routes]
+    return ", ".join(parts)
+
+
+def _runs(judge: Judge) -> bool:
+    return judge.task is not None and judge.task.status == "running"
+
+
+def _share(value: float | None) -> str:
+    return "—" if value is None else f"{value:.0%}"

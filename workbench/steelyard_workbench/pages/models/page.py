@@ -1,0 +1,170 @@
+"""All models: the shipped ones, those of other servers, routes, and families, with how each stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import panel as pn
+import panel_material_ui as pmui
+from msgspec import UNSET
+from panel.viewable import Viewable
+
+from steelyard.client import Client
+from steelyard.client.model_choices import ModelChoice, list_choices
+from steelyard.models.pressures import REWORDED
+from steelyard.models.wire import Model
+from steelyard_workbench.kit.components.facts import facts, heading
+from steelyard_workbench.kit.components.mark_table import mark_table
+from steelyard_workbench.kit.components.numbers import measure_text
+from steelyard_workbench.kit.components.side_by_side import side_by_side
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Page
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.pages.models.judges import Judges
+
+_KINDS = {
+    "family": "family",
+    "base": "shipped",
+    "connected": "connected",
+    "route": "route",
+}
+_CONNECT = (
+    "Connect a model of another server with `steelyard model add`; fit a route with "
+    "`steelyard route fit`. Requests name both like any other model."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedModel:
+    """A name that requests may have, and what is known of the model behind it."""
+
+    choice: ModelChoice
+    model: Model | None
+
+
+def fetch_models(client: Client) -> list[ListedModel]:
+    """Return families, shipped and connected models, and routes; numbers of families are not among them."""
+    models, families = client.models.list(), client.families.list()
+    by_id = {model.id: model for model in models.data}
+    served = {family.id: family.served for family in families.data}
+    listed = []
+    for choice in list_choices(models, families):
+        if choice.kind == "number":
+            continue
+        number = served.get(choice.name)
+        listed.append(ListedModel(choice, by_id.get(choice.name if number is None else number.ref)))
+    return listed
+
+
+class ModelsPage(Page):
+    """Every model that can be asked."""
+
+    slug = "models"
+    title = "All models"
+    look_ms = 1500
+    summary = "Every model that a request can name, and whether it answers now."
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.opened = pn.Column(width=420, visible=False)
+        self.judges: Judges | None = None
+
+    def build(self) -> list[Viewable]:
+        """Return the list, and the model that is open beside it."""
+        self.opened.visible = False
+        self.listed: Loaded[list[ListedModel]] = Loaded(
+            "The models", lambda: fetch_models(self.client), self._show
+        )
+        who = self.session.who
+        self.judges = (
+            Judges(self.session, self.visit) if who is None or who.user.is_operator else None
+        )
+        shown = [
+            side_by_side(self.part(self.listed), self.opened),
+            pmui.Typography(_CONNECT, variant="body2"),
+        ]
+        if self.judges is not None:
+            shown.append(self.judges.__panel__())
+            self.parts += self.judges.parts
+        return shown
+
+    async def look(self) -> None:
+        """Bring what runs for a judge up to date."""
+        if self.judges is not None and self.session.is_connected:
+            await self.judges.look()
+
+    def _show(self, models: Sequence[ListedModel]) -> Viewable:
+        return mark_table(
+            ("model", "kind", "now", "USD a million tokens", "flips under pressure", "runs on"),
+            [
+                (
+                    listed.choice.name,
+                    _KINDS[listed.choice.kind],
+                    listed.choice.reason or listed.choice.note or "answers",
+                    _price_of(listed.model),
+                    _flips_of(listed.model),
+                    "" if listed.model is None else listed.model.engine,
+                )
+                for listed in models
+            ],
+            label="Models",
+            numbers=(3,),
+            open_=lambda place: self.open_model(models[place]),
+            opens="Show what is known of it",
+        )
+
+    def open_model(self, listed: ListedModel) -> None:
+        """Show a model, and where to go on with it."""
+        choice, model = listed.choice, listed.model
+        values = {"Kind": _KINDS[choice.kind], "Now": choice.reason or "answers"}
+        if model is not None:
+            values |= {
+                "What it is": model.description,
+                "Runs on": model.engine,
+                "Released": model.release_date,
+                "Price": f"{_price_of(model)} USD a million input tokens",
+                "Longest request": f"{model.max_input_tokens:,} tokens",
+            }
+            values |= _stress_facts(model)
+        ask = pmui.Button(
+            label="Ask it", variant="contained", size="small", disabled=choice.reason is not None
+        )
+        ask.on_click(lambda _: self.session.open("playground", model=choice.name))
+        actions = [ask]
+        if choice.kind == "family":
+            family = pmui.Button(label="Open the family", variant="outlined", size="small")
+            family.on_click(lambda _: self.session.open("families", family=choice.name, job=""))
+            actions.append(family)
+        close = pmui.Button(label="Close", variant="text", size="small")
+        close.on_click(lambda _: self.opened.param.update(visible=False))
+        self.opened[:] = [heading(choice.name), facts(values), pn.Row(*actions, close)]
+        self.opened.visible = True
+
+
+def _flips_of(model: Model | None) -> str:
+    """Return the share of answers that flip where they do most, beside that of harmless wording."""
+    if model is None or model.stress is UNSET:
+        return "—"
+    shares = {line.pressure: line.flipped for line in model.stress.lines}
+    noise = shares.pop(REWORDED, None)
+    known = {name: share.value for name, share in shares.items() if share is not None}
+    if not known:
+        return "—"
+    worst = max(known, key=lambda name: known[name])
+    beside = "" if noise is None else f"; noise {noise.value:.0%}"
+    return f"{known[worst]:.0%} ({worst}){beside}"
+
+
+def _stress_facts(model: Model) -> dict[str, str]:
+    if model.stress is UNSET:
+        return {"Under pressure": "not tested; steelyard model stress does"}
+    return {f"Flipped: {line.pressure}": measure_text(line.flipped) for line in model.stress.lines}
+
+
+def _price_of(model: Model | None) -> str:
+    if model is None or model.decision_price_nano is None:
+        return "—"
+    usd = Decimal(model.decision_price_nano) / 1000
+    return f"{usd.normalize():f}" if usd else "0"

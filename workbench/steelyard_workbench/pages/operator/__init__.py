@@ -1,0 +1,1 @@
+"""The Operator page and the parts that it alone uses."""

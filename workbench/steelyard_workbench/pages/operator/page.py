@@ -1,0 +1,53 @@
+"""Operator: every account and credit, payments to look into, connected models and limits."""
+
+from __future__ import annotations
+
+from panel.viewable import Viewable
+
+from steelyard.people.wire import CurrentSession
+from steelyard_workbench.kit.components.facts import heading
+from steelyard_workbench.kit.personal import PersonalPage
+from steelyard_workbench.pages.operator.all_accounts import AllAccounts
+from steelyard_workbench.pages.operator.server_state import (
+    ConnectedModels,
+    Limits,
+    Notices,
+    Transfers,
+)
+
+_NOT = (
+    "**This page is for operators of the server.** One is made with `steelyard account operator ADDRESS`, "
+    "or by the setting `operators`."
+)
+
+
+class OperatorPage(PersonalPage):
+    """The whole server."""
+
+    slug = "operator"
+    title = "Operator"
+    summary = "The accounts of this server, their credit, and what payments and models need."
+
+    def why_not(self, who: CurrentSession) -> str:
+        """Return why somebody may not see it."""
+        return "" if who.user.is_operator else _NOT
+
+    def build_for(self, who: CurrentSession) -> list[Viewable]:
+        """Return the parts of the page."""
+        del who
+        session, visit = self.session, self.visit
+        self.accounts = AllAccounts(session, visit)
+        self.transfers = Transfers(session, visit)
+        self.notices = Notices(session, visit)
+        return [
+            heading("Accounts"),
+            self.section(self.accounts),
+            heading("Bank transfers"),
+            self.section(self.transfers),
+            heading("Parked notices"),
+            self.section(self.notices),
+            heading("Connected models"),
+            self.section(ConnectedModels(session, visit)),
+            heading("Limits"),
+            self.section(Limits(session, visit)),
+        ]

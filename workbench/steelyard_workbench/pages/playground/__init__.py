@@ -1,0 +1,1 @@
+"""The Playground page and the parts that it alone uses."""

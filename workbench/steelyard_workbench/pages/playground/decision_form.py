@@ -1,0 +1,151 @@
+"""The fields of a decision in the Playground, or of several labels: a yes/no decision for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+import param
+from panel.viewable import Viewable, Viewer
+
+from steelyard.decisions.several import LabelSet, ids_of_labels, multi_label
+from steelyard.errors import InvalidRequestError
+from steelyard_workbench.kit.components.any_length import ANY_LENGTH
+
+#: No kind of a decision: each of the labels is a decision of its own.
+_SEVERAL = "several"
+_KINDS = {
+    "one of several": "single",
+    "yes or no": "binary",
+    "levels in order": "ordinal",
+    "several labels": _SEVERAL,
+}
+_QUESTION = "Question"
+_LABEL_QUESTION = "Question about each label, with {} where it goes; empty, whether it fits"
+_OUTCOMES = "Outcomes, one a line; a description after a colon"
+_LABELS = "Labels, one a line; a description after a colon"
+
+
+class DecisionForm(Viewer):
+    """The fields of one decision, or of several labels at once.
+
+    Parameters
+    ----------
+    name, kind, question, outcomes : str
+        What they hold at first; outcomes are one a line, a description after a colon.
+    given : mapping, optional
+        The decision that they hold, which is sent as it is until one of them is changed.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        question: str,
+        outcomes: str,
+        *,
+        on_change: Callable[[], None],
+        on_remove: Callable[[DecisionForm], None],
+        given: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._id = pmui.TextInput(label="Name", value=name, width=160)
+        self._kind = pmui.Select(label="Kind", options=_KINDS, value=kind, width=180)
+        self._question = pmui.TextInput(
+            label=_QUESTION,
+            value=question,
+            max_length=ANY_LENGTH,
+            sizing_mode="stretch_width",
+        )
+        self._outcomes = pmui.TextAreaInput(
+            label=_OUTCOMES,
+            value=outcomes,
+            rows=4,
+            max_length=ANY_LENGTH,
+            sizing_mode="stretch_width",
+        )
+        remove = pmui.Button(label="Remove", variant="text", color="danger", align="center")
+        remove.on_click(lambda _: on_remove(self))
+        self._on_change = on_change
+        self._given, self._filled = given, (name, kind, question, outcomes)
+        super().__init__()
+        self._box = pn.Column(
+            pn.FlexBox(self._id, self._kind, remove, align_items="center"),
+            self._question,
+            self._outcomes,
+            sizing_mode="stretch_width",
+            margin=(4, 10),
+            styles={"border": "1px solid rgba(128, 128, 128, 0.4)", "border-radius": "4px"},
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    @param.depends("_id.value", "_kind.value", "_question.value", "_outcomes.value", watch=True)
+    def _changed(self) -> None:
+        is_set = self._kind.value == _SEVERAL
+        self._question.label = _LABEL_QUESTION if is_set else _QUESTION
+        self._outcomes.label = _LABELS if is_set else _OUTCOMES
+        self._on_change()
+
+    @property
+    def id(self) -> str:
+        """The decision's name; of a set of labels what their decisions' begin with."""
+        return str(self._id.value)
+
+    def label_set(self) -> LabelSet | None:
+        """Return the labels whose decisions are shown together; ``None`` of another kind."""
+        if self._kind.value != _SEVERAL:
+            return None
+        names = list(self._pairs())
+        return LabelSet(self.id, dict(zip(ids_of_labels(self._prefix, names), names, strict=True)))
+
+    def decisions(self) -> list[dict[str, Any]]:
+        """Return the decisions as they are sent: one, or of several labels one for each.
+
+        Raises
+        ------
+        InvalidRequestError
+            When a set of labels has none.
+        """
+        if self._kind.value != _SEVERAL:
+            return [self._decision()]
+        pairs = self._pairs()
+        if not pairs:
+            raise InvalidRequestError(f"{self.id or 'A decision'} has no labels. Write one a line.")
+        return multi_label(self._prefix, pairs, self._question.value.strip() or None)
+
+    @property
+    def _prefix(self) -> str:
+        return self.id or "label"
+
+    def _pairs(self) -> dict[str, str | None]:
+        """Return what each label means; one that is there twice counts once."""
+        return {name: text or None for name, text in self._lines() if name}
+
+    def _lines(self) -> list[tuple[str, str]]:
+        lines = [line.strip() for line in self._outcomes.value.splitlines() if line.strip()]
+        parts = [line.partition(":") for line in lines]
+        return [(name.strip(), text.strip()) for name, _, text in parts]
+
+    def _decision(self) -> dict[str, Any]:
+        fields = (self._id, self._kind, self._question, self._outcomes)
+        if self._given is not None and tuple(field.value for field in fields) == self._filled:
+            return dict(self._given)
+        sent: dict[str, Any] = {
+            "id": self._id.value,
+            "kind": self._kind.value,
+            "question": self._question.value,
+        }
+        pairs = self._lines()
+        if sent["kind"] == "ordinal":
+            sent["outcomes"] = [name for name, _ in pairs]
+            if any(text for _, text in pairs):
+                sent["rubric"] = [text or name for name, text in pairs]
+        elif pairs:
+            has_text = any(text for _, text in pairs)
+            sent["outcomes"] = (
+                {name: text or None for name, text in pairs} if has_text else [n for n, _ in pairs]
+            )
+        return sent

@@ -1,0 +1,400 @@
+"""Playground: a context and decisions tried on any model, warned of as they are written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import count
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from msgspec import UNSET
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client.answers import DecideAnswer, expected_of, labels_of
+from steelyard.client.model_choices import ModelChoice
+from steelyard.datasets.wire import Example
+from steelyard.decisions.several import LabelSet
+from steelyard.decisions.wire import Novelty
+from steelyard.errors import InvalidRequestError, NotFoundError
+from steelyard_workbench.kit.components import figures
+from steelyard_workbench.kit.components.any_length import ANY_LENGTH
+from steelyard_workbench.kit.components.copy_text import CopyText
+from steelyard_workbench.kit.components.lint_warnings import show_warnings
+from steelyard_workbench.kit.components.model_fields import (
+    able_models,
+    offer_models,
+    unable_models,
+)
+from steelyard_workbench.kit.components.numbers import is_free
+from steelyard_workbench.kit.components.side_by_side import side_by_side
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Page
+from steelyard_workbench.kit.problems import not_loaded, problem_of
+from steelyard_workbench.kit.snippets import as_curl, as_json, as_python
+from steelyard_workbench.kit.states import empty, failed, loading, verdict
+from steelyard_workbench.kit.tasks import Task
+from steelyard_workbench.pages.playground.decision_form import DecisionForm
+from steelyard_workbench.pages.playground.keeping import WasItRight
+from steelyard_workbench.pages.playground.saving import SaveRow
+from steelyard_workbench.pages.playground.side_by_side import MOST_MODELS, AnswersTogether
+from steelyard_workbench.pages.playground.why import marked_context
+from steelyard_workbench.parts.datasets.questions import as_text, labels_text, questions_of
+from steelyard_workbench.parts.datasets.row_pages import at_places
+from steelyard_workbench.parts.families.labels import ASK
+
+_CONTEXT = "My card was charged twice for order 118. Please send one payment back today."
+_OUTCOMES = """\
+billing: charges, invoices and refunds
+shipping: where a parcel is
+technical: the product does not work"""
+#: The view of a row of a dataset that is asked about.
+_ROW = "row"
+#: The route of a server with a judge, which asks it where it is needed: chosen at first.
+_ROUTE = "auto"
+_FIRST = ("team", "single", "Which team should own this ticket?", _OUTCOMES)
+
+
+class PlaygroundPage(Page):
+    """Try decisions."""
+
+    slug = "playground"
+    title = "Playground"
+    summary = "Ask any model that answers here, or several side by side."
+
+    def build(self) -> list[Viewable]:
+        """Return the fields and the place of the answer."""
+        self.model = pmui.Select(label="Model", options=[], width=240)
+        self.beside = pmui.CheckBoxGroup(
+            label=f"Beside it, {MOST_MODELS - 1} at most",
+            options=[],
+            inline=True,
+            sizing_mode="stretch_width",
+        )
+        self._row: Example | None = None
+        self.saving: SaveRow | None = None
+        self.feedback: WasItRight | None = None
+        self.context = pmui.TextAreaInput(
+            label="Context",
+            value=_CONTEXT,
+            rows=6,
+            max_length=ANY_LENGTH,
+            sizing_mode="stretch_width",
+        )
+        pn.bind(self._changed, self.context, watch=True)
+        pn.bind(self._changed, self.model, watch=True)
+        self._able: dict[str, str] = {}
+        pn.bind(self._offer_beside, self.model, watch=True)
+        self._forms: list[DecisionForm] = []
+        self.form_box = pn.Column(sizing_mode="stretch_width")
+        self.answer = pn.Column(
+            empty("Write a context and decisions, and press **Ask**."), sizing_mode="stretch_width"
+        )
+        self.warnings = pn.Column(sizing_mode="stretch_width")
+        self.ask = Task(self._send, "No answer:", self.answer, scope=self.visit)
+        self.check = Task(self._lint, on_failure=self._show_no_warnings, scope=self.visit)
+        self._code = pn.Column(sizing_mode="stretch_width")
+        self._add(*_FIRST)
+        add = pmui.Button(label="Add a decision", variant="outlined")
+        add.on_click(lambda _: self._add(self._free_name(), "binary", "", ""))
+        self._ask = pmui.Button(label="Ask", variant="contained")
+        self._ask.on_click(self.ask.on_event)
+        self.keep = pmui.Switch(label="Keep this answer", value=False, align="center")
+        self.why = pmui.Switch(label="Show why", value=False, align="center")
+        pn.bind(self._changed, self.why, watch=True)
+        models = Loaded("The models", self.client.models.choices, self._fill_models, n_lines=1)
+        self.origin = pn.Column(sizing_mode="stretch_width")
+        if self.session.dataset and (
+            self.session.view == ASK or (self.session.view == _ROW and self.session.row >= 0)
+        ):
+            row = Loaded("The row", self._fetch_row, self._fill_row, n_lines=1)
+            self.origin[:] = [self.part(row)]
+        return [
+            side_by_side(
+                pn.Column(
+                    self.part(models),
+                    self.origin,
+                    self.context,
+                    self.form_box,
+                    pn.FlexBox(self._ask, add, self.keep, self.why, align_items="center"),
+                    sizing_mode="stretch_width",
+                ),
+                pn.Column(self.answer, self.warnings, self._code, sizing_mode="stretch_width"),
+            )
+        ]
+
+    def request(self) -> dict[str, Any]:
+        """Return the request as it is sent."""
+        context: Any = self.context.value
+        images: dict[str, Any] = {}
+        if self._row is not None and context == as_text(self._row.context):
+            context = self._row.context
+            if self._row.images is not UNSET:
+                images = {"images": self._row.images}
+        return {
+            "context": context,
+            **images,
+            "decisions": [decision for form in self._forms for decision in form.decisions()],
+            **({"model": self.model.value} if self.model.value else {}),
+            "store": bool(self.keep.value),
+        }
+
+    async def _send(self) -> None:
+        request = self.request()
+        label_sets = [labels for form in self._forms if (labels := form.label_set()) is not None]
+        models = list(dict.fromkeys([self.model.value, *self.beside.value]))[:MOST_MODELS]
+        if len(models) > 1:
+            show = partial(show_answer, has_charts=False, label_sets=label_sets)
+            together = AnswersTogether(self.client, models, show)
+            self.answer[:] = [together]
+            await together.ask(request)
+            answers = [
+                answered.answer
+                for answered in together.answers.values()
+                if answered.answer is not None
+            ]
+            if answers:
+                self.answer[:] = [together, *self._offer_feedback(request, answers)]
+                self.answer.append(self._offer_row(request, answers))
+            return
+        self.answer[:] = [loading(3, "The answer")]
+        answer = await asyncio.to_thread(
+            self.client.decide,
+            request["context"],
+            request["decisions"],
+            model=request.get("model"),
+            images=request.get("images"),
+            store=request["store"],
+            explain=True if self._explains(request) else None,
+        )
+        feedback = self._offer_feedback(request, [answer])
+        shown = show_answer(answer, context=request["context"], label_sets=label_sets)
+        self.answer[:] = [shown, *feedback, self._offer_row(request, [answer])]
+
+    def _explains(self, request: Mapping[str, Any]) -> bool:
+        return bool(self.why.value) and isinstance(request["context"], str)
+
+    def _offer_feedback(
+        self, request: Mapping[str, Any], answers: Sequence[DecideAnswer]
+    ) -> list[Viewer]:
+        """Return what asks whether answers that are kept were right; nothing for others."""
+        feedback = WasItRight(self.client, answers, self.visit) if request["store"] else None
+        self.feedback = feedback
+        return [] if feedback is None else [feedback]
+
+    def _offer_row(self, request: Mapping[str, Any], answers: list[DecideAnswer]) -> Viewable:
+        """Return the fields that save what was asked as a row; what a row said is right stays so."""
+        labels: dict[str, str] = {}
+        row = self._row
+        for name in answers[0].decisions:
+            is_row = row is not None and row.context == request["context"]
+            expected = expected_of(row, name) if row is not None and is_row else None
+            if expected in answers[0].decisions[name].probabilities:
+                labels[name] = str(expected)
+        self.saving = SaveRow(self.session, request, answers, labels, self.visit)
+        for name, field in self.feedback.right.items() if self.feedback is not None else ():
+            # What somebody says was right is right for the row too.
+            field.link(self.saving.right[name], value="value")
+        self.saving.part.start()
+        return self.saving.__panel__()
+
+    def _fetch_row(self) -> Example:
+        rows = self.client.datasets.search(
+            self.session.dataset,
+            where=None if self.session.view == ASK else at_places([self.session.row]),
+            version=self.session.version or None,
+            limit=1,
+        )
+        if not rows.data:
+            raise NotFoundError(f"The dataset has no row {max(self.session.row, 0):,}.")
+        return rows.data[0]
+
+    def _fill_row(self, row: Example) -> Viewable:
+        """Fill the fields with a row; what is not changed is sent as the row has it."""
+        self._row = row
+        self.context.value = as_text(row.context)
+        self._forms.clear()
+        for given in row.decisions:
+            for question in questions_of([given]):
+                described = zip(question.outcomes, question.descriptions, strict=True)
+                lines = [f"{name}: {text}" if text else name for name, text in described]
+                kind = str(given.get("kind") or "single")
+                self._add(question.id, kind, question.text, "\n".join(lines), given)
+        labels = labels_text(labels_of(row), row.decisions)
+        origin = f"Row {self.session.row:,}"
+        if self.session.view == ASK:
+            origin = "The first row of the family's dataset, in its wording"
+        origin += f", labelled {labels}" if labels else ""
+        return pmui.Typography(escape_markdown(origin), variant="body2")
+
+    async def _lint(self) -> None:
+        request = self.request()
+        self._code[:] = [self.show_code(request)]
+        answer = await asyncio.to_thread(self.client.lint, request["context"], request["decisions"])
+        self.warnings[:] = show_warnings(answer)
+
+    def _show_no_warnings(self, error: Exception) -> None:
+        is_invalid = isinstance(error, InvalidRequestError)
+        title = "This request is refused." if is_invalid else not_loaded("Warnings")
+        self.warnings[:] = [failed(problem_of(error, title))]
+
+    def _fill_models(self, choices: Sequence[ModelChoice]) -> Viewable:
+        offer_models(self.model, choices, value=self.session.model or _ROUTE)
+        self._able = able_models(choices)
+        self._offer_beside()
+        self._changed()
+        return pn.Column(
+            self.model, self.beside, unable_models(choices), sizing_mode="stretch_width"
+        )
+
+    def _offer_beside(self, *_: object) -> None:
+        """Offer every model that answers but the chosen one, which needs none of itself."""
+        others = {label: name for label, name in self._able.items() if name != self.model.value}
+        chosen = [name for name in self.beside.value if name in others.values()]
+        self.beside.param.update(options=others, value=chosen)
+
+    def _add(
+        self,
+        name: str,
+        kind: str,
+        question: str,
+        outcomes: str,
+        given: Mapping[str, Any] | None = None,
+    ) -> None:
+        form = DecisionForm(
+            name,
+            kind,
+            question,
+            outcomes,
+            on_change=self._changed,
+            on_remove=self._remove,
+            given=given,
+        )
+        self._forms.append(form)
+        self.form_box[:] = [*self._forms]
+        self._changed()
+
+    def _free_name(self) -> str:
+        """Return a name that no decision here has."""
+        taken = {form.id for form in self._forms}
+        names = (f"decision_{n}" for n in count(len(self._forms) + 1))
+        return next(name for name in names if name not in taken)
+
+    def _remove(self, form: DecisionForm) -> None:
+        if len(self._forms) > 1:
+            self._forms.remove(form)
+            self.form_box[:] = [*self._forms]
+            self._changed()
+
+    def _changed(self, *_: Any) -> None:
+        if pn.state.curdoc is not None:
+            self.check.start()
+
+    def show_code(self, request: Mapping[str, Any]) -> CopyText:
+        """Return programs that send a request, asking why where that is switched on."""
+        why = {"explain": True} if self._explains(request) else {}
+        url, request = self.client.url, {**request, "store": True, **why}
+        texts = {
+            "curl": as_curl(url, request),
+            "Python": as_python(url, request),
+            "JSON": as_json(request),
+        }
+        return CopyText(texts=texts)
+
+
+def show_answer(
+    answer: DecideAnswer,
+    *,
+    has_charts: bool = True,
+    context: Any = None,
+    label_sets: Sequence[LabelSet] = (),
+) -> Viewable:
+    """Show each decision, with its action, and as bars of its outcomes' probabilities.
+
+    The decisions of a set of labels are one group. Where an explanation was asked for, the context
+    stands below with its sentences marked.
+    """
+    parts: list[Viewable] = []
+    if answer.warnings is not UNSET:
+        parts += [
+            pmui.Alert(
+                object=escape_markdown(warning.message),
+                severity="warning",
+                variant="outlined",
+                closeable=False,
+                sizing_mode="stretch_width",
+            )
+            for warning in answer.warnings
+        ]
+    if answer.novelty is not UNSET:
+        parts.append(_show_novelty(answer.novelty))
+    for labels in label_sets:
+        parts += _show_labels(answer, labels, context, has_charts=has_charts)
+    grouped = {id_ for labels in label_sets for id_ in labels.labels}
+    for name, result in answer.decisions.items():
+        if name in grouped:
+            continue
+        title = f"{name}: {result.top} {result.p_top:.3f}, action {result.action}"
+        if not has_charts:
+            parts.append(pmui.Typography(escape_markdown(title), variant="body2"))
+            continue
+        likeliest = sorted(result.probabilities.items(), key=lambda item: -item[1])[:20]
+        chart = figures.bars(
+            [f"{outcome}  {probability:.3f}" for outcome, probability in likeliest],
+            [probability for _, probability in likeliest],
+            title=title,
+            x="probability",
+        )
+        parts.append(figures.show(chart))
+        if answer.explanation is not UNSET:
+            parts.append(marked_context(context, result.top, answer.explanation[name]))
+    facts = [answer.model, f"{answer.usage.input_tokens:,} input tokens"]
+    if not is_free(answer.charge.amount_usd):
+        facts.append(f"{answer.charge.amount_usd} USD")
+    if "total" in answer.timing_ms:
+        facts.append(f"{answer.timing_ms['total']:.1f} ms")
+    if answer.fallback is not None:
+        facts.append(f"instead of {answer.fallback.from_} ({answer.fallback.reason})")
+    parts.append(pmui.Typography(", ".join(facts), variant="body2"))
+    return pmui.Column(*parts, sizing_mode="stretch_width")
+
+
+def _show_labels(
+    answer: DecideAnswer, labels: LabelSet, context: Any, *, has_charts: bool
+) -> list[Viewable]:
+    """Show the labels of a set together: those that fit, and how likely each is, with its action."""
+    results = {label: answer.decisions[id_] for id_, label in labels.labels.items()}
+    fitting = [label for label, result in results.items() if result.top == "yes"]
+    title = f"{labels.name}: {', '.join(fitting) or 'no label'}"
+    likely = [
+        (f"{label}  {result.probabilities['yes']:.3f}, action {result.action}", result)
+        for label, result in results.items()
+    ]
+    if not has_charts:
+        lines = "\n".join(f"- {escape_markdown(text)}" for text, _ in likely)
+        return [pmui.Typography(f"{escape_markdown(title)}\n\n{lines}", variant="body2")]
+    likely.sort(key=lambda item: -item[1].probabilities["yes"])
+    chart = figures.bars(
+        [text for text, _ in likely],
+        [result.probabilities["yes"] for _, result in likely],
+        title=title,
+        x="probability of yes",
+    )
+    parts: list[Viewable] = [figures.show(chart)]
+    if answer.explanation is not UNSET:
+        for id_, label in labels.labels.items():
+            top = answer.decisions[id_].top
+            parts.append(pmui.Typography(escape_markdown(f"{label}: {top}"), variant="body2"))
+            parts.append(marked_context(context, top, answer.explanation[id_]))
+    return parts
+
+
+def _show_novelty(novelty: Novelty) -> Viewable:
+    """Show how unlike the training rows of its family a context is."""
+    share = f"{novelty.share:.1%} of the training rows lie further out."
+    if novelty.unlike:
+        return verdict("bad", "Unlike any training row: every decision abstains.", share)
+    return verdict("good", "Like the training rows.", share)

@@ -1,0 +1,1 @@
+"""The Review page and the parts that it alone uses."""

@@ -1,0 +1,335 @@
+"""What stands beside rows: how they spread, the rows most like one, and who did what."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+import param
+from msgspec import UNSET
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.datasets.searches import FoundSimilar
+from steelyard.datasets.wire import Example
+from steelyard.review.wire import Draft, DraftRow, History, LogEntry
+from steelyard_workbench.kit.components import figures
+from steelyard_workbench.kit.components.facts import heading, table
+from steelyard_workbench.kit.components.numbers import ago
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.states import empty
+from steelyard_workbench.pages.review.apart import is_apart
+from steelyard_workbench.pages.review.reviewers import Reviewers
+from steelyard_workbench.pages.review.suggesting import Suggesting
+from steelyard_workbench.parts.datasets.questions import as_text, labels_text
+from steelyard_workbench.parts.review.row_filter import OnFilter, RowFilter
+
+#: Similar rows that are shown, entries of a history, and outcomes of a chart.
+N_SIMILAR, N_ENTRIES, N_BARS = 8, 20, 15
+_SNIPPET = 220
+_FACETS, _SIMILAR, _HISTORY, _SUGGEST = "Facets", "Similar", "History", "Suggest"
+_REVIEWERS = "Reviewers"
+
+
+#: Decisions to present names to the outcomes of the version that are under each.
+Members = dict[str, dict[str, list[str]]]
+
+
+class Beside(Viewer):
+    """The panel beside the rows, of which one view is shown.
+
+    Parameters
+    ----------
+    on_outcomes : callable
+        Called with the outcomes of each decision as the draft names them, once they are counted.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        draft: Draft,
+        *,
+        on_filter: OnFilter,
+        on_row: Callable[[int], None],
+        on_outcomes: Callable[[Members], None],
+        suggesting: Suggesting,
+        reviewers: Reviewers,
+    ) -> None:
+        self._client, self._draft = client, draft
+        self._on_filter, self._on_row, self._on_outcomes = on_filter, on_row, on_outcomes
+        self._suggesting, self._reviewers = suggesting, reviewers
+        self._filter = RowFilter()
+        self._row: DraftRow | None = None
+        self._facets = Loaded("The counts", self._fetch_facets, self._show_facets)
+        self._similar = Loaded("Similar rows", self._fetch_similar, self._show_similar)
+        self._of_row = Loaded("The row's history", self._fetch_row, show_history, n_lines=2)
+        self._of_draft = Loaded("The draft's history", self._fetch_draft, show_history)
+        self.choice = pmui.RadioButtonGroup(
+            options=[_FACETS, _SIMILAR, _HISTORY, _SUGGEST, _REVIEWERS],
+            value=_FACETS,
+            size="small",
+            label="Beside the rows",
+        )
+        super().__init__()
+        self._place = pn.Column(self._facets, sizing_mode="stretch_width")
+        self._box = pn.Column(self.choice, self._place, width=340)
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    @property
+    def parts(self) -> list[Loaded[Any]]:
+        """What is fetched for the view that is shown."""
+        shown: dict[str, list[Loaded[Any]]] = {
+            _FACETS: [self._facets],
+            _SIMILAR: [self._similar],
+            _HISTORY: [self._of_row, self._of_draft],
+            _SUGGEST: [self._suggesting.part],
+            _REVIEWERS: [self._reviewers.part],
+        }
+        return shown[self.choice.value]
+
+    def show_similar(self) -> None:
+        """Show the rows most like the one in focus."""
+        if self.choice.value == _SIMILAR:
+            self._turn()
+        else:
+            self.choice.value = _SIMILAR
+
+    def filtered(self, chosen: RowFilter) -> None:
+        """Count the rows of another filter."""
+        self._filter = chosen
+        self._facets.start()
+
+    def row_changed(self, row: DraftRow | None) -> None:
+        """Note which row is in focus."""
+        is_other = (self._row and self._row.row) != (row and row.row)
+        self._row = row
+        if is_other and self.choice.value == _SIMILAR:
+            self._similar.start()
+        if is_other and self.choice.value == _HISTORY:
+            self._of_row.start()
+
+    def outcomes_changed(self) -> None:
+        """Count the rows under the names that outcomes have now."""
+        self._facets.refresh.start(quietly=True)
+
+    def sealed(self, draft: Draft) -> None:
+        """Count the rows of what the draft became."""
+        self._draft = draft
+        self.outcomes_changed()
+
+    def edited(self) -> None:
+        """Note that the log is longer."""
+        if self.choice.value == _HISTORY:
+            self._of_row.start()
+            self._of_draft.start()
+        elif self.choice.value == _REVIEWERS:
+            self._reviewers.part.refresh.start(quietly=True)
+
+    @param.depends("choice.value", watch=True)
+    def _turn(self) -> None:
+        if self.choice.value == _HISTORY:
+            self._place[:] = [
+                heading("This row"),
+                self._of_row,
+                heading("The whole draft"),
+                self._of_draft,
+            ]
+        else:
+            self._place[:] = list(self.parts)
+        for part in self.parts:
+            # The models that are shown already stay, with what was chosen.
+            if self.choice.value != _SUGGEST or part.state != "shown":
+                part.start()
+
+    @property
+    def _counted(self) -> tuple[str, int]:
+        """The dataset and its version that is counted: what the draft came from, or became."""
+        draft, sealed = self._draft, self._draft.sealed
+        if sealed is None:
+            return draft.dataset_id, draft.dataset_version
+        return sealed.dataset_id, sealed.version
+
+    def _fetch_facets(self) -> tuple[dict[str, Any], Members]:
+        dataset_id, version = self._counted
+        matches = self._client.datasets.search(
+            dataset_id,
+            where=self._filter.where,
+            text=self._filter.text,
+            facets=True,
+            version=version,
+            limit=1,
+        )
+        members: Members = {}
+        for decision in self._client.drafts.outcomes(self._draft.id).data:
+            names = members.setdefault(decision.decision, {})
+            for outcome in decision.outcomes:
+                names.setdefault(outcome.name, []).append(outcome.outcome)
+        return dict(matches.facets or {}), members
+
+    def _show_facets(self, counted: tuple[dict[str, Any], Members]) -> Viewable:
+        facets, members = counted
+        self._on_outcomes(members)
+        expected = {
+            decision: _count_by_name(counts, members.get(decision, {}))
+            for decision, counts in facets.get("expected", {}).items()
+        }
+        if not facets.get("rows"):
+            return empty("No rows match, so there is nothing to count.")
+        shown: list[Viewable] = [
+            pmui.Typography(
+                f"Rows by their label in version {self._counted[1]}, under the names of this draft. "
+                "Click a bar to filter by it.",
+                variant="body2",
+            )
+        ]
+        for decision, counts in expected.items():
+            names = sorted(counts, key=lambda name: -counts[name])[:N_BARS]
+            shown.append(
+                self._bars(
+                    decision,
+                    names,
+                    counts,
+                    partial(self._with_name, decision, members.get(decision, {})),
+                )
+            )
+        sides: dict[str, int] = facets.get("sides", {})
+        shown.append(
+            self._bars("side", list(sides), sides, lambda name: replace(self._filter, side=name))
+        )
+        return pn.Column(*shown, sizing_mode="stretch_width")
+
+    def _with_name(
+        self, decision: str, members: Mapping[str, Sequence[str]], name: str
+    ) -> RowFilter:
+        return self._filter.with_expected(decision, *members.get(name, (name,)))
+
+    def _bars(
+        self,
+        title: str,
+        names: list[str],
+        counts: dict[str, int],
+        filter_of: Callable[[str], RowFilter],
+    ) -> Viewable:
+        return figures.show(
+            figures.bars(
+                [f"{name} ({counts[name]:,})" for name in names],
+                [counts[name] for name in names],
+                title=title,
+                x="rows",
+                open_=lambda place: self._on_filter(filter_of(names[place])),
+            )
+        )
+
+    def _fetch_similar(self) -> FoundSimilar | None:
+        if self._row is None or is_apart(self._row):
+            return None
+        return self._client.datasets.similar(
+            self._draft.dataset_id,
+            row=self._row.row,
+            version=self._draft.dataset_version,
+            limit=N_SIMILAR,
+        )
+
+    def _show_similar(self, similar: FoundSimilar | None) -> Viewable:
+        if self._row is not None and is_apart(self._row):
+            return empty("Similar rows have labels: they are shown once both have answered.")
+        if similar is None or not similar.data:
+            return empty("There is no row to compare, or no other that is like it.")
+        shown: list[Viewable] = [
+            pmui.Typography(text, variant="body2") for text in agreement(similar, self._row)
+        ]
+        for row in similar.data:
+            text = as_text(row.row.context)
+            snippet = text if len(text) <= _SNIPPET else f"{text[:_SNIPPET]}…"
+            button = pmui.Button(label=f"Open row {row.index}", variant="text", size="small")
+            button.on_click(lambda _, index=row.index: self._on_row(index))
+            shown.append(
+                pn.Column(
+                    table(
+                        (f"similarity {row.similarity:.2f}",),
+                        [(labels_text(_labels(row.row)),), (snippet,)],
+                        label=f"Row {row.index}",
+                    ),
+                    button,
+                    sizing_mode="stretch_width",
+                )
+            )
+        return pn.Column(*shown, sizing_mode="stretch_width")
+
+    def _fetch_row(self) -> History | None:
+        if self._row is None or not self._row.now.edit:
+            return None
+        return self._client.drafts.history(self._draft.id, row=self._row.row, limit=N_ENTRIES)
+
+    def _fetch_draft(self) -> History:
+        return self._client.drafts.history(self._draft.id, limit=N_ENTRIES)
+
+
+def agreement(similar: FoundSimilar, row: DraftRow | None) -> list[str]:
+    """Return in words for each decision what the similar rows are labelled, as ``4 of 5 neighbours say …``."""
+    votes: dict[str, Counter[str]] = {}
+    for near in similar.data:
+        for decision, label in _labels(near.row).items():
+            if label:
+                top = max(label, key=lambda outcome: label[outcome])
+                votes.setdefault(decision, Counter())[top] += 1
+    decision_ids = set(row.now.labels) if row is not None else set(votes)
+    lines = []
+    for decision, counted in votes.items():
+        if decision in decision_ids:
+            outcome, n = counted.most_common(1)[0]
+            answer = escape_markdown(f"{decision}: {outcome}")
+            lines.append(f"{n} of {counted.total()} neighbours say **{answer}**")
+    return lines
+
+
+def show_history(history: History | None) -> Viewable:
+    """Show entries of a log, newest first."""
+    if history is None or not history.data:
+        return empty("No edits yet.")
+    return table(
+        ("what", "who", "when"),
+        [(entry_text(entry), entry.reviewer or "unnamed", ago(entry.at)) for entry in history.data],
+        label="Edits, newest first",
+    )
+
+
+def entry_text(entry: LogEntry) -> str:
+    """Return an entry of the log in words."""
+    if entry.action in ("undo", "redo"):
+        return f"{entry.action} of entry {entry.target}"
+    of = f"row {entry.row}" if entry.row is not None else f"{entry.rows:,} rows"
+    text = f"{entry.action} {of}"
+    if entry.decision is not None:
+        text += f": {entry.decision} is {entry.outcome}"
+    if entry.note:
+        text += f" (note: {entry.note})"
+    return f"{text} [undone]" if entry.is_undone else text
+
+
+def _labels(row: Example) -> dict[str, dict[str, float]]:
+    label = row.rewards if row.targets is UNSET else row.targets
+    return {} if label is UNSET else label
+
+
+def _count_by_name(
+    counts: Mapping[str, int], members: Mapping[str, Sequence[str]]
+) -> dict[str, int]:
+    """Return the rows under each present name."""
+    by_name = Counter(
+        {
+            name: sum(counts.get(outcome, 0) for outcome in outcomes)
+            for name, outcomes in members.items()
+        }
+    )
+    unnamed = set(counts) - {outcome for outcomes in members.values() for outcome in outcomes}
+    by_name.update({outcome: counts[outcome] for outcome in unnamed})
+    return dict(+by_name)

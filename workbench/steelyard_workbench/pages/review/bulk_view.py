@@ -1,0 +1,340 @@
+"""Many rows at once: a table, a selection, and one change for it or for everything that matches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+import param
+import polars as pl
+from panel.viewable import Viewable, Viewer
+
+from steelyard.review.wire import MAX_EDITS, BulkAction, DraftRow, DraftRowPage
+from steelyard_workbench.kit.components.drawn_dialog import DrawnDialog
+from steelyard_workbench.kit.components.frame_table import FrameTable, PageRequest, TablePage
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.parts.datasets.questions import (
+    Question,
+    as_text,
+    digits_of,
+    label_texts,
+    labels_text,
+    questions_of,
+)
+
+#: Above this many rows their number must be typed to confirm.
+MAX_UNTYPED = 100
+_SNIPPET = 300
+_TITLES = {
+    "row": "row",
+    "context": "context",
+    "characters": "length",
+    "labels": "labels now",
+    "state": "state",
+    "note": "note",
+}
+_WIDTHS = {"row": 65, "context": 205, "characters": 95, "labels": 180, "state": 100, "note": 90}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What rows are to get."""
+
+    action: BulkAction
+    decision: str | None = None
+    outcome: str | None = None
+
+    @property
+    def label(self) -> str:
+        """What it is called, as ``team is deny``."""
+        if self.action == "relabel":
+            return f"{self.decision} is {self.outcome}"
+        return self.action
+
+    def sentence(self, n_rows: int) -> str:
+        """Return in words what it does to so many rows.
+
+        Examples
+        --------
+        >>> Change("relabel", "team", "deny").sentence(12403)
+        'Set deny on 12,403 rows'
+        """
+        rows = "1 row" if n_rows == 1 else f"{n_rows:,} rows"
+        if self.action == "relabel":
+            return f"Set {self.outcome} on {rows}"
+        return f"{self.action.capitalize()} {rows}"
+
+
+_PLAIN = (Change("accept"), Change("exclude"), Change("include"), Change("skip"))
+
+
+class BulkView(Viewer):
+    """Rows in a table.
+
+    Parameters
+    ----------
+    fetch : callable
+        Takes an offset, a limit and an order, and returns a page; runs in a thread.
+    """
+
+    def __init__(
+        self,
+        fetch: Callable[[int, int, dict[str, Any] | None], DraftRowPage],
+        *,
+        on_selected: Callable[[Change, list[DraftRow]], None],
+        on_matching: Callable[[Change, int], None],
+        on_open: Callable[[DraftRow], None],
+        on_note: Callable[[DraftRow], None],
+        on_message: Callable[[str], None],
+    ) -> None:
+        self._fetch_rows = fetch
+        self._on_selected, self._on_matching = on_selected, on_matching
+        self._on_message = on_message
+        self._seen: dict[int, DraftRow] = {}
+        self._changes: dict[str, Change] = {change.label: change for change in _PLAIN}
+        self._cursor = 0
+        self._is_forbidden = False
+        self.table = FrameTable(
+            self._fetch,
+            what="The rows",
+            id_column="row",
+            titles=_TITLES,
+            widths=_WIDTHS,
+            sortable=("row", "characters"),
+            wrapped=("context",),
+            chips=("labels",),
+            selectable=True,
+            on_open=lambda row: on_open(self._seen[row["row"]]),
+            on_note=lambda row: on_note(self._seen[row["row"]]),
+        )
+        self._change = pmui.Select(
+            label="Change", options=list(self._changes), value="accept", width=260, size="small"
+        )
+        self._one = pmui.Button(label="", variant="contained", size="small")
+        self._one.on_click(lambda _: self.apply())
+        self._all = pmui.Button(label="", variant="outlined", size="small")
+        self._all.on_click(lambda _: self.apply_to_all())
+        super().__init__()
+        self._confirm = Confirm()
+        self._box = pn.Column(
+            pn.FlexBox(self._change, self._one, self._all, align_items="center"),
+            self.table,
+            sizing_mode="stretch_width",
+        )
+        self._name()
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    @property
+    def change(self) -> Change:
+        """What is chosen to be done."""
+        return self._changes[self._change.value]
+
+    @property
+    def confirm(self) -> Confirm:
+        """The question before a change of many rows; it is for the page to hold."""
+        return self._confirm
+
+    def forbid(self) -> None:
+        """Disable every change."""
+        self._is_forbidden = True
+        self._change.disabled = True
+        self._name()
+
+    def choose(self, digit: int) -> bool:
+        """Choose the outcome of a digit, of the decision that the rows ask first.
+
+        Returns whether there is such an outcome; without one the choice stays.
+        """
+        outcomes = [change for change in self._changes.values() if change.action == "relabel"]
+        decision = self.change.decision or (outcomes[0].decision if outcomes else None)
+        named = [change for change in outcomes if change.decision == decision]
+        keys = digits_of([str(change.outcome) for change in named])
+        if str(digit) not in keys:
+            self._on_message(f"There is no outcome {digit}.")
+            return False
+        self._change.value = named[keys.index(str(digit))].label
+        self._on_message(f"{self.change.label}: for the {self._n_selected:,} selected rows")
+        return True
+
+    def act(self, action: BulkAction) -> None:
+        """Do something to the selected rows."""
+        self._change.value = action
+        self.apply()
+
+    def apply(self) -> None:
+        """Do what is chosen to the selected rows."""
+        rows = [self._seen[number] for number in self.table.selected if number in self._seen]
+        change = self.change
+        if not rows:
+            self._on_message("No row is selected. Select rows first, or change all that match.")
+        elif len(rows) > MAX_EDITS:
+            self._on_message(
+                f"{len(rows):,} rows are selected and {MAX_EDITS} can be changed in one step. "
+                "Narrow the filter and change all that match."
+            )
+        elif len(rows) > MAX_UNTYPED:
+            self._confirm.ask(
+                change.sentence(len(rows)), len(rows), lambda: self._change_rows(change, rows)
+            )
+        else:
+            self._change_rows(change, rows)
+
+    def _change_rows(self, change: Change, rows: list[DraftRow]) -> None:
+        self._on_selected(change, rows)
+        # Rows may leave the queue by it: still selected, but unseen, they would get the next change.
+        self.table.select(())
+
+    def apply_to_all(self) -> None:
+        """Do what is chosen to everything that matches, once it is confirmed."""
+        change, total = self.change, self.table.total
+        if total:
+            self._confirm.ask(
+                change.sentence(total), total, lambda: self._on_matching(change, total)
+            )
+
+    def step(self, step: int, *, extends: bool = False) -> None:
+        """Go to the next row of the page or the one before, and select it on the way if asked."""
+        numbers = self.table.rows["row"].to_list() if self.table.rows.width else []
+        if not numbers:
+            return
+        if extends:
+            here = numbers[min(self._cursor, len(numbers) - 1)]
+            self.table.select([*self.table.selected, here])
+        self._cursor = min(max(self._cursor + step, 0), len(numbers) - 1)
+        row = self._seen[numbers[self._cursor]]
+        self.table.mark(row.row)
+        self._on_message(
+            f"row {row.row}, {labels_text(row.now.labels, row.decisions)}; {self._n_selected:,} selected"
+        )
+
+    def open_cursor(self) -> DraftRow | None:
+        """Return the row that the keys went to."""
+        numbers = self.table.rows["row"].to_list() if self.table.rows.width else []
+        return self._seen.get(numbers[self._cursor]) if self._cursor < len(numbers) else None
+
+    @property
+    def _n_selected(self) -> int:
+        return len(self.table.selected)
+
+    @param.depends("_change.value", "table.selected", "table.total", watch=True)
+    def _name(self) -> None:
+        self._offer()
+        self._one.label = f"{self.change.sentence(self._n_selected)} (selected)"
+        self._one.disabled = self._is_forbidden or self._n_selected == 0
+        self._all.label = f"{self.change.sentence(self.table.total)} (all that match)"
+        self._all.disabled = self._is_forbidden or self.table.total == 0
+
+    def _fetch(self, request: PageRequest) -> TablePage:
+        order: dict[str, Any] | None = None
+        for column, falls in request.sort[:1]:
+            by = "index" if column == "row" else "context_characters"
+            order = {"by": by, "descending": falls}
+        page = self._fetch_rows(request.offset, request.limit, order)
+        self._seen |= {row.row: row for row in page.data}
+        self._cursor = 0
+        return TablePage(frame_of(page.data), page.total)
+
+    def _offer(self) -> None:
+        """Offer the outcomes of every decision that was seen; pages come in a thread."""
+        questions: dict[Question, None] = {}
+        for row in list(self._seen.values()):
+            questions.update(dict.fromkeys(questions_of(row.decisions)))
+        for question in questions:
+            for name in question.outcomes:
+                change = Change("relabel", question.id, name)
+                self._changes.setdefault(change.label, change)
+        if len(self._changes) != len(self._change.options):
+            self._change.options = list(self._changes)
+
+
+class Confirm(Viewer):
+    """Asks before many rows are changed; above ``MAX_UNTYPED`` their number must be typed."""
+
+    def __init__(self) -> None:
+        self._n_rows = 0
+        self._then: Callable[[], None] | None = None
+        self._text = pmui.Typography("", variant="body1")
+        self._number = pmui.TextInput(label="Type the number of rows", width=220)
+        super().__init__()
+        self._yes = pmui.Button(label="", variant="contained")
+        self._yes.on_click(lambda _: self.confirm())
+        no = pmui.Button(label="Cancel", variant="outlined")
+        no.on_click(lambda _: self.close())
+        self._dialog = DrawnDialog(
+            "Change many rows", self._text, self._number, pn.Row(self._yes, no), has_field=True
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._dialog.__panel__()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is being asked."""
+        return self._dialog.is_open
+
+    def ask(self, sentence: str, n_rows: int, then: Callable[[], None]) -> None:
+        """Ask whether to do it."""
+        self._n_rows, self._then = n_rows, then
+        question = escape_markdown(sentence)
+        self._text.object = (
+            f"**{question}?** It is one entry of the history, and one undo takes it back."
+        )
+        self._number.param.update(value="", value_input="", visible=n_rows > MAX_UNTYPED)
+        self._yes.label = sentence
+        self._allow()
+        self._dialog.open()
+
+    def type(self, text: str) -> None:
+        """Take a number that was typed."""
+        self._number.value_input = text
+
+    def confirm(self) -> bool:
+        """Do it, if it may be done; return whether it was."""
+        if self._then is None or not self._may:
+            return False
+        then = self._then
+        self.close()
+        then()
+        return True
+
+    def close(self) -> None:
+        """Do nothing."""
+        self._then = None
+        self._dialog.close()
+
+    @property
+    def _may(self) -> bool:
+        typed = "".join(sign for sign in str(self._number.value_input) if sign not in " ,._'")
+        return self._n_rows <= MAX_UNTYPED or typed == str(self._n_rows)
+
+    @param.depends("_number.value_input", watch=True)
+    def _allow(self) -> None:
+        self._yes.disabled = not self._may
+
+
+def frame_of(rows: Sequence[DraftRow]) -> pl.DataFrame:
+    """Return rows as the table shows them."""
+    contexts = [as_text(row.context) for row in rows]
+    return pl.DataFrame(
+        {
+            "row": [row.row for row in rows],
+            "context": [text[:_SNIPPET] for text in contexts],
+            "characters": [len(text) for text in contexts],
+            "labels": [label_texts(row.now.labels, row.decisions) for row in rows],
+            "state": [row.now.state for row in rows],
+            "note": [row.now.note or "" for row in rows],
+        },
+        schema={
+            "row": pl.Int64,
+            "context": pl.String,
+            "characters": pl.Int64,
+            "labels": pl.List(pl.String),
+            "state": pl.String,
+            "note": pl.String,
+        },
+    )

@@ -1,0 +1,92 @@
+"""The head of a review: which draft, who reviews, and what concerns the whole of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.review.wire import MAX_REVIEWER, Draft
+from steelyard_workbench.kit.escaping import escape_markdown
+
+
+class DeskHead(Viewer):
+    """Names the draft and its reviewer; changes the view, seals, and leaves.
+
+    Parameters
+    ----------
+    is_signed_in : bool, default False
+        Whether the name is that of whoever is signed in, and stays.
+    on_reviewer : callable
+        Called with another name, empty for none.
+    on_outcomes, on_seal : callable, optional
+        Left out where somebody's role does not allow it: then nothing offers it.
+    """
+
+    def __init__(
+        self,
+        draft: Draft,
+        reviewer: str,
+        *,
+        is_signed_in: bool = False,
+        on_reviewer: Callable[[str], None],
+        on_turn: Callable[[], None],
+        on_outcomes: Callable[[], None] | None = None,
+        on_seal: Callable[[], None] | None,
+        on_leave: Callable[[], None],
+    ) -> None:
+        super().__init__()
+        self._on_reviewer = on_reviewer
+        self._named = reviewer
+        name = pmui.TextInput(
+            label="Your name",
+            value=reviewer,
+            max_length=MAX_REVIEWER,
+            width=180,
+            size="small",
+            disabled=is_signed_in,
+        )
+        pn.bind(self._on_name, name, watch=True)
+        self._toggle = pmui.Button(label="", variant="outlined", size="small")
+        self._toggle.on_click(lambda _: on_turn())
+        outcomes = pmui.Button(
+            label="Outcomes", variant="outlined", size="small", visible=on_outcomes is not None
+        )
+        outcomes.on_click(lambda _: on_outcomes and on_outcomes())
+        self._seal = pmui.Button(
+            label="Seal…", variant="contained", size="small", visible=on_seal is not None
+        )
+        self._seal.on_click(lambda _: on_seal and on_seal())
+        leave = pmui.Button(label="Other drafts", variant="text", size="small")
+        leave.on_click(lambda _: on_leave())
+        name_shown = escape_markdown(draft.name)
+        title = f"**{name_shown}** · version {draft.dataset_version} · {draft.rows:,} rows"
+        self._box = pn.FlexBox(
+            pmui.Typography(title, variant="body1"),
+            name,
+            self._toggle,
+            outcomes,
+            self._seal,
+            leave,
+            align_items="center",
+            margin=(8, 0, 0, 0),
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    def show_view(self, *, is_bulk: bool) -> None:
+        """Offer the view that is not shown."""
+        self._toggle.label = f"{'Focus' if is_bulk else 'Bulk'} view (b)"
+
+    def forbid(self) -> None:
+        """Disable the seal."""
+        self._seal.disabled = True
+
+    def _on_name(self, entered: str | None) -> None:
+        name = (entered or "").strip()
+        if name != self._named:
+            self._named = name
+            self._on_reviewer(name)

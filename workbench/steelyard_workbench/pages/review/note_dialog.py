@@ -1,0 +1,67 @@
+"""Writing a note on a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.review.wire import MAX_NOTE, DraftRow
+from steelyard_workbench.kit.components.drawn_dialog import DrawnDialog
+
+
+class NoteDialog(Viewer):
+    """Asks for the note of a row.
+
+    Parameters
+    ----------
+    on_note : callable
+        Called with the row and its note; an empty one removes it.
+    """
+
+    def __init__(self, on_note: Callable[[DraftRow, str], None]) -> None:
+        super().__init__()
+        self._on_note = on_note
+        self._row: DraftRow | None = None
+        self._text = pmui.TextAreaInput(
+            label="Note", rows=4, max_length=MAX_NOTE, sizing_mode="stretch_width"
+        )
+        save = pmui.Button(label="Save the note", variant="contained")
+        save.on_click(lambda _: self.save())
+        cancel = pmui.Button(label="Cancel", variant="outlined")
+        cancel.on_click(lambda _: self.close())
+        self._dialog = DrawnDialog(
+            "Note", self._text, pn.Row(save, cancel), width=480, has_field=True
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._dialog.__panel__()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is shown."""
+        return self._dialog.is_open
+
+    def ask(self, row: DraftRow) -> None:
+        """Ask for the note of a row."""
+        self._row = row
+        note = row.now.note or ""
+        self._text.param.update(value=note, value_input=note)
+        self._dialog.open(f"Note on row {row.row}")
+
+    def write(self, text: str) -> None:
+        """Take a text that was typed."""
+        self._text.param.update(value=text, value_input=text)
+
+    def save(self) -> None:
+        """Keep what was written."""
+        row, text = self._row, str(self._text.value_input or "").strip()
+        self.close()
+        if row is not None and text != (row.now.note or ""):
+            self._on_note(row, text)
+
+    def close(self) -> None:
+        """Keep the note as it was."""
+        self._dialog.close()

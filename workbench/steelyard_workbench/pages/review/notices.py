@@ -1,0 +1,46 @@
+"""What stands above the rows: edits that wait, rows that another edited too, and what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import panel as pn
+from panel.viewable import Viewable, Viewer
+
+from steelyard_workbench.kit.states import verdict
+from steelyard_workbench.pages.review.edits import EditQueue
+from steelyard_workbench.pages.review.waiting import Conflict, show_waiting
+
+
+class Notices(Viewer):
+    """Shows what a person should know before the next row; empty while there is nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._waiting = pn.Column(sizing_mode="stretch_width")
+        self._conflicts = pn.Column(sizing_mode="stretch_width")
+        self._trouble = pn.Column(sizing_mode="stretch_width")
+        self._box = pn.Column(
+            self._waiting, self._conflicts, self._trouble, sizing_mode="stretch_width"
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    def show_waiting(self, queue: EditQueue) -> None:
+        """Show which edits are not sent."""
+        shown = show_waiting(queue)
+        if shown or len(self._waiting):
+            self._waiting[:] = shown
+
+    def show_conflicts(self, conflicts: Sequence[Conflict]) -> None:
+        """Show rows that somebody else edited too."""
+        self._conflicts[:] = list(conflicts)
+
+    def show_trouble(self, *shown: Viewable) -> None:
+        """Show what went wrong, or what came of it; nothing clears it."""
+        self._trouble[:] = list(shown)
+
+    def show_forbidden(self, why: str) -> None:
+        """Show why nothing can be changed."""
+        self.show_trouble(verdict("off", "Nothing can be changed.", why))

@@ -1,0 +1,172 @@
+"""The outcomes of a draft: rows, names, what each means, and which mean the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.client.tables import OutcomeEdit
+from steelyard.review.outcomes_wire import DecisionOutcomes, DraftOutcome, DraftOutcomes
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.states import empty
+from steelyard_workbench.parts.datasets.outcome_table import OutcomeTable
+
+_WHAT = (
+    "Merge outcomes that mean the same, rename them, and say what each means. Rows show the new "
+    "outcomes at once; sealing writes them into the dataset. `u` takes a change back."
+)
+
+Changes = dict[str, dict[str, Any]]
+
+
+class OutcomesPanel(Viewer):
+    """Edits the outcomes of a draft's decisions.
+
+    Parameters
+    ----------
+    on_edit : callable
+        Called with a decision, what becomes of its outcomes, and a sentence that says so.
+    """
+
+    def __init__(
+        self, client: Client, draft_id: str, on_edit: Callable[[str, Changes, str], None]
+    ) -> None:
+        self._on_edit = on_edit
+        self._tables: dict[str, OutcomeTable] = {}
+        self._listed: dict[str, DecisionOutcomes] = {}
+        self._is_forbidden = False
+        self.save = pmui.Button(
+            label="Save the outcomes", variant="contained", size="small", disabled=True
+        )
+        self.save.on_click(lambda _: self.send())
+        self.part: Loaded[DraftOutcomes] = Loaded(
+            "The outcomes", lambda: client.drafts.outcomes(draft_id), self._show
+        )
+        super().__init__()
+        self._box = pn.Column(
+            pmui.Paper(
+                pn.Column(
+                    pmui.Typography(_WHAT, variant="body2"),
+                    self.part,
+                    self.save,
+                    sizing_mode="stretch_width",
+                ),
+                sizing_mode="stretch_width",
+                margin=(5, 10),
+                elevation=1,
+            ),
+            visible=False,
+            sizing_mode="stretch_width",
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is shown."""
+        return bool(self._box.visible)
+
+    @property
+    def tables(self) -> dict[str, OutcomeTable]:
+        """The table of each decision whose outcomes can be changed."""
+        return self._tables
+
+    def turn(self) -> None:
+        """Show it, or hide it."""
+        self._box.visible = not self._box.visible
+        if self.is_open:
+            self.part.start()
+
+    def forbid(self) -> None:
+        """Disable every change."""
+        self._is_forbidden = True
+        self.save.disabled = True
+
+    def send(self) -> None:
+        """Save what was changed."""
+        self.save.disabled = True
+        for decision, table in self._tables.items():
+            changes = self._changes(decision, table)
+            if changes != _current(self._listed[decision]):
+                n_left = len({table.edits[value].name for value in _roots(changes, table)})
+                outcome = "1 outcome" if n_left == 1 else f"{n_left:,} outcomes"
+                self._on_edit(decision, changes, f"{decision} has {outcome}")
+
+    def _changes(self, decision: str, table: OutcomeTable) -> Changes:
+        """Return what becomes of the outcomes of a decision, those with a change alone."""
+        changes = {}
+        for outcome in self._listed[decision].outcomes:
+            edit = table.edits.get(outcome.outcome)
+            change = _change_of(outcome) if edit is None else _edit_to_wire(outcome, edit)
+            if change:
+                changes[outcome.outcome] = change
+        return changes
+
+    def _changed(self) -> None:
+        self.save.disabled = self._is_forbidden or all(
+            self._changes(decision, table) == _current(self._listed[decision])
+            for decision, table in self._tables.items()
+        )
+
+    def _show(self, outcomes: DraftOutcomes) -> Viewable:
+        self._tables = {}
+        self._listed = {decision.decision: decision for decision in outcomes.data}
+        parts: list[Viewable] = []
+        for decision in outcomes.data:
+            name = escape_markdown(decision.decision)
+            if decision.fixed is not None:
+                parts.append(pmui.Typography(f"**{name}**: {decision.fixed}", variant="body2"))
+                continue
+            table = self._tables[decision.decision] = OutcomeTable(
+                name,
+                {outcome.outcome: outcome.rows for outcome in decision.outcomes},
+                self._changed,
+                edits={
+                    outcome.outcome: OutcomeEdit(
+                        outcome.name, _text(outcome.description), outcome.same_as or ""
+                    )
+                    for outcome in decision.outcomes
+                },
+                is_open=True,
+            )
+            parts.append(table.__panel__())
+        return pn.Column(*(parts or [empty("No decisions yet.")]), sizing_mode="stretch_width")
+
+
+def _edit_to_wire(outcome: DraftOutcome, edit: OutcomeEdit) -> dict[str, Any]:
+    if edit.same_as:
+        return {"same_as": edit.same_as}
+    change: dict[str, Any] = {}
+    name, description = edit.name.strip() or outcome.outcome, edit.description.strip()
+    if name != outcome.outcome:
+        change["name"] = name
+    # A text that the version has already is no change: the server sees that.
+    if description or _text(outcome.description):
+        change["description"] = description
+    return change
+
+
+def _change_of(outcome: DraftOutcome) -> dict[str, Any]:
+    edit = OutcomeEdit(outcome.name, _text(outcome.description), outcome.same_as or "")
+    return _edit_to_wire(outcome, edit)
+
+
+def _current(decision: DecisionOutcomes) -> Changes:
+    return {
+        outcome.outcome: change for outcome in decision.outcomes if (change := _change_of(outcome))
+    }
+
+
+def _roots(changes: Changes, table: OutcomeTable) -> list[str]:
+    return [value for value in table.edits if "same_as" not in changes.get(value, {})]
+
+
+def _text(description: Any) -> str:
+    return description if isinstance(description, str) else ""

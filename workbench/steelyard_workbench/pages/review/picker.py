@@ -1,0 +1,223 @@
+"""Choosing what to review: a dataset, and one of its open drafts or a new one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.datasets.wire import Dataset
+from steelyard.review.wire import Draft
+from steelyard_workbench.kit.components.confirmation import Confirmation
+from steelyard_workbench.kit.components.facts import heading, table
+from steelyard_workbench.kit.components.numbers import ago
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.problems import not_loaded
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.states import empty
+from steelyard_workbench.kit.tasks import OneAtATime, Scope, Write
+from steelyard_workbench.parts.datasets.names import dataset_options
+
+#: Datasets that are offered, and drafts that are listed with their counts at a time.
+MOST_DATASETS, MOST_DRAFTS = 500, 20
+_STARTED = "The review is started. It is in the list of drafts on the Review page."
+
+
+@dataclass(frozen=True, slots=True)
+class OpenDrafts:
+    """Open drafts, newest first.
+
+    Parameters
+    ----------
+    drafts : list of Draft
+        Of the chosen dataset, or of all while none is chosen.
+    next_cursor : str or None
+        Asks for those that are older; ``None`` where there are none.
+    """
+
+    drafts: list[Draft]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What can be reviewed."""
+
+    datasets: list[Dataset]
+    drafts: OpenDrafts
+
+
+class Picker(Viewer):
+    """Asks which draft.
+
+    Parameters
+    ----------
+    on_draft : callable
+        Called with the id of the draft that is to be reviewed.
+    on_deleted : callable
+        Called with the id of a draft that was deleted.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        on_draft: Callable[[str], None],
+        on_deleted: Callable[[str], None],
+        scope: Scope | None = None,
+    ) -> None:
+        super().__init__()
+        self._session, self._on_draft, self._on_deleted = session, on_draft, on_deleted
+        self._client: Client = session.client
+        self._scope = scope or Scope()
+        self.asked: Confirmation | None = None
+        self._names: dict[str, str] = {}
+        self._cursor: str | None = None
+        self._lines = pn.Column(sizing_mode="stretch_width")
+        self._more_text = pmui.Typography("", variant="body2")
+        self._more = pmui.Button(label="Load more", variant="outlined", size="small")
+        self._said = pn.Column(sizing_mode="stretch_width")
+        self.load_more = OneAtATime(
+            self._load_more, not_loaded("Older drafts"), self._said, can_retry=False, scope=scope
+        )
+        self._more.on_click(self.load_more.on_event)
+        self.start = Write(
+            self._start, "Not started:", self._said, refused="Start a review", scope=scope
+        )
+        self._dialog = pn.Column()
+        self.part = Loaded("The drafts", self._fetch, self._show)
+        self._box = pn.Column(self.part, self._said, self._dialog, sizing_mode="stretch_width")
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    async def _start(self) -> None:
+        dataset, version = self._session.dataset, self._session.version
+        draft = await asyncio.to_thread(self._client.drafts.create, dataset, version or None)
+        if not self._scope.say_if_ended(_STARTED):
+            self._on_draft(draft.id)
+
+    async def _load_more(self) -> None:
+        drafts = await asyncio.to_thread(self._fetch_drafts, self._cursor)
+        self._said[:] = []
+        self._list(drafts)
+
+    def ask_delete(self, draft: Draft) -> None:
+        """Ask whether to delete a draft, and for its name."""
+        edits = f"{draft.revision:,} edit{'' if draft.revision == 1 else 's'}"
+        warning = pmui.Typography(
+            f"{escape_markdown(draft.name)} goes for good, with its {edits}. The dataset stays as it "
+            "is.",
+            variant="body1",
+        )
+
+        async def delete() -> bool:
+            await asyncio.to_thread(self._client.drafts.delete, draft.id)
+            self._on_deleted(draft.id)
+            self.part.start()
+            return True
+
+        self.asked = Confirmation(
+            "Delete the draft?",
+            warning,
+            action="Delete it",
+            act=delete,
+            typed=draft.name,
+            is_harmful=True,
+        )
+        self._dialog[:] = [self.asked]
+
+    def _fetch(self) -> Choices:
+        datasets = list(islice(self._client.datasets.iterate(), MOST_DATASETS))
+        return Choices(datasets, self._fetch_drafts(None))
+
+    def _fetch_drafts(self, cursor: str | None) -> OpenDrafts:
+        page = self._client.drafts.list(
+            dataset_id=self._session.dataset or None,
+            status="open",
+            limit=MOST_DRAFTS,
+            cursor=cursor,
+        )
+        drafts = [self._client.drafts.get(draft.id) for draft in page.data]
+        return OpenDrafts(drafts, page.next_cursor)
+
+    def _show(self, choices: Choices) -> Viewable:
+        if not choices.datasets:
+            go = pmui.Button(label="Import a dataset", variant="contained")
+            go.on_click(lambda _: self._session.open("datasets"))
+            return empty(
+                "In a review you go through the rows of a dataset and correct their labels. "
+                "**There are no datasets yet.**",
+                go,
+            )
+        names = dataset_options(choices.datasets, with_rows=True)
+        known = self._session.dataset in names.values()
+        # Where no choice is empty, Panel takes the first.
+        dataset = pmui.Select(
+            label="Dataset",
+            options=names if known else {"": "", **names},
+            value=self._session.dataset if known else "",
+            width=380,
+        )
+        pn.bind(self._on_dataset, dataset, watch=True)
+        start = pmui.Button(label="Start a review", variant="contained", disabled=not known)
+        start.on_click(self.start.on_event)
+        hint = "" if known else "Choose the dataset to review."
+        if known and self._session.version:
+            hint = f"Of version {self._session.version}."
+        parts: list[Viewable] = [
+            pn.Row(dataset, start, pmui.Typography(hint, variant="body2")),
+            heading("Open drafts"),
+        ]
+        if not choices.drafts.drafts:
+            parts.append(empty("No review is open. **Start a review** begins one."))
+        self._names = {dataset_row.id: dataset_row.name for dataset_row in choices.datasets}
+        self.load_more.drop()
+        self._lines[:] = []
+        self._list(choices.drafts)
+        return pn.Column(
+            *parts, self._lines, self._more_text, self._more, sizing_mode="stretch_width"
+        )
+
+    def _list(self, drafts: OpenDrafts) -> None:
+        """Add drafts to those that are listed, and say whether there are more."""
+        self._cursor = drafts.next_cursor
+        self._lines.extend([self._line(draft) for draft in drafts.drafts])
+        has_more = drafts.next_cursor is not None
+        self._more_text.object = f"The {len(self._lines):,} newest are listed; there are more."
+        self._more_text.visible = self._more.visible = has_more
+
+    def _line(self, draft: Draft) -> Viewable:
+        go = pmui.Button(label=f"Open {draft.name}", variant="outlined", size="small")
+        go.on_click(lambda _: self._on_draft(draft.id))
+        delete = pmui.Button(
+            label=f"Delete {draft.name}…", variant="text", size="small", color="danger"
+        )
+        delete.on_click(lambda _: self.ask_delete(draft))
+        states = draft.states
+        n_done = sum(states.get(name, 0) for name in ("accepted", "relabelled", "excluded"))
+        of = f"{self._names.get(draft.dataset_id, draft.dataset_id)}, version {draft.dataset_version}"
+        counts = (
+            of,
+            f"{n_done:,} of {draft.rows:,}",
+            f"{states.get('relabelled', 0):,}",
+            f"{states.get('excluded', 0):,}",
+            f"{draft.noted:,}",
+            ago(draft.updated_at),
+        )
+        columns = ("dataset", "decided", "relabelled", "excluded", "noted", "last edit")
+        return pn.Column(
+            table(columns, [counts], label=f"Draft {draft.name}"),
+            pn.Row(go, delete),
+            sizing_mode="stretch_width",
+        )
+
+    def _on_dataset(self, dataset_id: str | None) -> None:
+        self._session.param.update(dataset=dataset_id or "", version=0)
+        self.part.start()

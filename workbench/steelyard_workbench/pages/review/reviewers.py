@@ -1,0 +1,250 @@
+"""Who labels which rows of a draft: how far each is, how far two agree, and rows to assign."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.review.duties_wire import Assignments, DraftAgreement
+from steelyard.review.wire import Draft, Queue
+from steelyard.wire.origins import LabelledBy
+from steelyard_workbench.kit.components.facts import heading, table
+from steelyard_workbench.kit.components.numbers import measure_text
+from steelyard_workbench.kit.components.step_names import number_fields
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.states import empty
+from steelyard_workbench.kit.tasks import Write
+from steelyard_workbench.pages.review.counts import TITLES
+from steelyard_workbench.parts.review.row_filter import RowFilter
+
+_NOT_YOURS = "An owner or a developer of the account assigns rows."
+_NOBODY = "nobody"
+#: Where labels came from, as the choice of it has them.
+_ORIGINS = {"anywhere": "", **{name: name for name in get_args(LabelledBy)}}
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """What is known of a draft's reviewers."""
+
+    assignments: Assignments
+    agreement: DraftAgreement
+
+
+class Reviewers(Viewer):
+    """Shows reviewers and their agreement, and assigns rows.
+
+    Parameters
+    ----------
+    chosen : callable
+        Returns the queue and the filter whose rows are assigned.
+    reviewer : callable
+        Returns the name of whoever looks; ``None`` without one.
+    is_signed_in : bool
+        Whether reviewers are members of the account.
+    on_queue : callable
+        Called with a queue to look at.
+    on_assigned : callable
+        Called once rows have other reviewers.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        draft: Draft,
+        *,
+        chosen: Callable[[], tuple[Queue, RowFilter]],
+        reviewer: Callable[[], str | None],
+        is_signed_in: bool,
+        on_queue: Callable[[Queue], None],
+        on_assigned: Callable[[], None],
+    ) -> None:
+        super().__init__()
+        self._client, self._draft_id = client, draft.id
+        self._chosen, self._reviewer = chosen, reviewer
+        self._is_signed_in = is_signed_in
+        self._on_queue, self._on_assigned = on_queue, on_assigned
+        self.typed = pmui.TextInput(
+            label="Reviewers, with commas", sizing_mode="stretch_width", size="small"
+        )
+        self.members = pmui.MultiChoice(label="Reviewers", options=[], sizing_mode="stretch_width")
+        self.overlap = pmui.IntInput(
+            label="Labelled by two, %", value=0, start=0, end=100, width=150, size="small"
+        )
+        self.limit = pmui.IntInput(
+            label="At most rows", value=None, start=1, width=150, size="small"
+        )
+        self._assign = pmui.Button(label="Assign", variant="contained", size="small")
+        self.from_ = pmui.Select(label="Unfinished rows of", options=[])
+        self.to = pmui.TextInput(label="Goes to (empty: no reviewer)", size="small")
+        self._move = pmui.Button(label="Hand over", variant="outlined", size="small")
+        self.by = pmui.Select(
+            label="Of rows whose labels came from",
+            options=_ORIGINS,
+            value="",
+            size="small",
+            width=230,
+        )
+        self._said = pmui.Typography("", variant="body2")
+        self._problem = pn.Column(sizing_mode="stretch_width")
+        self.assign = Write(self._assign_rows, "Not assigned:", self._problem, refused="Assign")
+        self.move = Write(self._move_rows, "Not handed over:", self._problem, refused="Hand over")
+        self._assign.on_click(self.assign.on_event)
+        self._move.on_click(self.move.on_event)
+        self.part: Loaded[Shares] = Loaded("The reviewers", self._fetch, self._show)
+        pn.bind(lambda _: self.part.refresh.start(quietly=True), self.by, watch=True)
+
+    def __panel__(self) -> Viewable:
+        return self.part.__panel__()
+
+    def forbid(self) -> None:
+        """Disable every change."""
+        self._assign.disabled = self._move.disabled = True
+
+    def _fetch(self) -> Shares:
+        drafts = self._client.drafts
+        by: LabelledBy | None = self.by.value or None
+        return Shares(drafts.assignments(self._draft_id), drafts.agreement(self._draft_id, by=by))
+
+    def _show(self, shares: Shares) -> Viewable:
+        assignments, agreement = shares.assignments, shares.agreement
+        parts: list[Viewable] = []
+        if assignments.data:
+            parts.append(
+                table(
+                    ("reviewer", "done", "of", "apart"),
+                    [
+                        (
+                            progress.reviewer,
+                            f"{progress.done:,}",
+                            f"{progress.rows:,}",
+                            f"{progress.blind:,}",
+                        )
+                        for progress in assignments.data
+                    ],
+                    label="Reviewers and their rows",
+                    numbers=(1, 2, 3),
+                )
+            )
+        else:
+            parts.append(empty("No rows are assigned. Reviewers take the rows in **To review**."))
+        parts.append(
+            pmui.Typography(
+                f"{assignments.unassigned:,} undecided rows have no reviewer.", variant="body2"
+            )
+        )
+        if agreement.blind or self.by.value:
+            parts += self._show_agreement(agreement)
+        parts += self._show_forms(assignments)
+        return pn.Column(*parts, self._said, self._problem, sizing_mode="stretch_width")
+
+    def _show_agreement(self, agreement: DraftAgreement) -> list[Viewable]:
+        summary = (
+            f"Of {agreement.blind:,} rows that several label apart, all answered {agreement.answered:,}: the "
+            f"same on {agreement.agreed:,}. Of {agreement.disputed:,} disputed, {agreement.to_adjudicate:,} wait "
+            "for a decision."
+        )
+        if agreement.exclusions:
+            summary += f" {agreement.exclusions:,} with an exclusion count for no decision."
+        shown: list[Viewable] = [heading("Agreement"), self.by]
+        if not agreement.blind:
+            return [*shown, pmui.Typography("No row with such labels has two reviewers.")]
+        shown.append(pmui.Typography(summary, variant="body2"))
+        if agreement.decisions:
+            shown.append(
+                table(
+                    ("decision", "Krippendorff's alpha", "same label"),
+                    [
+                        (
+                            decision.decision_id,
+                            measure_text(decision.alpha),
+                            measure_text(decision.agreement),
+                        )
+                        for decision in agreement.decisions
+                    ],
+                    label="Agreement by decision, with 95 % intervals",
+                )
+            )
+        if agreement.to_adjudicate:
+            go = pmui.Button(
+                label=f"Decide {agreement.to_adjudicate:,} disputed",
+                variant="outlined",
+                size="small",
+            )
+            go.on_click(lambda _: self._on_queue("disagreement"))
+            shown.append(go)
+        return shown
+
+    def _show_forms(self, assignments: Assignments) -> list[Viewable]:
+        if self._is_signed_in and assignments.candidates is None:
+            return [pmui.Typography(_NOT_YOURS, variant="body2")]
+        if assignments.candidates is not None:
+            self.members.options = list(assignments.candidates)
+        names = [
+            progress.reviewer for progress in assignments.data if progress.done < progress.rows
+        ]
+        self.from_.param.update(
+            options=names, value=self.from_.value if self.from_.value in names else None
+        )
+        moving = [pn.Column(self.from_, self.to, self._move)] if names else []
+        return [
+            heading("Assign rows"),
+            pmui.Typography(
+                "Splits the undecided rows of the present queue and filter evenly and at random. "
+                "Assigned rows are left out.",
+                variant="body2",
+            ),
+            self.typed if assignments.candidates is None else self.members,
+            number_fields(self.overlap, self.limit),
+            self._assign,
+            *moving,
+        ]
+
+    @property
+    def _names(self) -> list[str]:
+        if self.members.options:
+            return list(self.members.value)
+        typed = (name.strip() for name in (self.typed.value or "").split(","))
+        return list(dict.fromkeys(name for name in typed if name))
+
+    async def _assign_rows(self) -> None:
+        queue, chosen = self._chosen()
+        given: dict[str, Any] = {
+            "overlap": (self.overlap.value or 0) / 100,
+            "where": chosen.where,
+            "text": chosen.text,
+            "queue": queue,
+            "limit": self.limit.value,
+            "reviewer": self._reviewer(),
+        }
+        made = await asyncio.to_thread(
+            self._client.drafts.assign, self._draft_id, self._names, **given
+        )
+        shares = ", ".join(f"{escape_markdown(name)} {n:,}" for name, n in made.reviewers.items())
+        self._show_message(
+            f"{made.rows:,} rows of {TITLES[queue]} assigned, {made.blind:,} of them to two: {shares}."
+        )
+
+    async def _move_rows(self) -> None:
+        from_, to = str(self.from_.value or ""), (self.to.value or "").strip() or None
+        moved = await asyncio.to_thread(
+            self._client.drafts.move_assigned, self._draft_id, from_, to
+        )
+        message = f"{moved.moved:,} rows of {escape_markdown(from_)} are {escape_markdown(to or _NOBODY)}'s."
+        if moved.kept:
+            message += f" {moved.kept:,} stay."
+        self._show_message(message)
+
+    def _show_message(self, text: str) -> None:
+        self._problem[:] = []
+        self._said.object = text
+        self.part.refresh.start(quietly=True)
+        self._on_assigned()

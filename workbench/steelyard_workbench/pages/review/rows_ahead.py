@@ -1,0 +1,156 @@
+"""The rows of a queue, a page of them ahead of the one that is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from steelyard.review.wire import BlindStatus, DraftRow, DraftRowPage, RowNow
+from steelyard_workbench.pages.review.apart import is_disputed, is_to_do, with_status
+from steelyard_workbench.parts.datasets.questions import with_state_of
+
+#: Rows of a page, and how many must be ahead of the shown one.
+PAGE_ROWS, LEAST_AHEAD = 25, 10
+_OPEN = ("untouched", "skipped")
+
+#: Whether an edited row is still in a queue, where not every row is.
+_IS_IN: dict[str, Callable[[DraftRow], bool]] = {
+    "to_review": lambda row: row.now.state in _OPEN,
+    "assigned": is_to_do,
+    "suspect": lambda row: row.now.state in _OPEN,
+    "disagreement": is_disputed,
+    "excluded": lambda row: row.now.state == "excluded",
+    "changed": lambda row: row.now.state in ("relabelled", "excluded"),
+    "noted": lambda row: bool(row.now.note),
+}
+#: Whether it also keeps its place: a skipped row goes to the end of what is to be done.
+_STAYS = _IS_IN | {
+    "to_review": lambda row: row.now.state == "untouched",
+    "assigned": lambda row: is_to_do(row) and row.now.state != "skipped",
+}
+
+
+class RowsAhead:
+    """A walk over a queue.
+
+    Rows that were decided on stay in the walk, so that one can go back to them, while the server
+    no longer counts them to the queue.
+    """
+
+    def __init__(self, queue: str) -> None:
+        self.queue = queue
+        self.rows: list[DraftRow] = []
+        self.place = 0
+        self.is_complete = False
+        self._total = 0
+        self._guests: set[int] = set()
+        self._unsent: set[int] = set()
+
+    @property
+    def current(self) -> DraftRow | None:
+        """The row that is shown; ``None`` at the end."""
+        return self.rows[self.place] if self.place < len(self.rows) else None
+
+    @property
+    def total(self) -> int:
+        """Rows of the walk: those of the queue, and those that left it on the way."""
+        return max(self._total, len(self.rows))
+
+    @property
+    def place_text(self) -> str:
+        """Return in words where the shown row is, as ``12 of 403``."""
+        return f"{self.place + 1:,} of {self.total:,}"
+
+    @property
+    def undecided(self) -> list[DraftRow]:
+        """The rows from the shown one on that nobody decided."""
+        return [row for row in self.rows[self.place :] if row.now.state in _OPEN]
+
+    @property
+    def is_wanting(self) -> bool:
+        """Whether more rows should be fetched now."""
+        return not self.is_complete and len(self.rows) - self.place <= LEAST_AHEAD
+
+    @property
+    def offset(self) -> int:
+        """How many rows of the queue, as the server has it now, are here."""
+        stays = _STAYS.get(self.queue)
+        own = [row for row in self.rows if row.row not in self._guests]
+        return len(own) if stays is None else sum(stays(row) for row in own)
+
+    def take(self, page: DraftRowPage) -> list[DraftRow]:
+        """Add a page; give those of its rows that are new."""
+        known = {row.row for row in self.rows}
+        new = [row for row in page.data if row.row not in known]
+        # A guest whose turn has come is one of the queue.
+        self._guests.difference_update(row.row for row in page.data)
+        n_left = sum(self._has_left(row, page.revision) for row in self.rows)
+        self.rows += new
+        self._total = page.total + n_left
+        self.is_complete = not page.has_more
+        return new
+
+    def _has_left(self, row: DraftRow, revision: int) -> bool:
+        """Whether the server no longer counts a row to the queue, at a revision of its log."""
+        if row.row in self._guests:
+            return True
+        is_in = _IS_IN.get(self.queue)
+        is_known = row.row not in self._unsent and row.now.edit <= revision
+        return is_known and is_in is not None and not is_in(row)
+
+    def move(self, step: int) -> bool:
+        """Go to the next row or the one before; return whether there was one."""
+        place = min(max(self.place + step, 0), len(self.rows))
+        moved, self.place = place != self.place, place
+        return moved
+
+    def go_to(self, number: int) -> bool:
+        """Show a row that is here; return whether it is."""
+        for place, row in enumerate(self.rows):
+            if row.row == number:
+                self.place = place
+                return True
+        return False
+
+    def arrange(self, order: Callable[[DraftRow], Any]) -> None:
+        """Put the rows that are here and not decided in an order, from the shown one on."""
+        past, ahead = self.rows[: self.place], self.rows[self.place :]
+        left = [row for row in ahead if row.now.state in _OPEN]
+        done = [row for row in ahead if row.now.state not in _OPEN]
+        self.rows = [*past, *done, *sorted(left, key=order)]
+        self.place = len(past) + len(done)
+
+    def get(self, number: int) -> DraftRow | None:
+        """Return a row that is here."""
+        return next((row for row in self.rows if row.row == number), None)
+
+    def show(self, row: DraftRow) -> None:
+        """Show a row of anywhere, before the one that is shown."""
+        if not self.go_to(row.row):
+            self.rows.insert(self.place, row)
+            self._guests.add(row.row)
+            self._total += 1
+
+    def put(self, row: DraftRow) -> None:
+        """Put a row in the place of what it was, before the server knows of it."""
+        self._unsent.add(row.row)
+        self._replace(row)
+
+    def tell(self, now: RowNow) -> None:
+        """Note how a row stands."""
+        row = self.get(now.row)
+        if row is not None:
+            self._unsent.discard(now.row)
+            self._replace(with_state_of(row, now))
+
+    def answered(self, number: int, status: BlindStatus) -> None:
+        """Note what became of an answer about a row that two label apart."""
+        row = self.get(number)
+        if row is not None:
+            self._unsent.discard(number)
+            self._replace(with_status(row, status))
+
+    def _replace(self, row: DraftRow) -> None:
+        for place, other in enumerate(self.rows):
+            if other.row == row.row:
+                self.rows[place] = row

@@ -1,0 +1,246 @@
+"""Sealing: what a draft changes, and whether it becomes a next version or a dataset of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import panel as pn
+import panel_material_ui as pmui
+import param
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.errors import SteelyardError
+from steelyard.families.wire import Continue
+from steelyard.review.duties_wire import DraftAgreement
+from steelyard.review.outcomes_wire import DraftOutcomes
+from steelyard.review.wire import Draft, SealAs
+from steelyard_workbench.kit.components.drawn_dialog import DrawnDialog
+from steelyard_workbench.kit.components.facts import table
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.problems import Problem, problem_of
+from steelyard_workbench.kit.states import failed, verdict
+from steelyard_workbench.kit.tasks import Write
+from steelyard_workbench.parts.families.labels import CANNOT_CONTINUE
+
+_VERSION, _DATASET = "The next version of its dataset", "A new dataset"
+_STATES = {
+    "relabelled": "rows get another label",
+    "excluded": "rows are left out",
+    "accepted": "rows were accepted as they are",
+    "skipped": "rows were skipped, and stay as they are",
+    "untouched": "rows were not looked at, and stay as they are",
+}
+#: Outcomes without rows whose names are shown.
+_MOST_NAMES = 8
+_UNSETTLED = (
+    "Edits that are being sent, or that conflict with somebody else's, would be "
+    "missing. Seal once all are sent and settled."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a draft changes, what two reviewers have not settled of it, and what families get."""
+
+    draft: Draft
+    agreement: DraftAgreement
+    growths: Mapping[str, Continue]
+    outcomes: DraftOutcomes
+
+    @property
+    def n_renamed(self) -> int:
+        """Outcomes that get another name, or are merged into another."""
+        return sum(
+            outcome.name != outcome.outcome or outcome.same_as is not None
+            for decision in self.outcomes.data
+            for outcome in decision.outcomes
+        )
+
+    @property
+    def unused(self) -> list[str]:
+        """Outcomes that no row has, of decisions of which two others are left."""
+        unused: list[str] = []
+        for decision in self.outcomes.data:
+            rows: Counter[str] = Counter()
+            for outcome in decision.outcomes:
+                rows[outcome.name] += outcome.rows
+            empty_names = [name for name, count in rows.items() if not count]
+            if decision.fixed is None and len(rows) - len(empty_names) > 1:
+                unused += empty_names
+        return unused
+
+
+class SealDialog(Viewer):
+    """Asks what a draft is to become, and makes it so."""
+
+    def __init__(
+        self,
+        client: Client,
+        draft_id: str,
+        *,
+        n_waiting: Callable[[], int],
+        on_sealed: Callable[[Draft], None],
+    ) -> None:
+        self._client, self._draft_id = client, draft_id
+        self._n_waiting, self._on_sealed = n_waiting, on_sealed
+        self._draft = Loaded("The draft", self._fetch, self._show)
+        self._as = pmui.RadioBoxGroup(label="Seal as", options=[_VERSION, _DATASET], value=_VERSION)
+        self._name = pmui.TextInput(label="Name of the new dataset", sizing_mode="stretch_width")
+        self._name.visible = False
+        self.drop = pmui.Checkbox(label="", value=False, visible=False)
+        self._said = pn.Column(sizing_mode="stretch_width")
+        self.button = pmui.Button(label="Seal", variant="contained")
+        self.seal = Write(self._send, on_failure=self._show_failure, fields={"name": self._name})
+        self.button.on_click(self.seal.on_event)
+        super().__init__()
+        cancel = pmui.Button(label="Cancel", variant="outlined")
+        cancel.on_click(lambda _: self.close())
+        self._dialog = DrawnDialog(
+            "Seal the draft",
+            self._draft.__panel__(),
+            self._as,
+            self._name,
+            self.drop,
+            self._said,
+            pn.Row(self.button, cancel),
+            width=520,
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._dialog.__panel__()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is shown."""
+        return self._dialog.is_open
+
+    def ask(self) -> None:
+        """Show what the draft changes, and ask."""
+        self._dialog.open()
+        self.drop.param.update(value=False, visible=False)
+        self._said[:] = []
+        self.fit_waiting()
+        if not self.button.disabled:
+            self._draft.start()
+
+    def fit_waiting(self) -> None:
+        """Note how many edits are no part of the draft yet: it is sealed with all of them."""
+        if not self.is_open or self.button.loading:
+            return
+        n_waiting, was_waiting = self._n_waiting(), self.button.disabled
+        self.button.disabled = bool(n_waiting)
+        if n_waiting:
+            edits = "1 edit is" if n_waiting == 1 else f"{n_waiting} edits are"
+            self._said[:] = [verdict("unsure", f"{edits} not part of the draft yet.", _UNSETTLED)]
+        elif was_waiting:
+            self._said[:] = []
+            self._draft.start()
+
+    def close(self) -> None:
+        """Seal nothing."""
+        self._dialog.close()
+
+    def choose(self, sealed_as: SealAs, name: str = "") -> None:
+        """Choose what it is to become."""
+        self._as.value = _VERSION if sealed_as == "version" else _DATASET
+        self._name.param.update(value=name, value_input=name)
+
+    @property
+    def _sealed_as(self) -> SealAs:
+        return "version" if self._as.value == _VERSION else "dataset"
+
+    async def _send(self) -> None:
+        as_, shown = self._sealed_as, self._draft.data
+        self._said[:] = []
+        sealed = await asyncio.to_thread(
+            self._client.drafts.seal,
+            self._draft_id,
+            as_,
+            (str(self._name.value_input or "").strip() or None) if as_ == "dataset" else None,
+            revision=None if shown is None else shown.draft.revision,
+            drop_outcomes=bool(self.drop.value),
+        )
+        self.close()
+        self._on_sealed(sealed)
+
+    def _show_failure(self, error: Exception) -> Problem:
+        problem = problem_of(error, "Not sealed:")
+        self._said[:] = [failed(problem)]
+        if self._sealed_as == "version":
+            self._said.append(
+                pmui.Typography("You can seal it as a new dataset instead.", variant="body2")
+            )
+        return problem
+
+    @param.depends("seal.is_running", watch=True)
+    def _show_running(self) -> None:
+        is_running = self.seal.is_running
+        self.button.param.update(disabled=is_running, loading=is_running)
+
+    @param.depends("_as.value", watch=True)
+    def _fit(self) -> None:
+        self._name.visible = self._as.value == _DATASET
+
+    def _fetch(self) -> Changes:
+        drafts = self._client.drafts
+        draft = drafts.get(self._draft_id)
+        return Changes(
+            draft,
+            drafts.agreement(self._draft_id),
+            self._fetch_growths(draft),
+            drafts.outcomes(self._draft_id),
+        )
+
+    def _fetch_growths(self, draft: Draft) -> dict[str, Continue]:
+        """Return what continuing each family of the dataset would do once the draft was sealed."""
+        families = self._client.families
+        try:
+            names = [
+                family.id
+                for family in families.list().data
+                if family.dataset_id == draft.dataset_id
+            ]
+            return {name: families.check_continue(name, draft_id=draft.id) for name in names}
+        except SteelyardError:  # nothing is changed yet, or it cannot follow: sealing says which
+            return {}
+
+    def _show(self, changes: Changes) -> Viewable:
+        draft, agreement = changes.draft, changes.agreement
+        rows = [(f"{draft.states.get(state, 0):,}", meaning) for state, meaning in _STATES.items()]
+        rows.append((f"{draft.noted:,}", "rows have a note"))
+        if changes.n_renamed:
+            rows.append((f"{changes.n_renamed:,}", "outcomes get another name or are merged"))
+        if changes.unused:
+            names = ", ".join(changes.unused[:_MOST_NAMES])
+            rest = len(changes.unused) - _MOST_NAMES
+            more = f" and {rest:,} more" if rest > 0 else ""
+            self.drop.param.update(
+                label=f"Leave out outcomes that no row has: {names}{more}", visible=True
+            )
+        if agreement.blind > agreement.answered:
+            n_waiting = agreement.blind - agreement.answered
+            rows.append((f"{n_waiting:,}", "rows wait for two reviewers, and keep their label"))
+        if agreement.to_adjudicate:
+            rows.append((f"{agreement.to_adjudicate:,}", "rows are disputed, and keep their label"))
+        shown = table(
+            ("rows", f"of the {draft.rows:,} of version {draft.dataset_version}"),
+            rows,
+            label="What the draft changes",
+            numbers=(0,),
+        )
+        growths = [_describe_growth(name, growth) for name, growth in changes.growths.items()]
+        return pn.Column(shown, *growths, sizing_mode="stretch_width")
+
+
+def _describe_growth(name: str, growth: Continue) -> Viewable:
+    """Show whether a family could continue on the next version, how the gate judges, what is missing."""
+    reasons = " ".join(growth.reasons)
+    if growth.state in {"new_data", "retry"}:
+        return verdict("good", f"{name} can continue on it.", reasons)
+    if growth.state in CANNOT_CONTINUE and not reasons:
+        reasons = f"Now: {CANNOT_CONTINUE[growth.state]}."
+    return verdict("unsure", f"{name} cannot continue on it yet.", reasons)

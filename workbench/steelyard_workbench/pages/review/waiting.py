@@ -1,0 +1,96 @@
+"""What is not settled: edits that wait for the server, and rows that somebody else changed too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.review.wire import RowNow
+from steelyard_workbench.kit.components.facts import table
+from steelyard_workbench.kit.states import verdict
+from steelyard_workbench.pages.review.edits import EditQueue, Unsent
+from steelyard_workbench.parts.datasets.questions import labels_text
+
+#: Unsent edits that are listed; the rest is counted.
+_LISTED = 20
+#: Fewer than these are on their way, which is not worth a word.
+_UNTOLD = 5
+
+
+class Conflict(Viewer):
+    """A row as it is now beside what was sent, to choose from."""
+
+    def __init__(
+        self,
+        entry: Unsent,
+        now: Sequence[RowNow],
+        on_mine: Callable[[Conflict], None],
+        on_theirs: Callable[[Conflict], None],
+    ) -> None:
+        super().__init__()
+        self.entry, self.now = entry, tuple(now)
+        mine = pmui.Button(label="Keep mine", variant="contained", size="small")
+        mine.on_click(lambda _: on_mine(self))
+        theirs = pmui.Button(label="Keep theirs", variant="outlined", size="small")
+        theirs.on_click(lambda _: on_theirs(self))
+        self._box = pn.Column(
+            verdict(
+                "unsure",
+                "Edited by somebody else meanwhile.",
+                "Your edit was not applied. Choose which edit to keep.",
+            ),
+            table(
+                ("row", "as it is now", "what you sent"),
+                [(str(row.row), now_text(row), sent_text(entry, row.row)) for row in now],
+                label="Rows that were edited meanwhile",
+            ),
+            pn.Row(mine, theirs),
+            sizing_mode="stretch_width",
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+
+def now_text(now: RowNow) -> str:
+    """Return in words how a row stands and whose edit that is."""
+    text = f"{now.state}, {labels_text(now.labels) or 'no label'}, by {now.reviewer or 'unnamed'}"
+    return f"{text}, note: {now.note}" if now.note else text
+
+
+def sent_text(entry: Unsent, row: int) -> str:
+    """Return in words what an edit would do to a row."""
+    texts = []
+    for edit in entry.edits:
+        if edit["row"] == row:
+            if edit["action"] == "relabel":
+                texts.append(f"{edit['decision']} is {edit.get('outcome') or 'relabelled'}")
+            else:
+                texts.append(str(edit["action"]))
+            if edit.get("note"):
+                texts.append(f"note: {edit['note']}")
+    return ", ".join(texts)
+
+
+def show_waiting(queue: EditQueue) -> list[Viewable]:
+    """List the edits that wait, once it is worth telling."""
+    unsent = queue.unsent
+    if not unsent or (not queue.is_lost and len(unsent) < _UNTOLD):
+        return []
+    n = len(unsent)
+    edits = "1 edit is" if n == 1 else f"{n} edits are"
+    if not queue.is_lost:
+        return [verdict("running", f"{edits} on the way.")]
+    rows = [(entry.label,) for entry in unsent[:_LISTED]]
+    if n > _LISTED:
+        rows.append((f"and {n - _LISTED} more",))
+    again = pmui.Button(label="Send now", variant="outlined", size="small")
+    again.on_click(lambda _: queue.send_again())
+    return [
+        verdict("unsure", f"{edits} not sent.", "They are sent when the server is back."),
+        again,
+        table(("not sent yet",), rows, label="Edits that are not sent"),
+    ]

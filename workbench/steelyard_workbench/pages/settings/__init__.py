@@ -1,0 +1,1 @@
+"""The Settings page and the parts that it alone uses."""

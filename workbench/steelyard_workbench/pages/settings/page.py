@@ -1,0 +1,182 @@
+"""Settings: who is calling, what it costs, what runs here, and the keys of the keyboard."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
+
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.accounts.wire import AccountSummary, ApiKey
+from steelyard.discovery.wire import Discovery
+from steelyard.errors import SteelyardError
+from steelyard.serving.health_wire import Health
+from steelyard_workbench.kit.components.facts import facts, heading, table
+from steelyard_workbench.kit.components.numbers import ago
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.keys import KEYS, PLACES
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Page
+from steelyard_workbench.kit.states import empty, verdict
+
+#: Keys of the account that are listed.
+_MOST_KEYS = 200
+_DAY_S = 86_400
+_PARTS = ("steelyard", "panel", "panel-material-ui", "bokeh", "polars", "onnxruntime")
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What runs here.
+
+    Parameters
+    ----------
+    parts : dict of str to str
+        What the server says of its parts; empty where the caller may not know.
+    retention_days : float or None
+        Days that the server stores a decision; ``None`` while none is stored.
+    """
+
+    health: Health
+    discovery: Discovery
+    parts: dict[str, str]
+    retention_days: float | None
+
+
+class SettingsPage(Page):
+    """Account, keys, environment and shortcuts."""
+
+    slug = "settings"
+    title = "Settings"
+
+    def build(self) -> list[Viewable]:
+        """Return the four parts."""
+        shortcuts = pmui.Switch(label="Single letters are shortcuts", value=self.session.shortcuts)
+        shortcuts.link(self.session, value="shortcuts")
+        return [
+            heading("Account"),
+            self.part(Loaded("The account", self.client.account.get, show_account)),
+            heading("Keys"),
+            self.part(Loaded("The keys", self._keys, show_keys)),
+            heading("What runs here"),
+            self.part(Loaded("The environment", self._environment, show_environment)),
+            heading("Keyboard"),
+            shortcuts,
+            table(
+                ("key", "does", "where"),
+                [
+                    (
+                        entry.listed,
+                        entry.help,
+                        place,
+                    )
+                    for where, place in PLACES.items()
+                    for entry in KEYS
+                    if entry.where == where
+                ],
+                label="Keys of the keyboard",
+            ),
+        ]
+
+    def _keys(self) -> list[ApiKey]:
+        return list(islice(self.client.account.keys(), _MOST_KEYS))
+
+    def _environment(self) -> Environment:
+        try:
+            parts = dict(self.client.ready().parts)
+        except SteelyardError as error:  # an operator's to know, or a part that is not ready
+            parts = {"ready": error.message}
+        newest = self.client.decision_log(limit=1).data
+        days = None
+        if newest:
+            stored = self.client.stored_decision(newest[0].id)
+            days = (stored.expires_at - stored.created_at) / _DAY_S
+        return Environment(self.client.health(), self.client.capabilities(), parts, days)
+
+
+def show_account(account: AccountSummary) -> Viewable:
+    """Show whose account it is, what it may spend, and its limits."""
+    wallet = account.wallet
+    shown = facts(
+        {
+            "Name": account.user.name,
+            "Credit": (
+                f"{wallet.available_usd} USD available, {wallet.reserved_usd} USD held by work in "
+                "progress"
+                if account.accounts_enabled
+                else "not counted: accounts are off"
+            ),
+        }
+    )
+    limits = table(
+        ("limit", "value"),
+        [
+            (name.replace("_", " "), _limit_text(name, value))
+            for name, value in sorted(account.effective_limits.items())
+        ],
+        label="Limits",
+    )
+    return pmui.Column(shown, limits, sizing_mode="stretch_width")
+
+
+def _limit_text(name: str, value: int) -> str:
+    """Return a limit; of those a minute, 0 stands for none."""
+    return "none" if not value and name.endswith("_per_minute") else f"{value:,}"
+
+
+def show_keys(keys: list[ApiKey]) -> Viewable:
+    """Show the account's keys: how each begins, what it may call, what it spent."""
+    if not keys:
+        return empty(
+            "No keys. With accounts on, make one on the page *Account*, signed in, or have whoever "
+            "runs the server make one with `steelyard key create NAME`."
+        )
+    return table(
+        ("name", "begins with", "scope", "last used", "spent this month", "cap", "state"),
+        [
+            (
+                key.name,
+                key.prefix,
+                key.scope,
+                ago(key.last_used_at),
+                f"{key.month_spent_usd} USD" if key.month_spent_usd else "0 USD",
+                f"{key.monthly_cap_usd} USD" if key.monthly_cap_usd else "none",
+                "active" if key.revoked_at is None else f"revoked {ago(key.revoked_at)}",
+            )
+            for key in keys
+        ],
+        label="API keys",
+    )
+
+
+def show_environment(environment: Environment) -> Viewable:
+    """Show the server's version, engine and parts, and the versions of what draws this page."""
+    shown: list[Viewable] = [
+        verdict("unsure", f"{warning.code}:", escape_markdown(warning.message))
+        for warning in environment.discovery.warnings
+    ]
+    values = {
+        "Server": f"Steelyard {environment.health.version}",
+        "Default model": f"{environment.health.model} on {environment.health.engine}",
+        "Training": "available" if environment.discovery.training_available else "not here",
+    }
+    prices = environment.discovery.pricing.input_tokens_per_million_usd
+    values |= {
+        f"Price of {model}": f"{price} USD a million input tokens"
+        for model, price in prices.items()
+    }
+    if environment.retention_days is not None:
+        days = f"{environment.retention_days:g} day{'' if environment.retention_days == 1 else 's'}"
+        values["Decisions are stored for"] = f"{days} (STEELYARD_RETENTION_DAYS of the server)"
+    values |= {f"Part {name}": state for name, state in environment.parts.items()}
+    values |= {name: _version(name) for name in _PARTS}
+    return pmui.Column(*shown, facts(values), sizing_mode="stretch_width")
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"

@@ -1,0 +1,1 @@
+"""The Tuning page and the parts that it alone uses."""

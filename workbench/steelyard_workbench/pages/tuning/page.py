@@ -1,0 +1,176 @@
+"""Prompt tuning: jobs that rewrite a decision's wording, and what each proved."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.datasets.wire import Dataset
+from steelyard.prompt_tuning.wire import PromptTuningJob
+from steelyard_workbench.kit.components.facts import facts, heading, table
+from steelyard_workbench.kit.components.numbers import ago
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.one_part_page import OnePartPage
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.states import empty, verdict
+from steelyard_workbench.kit.tasks import Write
+from steelyard_workbench.pages.tuning.form import StartForm
+from steelyard_workbench.pages.tuning.result import keyword_parts, show_result
+from steelyard_workbench.pages.tuning.rewording import reworded_dataset
+from steelyard_workbench.parts.datasets.names import dataset_name
+
+_MOST = 100
+_UNFINISHED = frozenset({"queued", "running", "cancelling"})
+_NONE = "No wording was tuned yet. A tuned wording keeps the outcomes' names and changes the words around them."
+
+_Listed = tuple[list[PromptTuningJob], list[Dataset]]
+
+
+class TuningPage(OnePartPage):
+    """The prompt-tuning jobs, or what one of them proved."""
+
+    slug = "tuning"
+    title = "Prompt tuning"
+    summary = "A decision's question and descriptions, rewritten on your rows and proved on others."
+    watched = ("tuning",)
+    look_ms = 2000
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.form: StartForm | None = None
+
+    async def look(self) -> None:
+        """Bring the job that runs up to date."""
+        part = self.shown
+        if part is None or part.state != "shown" or not self.session.tuning:
+            return
+        if part.data is not None and part.data[0].status in _UNFINISHED:
+            await part.refresh(quietly=True)
+
+    def content(self) -> list[Viewable]:
+        """Return the list, or what was chosen of it."""
+        self.form = None
+        if not self.session.tuning:
+            self.shown = Loaded("The prompt-tuning jobs", self._fetch, self._show)
+            return [self.part(self.shown)]
+        self.shown = Loaded("The prompt-tuning job", self._fetch_opened, self._show_opened)
+        return [self.part(self.shown)]
+
+    def _fetch(self) -> _Listed:
+        jobs = list(islice(self.client.prompt_tuning.list(), _MOST))
+        return jobs, list(islice(self.client.datasets.iterate(), _MOST))
+
+    def _show(self, listed: _Listed) -> Viewable:
+        jobs, datasets = listed
+        shown: list[Viewable] = []
+        if datasets:
+            self.form = StartForm(
+                self.client,
+                datasets,
+                self.session.dataset,
+                lambda job: self.session.param.update(tuning=job.id),
+                self.visit,
+            )
+            shown.append(self.form)
+        names = {dataset.id: dataset.name for dataset in datasets}
+        shown += [self._line(job, names) for job in jobs] if jobs else [empty(_NONE)]
+        return pn.Column(*shown, sizing_mode="stretch_width")
+
+    def _line(self, job: PromptTuningJob, names: dict[str, str]) -> Viewable:
+        dataset = names.get(job.dataset_id, job.dataset_id)
+        open_ = pmui.Button(label=f"{job.decision} of {dataset}", variant="text", width=300)
+        open_.on_click(lambda _: self.session.param.update(tuning=job.id))
+        text = f"{_state_of(job)} · {job.model} · {ago(job.created_at)}"
+        return pmui.Paper(
+            pn.Row(open_, pmui.Typography(text, variant="body2"), sizing_mode="stretch_width"),
+            sizing_mode="stretch_width",
+            margin=(3, 10),
+            elevation=1,
+        )
+
+    def _fetch_opened(self) -> tuple[PromptTuningJob, str]:
+        job = self.client.prompt_tuning.get(self.session.tuning)
+        return job, dataset_name(self.client, job.dataset_id)
+
+    def _show_opened(self, opened: tuple[PromptTuningJob, str]) -> Viewable:
+        job, dataset = opened
+        values = {
+            "Status": _state_of(job),
+            "Model": job.model,
+            "Dataset": f"{dataset}, version {job.dataset_version}",
+            "Price": f"{job.price_usd} USD, {job.charge}",
+        }
+        if job.progress is not None:
+            now = job.progress
+            phase = now.phase.replace("_", " ")
+            values["Progress"] = f"{phase}, round {now.round} of at most {now.rounds}"
+            if now.original_loss is not None and now.best_loss is not None:
+                values["Loss so far"] = f"{now.original_loss:.4f} to {now.best_loss:.4f}"
+        if job.error is not None:
+            values["Why"] = f"{job.error} ({job.error_code})"
+        place = pn.Column(sizing_mode="stretch_width")
+        shown: list[Viewable] = [facts(values)]
+        if job.status in _UNFINISHED:
+            shown.append(
+                self.button("Cancel", partial(self.client.prompt_tuning.cancel, job.id), place)
+            )
+        if job.result is not None:
+            shown.append(show_result(job.result))
+            if job.result.tuned is not None:
+                shown.append(self._use(job, place))
+            shown += self._issues(job, place)
+        return pn.Column(*shown, place, sizing_mode="stretch_width")
+
+    def _use(self, job: PromptTuningJob, place: pn.Column) -> Viewable:
+        async def make() -> None:
+            made = await asyncio.to_thread(reworded_dataset, self.client, job)
+            open_ = pmui.Button(label="Open it", variant="contained")
+            open_.on_click(lambda _: self.session.open("datasets", dataset=made.id, version=0))
+            place[:] = [
+                verdict("good", f"Made a dataset of {made.rows:,} rows.", "Train a family on it."),
+                open_,
+            ]
+
+        # A list of keywords is there to be taken, and nothing that this page proposes.
+        is_listed = job.result is not None and bool(keyword_parts(job.result))
+        button = pmui.Button(
+            label=f"Make a dataset with {'these keywords anyway' if is_listed else 'this wording'}",
+            variant="text" if is_listed else "contained",
+        )
+        button.on_click(Write(make, "Not made:", place, scope=self.visit).on_event)
+        return button
+
+    def _issues(self, job: PromptTuningJob, place: pn.Column) -> list[Viewable]:
+        """Return the labels that contradict the wording, and what may be done about them."""
+        issues: Sequence[Any] = () if job.result is None else job.result.label_issues
+        if not issues:
+            return []
+        review = pmui.Button(label="Review the dataset", variant="outlined")
+        review.on_click(
+            lambda _: self.session.open("review", dataset=job.dataset_id, version=0, draft="")
+        )
+        is_off = job.label_issues_dismissed_at is not None
+        toggle = self.button(
+            "List them again" if is_off else "Dismiss them",
+            lambda: self.client.prompt_tuning.dismiss_label_issues(job.id, dismissed=not is_off),
+            place,
+        )
+        rows = [(issue.row, issue.reason) for issue in issues]
+        return [
+            heading("Labels that contradict the wording"),
+            table(("row", "why"), rows, label="Labels that contradict the wording"),
+            pn.FlexBox(review, toggle),
+        ]
+
+
+def _state_of(job: PromptTuningJob) -> str:
+    if job.result is not None:
+        return f"{job.status}, {job.result.verdict.replace('_', ' ')}"
+    return job.status

@@ -1,0 +1,120 @@
+"""What a job of prompt tuning proved: the verdict, the numbers behind it, and the wording."""
+
+from __future__ import annotations
+
+import json
+
+import panel as pn
+from bokeh.models import ColumnDataSource
+from panel.viewable import Viewable
+
+from steelyard.prompt_tuning.wire import TuningResult, TuningTest
+from steelyard_workbench.kit.components import figures
+from steelyard_workbench.kit.components.copy_text import CopyText
+from steelyard_workbench.kit.components.facts import heading, table
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.states import verdict
+from steelyard_workbench.kit.theme import BLUE, Status
+from steelyard_workbench.pages.tuning.changes import show_changes
+
+_WORDS: dict[str, tuple[Status, str]] = {
+    "improved": ("good", "Improved."),
+    "inconclusive": ("unsure", "Not proven."),
+    "no_improvement": ("off", "No improvement."),
+}
+
+
+#: So many parts between commas, of so few words each, are keywords.
+_KEYWORDS, _KEYWORD_WORDS = 5, 2
+
+
+def show_result(result: TuningResult) -> Viewable:
+    """Show a result, the verdict first."""
+    status, word = _WORDS[result.verdict]
+    text = escape_markdown(verdict_text(result))
+    shown: list[Viewable] = [verdict(status, word, text)]
+    keywords = keyword_parts(result)
+    if keywords:
+        warning = (
+            f"{', '.join(map(escape_markdown, keywords))}: a person would not write this, and on other "
+            "rows it may help less. Reword it before you use it."
+        )
+        shown.append(verdict("unsure", "A list of keywords.", warning))
+    if result.changes:
+        shown += [heading("Wording before and after"), show_changes(result.changes)]
+    if len(result.rounds) > 1:
+        shown += [heading("Loss by round"), _rounds(result)]
+    if result.test is not None and result.test.recall:
+        shown += [heading("Rows of each outcome that are right"), _recall(result.test)]
+    if result.tuned is not None:
+        text = json.dumps(result.tuned, indent=1, ensure_ascii=False)
+        shown += [heading("The decision to use"), CopyText(text, "tuned decision")]
+    return pn.Column(*shown, sizing_mode="stretch_width")
+
+
+def keyword_parts(result: TuningResult) -> list[str]:
+    """Return which parts of a tuned wording are lists of keywords."""
+    return [change.part for change in result.changes if is_keyword_list(change.after)]
+
+
+def is_keyword_list(text: str) -> bool:
+    """Whether a wording is a list of keywords, which a person would not write.
+
+    Examples
+    --------
+    >>> is_keyword_list("refund, charge, invoice, card, bank, money")
+    True
+    >>> is_keyword_list("Charges, invoices and refunds")
+    False
+    >>> is_keyword_list("Which team should own this ticket, given what the writer asks for?")
+    False
+    """
+    parts = [part.split() for part in text.replace(";", ",").split(",")]
+    return len(parts) >= _KEYWORDS and all(len(part) <= _KEYWORD_WORDS for part in parts)
+
+
+def verdict_text(result: TuningResult) -> str:
+    """Return in one sentence what the test says, and why a gain is not proven."""
+    test = result.test
+    if test is None:
+        return " ".join(result.reasons) or "The search found no better wording."
+    sentence = (
+        f"On {test.rows:,} evaluation rows the log loss went from {test.original_loss:.3f} to "
+        f"{test.tuned_loss:.3f}: a gain of {test.gain:+.3f} (95 % interval {test.gain_low:+.3f} to "
+        f"{test.gain_high:+.3f}; chance alone makes {result.noise_band:.3f}). "
+        f"{test.original_accuracy:.1%} were right before, {test.tuned_accuracy:.1%} after."
+    )
+    return " ".join([sentence, *result.reasons])
+
+
+def _rounds(result: TuningResult) -> Viewable:
+    made = figures.plot(
+        "Best loss after each round, on validation rows", "round", "loss (nats)", height=220
+    )
+    source = ColumnDataSource(
+        {
+            "round": [round_.round for round_ in result.rounds],
+            "loss": [round_.best_loss for round_ in result.rounds],
+        }
+    )
+    made.line(x="round", y="loss", source=source, color=BLUE, line_width=2)
+    made.scatter(x="round", y="loss", source=source, color=BLUE, size=7)
+    made.hover.tooltips = [("round", "@round"), ("loss", "@loss{0.0000}")]
+    return figures.show(made)
+
+
+def _recall(test: TuningTest) -> Viewable:
+    rows = [
+        (name, f"{recall.rows:,}", _share(recall.original), _share(recall.tuned))
+        for name, recall in test.recall.items()
+    ]
+    return table(
+        ("outcome", "rows", "before", "after"),
+        rows,
+        label="Rows of each outcome that are right",
+        numbers=(1, 2, 3),
+    )
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"

@@ -1,0 +1,1 @@
+"""The Usage page and the parts that it alone uses."""

@@ -1,0 +1,1 @@
+"""The Versions page and the parts that it alone uses."""

@@ -1,0 +1,430 @@
+"""Versions: how a dataset grew, what changed between two of its versions, and which rows those are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.datasets.wire import Dataset, DatasetVersion
+from steelyard.errors import KeyScopeError
+from steelyard_workbench.kit.components import figures
+from steelyard_workbench.kit.components.choices import Choice, Choices
+from steelyard_workbench.kit.components.facts import facts, heading, table
+from steelyard_workbench.kit.components.frame_table import PageRequest, TablePage
+from steelyard_workbench.kit.components.numbers import ago
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.page import Page
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.states import empty, verdict
+from steelyard_workbench.pages.versions.changes import Changes, Transition, fetch_changes
+from steelyard_workbench.pages.versions.version_charts import draw_sides, draw_transitions
+from steelyard_workbench.parts.datasets.export_bar import export_dialog
+from steelyard_workbench.parts.datasets.next_steps import next_steps
+from steelyard_workbench.parts.datasets.overview import section, when
+from steelyard_workbench.parts.datasets.row_pages import listed_page, search_page
+from steelyard_workbench.parts.datasets.row_table import RowTable
+
+#: Datasets that are offered, and transitions that have a button.
+_MOST_DATASETS, MOST_TRANSITIONS = 200, 40
+_ADDED, _REMOVED = "added", "removed"
+#: What a review adds are its relabelled rows, and what it removes these as they were, and others.
+_OF_REVIEW = {_ADDED: "Rows relabelled", _REMOVED: "Rows excluded, or relabelled as they were"}
+_VIA = {"api": "the API", "jsonl": "JSON Lines", "csv": "CSV", "labeling": "labeling"}
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A dataset and its versions.
+
+    Parameters
+    ----------
+    versions : list of DatasetVersion
+        Newest first.
+    reviews : mapping of int to str
+        Versions that a review was sealed as, with its name.
+    """
+
+    dataset: Dataset
+    versions: list[DatasetVersion]
+    reviews: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a version changed.
+
+    Parameters
+    ----------
+    versions : list of DatasetVersion
+        All, newest first.
+    newer, older : int
+        The two that are compared; ``older`` is 0 when there is none.
+    diff : mapping
+        As ``client.datasets.diff`` gives it; empty when there is no older one.
+    is_review : bool
+        Whether the newer one is the older one as a review left it.
+    """
+
+    versions: list[DatasetVersion]
+    newer: int
+    older: int
+    diff: Mapping[str, Any]
+    is_review: bool = False
+
+
+class VersionsPage(Page):
+    """The versions of the chosen dataset."""
+
+    slug = "versions"
+    title = "Versions"
+    summary = "Every version stays as it is; what differs between two of them is below."
+    watched = ("dataset", "version")
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.shown: tuple[str, int] = ("", 0)
+        self.newer = self.older = 0
+        self.rows: RowTable | None = None
+        self.history: Loaded[History] | None = None
+        self.difference: Loaded[Difference] | None = None
+        self.which: str | Transition = _ADDED
+        self._first = 0
+        self._changes: dict[tuple[int, int], Changes] = {}
+        self.shown_text = empty("")
+
+    def open(self) -> None:
+        """Show the page."""
+        self.rows = self.history = self.difference = None
+        self.newer = self.older = 0
+        self._changes.clear()
+        chosen = (self.session.dataset, self.session.version)
+        if self.shown[0] and chosen != self.shown:
+            self.session.against = 0  # that was chosen for another version
+        self.shown = chosen
+        super().open()
+
+    def build(self) -> list[Viewable]:
+        """Return the choice of a dataset, and the parts of the one that is chosen."""
+        offered = Loaded("The datasets", self._offered, self._show_offered, n_lines=1)
+        parts = [self.part(offered)]
+        if self.shown[0]:
+            self.history = Loaded("The versions", self._fetch, self._show, n_lines=6)
+            self.difference = Loaded("The difference", self._diff, self._show_difference)
+            parts += [self.part(self.history), self.part(self.difference)]
+        return parts
+
+    def on_key(self, action: str, number: int) -> bool:
+        """Go from row to row."""
+        del number
+        return self.rows is not None and self.rows.on_key(action)
+
+    def choose_rows(self, which: str | Transition) -> None:
+        """Show the rows added, those removed, or those that made a transition."""
+        self._tell(which)
+        if self.rows is not None:
+            self.rows.reload()
+
+    # A dataset
+
+    def _offered(self) -> list[Dataset]:
+        return list(self.client.datasets.list(limit=_MOST_DATASETS).data)
+
+    def _show_offered(self, datasets: list[Dataset]) -> Viewable:
+        chosen = self.shown[0]
+        if not datasets and not chosen:
+            action = pmui.Button(label="Go to Datasets", variant="contained")
+            action.on_click(lambda _: self.session.open("datasets"))
+            return empty(
+                "**No datasets yet.** Every import and every sealed review makes a version.", action
+            )
+        options = {
+            f"{dataset.name} ({dataset.rows:,} rows) {dataset.id}": dataset.id
+            for dataset in datasets
+        }
+        if chosen and chosen not in options.values():
+            options[chosen] = chosen
+        field = pmui.Select(
+            label="Dataset", options={"": "", **options}, value=chosen, width=520, searchable=True
+        )
+        pn.bind(
+            lambda id_: self.session.param.update(dataset=id_ or "", version=0), field, watch=True
+        )
+        if chosen:
+            return field
+        return pn.Column(
+            field, empty("Choose a dataset to see its versions."), sizing_mode="stretch_width"
+        )
+
+    # Its versions
+
+    def _fetch(self) -> History:
+        dataset_id = self.shown[0]
+        return History(
+            self.client.datasets.get(dataset_id),
+            self.client.datasets.versions(dataset_id).data,
+            self._reviews(dataset_id),
+        )
+
+    def _reviews(self, dataset_id: str) -> dict[int, str]:
+        """Return the versions that reviews were sealed as, with the names of these.
+
+        None for a key that may not read reviews.
+        """
+        try:
+            drafts = self.client.drafts.list(status="sealed").data
+        except KeyScopeError:
+            return {}
+        sealed = [(draft.sealed, draft.name) for draft in drafts if draft.sealed is not None]
+        return {
+            version.version: name for version, name in sealed if version.dataset_id == dataset_id
+        }
+
+    def _show(self, history: History) -> Viewable:
+        dataset, versions = history.dataset, history.versions
+        shown, _ = self._pick(versions)
+        newer = pmui.Select(label="Version", options=_names(versions), value=shown, width=300)
+        pn.bind(self.choose_version, newer, watch=True)
+        export = export_dialog(self.client, dataset, shown)
+        steps = [
+            *next_steps(self.session, dataset, shown, "this version"),
+            Choice("Export…", export.open, look="outlined"),
+        ]
+        return pn.Column(
+            newer,
+            Choices(steps, layout="row"),
+            export,
+            section("All versions", _show_versions(versions, history.reviews)),
+            draw_sides(versions, self.choose_version),
+            sizing_mode="stretch_width",
+        )
+
+    # What a version changed
+
+    def _diff(self) -> Difference:
+        versions = self.client.datasets.versions(self.shown[0]).data
+        newer, older = self._pick(versions)
+        if not older:
+            return Difference(versions, newer, 0, {})
+        diff = self.client.datasets.diff(self.shown[0], older, newer)
+        is_next = older == max(other.version for other in versions if other.version < newer)
+        is_review = is_next and newer in self._reviews(self.shown[0])
+        return Difference(versions, newer, older, diff, is_review)
+
+    def _show_difference(self, difference: Difference) -> Viewable:
+        self.newer, self.older = difference.newer, difference.older
+        self.rows = RowTable(self._row_page, what="The rows", page_size=15)
+        title = f"What version {difference.newer} changed"
+        if not difference.older:
+            self._first = 0
+            rows = next(
+                version.rows
+                for version in difference.versions
+                if version.version == difference.newer
+            )
+            first = empty(
+                f"Version {difference.newer} is the first: all of its {rows:,} rows are new. Add rows "
+                "to the dataset, or seal a review as a version, and what changed is shown here."
+            )
+            return section(title, first, *self._show_rows({"rows": rows, "removed": 0}))
+        against = pmui.Select(
+            label="Compared with",
+            options=_names(
+                [version for version in difference.versions if version.version < difference.newer]
+            ),
+            value=difference.older,
+            width=300,
+        )
+        pn.bind(self.choose_older, against, watch=True)
+        diff = difference.diff
+        self._first = diff["first"] or 0
+        if not diff["rows"] and not diff.get("removed", 0):
+            self.rows = None
+            return section(title, against, empty("The two versions have the same rows."))
+        return section(
+            title,
+            against,
+            facts(_difference_facts(diff, is_review=difference.is_review)),
+            *self._show_transitions(diff["relabelled"]),
+            *self._show_rows(diff, is_review=difference.is_review),
+        )
+
+    def _show_transitions(self, relabelled: Sequence[Mapping[str, Any]]) -> list[Viewable]:
+        if not relabelled:
+            return [
+                verdict("off", "No labels changed.", "No context got another expected outcome.")
+            ]
+        counts = {
+            Transition(change["decision"], change["before"], change["after"]): change["contexts"]
+            for change in relabelled
+        }
+        charts = [
+            pn.Column(figures.show(draw_transitions(decision, counts, self.choose_rows)), width=470)
+            for decision in dict.fromkeys(transition.decision for transition in counts)
+        ]
+        transitions = [
+            Choice(
+                f"{transition.decision}: {transition.before} → {transition.after} ({n:,})",
+                partial(self.choose_rows, transition),
+                look="outlined",
+            )
+            for transition, n in list(counts.items())[:MOST_TRANSITIONS]
+        ]
+        return [
+            heading("Labels that changed", 3),
+            pn.FlexBox(*charts),
+            pmui.Typography("The rows of a change:", variant="body2"),
+            Choices(transitions, layout="row", is_small=True),
+        ]
+
+    # The rows of it
+
+    def _show_rows(self, diff: Mapping[str, Any], *, is_review: bool = False) -> list[Viewable]:
+        counts = {_ADDED: diff["rows"], _REMOVED: diff.get("removed", 0)}
+        names = _OF_REVIEW if is_review else {}
+        sides = [
+            Choice(
+                f"{names.get(which, f'Rows {which}')} ({n:,})",
+                partial(self.choose_rows, which) if n else None,
+                look="outlined",
+            )
+            for which, n in counts.items()
+        ]
+        self._tell(_ADDED if counts[_ADDED] else _REMOVED)
+        if self.rows is None:
+            return []
+        self.rows.reload()
+        return [
+            heading("Rows", 3),
+            Choices(sides, layout="row", is_small=True),
+            self.shown_text,
+            self.rows,
+        ]
+
+    def _row_page(self, request: PageRequest) -> TablePage:
+        dataset_id, which = self.shown[0], self.which
+        if which == _ADDED:
+            where = {"type": "index", "at_least": self._first} if self._first else None
+            return search_page(self.client, dataset_id, request, version=self.newer, where=where)
+        changes = self._find_changes()
+        if isinstance(which, Transition):
+            indexes, version = changes.relabelled.get(which, []), self.newer
+        else:
+            indexes, version = changes.removed, self.older
+        return listed_page(self.client, dataset_id, request, version=version, indexes=indexes)
+
+    def _find_changes(self) -> Changes:
+        """Return which rows changed, fetched once."""
+        pair = (self.older, self.newer)
+        if pair not in self._changes:
+            self._changes[pair] = fetch_changes(self.client, self.shown[0], *pair)
+        return self._changes[pair]
+
+    def _tell(self, which: str | Transition) -> None:
+        self.which = which
+        if isinstance(which, Transition):
+            decision, before, after = map(
+                escape_markdown, (which.decision, which.before, which.after)
+            )
+            description = f"{decision}: rows that expect **{after}**, before **{before}**"
+        else:
+            description = f"Rows {which}"
+        self.shown_text.object = description
+
+    # What is chosen
+
+    def _pick(self, versions: Sequence[DatasetVersion]) -> tuple[int, int]:
+        """Return the version that is shown and the one it is compared with; 0 for none."""
+        numbers = [version.version for version in versions]
+        newer = self.shown[1] if self.shown[1] in numbers else max(numbers)
+        older = [n for n in numbers if n < newer]
+        if self.session.against in older:
+            return newer, self.session.against
+        return newer, max(older, default=0)
+
+    def choose_version(self, version: int) -> None:
+        """Show another version."""
+        if version != (self.shown[1] or self.newer):
+            self.session.version = version
+
+    def choose_older(self, version: int) -> None:
+        """Compare the shown version with another older one."""
+        self.session.against = version
+        if self.difference is not None:
+            self.difference.start()
+
+    def on_session(self, *_: Any) -> None:
+        """Show the version that is chosen now."""
+        if (self.session.dataset, self.session.version) != self.shown:
+            self.open()
+
+
+def _names(versions: Sequence[DatasetVersion]) -> dict[str, int]:
+    return {
+        f"version {version.version} ({version.rows:,} rows, {ago(version.created_at)})": version.version
+        for version in versions
+    }
+
+
+def _show_versions(versions: Sequence[DatasetVersion], reviews: Mapping[int, str]) -> Viewable:
+    return table(
+        ("version", "made", "by", "rows", "added", "training", "evaluation", "contexts"),
+        [
+            (
+                str(version.version),
+                when(version.created_at),
+                _made_by(version, reviews),
+                f"{version.rows:,}",
+                _added(version, reviews),
+                f"{version.split.training:,}",
+                f"{version.split.evaluation:,}",
+                f"{version.contexts:,}",
+            )
+            for version in versions
+        ],
+        label="Versions, newest first",
+        numbers=(0, 3, 4, 5, 6, 7),
+    )
+
+
+def _made_by(version: DatasetVersion, reviews: Mapping[int, str]) -> str:
+    if version.version in reviews:
+        return f"the review {reviews[version.version]}"
+    via = _VIA.get(version.added_via, version.added_via)
+    return f"{via}, from {version.added_from}" if version.added_from else via
+
+
+def _added(version: DatasetVersion, reviews: Mapping[int, str]) -> str:
+    is_revision = version.version in reviews and version.version > 1
+    return f"{version.added:,} relabelled" if is_revision else f"{version.added:,}"
+
+
+def _difference_facts(diff: Mapping[str, Any], *, is_review: bool) -> dict[str, str]:
+    relabelled = sum(change["contexts"] for change in diff["relabelled"])
+    sides = ", ".join(f"{n:,} {side}" for side, n in diff["sides"].items())
+    n_added = f"{diff['rows']:,}" + (f": {sides}" if sides else "")
+    changed = f"{relabelled:,} (a decision of a context)"
+    if is_review:
+        values = {
+            "Rows relabelled": n_added,
+            "Rows excluded": f"{max(0, diff.get('removed', 0) - diff['rows']):,}",
+            "Labels that changed": changed,
+        }
+    else:
+        values = {
+            "Rows added": n_added,
+            "Rows removed": f"{diff.get('removed', 0):,}",
+            "Contexts added": f"{diff['contexts']:,}",
+            "Labels that changed": changed,
+        }
+    word = "Relabelled" if is_review else "Added"
+    for decision, counts in diff["expected"].items():
+        spread = ", ".join(f"{outcome} ({n:,})" for outcome, n in counts.items())
+        values[f"{word}, {decision}"] = f"{spread} (n = {sum(counts.values()):,})"
+    return values

@@ -1,0 +1,1 @@
+"""The Webhooks page and the parts that it alone uses."""

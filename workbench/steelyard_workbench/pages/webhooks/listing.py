@@ -1,0 +1,220 @@
+"""The webhooks of an account: making one, and what can be changed of one with its deliveries."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from msgspec import UNSET
+from panel.viewable import Viewable
+
+from steelyard.outbox.names import EVENTS
+from steelyard.webhooks.wire import Delivery, Webhook
+from steelyard_workbench.kit.components.confirmation import Confirmation
+from steelyard_workbench.kit.components.copy_text import CopyText
+from steelyard_workbench.kit.components.facts import facts, heading, table
+from steelyard_workbench.kit.components.mark_table import mark_table
+from steelyard_workbench.kit.components.numbers import ago
+from steelyard_workbench.kit.components.side_by_side import side_by_side
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.personal import Section, typed
+from steelyard_workbench.kit.states import empty
+
+_MOST, _MOST_DELIVERIES = 200, 50
+_NONE = (
+    "**No webhooks yet.** A webhook sends events, such as a fine-tune that ended or an alarm that was "
+    "raised, to a program of yours. Name its address below."
+)
+_ONCE = "Copy its secret now: it is not shown again. Your program checks signatures with it."
+#: What a new webhook is sent, unless something else is chosen.
+_USUAL = ["job.succeeded", "job.failed", "alarm.raised"]
+
+
+class Webhooks(Section):
+    """The list, the webhook that is open beside it, and the form of a new one."""
+
+    def build(self) -> list[Viewable]:
+        """Return the list and the form."""
+        self.webhooks: Loaded[list[Webhook]] = Loaded("The webhooks", self._fetch, self._show)
+        self.url = pmui.TextInput(
+            label="Address", placeholder="https://example.com/steelyard", width=420
+        )
+        self.events = pmui.MultiChoice(
+            label="Events", options=list(EVENTS), value=_USUAL, width=520
+        )
+        self.about = pmui.TextInput(label="Note, for people", max_length=200, width=260)
+        self.question = pn.Column()
+        add = self.button(
+            "Add a webhook",
+            self._add,
+            "No webhook was added.",
+            variant="contained",
+            fields={"url": self.url, "events": self.events, "description": self.about},
+        )
+        return [
+            side_by_side(self.part(self.webhooks), self.opened),
+            heading("Add a webhook"),
+            pn.FlexBox(self.url, self.about),
+            self.events,
+            add,
+            self.said,
+            self.question,
+        ]
+
+    def _fetch(self) -> list[Webhook]:
+        return list(islice(self.client.webhooks.list(), _MOST))
+
+    def _show(self, webhooks: Sequence[Webhook]) -> Viewable:
+        if not webhooks:
+            return empty(_NONE)
+        return mark_table(
+            ("address", "events", "state", "note"),
+            [
+                (webhook.url, ", ".join(webhook.events), _state_of(webhook), webhook.description)
+                for webhook in webhooks
+            ],
+            label="Webhooks",
+            open_=lambda place: self.open_webhook(webhooks[place]),
+            opens="Show its deliveries, and change it",
+        )
+
+    def open_webhook(self, webhook: Webhook) -> None:
+        """Show a webhook, its deliveries, and what can be changed of it."""
+        deliveries: Loaded[list[Delivery]] = Loaded(
+            "The deliveries",
+            lambda: list(islice(self.client.webhooks.deliveries(webhook.id), _MOST_DELIVERIES)),
+            partial(self._show_deliveries, webhook),
+        )
+        deliveries.refresh.scope = self.scope
+        self.deliveries = deliveries
+        switch = "Switch off" if webhook.enabled else "Switch on"
+        remove = pmui.Button(label="Remove …", variant="outlined", size="small", color="danger")
+        remove.on_click(lambda _: self.ask_to_remove(webhook))
+        values = {"Id": webhook.id, "State": _state_of(webhook), "Made": ago(webhook.created_at)}
+        self.open(
+            heading(webhook.description or webhook.url),
+            facts(values),
+            pn.FlexBox(
+                self.button("Send a test", partial(self._test, webhook), "Not sent."),
+                self.button(
+                    switch,
+                    partial(self._change, webhook, enabled=not webhook.enabled),
+                    "Not changed.",
+                ),
+                self.button(
+                    "Make a new secret",
+                    partial(self._change, webhook, rotate_secret=True),
+                    "No secret was made.",
+                ),
+                remove,
+                self.close_button(),
+            ),
+            heading("Deliveries", 3),
+            deliveries,
+        )
+        deliveries.start()
+
+    def _show_deliveries(self, webhook: Webhook, deliveries: Sequence[Delivery]) -> Viewable:
+        if not deliveries:
+            return empty("Nothing was sent yet.")
+        failures = [delivery for delivery in deliveries if delivery.status == "failed"]
+        shown: list[Viewable] = [
+            table(
+                ("event", "about", "status", "tries", "answer", "when"),
+                [
+                    (
+                        delivery.event,
+                        delivery.subject,
+                        delivery.status,
+                        str(delivery.attempts),
+                        delivery.error or str(delivery.response_status or ""),
+                        ago(delivery.created_at),
+                    )
+                    for delivery in deliveries
+                ],
+                label="Deliveries",
+                numbers=(3,),
+            )
+        ]
+        if failures:
+            label = "Send the last failed one again"
+            again = self.button(label, partial(self._redeliver, webhook, failures[0]), "Not sent.")
+            shown.append(again)
+        return pn.Column(*shown, sizing_mode="stretch_width")
+
+    def ask_to_remove(self, webhook: Webhook) -> None:
+        """Ask whether a webhook is to go."""
+
+        async def remove() -> bool:
+            removing.start()
+            return True
+
+        removing = self.write(partial(self._remove, webhook), "Not removed.")
+        self.confirmation = Confirmation(
+            "Remove the webhook?",
+            pmui.Typography(
+                "It gets no more events, and the list of its deliveries is deleted.",
+                variant="body1",
+            ),
+            action="Remove it",
+            act=remove,
+            is_harmful=True,
+        )
+        self.question[:] = [self.confirmation]
+
+    async def _add(self) -> None:
+        url = typed(self.url)
+        if not url:
+            self.url.error_state = True
+            self.said[:] = [empty("Name the address of your program first.")]
+            return
+        made = await asyncio.to_thread(
+            self.client.webhooks.create,
+            url,
+            list(self.events.value),
+            description=typed(self.about) or None,
+        )
+        self.url.param.update(value="", value_input="")
+        self._tell_secret("The webhook is added.", made)
+        await self.webhooks.refresh(quietly=True)
+
+    async def _change(self, webhook: Webhook, **changes: Any) -> None:
+        changed = await asyncio.to_thread(self.client.webhooks.change, webhook.id, **changes)
+        await self.webhooks.refresh(quietly=True)
+        self.open_webhook(changed)
+        self._tell_secret("The webhook is changed.", changed)
+
+    def _tell_secret(self, text: str, webhook: Webhook) -> None:
+        if webhook.secret is UNSET:
+            self.tell(text)
+        else:
+            self.tell(f"{text} {_ONCE}", CopyText(str(webhook.secret), "the secret"))
+
+    async def _test(self, webhook: Webhook) -> None:
+        sent = await asyncio.to_thread(self.client.webhooks.test, webhook.id)
+        await self.deliveries.refresh(quietly=True)
+        self.tell(f"A test is on its way: {sent.status}.")
+
+    async def _redeliver(self, webhook: Webhook, delivery: Delivery) -> None:
+        await asyncio.to_thread(self.client.webhooks.redeliver, webhook.id, delivery.id)
+        await self.deliveries.refresh(quietly=True)
+        self.tell(f"{delivery.event} is sent again.")
+
+    async def _remove(self, webhook: Webhook) -> None:
+        await asyncio.to_thread(self.client.webhooks.delete, webhook.id)
+        self.close()
+        await self.webhooks.refresh(quietly=True)
+        self.tell("The webhook is removed.")
+
+
+def _state_of(webhook: Webhook) -> str:
+    if not webhook.enabled:
+        return f"off: {webhook.disabled_reason or 'switched off'}"
+    if webhook.failing_since is not None:
+        return f"failing since {ago(webhook.failing_since)}"
+    return "on"

@@ -1,0 +1,82 @@
+"""What an account has, what is held of it, and what it may come to."""
+
+from __future__ import annotations
+
+import panel as pn
+from panel.viewable import Viewable
+
+from steelyard.accounts.wire import WalletBalance
+from steelyard.billing.wire import Billing
+from steelyard.client import console_calls
+from steelyard.client.saving import Saving
+from steelyard_workbench.kit.components.cards import cards
+from steelyard_workbench.kit.components.download import Download, bounded
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.personal import Section
+
+
+class Balance(Section):
+    """The balances; of purchases and the ledger for those who have to do with money."""
+
+    def build(self) -> list[Viewable]:
+        """Return the figures."""
+        self.has_money = self.session.role in {"owner", "billing"}
+        if not self.has_money:
+            wallet = Loaded("The balance", lambda: self.client.account.get().wallet, show_wallet)
+            return [self.part(wallet)]
+        self.billing: Loaded[Billing] = Loaded("The balance", self.client.billing.get, show_billing)
+        ledger = Download("Ledger as CSV", self._ledger, lambda: "ledger.csv")
+        return [self.part(self.billing), pn.Row(ledger)]
+
+    async def refresh(self) -> None:
+        """Fetch the figures again: something was bought or given."""
+        for part in self.parts:
+            await part.refresh(quietly=True)
+
+    def _ledger(self) -> bytes:
+        call = console_calls.transactions_csv()
+        return bounded(
+            lambda path, progress: self.client.save_export(
+                Saving(call=call, path=path, format="csv", progress=progress)
+            ),
+            "ledger.csv",
+            "read it with client.billing.transactions in Python.",
+        )
+
+
+def show_wallet(wallet: WalletBalance) -> Viewable:
+    """Show what an account has to somebody who has nothing to do with its money."""
+    return cards(_known(wallet))
+
+
+def show_billing(billing: Billing) -> Viewable:
+    """Show what an account has, spent and waits for."""
+    return cards(
+        [
+            *_known(billing),
+            ("Not paid yet", usd(billing.pending_usd), "waits for its payment"),
+            ("Spent", usd(billing.spent_usd), f"and {usd(billing.refunded_usd)} sent back"),
+        ]
+    )
+
+
+def _known(money: WalletBalance | Billing) -> list[tuple[str, str, str]]:
+    return [
+        ("Available", usd(money.available_usd), "to spend now"),
+        ("Held", usd(money.reserved_usd), "by work in progress"),
+        ("Paid", usd(money.paid_usd), "bought or added"),
+        ("Promotional", usd(money.promotional_usd), "given; spent first"),
+    ]
+
+
+def usd(amount: str) -> str:
+    """Return an amount as it is read: with its sign before it, and at least whole cents.
+
+    Examples
+    --------
+    >>> usd("1234.5"), usd("-0.000001"), usd("3")
+    ('$1,234.50', '-$0.000001', '$3.00')
+    """
+    sign = "-" if amount.startswith("-") else ""
+    whole, _, parts = amount.removeprefix("-").partition(".")
+    return f"{sign}${int(whole):,}.{parts.ljust(2, '0')}"

@@ -1,0 +1,1 @@
+"""Parts of datasets and their rows that several pages show."""

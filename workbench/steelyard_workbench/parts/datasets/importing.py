@@ -1,0 +1,112 @@
+"""A file of rows, looked at whole before any of it is sent, and what is left out of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from panel.viewable import Viewable
+
+from steelyard.client import Client
+from steelyard.client.dataset_calls import check_rows
+from steelyard.client.row_sources import pieces_of
+from steelyard.client.tables import Converted, Refused, refused_csv
+from steelyard_workbench.kit.components.download import Download
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.states import verdict
+
+#: Reasons that are listed.
+_SHOWN_REASONS = 5
+_EMPTY_CONTEXT = re.compile(rb'"context"\s*:\s*"\s*"')
+
+
+@dataclass(frozen=True, slots=True)
+class RowCheck:
+    """What a server says of rows: how many it takes and refuses, and what their labels are.
+
+    ``mistake`` is what is wrong with the rows together, so that none can be imported.
+    """
+
+    n_good: int
+    n_refused: int
+    method: str | None
+    mistake: str = ""
+
+
+def check_lines(client: Client, made: Converted) -> RowCheck:
+    """Look at every row, and note in ``made`` those that a server refuses; nothing is stored.
+
+    Raises
+    ------
+    steelyard.errors.SteelyardError
+        When the server cannot look.
+    """
+    n_good = n_refused = 0
+    mistake = ""
+    methods: set[str] = set()
+    for piece in pieces_of(made.lines):
+        checked = client.send(check_rows({"examples": piece.data}))
+        n_good += checked.rows
+        n_refused += checked.lines - checked.rows
+        if checked.method is not None:
+            methods.add(checked.method)
+        is_listed = False
+        for detail in checked.details:
+            path = detail.get("path", ())
+            if len(path) > 2 and isinstance(path[2], int):
+                made("examples", path[2] + piece.start, detail)
+                is_listed = True
+        if checked.code is not None and not is_listed:
+            mistake = checked.message or ""
+    if len(methods) > 1:
+        mistake = "Some rows have targets and others rewards; a dataset has one of them."
+    return RowCheck(n_good, n_refused, methods.pop() if len(methods) == 1 else None, mistake)
+
+
+def show_left_out(
+    made: Converted, refused: Sequence[Refused], n: int | None = None
+) -> list[Viewable]:
+    """Return what is left out of a file, ``n`` rows of which some are listed, and a way to get it."""
+    if not refused:
+        return []
+    shown = refused[:_SHOWN_REASONS]
+    reasons = "\n".join(f"- {row.place}: {escape_markdown(row.reason)}" for row in shown)
+    return [
+        verdict("unsure", f"{n or len(refused):,} left out:", f"\n\n{reasons}"),
+        Download(
+            "Download the rows that are left out",
+            lambda: refused_csv(made.table.columns, refused),
+            lambda: "left-out.csv",
+        ),
+    ]
+
+
+def name_of(filename: str) -> str:
+    """Return the name that a dataset of a file would have.
+
+    Examples
+    --------
+    >>> name_of("support_triage.jsonl")
+    'support_triage'
+    """
+    return filename.rpartition(".")[0] or filename
+
+
+def remarks_on(rows: Sequence[bytes]) -> str:
+    """Return in words what of rows may be meant otherwise: lines that are twice, empty contexts."""
+    lines = [line for line in rows if line.strip()]
+    remarks = []
+    if n_twice := len(lines) - len(set(lines)):
+        remarks.append(
+            "1 line is there already, and is left out."
+            if n_twice == 1
+            else f"{n_twice:,} lines are there already, and are left out."
+        )
+    if n_empty := sum(_EMPTY_CONTEXT.search(line) is not None for line in lines):
+        remarks.append(
+            "1 row has an empty context."
+            if n_empty == 1
+            else f"{n_empty:,} rows have an empty context."
+        )
+    return " ".join(remarks)

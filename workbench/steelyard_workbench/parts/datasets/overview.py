@@ -1,0 +1,157 @@
+"""A dataset in figures: its sides, what its labels expect, and what could be tuned on it."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.datasets.wire import Dataset, DecisionReadiness, LabelsToCheck
+from steelyard_workbench.kit.components.bar_list import BarChart, BarList
+from steelyard_workbench.kit.components.facts import facts, heading, table
+from steelyard_workbench.kit.components.numbers import ago
+from steelyard_workbench.kit.states import empty
+from steelyard_workbench.kit.theme import SERIES
+
+METHODS = {"sft": "targets", "reward": "rewards"}
+_WHY_NOT = {
+    "conflicting_decision": "no: rows word it in several ways",
+    "structured_wording": "no: its wording is not plain text",
+    "too_few_rows": "no: too few training rows",
+    "too_many_rows": "no: too many training rows",
+    "too_few_per_outcome": "no: too few training rows for an outcome",
+    "unbalanced_split": "no: a side lacks an outcome",
+}
+#: Outcomes of a decision in a chart; the rest is in the filter of the rows.
+_MOST_BARS = 20
+
+
+def show_facts(dataset: Dataset) -> Viewable:
+    """Show what is known of a dataset."""
+    split = dataset.split
+    values = {
+        "Version": f"{dataset.version}, the newest",
+        "Rows": f"{dataset.rows:,}: {split.training:,} training, {split.evaluation:,} evaluation",
+        "Contexts": f"{dataset.contexts:,}: {split.training_contexts:,} training, "
+        f"{split.evaluation_contexts:,} evaluation",
+        "Duplicates left out": f"{dataset.duplicates_removed:,}",
+        "Labelled with": METHODS[dataset.method],
+        "Made": f"{when(dataset.created_at)} ({ago(dataset.created_at)})",
+        "Last used": ago(dataset.used_at),
+        "Id": dataset.id,
+        "SHA-256": dataset.sha256,
+    }
+    if dataset.archived_at is not None:
+        values["Archived"] = f"{ago(dataset.archived_at)}; it takes no new work until restored"
+    if dataset.evaluation_only:
+        values["Evaluation only"] = "yes: it has no training rows"
+    return facts(values)
+
+
+def show_readiness(dataset: Dataset) -> Viewable:
+    """Show every decision of the training rows and whether prompt tuning can tune it."""
+    if dataset.prompt_tuning is msgspec.UNSET:
+        return empty("Rewards are not tuned by prompts; fine-tune on them instead.")
+    ready = dataset.prompt_tuning
+    shown = table(
+        ("decision", "training rows", "what they expect", "can be tuned"),
+        [_readiness_row(decision) for decision in ready.decisions],
+        label="Decisions of the training rows",
+        numbers=(1,),
+    )
+    more = f"{ready.unlisted:,} more decisions are not listed." if ready.unlisted else ""
+    return pn.Column(
+        shown,
+        *([pmui.Typography(more, variant="body2")] if more else []),
+        sizing_mode="stretch_width",
+    )
+
+
+def show_labels(facets: Mapping[str, Any], on_outcome: Callable[[str, str], None]) -> Viewable:
+    """Show how the labels of each decision spread; a bar opens its rows.
+
+    Parameters
+    ----------
+    on_outcome : callable
+        Called with the decision and the outcome of a bar.
+    """
+    expected: Mapping[str, Mapping[str, int]] = facets["expected"]
+    if not expected:
+        return empty("No row has a label.")
+    charts: list[BarChart] = []
+    for place, (decision, counts) in enumerate(expected.items()):
+        total = sum(counts.values())
+        top = sorted(counts.items(), key=lambda item: -item[1])[:_MOST_BARS]
+        charts.append(
+            {
+                "title": f"{decision} (n = {total:,})",
+                "series": [("", SERIES[place % len(SERIES)])],
+                "bars": [
+                    {"name": name, "parts": [n / total], "text": f"{n:,} of {total:,}"}
+                    for name, n in top
+                ],
+            }
+        )
+
+    def open_(chart: int, bar: int) -> None:
+        on_outcome(list(expected)[chart], charts[chart]["bars"][bar]["name"])
+
+    return BarList(charts, open_)
+
+
+def show_doubts(doubts: LabelsToCheck) -> Viewable:
+    """Show the labels that prompt tuning doubted."""
+    if not doubts.data:
+        return empty(
+            "No labels to check are listed. Prompt tuning lists those that it doubts, once it has "
+            "run on this dataset."
+        )
+    return table(
+        ("row", "decision", "label", "why", "flagged"),
+        [
+            (
+                doubt.row.removeprefix("r"),
+                doubt.decision,
+                _top(doubt.targets),
+                doubt.reason,
+                ago(doubt.flagged_at),
+            )
+            for doubt in doubts.data
+        ],
+        label="Labels to check",
+        numbers=(0,),
+    )
+
+
+def section(title: str, *content: Viewable) -> Viewable:
+    """Return a part of a page under its heading."""
+    return pn.Column(heading(title), *content, sizing_mode="stretch_width")
+
+
+def when(at: float) -> str:
+    """Return a time in Unix seconds as the local date and minute."""
+    return dt.datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def _readiness_row(readiness: DecisionReadiness) -> tuple[str, ...]:
+    name = (
+        readiness.decision.get("id", "")
+        if isinstance(readiness.decision, Mapping)
+        else readiness.decision
+    )
+    labels = ", ".join(f"{outcome} ({n:,})" for outcome, n in readiness.labels.items())
+    return (
+        str(name),
+        f"{readiness.rows:,}",
+        labels,
+        "yes" if readiness.reason is None else _WHY_NOT.get(readiness.reason, readiness.reason),
+    )
+
+
+def _top(label: Mapping[str, float] | None) -> str:
+    return max(label, key=lambda outcome: label[outcome]) if label else "—"

@@ -1,0 +1,70 @@
+"""One row in full: its context, and what each decision asks and expects."""
+
+from __future__ import annotations
+
+from html import escape
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.client.answers import labels_of
+from steelyard.datasets.wire import Example
+from steelyard_workbench.kit.components.facts import heading, table
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.parts.datasets.questions import as_text, questions_of
+
+_TEXT = (
+    "white-space:pre-wrap;overflow-wrap:anywhere;max-height:22em;overflow:auto;"
+    "padding:0.6em;border:1px solid rgba(128,128,128,0.5);border-radius:4px"
+)
+
+
+def show_row(index: int, side: str, row: Example) -> Viewable:
+    """Show a row.
+
+    Parameters
+    ----------
+    index : int
+        Its place in the dataset, from 0.
+    """
+    labels = labels_of(row)
+    word = "target" if isinstance(row.targets, dict) else "reward"
+    shown: list[Viewable] = [
+        heading(f"Row {index:,}", 2),
+        pmui.Typography(f"{side} side, {_decisions(len(row.decisions))}", variant="body2"),
+        pn.pane.HTML(
+            f'<div tabindex="0" role="region" aria-label="Context" style="{_TEXT}">'
+            f"{escape(as_text(row.context))}</div>",
+            sizing_mode="stretch_width",
+        ),
+    ]
+    for question in questions_of(row.decisions):
+        expected = labels.get(question.id, {})
+        rows = [
+            (outcome, _value(expected, outcome), meaning)
+            for outcome, meaning in zip(question.outcomes, question.descriptions, strict=True)
+        ]
+        shown += [
+            pmui.Typography(
+                f"**{escape_markdown(question.id)}**: {escape_markdown(question.text)}",
+                variant="body1",
+            ),
+            table(("outcome", word, "means"), rows, label=f"Labels of {question.id}", numbers=(1,)),
+        ]
+    if isinstance(row.metadata, dict) and row.metadata:
+        rows_of = [(name, as_text(value)) for name, value in row.metadata.items()]
+        shown.append(table(("metadata", "value"), rows_of, label="Metadata"))
+    return pn.Column(*shown, sizing_mode="stretch_width")
+
+
+def _value(label: dict[str, float], outcome: str) -> str:
+    """Return what a label says of an outcome; a target that is not there is 0."""
+    if not label:
+        return "no label"
+    value = label.get(outcome)
+    return "" if value is None or value == 0 else f"{value:g}"
+
+
+def _decisions(count: int) -> str:
+    return f"{count:,} decision{'' if count == 1 else 's'}"

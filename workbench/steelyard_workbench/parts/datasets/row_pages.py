@@ -1,0 +1,143 @@
+"""Pages of a version's rows, asked of the server and given as tables want them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from steelyard.client import Client
+from steelyard.client.answers import labels_of
+from steelyard.datasets.wire import MAX_PAGE_ROWS, Example
+from steelyard.wire.decoding import decode
+from steelyard_workbench.kit.components.frame_table import PageRequest, TablePage
+from steelyard_workbench.parts.datasets.questions import as_text, labels_text
+
+#: Columns of a page that can be shown, with their titles and widths in pixels.
+TITLES = {
+    "row": "Row",
+    "context": "Context",
+    "labels": "Labels",
+    "side": "Side",
+    "characters": "Characters",
+}
+WIDTHS = {"row": 75, "context": 450, "labels": 250, "side": 100, "characters": 130}
+#: Columns by which the server sorts, and what it calls them.
+_ORDERS = {"row": "index", "characters": "context_characters"}
+SORTABLE = tuple(_ORDERS)
+#: Characters of a context in a table.
+_SHOWN_CONTEXT = 200
+_SCHEMA = {
+    "row": pl.Int64,
+    "context": pl.String,
+    "labels": pl.String,
+    "side": pl.String,
+    "characters": pl.Int64,
+    "json": pl.String,
+}
+
+
+def search_page(
+    client: Client,
+    dataset_id: str,
+    request: PageRequest,
+    *,
+    version: int | None = None,
+    where: Mapping[str, Any] | None = None,
+    text: str | None = None,
+) -> TablePage:
+    """Ask for a page of the rows that a filter holds for."""
+    order = None
+    for column, descending in request.sort[:1]:
+        order = {"by": _ORDERS[column], "descending": descending}
+    matches = client.datasets.search(
+        dataset_id,
+        where=where,
+        text=text,
+        order=order,
+        version=version,
+        offset=request.offset,
+        limit=request.limit,
+    )
+    held_out = _held_out(client, dataset_id, matches.version, matches.indexes)
+    rows = [
+        _record(index, row, "evaluation" if index in held_out else "training")
+        for index, row in zip(matches.indexes, matches.data, strict=True)
+    ]
+    return TablePage(pl.DataFrame(rows, schema=_SCHEMA), matches.total)
+
+
+def listed_page(
+    client: Client, dataset_id: str, request: PageRequest, *, version: int, indexes: Sequence[int]
+) -> TablePage:
+    """Ask for a page of rows by their places.
+
+    Parameters
+    ----------
+    asked : PageRequest
+        At most 60 rows; they come in the order of their places, whatever it is sorted by.
+    indexes : sequence of int
+        Places in the dataset, ascending.
+    """
+    page_indexes = indexes[request.offset : request.offset + request.limit]
+    if not page_indexes:
+        return TablePage(pl.DataFrame(schema=_SCHEMA), len(indexes))
+    page = search_page(
+        client,
+        dataset_id,
+        PageRequest(0, request.limit),
+        version=version,
+        where=at_places(page_indexes),
+    )
+    return TablePage(page.rows, len(indexes))
+
+
+def at_places(indexes: Iterable[int]) -> dict[str, Any]:
+    """Return the filter that holds for rows at some places, runs of them as one.
+
+    Examples
+    --------
+    >>> at_places([4, 5, 9])["filters"][0]
+    {'type': 'index', 'at_least': 4, 'below': 6}
+    """
+    runs: list[list[int]] = []
+    for index in sorted(set(indexes)):
+        if runs and index == runs[-1][1]:
+            runs[-1][1] = index + 1
+        else:
+            runs.append([index, index + 1])
+    ranges = [{"type": "index", "at_least": first, "below": below} for first, below in runs]
+    return {"type": "any", "filters": ranges}
+
+
+def read_row(json: str) -> Example:
+    """Read the column ``json`` of a page."""
+    return decode(json, Example)
+
+
+def _held_out(client: Client, dataset_id: str, version: int, indexes: Sequence[int]) -> set[int]:
+    """Return which rows are on the evaluation side, which a row does not say of itself."""
+    if not indexes:
+        return set()
+    where = {
+        "type": "all",
+        "filters": [{"type": "side", "side": "evaluation"}, at_places(indexes)],
+    }
+    matches = client.datasets.search(dataset_id, where=where, version=version, limit=MAX_PAGE_ROWS)
+    return set(matches.indexes)
+
+
+def _record(index: int, row: Example, side: str) -> dict[str, Any]:
+    text = as_text(row.context)
+    line = " ".join(text[: 2 * _SHOWN_CONTEXT].split())
+    is_cut = len(line) > _SHOWN_CONTEXT or len(text) > 2 * _SHOWN_CONTEXT
+    return {
+        "row": index,
+        "context": f"{line[:_SHOWN_CONTEXT]}…" if is_cut else line,
+        "labels": labels_text(labels_of(row), row.decisions),
+        "side": side,
+        "characters": len(text),
+        "json": msgspec.json.encode(row).decode(),
+    }

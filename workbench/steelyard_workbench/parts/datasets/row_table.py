@@ -1,0 +1,149 @@
+"""Rows page by page, with one of them opened beside the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import panel as pn
+from panel.viewable import Viewable, Viewer
+
+from steelyard_workbench.kit.components.choices import Choice, Choices
+from steelyard_workbench.kit.components.frame_table import FrameTable, PageRequest, TablePage
+from steelyard_workbench.kit.components.side_by_side import side_by_side
+from steelyard_workbench.kit.scheduling import schedule
+from steelyard_workbench.kit.states import loading
+from steelyard_workbench.parts.datasets.row_detail import show_row
+from steelyard_workbench.parts.datasets.row_pages import SORTABLE, TITLES, WIDTHS, read_row
+
+#: Pixels of what is beside the table.
+_DETAIL_WIDTH = 400
+
+
+class RowTable(Viewer):
+    """A table of rows; a click, Enter, or the buttons under it, open one.
+
+    Parameters
+    ----------
+    fetch : callable
+        Takes a ``PageRequest`` and returns a ``TablePage`` as ``row_pages`` does; blocks.
+    on_opened : callable, optional
+        Called with the place in the dataset of the row that is open; ``None`` once none is.
+    on_ask : callable, optional
+        Called with the place of the row that is open, to ask models about it.
+
+    Attributes
+    ----------
+    opened : int or None
+        Place in the dataset of the row that is open.
+    """
+
+    def __init__(
+        self,
+        fetch: Callable[[PageRequest], TablePage],
+        *,
+        what: str,
+        page_size: int = 25,
+        nothing: Callable[[], Viewable] | None = None,
+        on_opened: Callable[[int | None], None] | None = None,
+        on_ask: Callable[[int], None] | None = None,
+    ) -> None:
+        super().__init__()
+        self._nothing = nothing
+        self._on_opened = on_opened
+        self.opened: int | None = None
+        self.table = FrameTable(
+            fetch,
+            what=what,
+            id_column="row",
+            titles=TITLES,
+            widths=WIDTHS,
+            sortable=SORTABLE,
+            page_size=page_size,
+            on_open=self.show,
+        )
+        self._on_ask = on_ask
+        self.buttons = Choices(self._steps(), layout="row", is_small=True)
+        self._detail = pn.Column(width=_DETAIL_WIDTH, visible=False)
+        self._rows = side_by_side(
+            pn.Column(self.table, self.buttons, sizing_mode="stretch_width"),
+            self._detail,
+        )
+        # The table comes in with its first rows: one that is changed before the browser has built
+        # it raises there.
+        self._box = pn.Column(loading(6, what), sizing_mode="stretch_width")
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    @property
+    def detail(self) -> list[Any]:
+        """What is shown of the row that is open."""
+        return list(self._detail)
+
+    async def load(self) -> None:
+        """Fetch the first page again."""
+        self.close()
+        await self.table.restart()
+        is_empty = self.table.total == 0 and self.table.rows.height == 0
+        shown = None
+        if is_empty and self._nothing is not None and not self.table.has_failed:
+            shown = self._nothing()
+        content = self._rows if shown is None else shown
+        if list(self._box) != [content]:
+            self._box[:] = [content]
+
+    def reload(self) -> None:
+        """Fetch the first page again, without waiting for it."""
+        schedule(self.load)
+
+    def show(self, record: dict[str, Any]) -> None:
+        """Open a row of the page."""
+        self.opened = int(record["row"])
+        self.table.mark(self.opened)
+        self._detail[:] = [show_row(self.opened, record["side"], read_row(record["json"]))]
+        self._detail.visible = True
+        self.buttons.offer(self._steps())
+        self._tell()
+
+    def step(self, by: int) -> None:
+        """Open the row after the one that is open, or before it; within the page."""
+        rows = self.table.rows
+        if not rows.height:
+            return
+        places = rows["row"].to_list()
+        here = places.index(self.opened) if self.opened in places else -1 if by > 0 else 0
+        self.show(rows.row(min(max(here + by, 0), rows.height - 1), named=True))
+
+    def close(self) -> None:
+        """Close the row that is open."""
+        self.opened = None
+        self.table.mark(None)
+        self._detail[:] = []
+        self._detail.visible = False
+        self.buttons.offer(self._steps())
+        self._tell()
+
+    def _steps(self) -> list[Choice]:
+        """Return the way to the next row, and what can be done with the one that is open."""
+        steps: dict[str, Callable[[], object]] = {"Next row (j)": lambda: self.step(1)}
+        opened, ask = self.opened, self._on_ask
+        if opened is not None:
+            steps |= {"Previous row (k)": lambda: self.step(-1), "Close the row": self.close}
+            if ask is not None:
+                steps["Ask several models"] = lambda: ask(opened)
+        return [Choice(label, do, look="text") for label, do in steps.items()]
+
+    def _tell(self) -> None:
+        if self._on_opened is not None:
+            self._on_opened(self.opened)
+
+    def on_key(self, action: str) -> bool:
+        """Do what a key is for; return whether there was a use for it."""
+        if action in {"next", "previous"}:
+            self.step(1 if action == "next" else -1)
+        elif action == "close" and self.opened is not None:
+            self.close()
+        else:
+            return self.table.on_key(action)
+        return True

@@ -1,0 +1,1 @@
+"""An evaluation, opened: its charts, its records and its report."""

@@ -1,0 +1,463 @@
+"""Charts of what an evaluation measured; the page and the report draw the same ones.
+
+Every mark has its number of decisions and its interval at hand, and calls with its place when it is
+clicked, so that the decisions behind it can be shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bokeh.models import ColumnDataSource, FixedTicker, LinearAxis, Span
+
+from steelyard.client.display_evaluations import change_of, measure_of
+from steelyard.evaluations.wire import (
+    ComparisonTable,
+    CostCurve,
+    CoveragePoint,
+    DecisionMeasures,
+    PairedMeasures,
+    SliceTable,
+)
+from steelyard.wire.measures import Measure, ReliabilityRow, interval_text
+from steelyard_workbench.kit.components import figures
+from steelyard_workbench.kit.components.numbers import measure_text
+from steelyard_workbench.kit.theme import BLUE, GREEN, GREY, ORANGE
+
+Open = Callable[[int], None]
+
+#: Measures that are better when they are smaller.
+FALLING = frozenset({"loss", "brier", "ece"})
+#: What each measure is called, with its unit.
+TITLES = {
+    "accuracy": "accuracy",
+    "loss": "loss (nats)",
+    "brier": "Brier score",
+    "ece": "calibration error (ECE)",
+    "expected_reward": "expected reward",
+    "scaled_reward": "scaled reward",
+    "picked_best": "picked the best",
+}
+#: Slices of fewer decisions are drawn in grey: their intervals are as wide as the chart.
+FEW = 30
+#: Slices of fewer decisions have no figure: it would say more than they can.
+FEWEST = 10
+#: The most rows of a forest plot.
+MOST_SLICES = 40
+_LONGEST_NAME = 44
+
+
+@dataclass(frozen=True, slots=True)
+class ForestRow:
+    """One line of a forest plot.
+
+    Parameters
+    ----------
+    low, high : float or None
+        Ends of the 95 % interval.
+    by, of : str
+        The property and the value that cut it out; empty for none.
+    """
+
+    name: str
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+    by: str = ""
+    of: str = ""
+
+    @property
+    def is_small(self) -> bool:
+        """Whether so few decisions are in it that it says little."""
+        return self.n < FEW
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether enough decisions are in it to give a figure."""
+        return self.n >= FEWEST
+
+
+def reliability_chart(rows: Sequence[ReliabilityRow], open_: Open | None = None) -> Any:
+    """Draw accuracy against promise, a point a bin that has decisions.
+
+    Parameters
+    ----------
+    rows : sequence of ReliabilityRow
+        Every bin, empty ones included.
+    """
+    filled = _filled_bins(rows)
+    source = ColumnDataSource(
+        {
+            "x": [rows[i].mean_top_probability for i in filled],
+            **_interval_columns([_accuracy(rows[i]) for i in filled]),
+            "bin": [bin_name(rows[i]) for i in filled],
+        }
+    )
+    made = figures.plot(
+        "Reliability: accuracy against the probability promised",
+        "mean probability of the top outcome",
+        "accuracy, with 95 % intervals",
+        height=360,
+        x_range=(0, 1.02),
+        y_range=(0, 1.02),
+    )
+    made.line([0, 1], [0, 1], color=GREY, line_dash="dashed", legend_label="perfectly calibrated")
+    figures.intervals(made, source, base="x", low="low", high="high")
+    points = made.scatter(
+        "x", "value", source=source, size=11, color=BLUE, legend_label="bin of decisions"
+    )
+    made.legend.location = "top_left"
+    made.hover.renderers = [points]
+    made.hover.tooltips = [
+        ("promised", "@bin"),
+        ("mean", "@x{0.000}"),
+        ("accuracy", "@value{0.000} (@interval)"),
+        ("n", "@n{0,0}"),
+    ]
+    if open_ is not None:
+        figures.on_tap(made, source, lambda place: open_(filled[place]))
+    return made
+
+
+def bin_counts_chart(rows: Sequence[ReliabilityRow], open_: Open | None = None) -> Any:
+    """Draw how many decisions each bin has; as ``reliability_chart``."""
+    filled = _filled_bins(rows)
+    centres = [(rows[i].low + rows[i].high) / 2 for i in filled]
+    source = ColumnDataSource(
+        {
+            "x": centres,
+            "n": [rows[i].n for i in filled],
+            "bin": [bin_name(rows[i]) for i in filled],
+        }
+    )
+    made = figures.plot(
+        "",
+        "decisions in each bin of promised probability",
+        "decisions",
+        height=150,
+        x_range=(0, 1.02),
+    )
+    made.vbar("x", top="n", width=0.09, source=source, color=BLUE)
+    made.y_range.start = 0
+    made.xaxis.ticker = FixedTicker(ticks=centres)
+    made.xaxis.major_label_overrides = {
+        centre: f"{rows[i].n:,}" for centre, i in zip(centres, filled, strict=True)
+    }
+    made.hover.tooltips = [("promised", "@bin"), ("n", "@n{0,0}")]
+    if open_ is not None:
+        figures.on_tap(made, source, lambda place: open_(filled[place]))
+    return made
+
+
+def bin_name(row: ReliabilityRow) -> str:
+    """Return the name of a bin.
+
+    Examples
+    --------
+    >>> bin_name(ReliabilityRow(low=0.3, high=0.4, n=0, mean_top_probability=None, accuracy=None))
+    '0.3 to 0.4'
+    """
+    return f"{row.low:.1f} to {row.high:.1f}"
+
+
+def coverage_chart(
+    points: Sequence[CoveragePoint], *, at: float | None = None, open_: Open | None = None
+) -> Any:
+    """Draw the share answered and its quality, by the threshold for abstaining."""
+    name = coverage_measure(points)
+    measures = [(i, _measure(getattr(point, name))) for i, point in enumerate(points)]
+    known = [(i, measure) for i, measure in measures if measure is not None]
+    source = ColumnDataSource(
+        {
+            "x": [points[i].threshold for i, _ in known],
+            **_interval_columns([measure for _, measure in known]),
+            "coverage": [points[i].coverage for i, _ in known],
+        }
+    )
+    made = figures.plot(
+        "Answered, and how well, by threshold",
+        "abstain when the top probability is below",
+        f"share answered; {TITLES[name]} of those",
+        height=320,
+        x_range=(0, 1),
+    )
+    if name != "expected_reward":
+        made.y_range.start, made.y_range.end = 0, 1.02
+    made.varea("x", "low", "high", source=source, color=BLUE, alpha=0.2)
+    made.line("x", "value", source=source, color=BLUE, width=2, legend_label=TITLES[name])
+    made.step(
+        "x",
+        "coverage",
+        source=source,
+        color=ORANGE,
+        width=2,
+        line_dash="dashed",
+        mode="after",
+        legend_label="share answered",
+    )
+    dots = made.scatter("x", "value", source=source, size=6, color=BLUE)
+    made.legend.location = "bottom_left"
+    made.hover.renderers = [dots]
+    made.hover.tooltips = [
+        ("threshold", "@x{0.00}"),
+        ("share answered", "@coverage{0.0%}"),
+        (TITLES[name], "@value{0.000} (@interval)"),
+        ("n", "@n{0,0}"),
+    ]
+    if at is not None:
+        made.add_layout(Span(location=at, dimension="height", line_color=GREY, line_width=2))
+    if open_ is not None:
+        figures.on_tap(made, source, lambda place: open_(known[place][0]))
+    return made
+
+
+def coverage_measure(points: Sequence[CoveragePoint]) -> str:
+    """Return the name of the measure of the answered decisions."""
+    return next(
+        (
+            name
+            for name in ("accuracy", "scaled_reward", "expected_reward")
+            if isinstance(getattr(points[0], name), Measure)
+        ),
+        "accuracy",
+    )
+
+
+def cost_chart(
+    curve: CostCurve, *, x: str, at: float | None = None, open_: Open | None = None
+) -> Any:
+    """Draw the mean cost by threshold, with the best one marked."""
+    measures = [
+        (i, _measure(point.cost_in_all) or _measure(point.cost))
+        for i, point in enumerate(curve.points)
+    ]
+    known = [(i, measure) for i, measure in measures if measure is not None]
+    source = ColumnDataSource(
+        {
+            "x": [curve.points[i].threshold for i, _ in known],
+            **_interval_columns([measure for _, measure in known]),
+            "coverage": [curve.points[i].coverage for i, _ in known],
+        }
+    )
+    made = figures.plot(
+        "Expected cost of a decision by threshold",
+        x,
+        "mean cost, with its 95 % interval",
+        height=320,
+        x_range=(0, 1),
+    )
+    made.varea("x", "low", "high", source=source, color=BLUE, alpha=0.2)
+    made.line("x", "value", source=source, color=BLUE, width=2, legend_label="mean cost")
+    dots = made.scatter("x", "value", source=source, size=6, color=BLUE)
+    best = [
+        (i, measure) for i, measure in known if curve.points[i].threshold == curve.best_threshold
+    ]
+    made.scatter(
+        [curve.best_threshold for _ in best],
+        [measure.value for _, measure in best],
+        marker="diamond",
+        size=16,
+        color=GREEN,
+        legend_label=f"cheapest: {curve.best_threshold:.2f}",
+    )
+    if isinstance(curve.calibrated_threshold, float):
+        made.line(
+            [curve.calibrated_threshold] * 2,
+            [0, max((measure.value for _, measure in known), default=1.0)],
+            color=ORANGE,
+            line_dash="dashed",
+            width=2,
+            legend_label=f"cheapest if calibrated: {curve.calibrated_threshold:.2f}",
+        )
+    made.hover.renderers = [dots]
+    made.hover.tooltips = [
+        ("threshold", "@x{0.00}"),
+        ("mean cost", "@value{0.0000} (@interval)"),
+        ("acted on", "@coverage{0.0%}"),
+        ("n", "@n{0,0}"),
+    ]
+    if at is not None:
+        made.add_layout(Span(location=at, dimension="height", line_color=GREY, line_width=2))
+    if open_ is not None:
+        figures.on_tap(made, source, lambda place: open_(known[place][0]))
+    return made
+
+
+def forest_chart(
+    rows: Sequence[ForestRow],
+    *,
+    title: str,
+    x: str,
+    reference: float | None = None,
+    open_: Open | None = None,
+) -> Any:
+    """Draw values with their intervals, one a line, the number of decisions at the right.
+
+    Parameters
+    ----------
+    rows : sequence of ForestRow
+        The first is at the top.
+    """
+    places = list(range(len(rows) - 1, -1, -1))
+    measures = [Measure(value=row.value, low=row.low, high=row.high, n=row.n) for row in rows]
+    source = ColumnDataSource(
+        {
+            "y": places,
+            "name": [row.name for row in rows],
+            **_interval_columns(measures),
+            "color": [GREY if row.is_small else BLUE for row in rows],
+        }
+    )
+    made = figures.plot(
+        title,
+        x,
+        "",
+        height=90 + 26 * max(1, len(rows)),
+        x_range=_span([*source.data["low"], *source.data["high"]], reference),
+        y_range=(-0.7, len(rows) - 0.3),
+    )
+    if reference is not None:
+        made.add_layout(
+            Span(location=reference, dimension="height", line_color=GREY, line_dash="dashed")
+        )
+    figures.intervals(made, source, base="y", low="low", high="high", dimension="width")
+    points = made.scatter("value", "y", source=source, size=11, color="color")
+    ticker = FixedTicker(ticks=places)
+    made.yaxis.ticker = ticker
+    made.yaxis.major_label_overrides = {
+        place: _cut(row.name) for place, row in zip(places, rows, strict=True)
+    }
+    counts = LinearAxis(
+        ticker=ticker,
+        major_label_overrides={
+            place: f"n = {row.n:,}" for place, row in zip(places, rows, strict=True)
+        },
+    )
+    made.add_layout(counts, "right")
+    made.min_border_right = 70
+    made.ygrid.visible = False
+    made.toolbar_location = "above"
+    made.hover.renderers = [points]
+    made.hover.tooltips = [("", "@name"), (x, "@value{0.0000} (@interval)"), ("n", "@n{0,0}")]
+    if open_ is not None:
+        figures.on_tap(made, source, open_)
+    return made
+
+
+def slice_rows(
+    measure: str, tables: Sequence[SliceTable], decisions: Sequence[DecisionMeasures] = ()
+) -> list[ForestRow]:
+    """Return every slice that has a measure, the worst first by the unlucky end of its interval."""
+    cut = [("decision", decision.decision_id, decision.metrics) for decision in decisions]
+    cut += [(table.by, slice_.value, slice_.metrics) for table in tables for slice_ in table.slices]
+    rows = []
+    for by, of, metrics in cut:
+        estimate = measure_of(metrics, measure)
+        if estimate is not None:
+            rows.append(
+                ForestRow(
+                    f"{by} = {of}",
+                    estimate.value,
+                    estimate.low,
+                    estimate.high,
+                    estimate.n,
+                    by=by,
+                    of=of,
+                )
+            )
+    return sorted(rows, key=lambda row: _badness(row, measure))
+
+
+def slice_text(row: ForestRow) -> str:
+    """Return the measure of a slice with its interval, or that it has too few decisions.
+
+    Examples
+    --------
+    >>> slice_text(ForestRow("tier = gold", 1.0, 0.44, 1.0, 3))
+    'too few (n = 3)'
+    """
+    if not row.is_measured:
+        return f"too few (n = {row.n:,})"
+    return measure_text(Measure(value=row.value, low=row.low, high=row.high, n=row.n))
+
+
+def change_rows(metrics: PairedMeasures, measures: Sequence[str]) -> list[ForestRow]:
+    """Return the changes of some measures as lines of a forest plot."""
+    changes = [(name, change_of(metrics, name)) for name in measures]
+    return [
+        ForestRow(TITLES[name], change.change, change.low, change.high, change.n, of=name)
+        for name, change in changes
+        if change is not None
+    ]
+
+
+def sliced_changes(measure: str, tables: Sequence[ComparisonTable]) -> list[ForestRow]:
+    """Return the change of a measure in every slice, the worst first."""
+    rows = []
+    for table in tables:
+        for slice_ in table.slices:
+            change = change_of(slice_.metrics, measure)
+            if change is not None:
+                rows.append(
+                    ForestRow(
+                        f"{table.by} = {slice_.value}",
+                        change.change,
+                        change.low,
+                        change.high,
+                        change.n,
+                        by=table.by,
+                        of=slice_.value,
+                    )
+                )
+    return sorted(rows, key=lambda row: _badness(row, measure))
+
+
+def _badness(row: ForestRow, measure: str) -> tuple[bool, float, str]:
+    """Return what rows are sorted by: small ones last, then the worst that the interval allows."""
+    if measure in FALLING:
+        worst = -(row.value if row.high is None else row.high)
+    else:
+        worst = row.value if row.low is None else row.low
+    return row.is_small, worst, row.name
+
+
+def _filled_bins(rows: Sequence[ReliabilityRow]) -> list[int]:
+    return [i for i, row in enumerate(rows) if row.n and row.accuracy is not None]
+
+
+def _accuracy(row: ReliabilityRow) -> Measure:
+    if row.accuracy is None:
+        raise ValueError("An empty bin has no accuracy.")
+    return row.accuracy
+
+
+def _measure(measure: object) -> Measure | None:
+    return measure if isinstance(measure, Measure) else None
+
+
+def _interval_columns(measures: Sequence[Measure]) -> dict[str, list[Any]]:
+    """Return values, ends of intervals (the value itself where there is none) and numbers."""
+    return {
+        "value": [measure.value for measure in measures],
+        "low": [measure.value if measure.low is None else measure.low for measure in measures],
+        "high": [measure.value if measure.high is None else measure.high for measure in measures],
+        "n": [measure.n for measure in measures],
+        "interval": [
+            interval_text(measure.low, measure.high, form=".3f", to=" to ") for measure in measures
+        ],
+    }
+
+
+def _span(ends: Sequence[float], reference: float | None) -> tuple[float, float]:
+    """Return a range that holds every interval and the reference, with some room beside them."""
+    numbers = [*ends, *([] if reference is None else [reference])] or [0.0, 1.0]
+    low, high = min(numbers), max(numbers)
+    room = 0.05 * (high - low) or 0.05
+    return low - room, high + room
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"

@@ -1,0 +1,313 @@
+"""The evaluations of a dataset, the newest first, and starting more of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import islice
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+import param
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.client.display_evaluations import measure_of
+from steelyard.client.model_choices import ModelChoice
+from steelyard.evaluations.wire import ENDED, Evaluation
+from steelyard.wire.measures import Measure
+from steelyard_workbench.kit.components.facts import heading
+from steelyard_workbench.kit.components.model_fields import able_models, unable_models
+from steelyard_workbench.kit.components.numbers import ago, measure_text
+from steelyard_workbench.kit.icons import icon
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.problems import Problem, problem_of
+from steelyard_workbench.kit.states import empty, failed, verdict
+from steelyard_workbench.kit.tasks import Scope, Task, Write
+from steelyard_workbench.kit.theme import Status
+
+#: Evaluations that are listed at first, and how many more at a time.
+_STEP = 20
+_ICON = "display:inline-block;width:24px;vertical-align:-0.45em;margin-right:0.4em"
+_STATUS: dict[str, tuple[Status, str]] = {
+    "queued": ("running", "waits"),
+    "running": ("running", "running"),
+    "cancelling": ("off", "stopping"),
+    "succeeded": ("good", "succeeded"),
+    "failed": ("bad", "failed"),
+    "cancelled": ("off", "cancelled"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The newest evaluations, what was measured in those that succeeded, and whether there are more."""
+
+    evaluations: list[Evaluation]
+    measured: dict[str, tuple[Measure | None, Measure | None]]
+    has_more: bool
+
+    @property
+    def has_unfinished(self) -> bool:
+        """Whether one of them has not ended."""
+        return any(evaluation.status not in ENDED for evaluation in self.evaluations)
+
+
+class EvaluationList(Viewer):
+    """The evaluations of a dataset.
+
+    Parameters
+    ----------
+    open_ : callable
+        Called with the id of the one to open.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        dataset_id: str,
+        open_: Callable[[str], None],
+        scope: Scope | None = None,
+    ) -> None:
+        super().__init__()
+        self.client = client
+        self._dataset_id = dataset_id
+        self._open = open_
+        self._n_wanted = _STEP
+        self._measured: dict[str, tuple[Measure | None, Measure | None]] = {}
+        self.lines: dict[str, EvaluationLine] = {}
+        self.part: Loaded[Listed] = Loaded("The evaluations", self._fetch, self._show)
+        self.look = Task(self._look, on_failure=self._keep_shown, scope=scope)
+
+    def __panel__(self) -> Viewable:
+        return self.part.__panel__()
+
+    @property
+    def n_succeeded(self) -> int:
+        """How many of those shown have figures."""
+        return 0 if self.part.data is None else len(succeeded(self.part.data.evaluations))
+
+    async def _look(self) -> None:
+        shown = self.part.data
+        if self.part.state != "shown" or shown is None or not shown.has_unfinished:
+            return
+        listed = await asyncio.to_thread(self._fetch)
+        if [evaluation.id for evaluation in listed.evaluations] != [
+            evaluation.id for evaluation in shown.evaluations
+        ]:
+            await self.part.refresh(quietly=True)
+            return
+        self.part.data = listed
+        for evaluation in listed.evaluations:
+            self.lines[evaluation.id].update(evaluation, listed.measured.get(evaluation.id))
+
+    def _keep_shown(self, _: Exception) -> None:
+        """Keep what is shown: the next look may see it."""
+
+    def _fetch(self) -> Listed:
+        evaluations = list(
+            islice(self.client.evaluations.list(self._dataset_id), self._n_wanted + 1)
+        )
+        shown = evaluations[: self._n_wanted]
+        for evaluation in shown:
+            if evaluation.status == "succeeded" and evaluation.id not in self._measured:
+                overall = self.client.evaluations.detail(evaluation.id).overall
+                leading = next(filter(None, (measure_of(overall, name) for name in _LEADING)), None)
+                self._measured[evaluation.id] = (leading, measure_of(overall, "ece"))
+        return Listed(shown, dict(self._measured), len(evaluations) > len(shown))
+
+    def _show(self, listed: Listed) -> Viewable:
+        if not listed.evaluations:
+            return empty(
+                "This dataset has no evaluations yet. Choose a model above and press *Evaluate*: "
+                "it is scored on the held-out rows."
+            )
+        self.lines = {
+            evaluation.id: EvaluationLine(
+                self.client,
+                evaluation,
+                listed.measured.get(evaluation.id),
+                self._open,
+                self.part.refresh,
+            )
+            for evaluation in listed.evaluations
+        }
+        shown: list[Viewable] = list(self.lines.values())
+        if listed.has_more:
+            more = pmui.Button(label="Show more", variant="outlined")
+            more.on_click(self._show_more)
+            shown.append(more)
+        return pn.Column(*shown, sizing_mode="stretch_width")
+
+    async def _show_more(self, _: Any) -> None:
+        self._n_wanted += _STEP
+        await self.part.refresh(quietly=True)
+
+
+#: The measures of which the first that there is stands for an evaluation.
+_LEADING = ("accuracy", "scaled_reward", "expected_reward")
+
+
+class EvaluationLine(Viewer):
+    """One evaluation in the list: model, status, progress, figures, and what may be done."""
+
+    def __init__(
+        self,
+        client: Client,
+        evaluation: Evaluation,
+        measured: tuple[Measure | None, Measure | None] | None,
+        open_: Callable[[str], None],
+        refresh: Callable[..., Any],
+    ) -> None:
+        super().__init__()
+        self.client = client
+        self._refresh = refresh
+        self.evaluation = evaluation
+        self._name = pmui.Button(
+            label=f"{evaluation.model_label}, version {evaluation.dataset_version}",
+            variant="text",
+            width=300,
+            sx={"justifyContent": "flex-start", "textAlign": "left"},
+        )
+        self._name.on_click(lambda _: open_(evaluation.id))
+        self._bar = pmui.LinearProgress(value=0, width=120, variant="determinate", margin=(18, 10))
+        self._text = pn.pane.HTML("", sizing_mode="stretch_width", min_width=240)
+        self._cancel = pmui.Button(label="Cancel", variant="outlined", size="small")
+        self._retry = pmui.Button(label="Retry", variant="outlined", size="small")
+        self._problem = pn.Column(sizing_mode="stretch_width")
+        calls = client.evaluations
+        self.cancel = Write(lambda: self._act(calls.cancel), "Not cancelled:", self._problem)
+        self.retry = Write(lambda: self._act(calls.retry), "Not retried:", self._problem)
+        self._cancel.on_click(self.cancel.on_event)
+        self._retry.on_click(self.retry.on_event)
+        self._box = pmui.Paper(
+            pn.Row(
+                self._name,
+                self._bar,
+                self._text,
+                self._cancel,
+                self._retry,
+                sizing_mode="stretch_width",
+            ),
+            self._problem,
+            sizing_mode="stretch_width",
+            margin=(3, 10),
+            elevation=1,
+        )
+        self.update(evaluation, measured)
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    def update(
+        self, evaluation: Evaluation, measured: tuple[Measure | None, Measure | None] | None
+    ) -> None:
+        """Show it as it is now."""
+        self.evaluation = evaluation
+        is_at_work = evaluation.status not in ENDED
+        total = max(1, evaluation.evaluation_rows)
+        self._bar.param.update(
+            visible=is_at_work, value=round(100 * evaluation.completed_rows / total)
+        )
+        self._cancel.visible = is_at_work
+        self._retry.visible = evaluation.status in ("failed", "cancelled")
+        self._text.object = _line_html(evaluation, measured)
+
+    async def _act(self, act: Callable[[str], Evaluation]) -> None:
+        evaluation = await asyncio.to_thread(act, self.evaluation.id)
+        self._problem[:] = []
+        self.update(evaluation, None)
+        await self._refresh(quietly=True)
+
+
+class StartForm(Viewer):
+    """Choosing models to evaluate."""
+
+    def __init__(self, client: Client, dataset_id: str, on_start: Callable[[], Any]) -> None:
+        self.client = client
+        self._dataset_id = dataset_id
+        self._on_start = on_start
+        self.models = pmui.CheckBoxGroup(
+            label="Models to evaluate", options=[], inline=True, sizing_mode="stretch_width"
+        )
+        self.button = pmui.Button(label="Evaluate", variant="contained", disabled=True)
+        self.said = pn.Column(sizing_mode="stretch_width")
+        self.start = Write(self._start, on_failure=self._show_failure)
+        self.button.on_click(self.start.on_event)
+        super().__init__()
+        self.part: Loaded[Sequence[ModelChoice]] = Loaded(
+            "The models", client.models.choices, self._show, n_lines=1
+        )
+
+    def __panel__(self) -> Viewable:
+        return self.part.__panel__()
+
+    async def _start(self) -> None:
+        submission = await asyncio.to_thread(
+            self.client.evaluations.create, self._dataset_id, list(self.models.value)
+        )
+        text = f"{submission.queued} started" + (
+            f", {submission.reused} scored on these rows before." if submission.reused else "."
+        )
+        self.said[:] = [verdict("running" if submission.queued else "good", text)]
+        self.models.value = []
+        await self._on_start()
+
+    def _show_failure(self, error: Exception) -> Problem:
+        problem = problem_of(error, "Not evaluated:")
+        self.said[:] = [failed(problem, refused="Evaluate")]
+        if problem.is_forbidden:
+            self.models.disabled, self.button.visible = True, False
+        return problem
+
+    @param.depends("models.value", "start.is_running", watch=True)
+    def _fit(self) -> None:
+        self.button.disabled = self.start.is_running or not self.models.value
+
+    def _show(self, choices: Sequence[ModelChoice]) -> Viewable:
+        self.models.options = able_models(choices)
+        return pn.Column(
+            heading("Start an evaluation"),
+            self.models,
+            unable_models(choices),
+            self.button,
+            self.said,
+            sizing_mode="stretch_width",
+        )
+
+
+def name_of(evaluation: Evaluation) -> str:
+    """Return an evaluation in a few words."""
+    return (
+        f"{evaluation.model_label} on version {evaluation.dataset_version}, "
+        f"{ago(evaluation.created_at)}"
+    )
+
+
+def succeeded(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
+    """Return those that have figures."""
+    return [evaluation for evaluation in evaluations if evaluation.status == "succeeded"]
+
+
+def _line_html(
+    evaluation: Evaluation, measured: tuple[Measure | None, Measure | None] | None
+) -> str:
+    """Return how an evaluation stands: an icon and a word, then figures, progress or what is wrong."""
+    status, word = _STATUS[evaluation.status]
+    parts = [f'<span style="{_ICON}">{icon(status)}</span><strong>{word}</strong>']
+    if evaluation.error is not None:
+        error = evaluation.error
+        parts.append(f"{escape(error.message)} (<code>{escape(error.code)}</code>)")
+    elif evaluation.status != "succeeded":
+        parts.append(f"{evaluation.completed_rows:,} of {evaluation.evaluation_rows:,} rows")
+    else:
+        leading, ece = measured or (None, None)
+        name = "accuracy" if evaluation.method == "sft" else "scaled reward"
+        parts.append(f"{name} {measure_text(leading)}")
+        if ece is not None:
+            parts.append(f"ECE {measure_text(ece)}")
+    parts.append(ago(evaluation.created_at))
+    return f'<div style="font-size:1rem;line-height:1.6;padding:0.5em 0">{" · ".join(parts)}</div>'

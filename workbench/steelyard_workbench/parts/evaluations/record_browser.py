@@ -1,0 +1,433 @@
+"""The scored decisions of an evaluation, the worst first: chosen by a chart or by hand, and read."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import threading
+from collections.abc import Callable, Sequence
+from html import escape
+from itertools import islice
+from typing import Any, get_args
+
+import panel as pn
+import panel_material_ui as pmui
+import param
+import polars as pl
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.errors import DatasetDeletedError
+from steelyard.evaluations.queries_wire import RecordOrder
+from steelyard.evaluations.wire import (
+    ConfusionMatrix,
+    Evaluation,
+    EvaluationDetail,
+    EvaluationRecord,
+)
+from steelyard.wire.queries import ExportFormat
+from steelyard_workbench.kit.components import figures
+from steelyard_workbench.kit.components.export_buttons import ExportButtons
+from steelyard_workbench.kit.components.facts import heading
+from steelyard_workbench.kit.components.frame_table import FrameTable, PageRequest, TablePage
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.states import empty
+from steelyard_workbench.kit.tasks import Scope, Task
+from steelyard_workbench.parts.evaluations.charts import TITLES, bin_name
+from steelyard_workbench.parts.evaluations.record_filter import RecordFilter
+from steelyard_workbench.parts.evaluations.records import context_text, right_outcomes
+from steelyard_workbench.parts.review.sending import RowReview
+
+ORDERS: dict[str, RecordOrder] = {
+    "The worst first": "loss",
+    "The surest first": "surest",
+    "The least sure first": "least_sure",
+    "As in the dataset": "row",
+}
+_ANY = ""
+_PAGE_ROWS = 10
+#: Records that are at hand: those of the pages that were fetched last, shown or overtaken.
+_MOST_RECORDS = 20 * _PAGE_ROWS
+_SHORT = 160
+_PRE = (
+    "white-space:pre-wrap;overflow-wrap:anywhere;margin:0;padding:0.6em;font-size:1rem;"
+    "border:1px solid rgba(128,128,128,0.5);border-radius:4px;max-height:22em;overflow:auto"
+)
+_SCHEMA = {
+    "place": pl.String,
+    "row": pl.Int64,
+    "decision": pl.String,
+    "right": pl.String,
+    "answered": pl.String,
+    "p_top": pl.String,
+    "measure": pl.String,
+    "context": pl.String,
+}
+
+
+class RecordBrowser(Viewer):
+    """The scored decisions of one evaluation.
+
+    Parameters
+    ----------
+    on_read : callable
+        Called with the place in the dataset of the row that is read; ``None`` once none is.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        evaluation: Evaluation,
+        detail: EvaluationDetail,
+        *,
+        reviews: RowReview,
+        chosen: RecordFilter,
+        on_choose: Callable[[RecordFilter], None],
+        on_read: Callable[[int | None], None] = lambda _: None,
+        scope: Scope | None = None,
+    ) -> None:
+        self.client = client
+        self._evaluation = evaluation
+        self._detail = detail
+        self._reviews, self._on_choose, self._on_read = reviews, on_choose, on_read
+        self._is_filling = False
+        self._has_contexts = True
+        # By their places: whichever answer came last, a row of the table stays the same decision.
+        self.records: dict[str, EvaluationRecord] = {}
+        self._keeping = threading.Lock()
+        self.chosen = chosen
+        self.opened: EvaluationRecord | None = None
+        self.refresh = Task(self._refresh, scope=scope)
+        self._make_fields()
+        super().__init__()
+        self._fill_fields()
+        self._said = pn.pane.HTML("", sizing_mode="stretch_width")
+        self._notes = pn.Column(sizing_mode="stretch_width")
+        self._read = pn.Column(sizing_mode="stretch_width")
+        self.table = FrameTable(
+            self._fetch,
+            what="The scored decisions",
+            id_column="place",
+            titles={
+                "row": "row",
+                "decision": "decision",
+                "right": "right",
+                "answered": "answered",
+                "p_top": "probability",
+                "measure": self._measure_title,
+                "context": "context",
+            },
+            widths={
+                "row": 60,
+                "decision": 110,
+                "right": 110,
+                "answered": 110,
+                "p_top": 100,
+                "measure": 90,
+                "context": 440,
+            },
+            page_size=_PAGE_ROWS,
+            on_open=lambda row: self.read(str(row["place"])),
+        )
+        self._table_box = pn.Column(self.table, sizing_mode="stretch_width")
+        self.exports = ExportButtons(self._export, lambda ending: f"{evaluation.id}.{ending}")
+        self._box = pn.Column(
+            heading("Rows"),
+            pmui.FlexBox(
+                self.decision,
+                self._target,
+                self._top,
+                self._bin,
+                self._slice,
+                self._order,
+                self.wrong,
+                self._clear,
+                sizing_mode="stretch_width",
+                align_items="center",
+            ),
+            self._said,
+            self._notes,
+            self._table_box,
+            self.exports,
+            pmui.Typography(
+                "Click a row, or press `j` and `k`, to read it; `[` and `]` turn pages.",
+                variant="body2",
+            ),
+            self._read,
+            sizing_mode="stretch_width",
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    @property
+    def _measure_title(self) -> str:
+        return "loss" if self._evaluation.method == "sft" else "scaled reward"
+
+    def _export(self, format_: ExportFormat) -> bytes:
+        """Return the decisions that are looked at, in their order."""
+        return self.client.evaluations.export(
+            self._evaluation.id, format=format_, **self.chosen.client_filters()
+        )
+
+    async def _refresh(self) -> None:
+        self._fill_fields()
+        self._close()
+        await self.table.restart()
+        self._tell()
+
+    def choose(self, chosen: RecordFilter) -> None:
+        """Look at other decisions; the order stays when the new choice has the default."""
+        if chosen.order == RecordFilter().order:
+            chosen = dataclasses.replace(chosen, order=self.chosen.order)
+        self.chosen = chosen
+        self._on_choose(chosen)
+        self.refresh.start()
+
+    def read(self, place: str) -> None:
+        """Open a decision of the page that is shown, or of one that was shown lately."""
+        record = self.records.get(place)
+        if record is not None:
+            self.opened = record
+            self.table.mark(place)
+            self._read[:] = [show_record(record)]
+            if self._has_contexts:
+                self._read.append(self._reviews.offer(self._evaluation.id, record.row))
+            self._on_read(record.row)
+
+    def on_key(self, action: str) -> bool:
+        """Go through the decisions with the keys of a review."""
+        places = self.table.rows["place"].to_list() if self.table.rows.width else []
+        if action in ("next", "previous") and places:
+            here = _place(self.opened)
+            at = places.index(here) if here in places else -1
+            step = at + 1 if action == "next" else at - 1
+            self.read(places[min(max(step, 0), len(places) - 1)])
+        elif action == "close" and self.opened is not None:
+            self._close()
+        else:
+            return self.table.on_key(action)
+        return True
+
+    def _make_fields(self) -> None:
+        wide: dict[str, Any] = {"width": 190, "size": "small"}
+        names = [decision.decision_id for decision in self._detail.decisions]
+        self.decision = pmui.Select(
+            label="Decision", options={"Any": _ANY} | {name: name for name in names}, **wide
+        )
+        self._target = pmui.Select(label="Right outcome", options={"Any": _ANY}, **wide)
+        self._top = pmui.Select(label="Answered", options={"Any": _ANY}, **wide)
+        self._bin = pmui.Select(label="Top probability", options={"Any": _ANY}, **wide)
+        slices = {"Any": _ANY} | {
+            f"{table.by} = {slice_.value}": json.dumps([table.by, slice_.value])
+            for table in self._detail.slices
+            for slice_ in table.slices
+        }
+        self._slice = pmui.Select(label="Slice", options=slices, width=240, size="small")
+        self._order = pmui.Select(label="Order", options=ORDERS, **wide)
+        self.wrong = pmui.Switch(label="Only wrong answers")
+        self._clear = pmui.Button(label="Clear filter", variant="outlined", size="small")
+        self._clear.on_click(lambda _: self.choose(RecordFilter()))
+
+    def _fill_fields(self) -> None:
+        """Put what is chosen into the fields, without taking that for a choice of the person."""
+        chosen = self.chosen
+        outcomes = {"Any": _ANY} | {name: name for name in self._outcomes(chosen.decision)}
+        for name in (chosen.target, chosen.top):
+            if name:
+                outcomes.setdefault(name, name)
+        bins = {"Any": _ANY} | self._bins()
+        range_ = _range_text(chosen)
+        if range_ and range_ not in bins.values():
+            ends = [f"above {chosen.p_from:g}"] if chosen.p_from is not None else []
+            ends += [f"up to {chosen.p_to:g}"] if chosen.p_to is not None else []
+            bins[" and ".join(ends)] = range_
+        self._is_filling = True
+        try:
+            self.decision.value = chosen.decision
+            self._target.param.update(options=outcomes, value=chosen.target)
+            self._top.param.update(options=outcomes, value=chosen.top)
+            self._bin.param.update(options=bins, value=range_)
+            slice_json = json.dumps([chosen.slice_by, chosen.slice]) if chosen.slice_by else _ANY
+            if slice_json not in self._slice.options.values():
+                name = f"{chosen.slice_by} = {chosen.slice}"
+                self._slice.options = {**self._slice.options, name: slice_json}
+            self._slice.value = slice_json
+            self._order.value = chosen.order
+            self.wrong.value = chosen.wrong
+            self._clear.disabled = chosen.is_all
+        finally:
+            self._is_filling = False
+
+    def _bins(self) -> dict[str, str]:
+        rows = self._detail.reliability
+        if not isinstance(rows, list):
+            return {
+                f"{low / 10:.1f} to {low / 10 + 0.1:.1f}": json.dumps([low / 10, (low + 1) / 10])
+                for low in range(10)
+            }
+        return {bin_name(row): json.dumps([row.low, row.high]) for row in rows if row.n}
+
+    def _outcomes(self, decision_id: str) -> list[str]:
+        """Return the outcomes that a decision, or any of them, may have."""
+        outcomes: dict[str, None] = {}
+        for decision in self._detail.decisions:
+            matrix = decision.confusion
+            if decision_id in ("", decision.decision_id) and isinstance(matrix, ConfusionMatrix):
+                outcomes.update(dict.fromkeys(matrix.outcomes))
+        return list(outcomes)
+
+    @param.depends(
+        "decision.value",
+        "_target.value",
+        "_top.value",
+        "_bin.value",
+        "_slice.value",
+        "_order.value",
+        "wrong.value",
+        watch=True,
+    )
+    def _on_field(self) -> None:
+        if self._is_filling:
+            return
+        low, high = json.loads(self._bin.value) if self._bin.value else (None, None)
+        by, of = json.loads(self._slice.value) if self._slice.value else ("", "")
+        decision = self.decision.value
+        known = self._outcomes(decision) if decision != self.chosen.decision else None
+        self.chosen = RecordFilter(
+            decision=decision,
+            wrong=self.wrong.value,
+            target=_kept(self._target.value, known),
+            top=_kept(self._top.value, known),
+            p_from=low,
+            p_to=high,
+            slice_by=by,
+            slice=of,
+            order=_order(self._order.value),
+        )
+        self._on_choose(self.chosen)
+        self.refresh.start()
+
+    def _fetch(self, request: PageRequest) -> TablePage:
+        """Return a page; without contexts where the dataset is gone."""
+        ask = self.client.evaluations.records_page
+        filters = self.chosen.client_filters()
+        filters["context"] = True
+        try:
+            page = ask(self._evaluation.id, offset=request.offset, limit=request.limit, **filters)
+            self._has_contexts = True
+        except DatasetDeletedError:
+            filters["context"] = False
+            page = ask(self._evaluation.id, offset=request.offset, limit=request.limit, **filters)
+            self._has_contexts = False
+        self._keep(page.data)
+        rows = [_table_row(record) for record in page.data]
+        return TablePage(pl.DataFrame(rows, schema=_SCHEMA, orient="row"), page.total)
+
+    def _keep(self, records: Sequence[EvaluationRecord]) -> None:
+        """Keep records, and drop the oldest."""
+        new = {_place(record): record for record in records}
+        with self._keeping:
+            remaining = {
+                place: record for place, record in self.records.items() if place not in new
+            }
+            n_over = len(remaining) + len(new) - _MOST_RECORDS
+            self.records = dict(islice(remaining.items(), max(0, n_over), None)) | new
+
+    def _tell(self) -> None:
+        words = self.chosen.words()
+        n = self.table.total
+        of = f"{n:,} of {self._detail.overall.n:,} scored decisions"
+        text = f"{of}: {words}." if words else f"All {n:,} scored decisions."
+        self._said.object = f'<p role="status" style="margin:0.3em 0">{escape(text)}</p>'
+        notes: list[Viewable] = []
+        if not self._has_contexts:
+            notes.append(empty("The dataset was deleted, so the contexts of these rows are gone."))
+        if n == 0 and words:
+            clear = pmui.Button(label="Clear the filter", variant="contained")
+            clear.on_click(lambda _: self.choose(RecordFilter()))
+            notes.append(
+                empty(
+                    f"No scored decision matches: *{escape_markdown(words)}*.",
+                    clear,
+                    is_good=self.chosen.wrong,
+                )
+            )
+        self._notes[:] = notes
+        self._table_box.visible = n > 0
+
+    def _close(self) -> None:
+        self.opened = None
+        self.table.mark(None)
+        self._read[:] = []
+        self._on_read(None)
+
+
+def show_record(record: EvaluationRecord) -> Viewable:
+    """Show one scored decision: its context, and what each outcome was given."""
+    right = right_outcomes(record)
+    names = sorted(record.probabilities, key=lambda name: -record.probabilities[name])
+    shown = names[:20] + [name for name in right if name not in names[:20]]
+    chart = figures.bars(
+        [f"{name} (right)" if name in right else name for name in shown],
+        [record.probabilities[name] for name in shown],
+        title=f"{record.decision_id}: {names[0]} answered, {' or '.join(right)} right",
+        x="probability",
+    )
+    measures = [
+        f"{TITLES[name]} {value:.3f}"
+        for name in ("loss", "brier", "expected_reward", "scaled_reward")
+        if isinstance(value := getattr(record, name), float)
+    ]
+    return pn.Column(
+        heading(f"Row {record.row:,}", level=3),
+        show_text(context_text(record), f"Context of row {record.row:,}"),
+        figures.show(chart),
+        pmui.Typography(
+            f"{', '.join(measures)}. Context {record.context_sha256[:12]}…", variant="body2"
+        ),
+        sizing_mode="stretch_width",
+    )
+
+
+def show_text(text: str, label: str) -> Viewable:
+    """Show a text as it is, to be scrolled with the keys."""
+    return pn.pane.HTML(
+        f'<pre tabindex="0" role="region" aria-label="{escape(label)}" style="{_PRE}">'
+        f"{escape(text)}</pre>",
+        sizing_mode="stretch_width",
+    )
+
+
+def _table_row(record: EvaluationRecord) -> tuple[Any, ...]:
+    top = max(record.probabilities, key=record.probabilities.__getitem__)
+    measure = record.loss if isinstance(record.loss, float) else record.scaled_reward
+    short = " ".join(context_text(record).split())
+    return (
+        _place(record),
+        record.row,
+        record.decision_id,
+        " or ".join(right_outcomes(record)),
+        top,
+        f"{record.probabilities[top]:.3f}",
+        f"{measure:.3f}" if isinstance(measure, float) else "—",
+        short if len(short) <= _SHORT else f"{short[: _SHORT - 1]}…",
+    )
+
+
+def _place(record: EvaluationRecord | None) -> str:
+    return "" if record is None else f"{record.row} {record.decision_id}"
+
+
+def _range_text(chosen: RecordFilter) -> str:
+    if chosen.p_from is None and chosen.p_to is None:
+        return _ANY
+    return json.dumps([chosen.p_from, chosen.p_to])
+
+
+def _kept(outcome: str, known: list[str] | None) -> str:
+    return outcome if known is None or outcome in known else _ANY
+
+
+def _order(value: str) -> RecordOrder:
+    return next(order for order in get_args(RecordOrder) if order == value)

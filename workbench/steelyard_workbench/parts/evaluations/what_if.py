@@ -1,0 +1,403 @@
+"""What-ifs on decisions already scored: a threshold to abstain under, and what mistakes cost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+
+import panel as pn
+import panel_material_ui as pmui
+import param
+from panel.viewable import Viewable, Viewer
+
+from steelyard.calibration.intervals import proportion_interval
+from steelyard.client import Client
+from steelyard.evaluations.wire import (
+    ConfusionMatrix,
+    CostCurve,
+    CoveragePoint,
+    DecisionMeasures,
+    Evaluation,
+    EvaluationDetail,
+    PolicyReport,
+    YesPoint,
+)
+from steelyard.wire.measures import Measure
+from steelyard_workbench.kit.components import figures
+from steelyard_workbench.kit.components.any_length import ANY_LENGTH
+from steelyard_workbench.kit.components.facts import facts, heading, table
+from steelyard_workbench.kit.components.mark_table import mark_table, show_data
+from steelyard_workbench.kit.components.numbers import measure_text
+from steelyard_workbench.kit.components.step_names import number_fields
+from steelyard_workbench.kit.states import empty, verdict
+from steelyard_workbench.kit.tasks import Task
+from steelyard_workbench.parts.evaluations.charts import (
+    TITLES,
+    cost_chart,
+    coverage_chart,
+    coverage_measure,
+)
+from steelyard_workbench.parts.evaluations.one_outcome import OneOutcome
+from steelyard_workbench.parts.evaluations.record_filter import RecordFilter
+
+Costs = dict[str, dict[str, float]]
+
+_YES, _NO = "yes", "no"
+_SHARES = "The 95 % intervals of shares take decisions as independent of each other."
+
+
+class WhatIf(Viewer):
+    """Thresholds and costs of one evaluation, tried without changing anything."""
+
+    def __init__(
+        self,
+        client: Client,
+        evaluation: Evaluation,
+        detail: EvaluationDetail,
+        on_choose: Callable[[RecordFilter], None],
+    ) -> None:
+        self._client = client
+        self._evaluation = evaluation
+        self._detail = detail
+        self._on_choose = on_choose
+        self._is_filling = False
+        names = [decision.decision_id for decision in detail.decisions]
+        self.decision = pmui.Select(label="Decision", options=names, value=names[0], width=220)
+        self.threshold = pmui.FloatSlider(
+            label="Abstain when the top probability is below",
+            start=0.0,
+            end=1.0,
+            step=0.01,
+            value=0.5,
+            width=380,
+        )
+        self.yes_from = pmui.FloatSlider(
+            label="Answer yes from a probability of",
+            start=0.0,
+            end=1.0,
+            step=0.01,
+            value=0.5,
+            width=380,
+        )
+        self.false_yes = pmui.FloatInput(label="A wrong yes costs", value=1.0, start=0, width=170)
+        self.false_no = pmui.FloatInput(label="A wrong no costs", value=1.0, start=0, width=170)
+        self.wrong = pmui.FloatInput(label="A wrong answer costs", value=1.0, start=0, width=170)
+        self.abstaining = pmui.FloatInput(label="Abstaining costs", value=0.2, start=0, width=170)
+        self.matrix = pmui.TextAreaInput(
+            label="Costs as JSON: action, outcome, cost",
+            rows=6,
+            max_length=ANY_LENGTH,
+            sizing_mode="stretch_width",
+        )
+        self.curve: CostCurve | None = None
+        self.coverage = pn.Column(sizing_mode="stretch_width")
+        self.report = pn.Column(sizing_mode="stretch_width")
+        self.costs = pn.Column(sizing_mode="stretch_width")
+        self.yes = pn.Column(sizing_mode="stretch_width")
+        self._binary_fields = number_fields(self.false_yes, self.false_no)
+        self._matrix_fields = pmui.Column(
+            number_fields(self.wrong, self.abstaining),
+            pmui.Accordion(
+                ("Costs by action and outcome", self.matrix),
+                sizing_mode="stretch_width",
+                margin=(5, 10),
+                title_variant="body2",
+            ),
+            sizing_mode="stretch_width",
+        )
+        self._has_targets = evaluation.method == "sft"
+        self.one_outcome = OneOutcome(client, evaluation.id, on_choose)
+        cost_box: list[Viewable] = (
+            [
+                heading("Costs"),
+                self._binary_fields,
+                self._matrix_fields,
+                self.costs,
+                self.yes,
+                self.one_outcome,
+            ]
+            if self._has_targets
+            else [
+                heading("Costs"),
+                empty("Costs need targets, and this evaluation has rewards."),
+            ]
+        )
+        self._box = pn.Column(
+            verdict("running", "What if.", "Tried on decisions already scored; nothing changes."),
+            heading("Abstaining"),
+            self.coverage,
+            pn.FlexBox(self.decision, self.threshold, align_items="center"),
+            self.report,
+            *cost_box,
+            sizing_mode="stretch_width",
+        )
+        super().__init__()
+        self.refresh = Task(self._refresh, "Could not try this what-if.", self.report)
+        self._fill_costs()
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    async def _refresh(self) -> None:
+        self._show_coverage()
+        try:
+            costs = self._action_costs() if self._has_targets else None
+        except ValueError as error:
+            self.costs[:] = [empty(str(error))]
+            return
+        report = await asyncio.to_thread(
+            self._client.evaluations.try_policy,
+            self._evaluation.id,
+            self.decision.value,
+            action_costs=costs,
+            abstain_below=self.threshold.value,
+        )
+        curve = await asyncio.to_thread(self._fetch_curve, costs) if costs else None
+        self.report[:] = [show_policy(report)]
+        self.curve = curve
+        self._show_costs()
+        if self._has_targets:
+            await self.one_outcome.show(self.decision.value, self._outcomes())
+
+    def _decision(self) -> DecisionMeasures:
+        return next(
+            decision
+            for decision in self._detail.decisions
+            if decision.decision_id == self.decision.value
+        )
+
+    def _is_binary(self) -> bool:
+        return self._decision().kind == "binary" and _YES in self._outcomes()
+
+    def _outcomes(self) -> list[str]:
+        matrix = self._decision().confusion
+        return matrix.outcomes if isinstance(matrix, ConfusionMatrix) else []
+
+    def _action_costs(self) -> Costs:
+        """Return what each action costs under each outcome.
+
+        Raises
+        ------
+        ValueError
+            When the text is no such table.
+        """
+        if self._is_binary():
+            return {
+                _YES: {_YES: 0.0, _NO: float(self.false_yes.value or 0)},
+                _NO: {_YES: float(self.false_no.value or 0), _NO: 0.0},
+            }
+        try:
+            costs = json.loads(self.matrix.value)
+            return {
+                action: {outcome: float(cost) for outcome, cost in of.items()}
+                for action, of in costs.items()
+            }
+        except (ValueError, TypeError, AttributeError):
+            raise ValueError(
+                'The costs are not JSON such as `{"refund": {"yes": 0, "no": 4}}`; mend the text.'
+            ) from None
+
+    def _fetch_curve(self, costs: Costs) -> CostCurve:
+        ask = self._client.evaluations.cost_curve
+        if self._is_binary():
+            return ask(
+                self._evaluation.id,
+                self.decision.value,
+                false_positive=float(self.false_yes.value or 0),
+                false_negative=float(self.false_no.value or 0),
+            )
+        return ask(
+            self._evaluation.id,
+            self.decision.value,
+            action_costs=costs,
+            abstain_cost=float(self.abstaining.value or 0),
+        )
+
+    def _coverage(self) -> tuple[str, list[CoveragePoint], int]:
+        """Return the decision that is chosen, its curve and its number of decisions.
+
+        No name and all decisions where the evaluation has no curve of each.
+        """
+        chosen = self._decision()
+        if isinstance(chosen.coverage_curve, list):
+            return chosen.decision_id, chosen.coverage_curve, chosen.metrics.n
+        return "", self._detail.coverage_curve, self._detail.overall.n
+
+    def _show_coverage(self) -> None:
+        decision, points, n = self._coverage()
+
+        def open_(place: int) -> None:
+            at = points[place].threshold
+            self._on_choose(RecordFilter(decision=decision, p_to=at, order="surest"))
+
+        chart = coverage_chart(points, at=self.threshold.value, open_=open_)
+        name = coverage_measure(points)
+        data = mark_table(
+            ("abstain below", "share answered", f"{TITLES[name]} of those"),
+            [
+                (
+                    f"{point.threshold:.2f}",
+                    measure_text(share_of(point.n, n)),
+                    measure_text(_measure(getattr(point, name))),
+                )
+                for point in points
+            ],
+            label="Answered by threshold",
+            open_=open_,
+            opens="Show the decisions left to a person",
+        )
+        self.coverage[:] = [
+            figures.show(chart),
+            pmui.Typography(
+                f"Of {f'the {n:,} of {decision}' if decision else f'all {n:,} decisions'}. Click a "
+                "point for the decisions of at most that probability: those left to a person. "
+                f"{_SHARES}",
+                variant="body2",
+            ),
+            show_data(data),
+        ]
+
+    @param.depends("yes_from.value_throttled", watch=True)
+    def _show_costs(self) -> None:
+        curve = self.curve
+        if curve is None:
+            return
+        is_binary = self._is_binary()
+        self._binary_fields.visible, self._matrix_fields.visible = is_binary, not is_binary
+        x = (
+            "answer yes from a probability of"
+            if is_binary
+            else "abstain when the top probability is below"
+        )
+
+        def open_(place: int) -> None:
+            self._open_cost(place, is_binary=is_binary)
+
+        chart = cost_chart(
+            curve, x=x, at=self.yes_from.value if is_binary else self.threshold.value, open_=open_
+        )
+        n = self._decision().metrics.n
+        data = mark_table(
+            (x, "mean cost", "acted on"),
+            [
+                (
+                    f"{point.threshold:.2f}",
+                    measure_text(_measure(point.cost_in_all) or point.cost),
+                    measure_text(share_of(round(point.coverage * n), n)),
+                )
+                for point in curve.points
+            ],
+            label="Cost by threshold",
+            open_=open_,
+        )
+        self.costs[:] = [
+            figures.show(chart),
+            pmui.Typography(_SHARES, variant="body2"),
+            show_data(data),
+        ]
+        self._show_yes()
+
+    def _open_cost(self, place: int, *, is_binary: bool) -> None:
+        decision = self.decision.value
+        if is_binary:
+            self._on_choose(RecordFilter(decision=decision, order="least_sure"))
+        elif self.curve is not None:
+            at = self.curve.points[place].threshold
+            self._on_choose(RecordFilter(decision=decision, p_to=at, order="surest"))
+
+    def _show_yes(self) -> None:
+        """Show what answering yes from a threshold on does; the curve is here already."""
+        curve = self._decision().yes_curve
+        if not (self._is_binary() and isinstance(curve, list)) or self.curve is None:
+            self.yes[:] = []
+            return
+        point = min(curve, key=lambda candidate: abs(candidate.threshold - self.yes_from.value))
+        cost = min(
+            self.curve.points, key=lambda candidate: abs(candidate.threshold - self.yes_from.value)
+        ).cost
+        shown_facts = facts(yes_facts(point, cost))
+        if self.yes:
+            self.yes[:] = [self.yes[0], shown_facts]
+        else:
+            self.yes[:] = [self.yes_from, shown_facts]
+
+    def _fill_costs(self) -> None:
+        """Write the table that a wrong answer's one cost makes."""
+        wrong = float(self.wrong.value or 0)
+        names = self._outcomes()
+        made = {
+            action: {outcome: 0.0 if action == outcome else wrong for outcome in names}
+            for action in names
+        }
+        self._is_filling = True
+        try:
+            self.matrix.value = json.dumps(made, indent=1, ensure_ascii=False)
+        finally:
+            self._is_filling = False
+        is_binary = self._is_binary()
+        self._binary_fields.visible, self._matrix_fields.visible = is_binary, not is_binary
+
+    @param.depends("decision.value", "wrong.value", watch=True)
+    def _on_decision(self) -> None:
+        self._fill_costs()
+        self.refresh.start()
+
+    @param.depends(
+        "threshold.value_throttled",
+        "false_yes.value",
+        "false_no.value",
+        "abstaining.value",
+        "matrix.value",
+        watch=True,
+    )
+    def _on_change(self) -> None:
+        if not self._is_filling:
+            self.refresh.start()
+
+
+def show_policy(report: PolicyReport) -> Viewable:
+    """Show what a policy would have done."""
+    values = {"Acted on": f"{measure_text(report.coverage)}, of {report.n:,} decisions"}
+    for title, measure in (
+        ("Accuracy where acted on", report.accuracy),
+        ("Expected reward where acted on", report.expected_reward),
+        ("Cost where acted on", report.cost),
+        ("Cost that the model promised", report.promised_cost),
+        ("Cost if all were known", report.least_cost),
+    ):
+        if isinstance(measure, Measure):
+            values[title] = measure_text(measure)
+    shares = [(share.action, measure_text(share.share)) for share in report.actions]
+    return pn.Column(
+        facts(values),
+        table(("action", "share of decisions"), shares, label="Actions of the policy"),
+        sizing_mode="stretch_width",
+    )
+
+
+def share_of(count: int, n: int) -> Measure:
+    """Return a share of decisions with its exact interval, which takes them as independent.
+
+    Examples
+    --------
+    >>> measure_text(share_of(9, 10))
+    '0.900 (0.596 to 0.982, n = 10)'
+    """
+    interval = proportion_interval(count, n)
+    return Measure(value=count / n, low=interval.low, high=interval.high, n=n)
+
+
+def _measure(measure: object) -> Measure | None:
+    return measure if isinstance(measure, Measure) else None
+
+
+def yes_facts(point: YesPoint, cost: Measure | None) -> dict[str, str]:
+    """Return what answering yes from a threshold on does."""
+    return {
+        "Answered yes": f"{point.predicted:,} decisions from {point.threshold:.2f} on",
+        "Precision": measure_text(point.precision),
+        "Recall": measure_text(point.recall),
+        "F1": measure_text(point.f1),
+        "Mean cost": measure_text(cost),
+    }

@@ -1,0 +1,118 @@
+"""A gate's verdict as the pages tell it: passed, failed or inconclusive, and what would settle it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from msgspec import UNSET
+
+from steelyard.evaluations.gate_wire import Gate, GateChange, GateGroup, GateSlice
+from steelyard.evaluations.measures.gate import EARLIER_INCONCLUSIVE, INCONCLUSIVE, NEEDED, TOO_FEW
+from steelyard.evaluations.measures.gate_slices import LEAST_CONTEXTS
+from steelyard_workbench.kit.theme import Status
+
+#: Reasons that say that nothing is proven, rather than that the model is worse.
+_UNSURE = frozenset({INCONCLUSIVE, EARLIER_INCONCLUSIVE, TOO_FEW})
+
+
+@dataclass(frozen=True, slots=True)
+class GateVerdict:
+    """A verdict as it is shown.
+
+    Parameters
+    ----------
+    status : {"good", "bad", "unsure"}
+    word : {"passed", "failed", "inconclusive"}
+    settles : str
+        What would settle an inconclusive one, as a sentence; empty for the others.
+    """
+
+    status: Status
+    word: str
+    settles: str = ""
+
+
+def verdict_of(gate: Gate, *, needed: int = NEEDED) -> GateVerdict:
+    """Return how a gate decided."""
+    if gate.passed:
+        return GateVerdict("good", "passed")
+    if not set(gate.reasons) <= _UNSURE:
+        return GateVerdict("bad", "failed")
+    return GateVerdict("unsure", "inconclusive", _what_settles(gate, needed))
+
+
+def change_of(group: GateGroup | GateSlice) -> GateChange | None:
+    """Return the change that a gate judged, of the loss or of the scaled reward."""
+    for change in (group.loss, group.scaled_reward):
+        if change is not UNSET:
+            return change
+    return None
+
+
+def is_fall_good(group: GateGroup | GateSlice) -> bool:
+    """Whether less is better, as of a loss."""
+    return group.loss is not UNSET
+
+
+def decisions_to_settle(group: GateGroup) -> int | None:
+    """Estimate how many more decisions would prove a gain of the size seen.
+
+    The interval narrows with the square root of the decisions, and the margin that it must clear
+    with their number.
+
+    Returns
+    -------
+    int or None
+        0 when it is proven; ``None`` when there is no gain, which no number would prove.
+    """
+    change = change_of(group)
+    if change is None:
+        return None
+    gain, reach = -change.change, change.high - change.change
+    if not is_fall_good(group):
+        gain, reach = change.change, change.change - change.low
+    margin = group.margin if isinstance(group.margin, float) else 0.0
+    if gain <= 0:
+        return None
+    if reach + margin < gain:
+        return 0
+    # How much narrower the interval must become: the positive root of margin r² + reach r = gain.
+    narrower = (
+        gain / reach
+        if margin <= 0
+        else (math.sqrt(reach**2 + 4 * margin * gain) - reach) / (2 * margin)
+    )
+    return math.ceil(group.decisions / narrower**2) - group.decisions
+
+
+def _what_settles(gate: Gate, needed: int) -> str:
+    is_all = gate.judged_on == "all"
+    new = gate.groups.get("earlier" if is_all else "new")
+    kind = "" if is_all else "new "
+    if TOO_FEW in gate.reasons:
+        n = 0 if new is None else new.decisions
+        return (
+            f"It needs {needed} {kind}evaluation decisions and had {n}: add "
+            f"{max(needed - n, 1)} or more, and continue."
+        )
+    if new is not None and new.contexts < LEAST_CONTEXTS:
+        return (
+            f"It needs {LEAST_CONTEXTS} different {kind}contexts and had {new.contexts}: add rows on "
+            "other contexts, and continue."
+        )
+    if is_all:
+        return "More evaluation rows would settle it."
+    more = None if new is None else decisions_to_settle(new)
+    if not more:
+        return "More new evaluation rows would settle it."
+    return (
+        f"About {_rounded(more):,} more new evaluation decisions would settle it, if the gain "
+        "stays as large as it is."
+    )
+
+
+def _rounded(n: int) -> int:
+    """Round an estimate up to two digits: more would promise what it does not know."""
+    unit = 10 ** max(len(str(n)) - 2, 0)
+    return math.ceil(n / unit) * unit

@@ -1,0 +1,1 @@
+"""Decisions that were saved under a name: choosing, filtering and starting from one."""

@@ -1,0 +1,36 @@
+"""Other pages that show what belongs to one named decision alone, and the way back to all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard_workbench.kit.session import Session
+
+#: The view of a page that shows what belongs to the named decision alone.
+OF_NAMED = "of-decision"
+
+
+def name_of(session: Session) -> str:
+    """Return the named decision that a page is about alone; empty where it shows everything."""
+    return str(session.named) if session.view == OF_NAMED else ""
+
+
+def filter_row(session: Session, refresh: Callable[[], object]) -> Viewable:
+    """Show which decision a page is about alone, with a button for everything."""
+    name = name_of(session)
+    row = pmui.Row(sizing_mode="stretch_width", visible=bool(name))
+
+    def show_all(_: object) -> None:
+        session.view = ""
+        row.visible = False
+        refresh()
+
+    everything = pmui.Button(label="Show all", variant="outlined", size="small", align="center")
+    everything.on_click(show_all)
+    text = pmui.Typography(f"Of the decision {name} alone.", variant="body2", align="center")
+    row[:] = [text, everything, pn.Spacer(sizing_mode="stretch_width")]
+    return row

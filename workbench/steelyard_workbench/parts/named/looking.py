@@ -1,0 +1,183 @@
+"""What the page of a named decision knows of it, and which step of the loop is next."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import islice
+
+from steelyard.alarms.wire import Alarm
+from steelyard.client import Client
+from steelyard.decision_log.wire import DecisionSummary
+from steelyard.decisions.named import PRODUCTION
+from steelyard.errors import NotFoundError
+from steelyard.growth.wire import Growth
+from steelyard.named.comparison_wire import NamedComparison
+from steelyard.named.wire import AliasMove, NamedDecision, NamedVersion
+from steelyard.review.wire import DraftSummary
+from steelyard_workbench.parts.datasets.names import dataset_name
+from steelyard_workbench.parts.live.alarms import fetch_alarms
+
+DAY_S = 86_400.0
+#: The label of the button that lets a decision grow.
+GROW = "Let it grow"
+#: Decisions with feedback without which accuracy says little.
+_ENOUGH_FEEDBACK = 50
+_MOST_MOVES, _MOST_COMPARISONS, _MOST_DRAFTS = 10, 20, 20
+#: Decisions of a list whose last day is summed up.
+_MOST_SUMMED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A named decision, the version in production, its last day, and what is under way."""
+
+    decision: NamedDecision
+    version: NamedVersion
+    summary: DecisionSummary
+    cost_usd: Decimal
+    alarms: Sequence[Alarm]
+    drafts: Sequence[DraftSummary]
+    comparisons: Sequence[NamedComparison]
+    moves: Sequence[AliasMove]
+    growth: Growth | None = None
+    dataset: str = ""
+
+    @property
+    def candidate(self) -> int | None:
+        """The newest version, where production is at an older one."""
+        newest = self.decision.latest
+        return newest if newest > self.version.version else None
+
+    @property
+    def comparison(self) -> NamedComparison | None:
+        """The newest comparison of the candidate with production."""
+        pair = (self.candidate, self.version.version)
+        return next(
+            (each for each in self.comparisons if (each.version, each.against) == pair), None
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The next step of the loop: why, the label of its button, and where that leads.
+
+    ``page`` is empty where the button acts here: it compares the candidate, moves production, or lets
+    the decision grow.
+    """
+
+    text: str
+    label: str
+    page: str = ""
+
+
+def look_at(client: Client, name: str) -> Looked:
+    """Fetch what is known of a named decision; it blocks."""
+    named = client.named_decisions
+    decision, version = named.get(name), named.version(name, PRODUCTION)
+    since = time.time() - DAY_S
+    summary = client.decision_summary(named=name, since=since, bucket_s=3_600)
+    drafts = client.drafts.list(status="open", limit=_MOST_DRAFTS).data
+    return Looked(
+        decision=decision,
+        version=version,
+        summary=summary,
+        cost_usd=_cost(client, name, since),
+        alarms=_about(client, summary),
+        drafts=[draft for draft in drafts if draft.dataset_id == decision.dataset_id],
+        comparisons=list(islice(named.comparisons(name), _MOST_COMPARISONS)),
+        moves=list(islice(named.history(name), _MOST_MOVES)),
+        growth=_growth(client, name),
+        dataset="" if decision.dataset_id is None else dataset_name(client, decision.dataset_id),
+    )
+
+
+def alarms_about(client: Client, name: str) -> list[Alarm]:
+    """Return the alarms of what answered a named decision in the last day; it blocks."""
+    summary = client.decision_summary(named=name, since=time.time() - DAY_S, bucket_s=3_600)
+    return _about(client, summary)
+
+
+def last_days(client: Client, names: Sequence[str]) -> dict[str, DecisionSummary]:
+    """Return the last day of the first of some named decisions; it blocks."""
+    since = time.time() - DAY_S
+    return {
+        name: client.decision_summary(named=name, since=since, bucket_s=3_600)
+        for name in names[:_MOST_SUMMED]
+    }
+
+
+def next_step(looked: Looked) -> Step:
+    """Return the step that brings a decision forward now."""
+    if looked.drafts:
+        return Step("Rows of its dataset wait for a person.", "Review the rows", "review")
+    return _candidate_step(looked) or _traffic_step(looked)
+
+
+def _candidate_step(looked: Looked) -> Step | None:
+    """Return what is to be done with a newer version; ``None`` where it did not pass or is none."""
+    comparison, candidate = looked.comparison, looked.candidate
+    last = next((move for move in looked.moves if move.alias == PRODUCTION), None)
+    # Whoever moved production back from the candidate does not want it again.
+    if candidate is None or (last is not None and last.from_version == candidate):
+        return None
+    if comparison is None:
+        return Step(
+            f"Version {candidate} is newer than production.", f"Compare version {candidate}"
+        )
+    if comparison.result is None:
+        return Step(f"The comparison with version {candidate} is {comparison.status}.", "")
+    if comparison.result.verdict != "passed":
+        return None
+    return Step(f"Version {candidate} passed the comparison.", f"Move production to {candidate}")
+
+
+def _traffic_step(looked: Looked) -> Step:
+    seen = looked.summary.accuracy
+    if not looked.summary.answers:
+        return Step("No requests in the last day.", "Ask it in the playground", "playground")
+    if looked.decision.dataset_id is None:
+        return Step(
+            "It has no dataset: send answers to a review, and name the dataset of their rows.",
+            "Look at its answers",
+            "live",
+        )
+    if seen is None or seen.n < _ENOUGH_FEEDBACK:
+        return Step(
+            f"Fewer than {_ENOUGH_FEEDBACK} of its decisions have feedback, which says how often it "
+            "is right.",
+            "Look at its answers",
+            "live",
+        )
+    if looked.growth is None or looked.growth.stopped_at is not None:
+        return Step("Its feedback may train a model of its own, as right for less.", GROW)
+    return Step(f"It grows by itself, and waits. {looked.growth.waits_for}", "")
+
+
+def _about(client: Client, summary: DecisionSummary) -> list[Alarm]:
+    answered = {(group.model, group.decision) for group in summary.groups}
+    return [alarm for alarm in fetch_alarms(client) if _is_about(alarm, answered)]
+
+
+def _is_about(alarm: Alarm, answered: Collection[tuple[str, str]]) -> bool:
+    """Whether an alarm is of a model that answers, and of one of its questions or of all."""
+    return any(
+        alarm.model == model and alarm.decision in {None, "", question}
+        for model, question in answered
+    )
+
+
+def _growth(client: Client, name: str) -> Growth | None:
+    """Return how far a decision grows by itself; ``None`` where it does not."""
+    try:
+        return client.named_decisions.growth(name)
+    except NotFoundError:
+        return None
+
+
+def _cost(client: Client, name: str, since: float) -> Decimal:
+    """Return what its answers cost, of every version."""
+    points = client.decision_series(named=name, since=since).data
+    return sum((Decimal(point.cost_usd or 0) for point in points), Decimal())

@@ -1,0 +1,1 @@
+"""What leads from other pages to rows under review."""

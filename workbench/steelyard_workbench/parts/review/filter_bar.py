@@ -1,0 +1,159 @@
+"""The bar above rows: words, an outcome, a side and a length, and what is chosen as chips."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+import param
+from panel.viewable import Viewable, Viewer
+
+from steelyard_workbench.parts.review.row_filter import OnFilter, RowFilter
+
+_ANY = "any"
+#: Fields that Enter leaves, so that the keys that follow are for the rows (see key_capture.js).
+_SEARCHING = ["steelyard-searching"]
+
+
+class FilterBar(Viewer):
+    """Fields that choose rows."""
+
+    def __init__(self, chosen: RowFilter, on_filter: OnFilter) -> None:
+        self.chosen = chosen
+        self._on_filter = on_filter
+        self._is_filling = False
+        self._choices: dict[str, tuple[str, Sequence[str]]] = {}
+        self._names: dict[tuple[str, str], str] = {}
+        self._words = pmui.TextInput(
+            label="Words (key /)",
+            placeholder="Enter searches",
+            width=230,
+            size="small",
+            css_classes=_SEARCHING,
+        )
+        self.outcome = pmui.Select(
+            label="Expected outcome", options=[_ANY], value=_ANY, width=200, size="small"
+        )
+        self._side = pmui.Select(
+            label="Side", options=[_ANY, "training", "evaluation"], width=130, size="small"
+        )
+        self._at_least = pmui.TextInput(
+            label="Characters from", width=155, size="small", css_classes=_SEARCHING
+        )
+        self._at_most = pmui.TextInput(
+            label="Characters up to", width=165, size="small", css_classes=_SEARCHING
+        )
+        super().__init__()
+        self.chips = pn.FlexBox(sizing_mode="stretch_width")
+        self._box = pn.Column(
+            # The names of fields stand above their edge.
+            pn.FlexBox(
+                self._words,
+                self.outcome,
+                self._side,
+                self._at_least,
+                self._at_most,
+                margin=(8, 0, 0, 0),
+            ),
+            self.chips,
+            sizing_mode="stretch_width",
+        )
+        self._fill()
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    def focus(self) -> None:
+        """Put the cursor into the words."""
+        self._words.focus()
+
+    def show(self, chosen: RowFilter) -> None:
+        """Show a filter that was chosen elsewhere."""
+        self.chosen = chosen
+        self._fill()
+
+    def offer(self, outcomes: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
+        """Offer the outcomes of decisions.
+
+        Parameters
+        ----------
+        outcomes : mapping
+            Decisions to names to the outcomes of the version that are under each.
+        """
+        self._choices = {
+            f"{decision} is {name}": (decision, members)
+            for decision, names in outcomes.items()
+            for name, members in names.items()
+        }
+        self._names = {
+            (decision, member): name
+            for decision, names in outcomes.items()
+            for name, members in names.items()
+            for member in members
+        }
+        self._is_filling = True
+        self.outcome.options = [_ANY, *self._choices]
+        self._is_filling = False
+        self._show_chips()
+
+    def choose(self, chosen: RowFilter) -> None:
+        """Choose a filter, as the person does."""
+        if chosen != self.chosen:
+            self.show(chosen)
+            self._on_filter(chosen)
+
+    def _fill(self) -> None:
+        self._is_filling = True
+        try:
+            self._words.value = self._words.value_input = self.chosen.words
+            self.outcome.value = _ANY
+            self._side.value = self.chosen.side or _ANY
+            for field, count in (
+                (self._at_least, self.chosen.at_least),
+                (self._at_most, self.chosen.at_most),
+            ):
+                text = "" if count is None else str(count)
+                field.param.update(value=text, value_input=text, error_state=False)
+        finally:
+            self._is_filling = False
+        self._show_chips()
+
+    def _show_chips(self) -> None:
+        chips: list[Viewable] = []
+        for text, rest in self.chosen.parts_under(self._names):
+            chip = pmui.Chip(label=f"{text}  ✕", size="small", margin=4)
+            chip.on_click(lambda _, rest=rest: self.choose(rest))
+            chips.append(chip)
+        self.chips[:] = chips
+
+    @param.depends("_words.value", "_side.value", "_at_least.value", "_at_most.value", watch=True)
+    def _on_field(self) -> None:
+        if not self._is_filling:
+            side = self._side.value
+            self.choose(
+                replace(
+                    self.chosen,
+                    words=(self._words.value or "").strip(),
+                    side="" if side == _ANY else side,
+                    at_least=_count(self._at_least, self.chosen.at_least),
+                    at_most=_count(self._at_most, self.chosen.at_most),
+                )
+            )
+
+    @param.depends("outcome.value", watch=True)
+    def _on_outcome(self) -> None:
+        if not self._is_filling and self.outcome.value in self._choices:
+            decision, members = self._choices[self.outcome.value]
+            self.choose(self.chosen.with_expected(decision, *members))
+
+
+def _count(field: Any, before: int | None) -> int | None:
+    """Read a number of characters; what is none is marked, and changes nothing."""
+    text = (field.value or "").strip()
+    field.error_state = bool(text) and not text.isdecimal()
+    if field.error_state:
+        return before
+    return int(text) if text else None

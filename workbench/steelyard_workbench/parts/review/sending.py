@@ -1,0 +1,89 @@
+"""Sending a row that an evaluation scored to review: one click opens a draft at it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.client import Client
+from steelyard.errors import NotFoundError
+from steelyard.review.wire import Draft, DraftSummary
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.tasks import Scope, Write
+from steelyard_workbench.parts.datasets.row_pages import at_places
+
+SEND = "Send to review"
+
+
+class RowReview:
+    """Offers to review rows that evaluations scored."""
+
+    def __init__(self, session: Session, scope: Scope | None = None) -> None:
+        self._session, self._scope = session, scope or Scope()
+
+    def offer(self, evaluation_id: str, row: int) -> Viewable:
+        """Return the button that opens a row in review.
+
+        Parameters
+        ----------
+        row : int
+            Its place among the evaluation rows, as the records of the evaluation have it.
+        """
+        problem = pn.Column(sizing_mode="stretch_width")
+        button = pmui.Button(label=SEND, variant="outlined", size="small")
+        send = Write(
+            lambda: self._send(evaluation_id, row),
+            "Not sent to review:",
+            problem,
+            refused=SEND,
+            scope=self._scope,
+        )
+        button.on_click(send.on_event)
+        return pn.Column(button, problem, sizing_mode="stretch_width")
+
+    async def _send(self, evaluation_id: str, row: int) -> None:
+        place, draft = await asyncio.to_thread(draft_at, self._session.client, evaluation_id, row)
+        if not self._scope.say_if_ended(f"Row {place:,} is in the review {draft.name}."):
+            self._session.open(
+                "review",
+                dataset=draft.dataset_id,
+                version=draft.dataset_version,
+                draft=draft.id,
+                row=place,
+            )
+
+
+def draft_at(client: Client, evaluation_id: str, row: int) -> tuple[int, Draft | DraftSummary]:
+    """Return the place in the dataset of a row that was scored, and a draft that has it.
+
+    It is the newest open draft of the dataset's newest version, or else a new one: what was sealed
+    since could not be kept by a draft of an older version.
+
+    Raises
+    ------
+    NotFoundError
+        When a later version has the row no more.
+    """
+    scored = client.evaluations.get(evaluation_id)
+    search, dataset_id = client.datasets.search, scored.dataset_id
+    [place] = search(
+        dataset_id, partition="evaluation", version=scored.dataset_version, offset=row, limit=1
+    ).indexes
+    newest = search(dataset_id, where=at_places([place]), limit=1)
+    if not newest.indexes:
+        raise NotFoundError(
+            f"Version {newest.version} of the dataset has row {place:,} no more: it was relabelled "
+            f"or left out since version {scored.dataset_version}, which was evaluated. Evaluate "
+            "again to see how it is answered now."
+        )
+    return place, draft_of(client, dataset_id, newest.version)
+
+
+def draft_of(client: Client, dataset_id: str, version: int) -> Draft | DraftSummary:
+    """Return the newest open draft of a version, or else a new one."""
+    opened = client.drafts.list(dataset_id=dataset_id, status="open").data
+    newest = next((draft for draft in opened if draft.dataset_version == version), None)
+    return newest or client.drafts.create(dataset_id, version)

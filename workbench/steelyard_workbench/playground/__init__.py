@@ -1,1 +1,0 @@
-"""What the Playground page is made of."""

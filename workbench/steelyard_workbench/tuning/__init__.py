@@ -1,1 +1,0 @@
-"""A decision's wording, rewritten and proved."""
