@@ -65,7 +65,7 @@ def add_webhook(state, events):
         "created_at": 0.0,
         "updated_at": 0.0,
     }
-    state.write_now(lambda connection: webhook_rows.insert_webhook(connection, values))
+    state.write_now(lambda connection: webhook_rows.WEBHOOKS.insert(connection, values))
 
 
 def test_a_drift_is_raised_once_told_to_those_who_asked_and_cleared(state, watcher, clock):

@@ -57,7 +57,7 @@ def add(home, endpoint, name="wh_1", events="job.succeeded", account="local"):
         "created_at": 0.0,
         "updated_at": 0.0,
     }
-    home.state.write_now(lambda connection: rows.insert_webhook(connection, values))
+    home.state.write_now(lambda connection: rows.WEBHOOKS.insert(connection, values))
     return endpoint
 
 
@@ -155,7 +155,7 @@ def test_what_fails_takes_no_place_of_its_account_from_what_does_not(home):
     for n in range(rows.AT_ONCE_OF_ACCOUNT):
         add(home, endpoint, f"wh_bad_{n}")
         home.state.write_now(
-            lambda c, n=n: rows.change_webhook(c, f"wh_bad_{n}", failing_since=1.0)
+            lambda c, n=n: rows.WEBHOOKS.change(c, f"wh_bad_{n}", failing_since=1.0)
         )
     add(home, endpoint, "wh_good")
     tell(home, "a")
@@ -205,7 +205,7 @@ def test_an_endpoint_that_fails_for_days_is_switched_off_with_the_reason(home, w
     tell(home, "a", "b", "a")
     if why == "days":
         since = time.time() - FAILING_S
-        home.state.write_now(lambda c: rows.change_webhook(c, "wh_1", failing_since=since))
+        home.state.write_now(lambda c: rows.WEBHOOKS.change(c, "wh_1", failing_since=since))
     with sending(home):
         wait_until(lambda: stored(home, webhooks)[0].disabled_at is not None)
         wait_until(lambda: statuses(home) == ["failed"] * 3)

@@ -25,7 +25,7 @@ from steelyard.outbox.tables import webhook_deliveries
 from steelyard.prompt_tuning import store as prompt_tuning
 from steelyard.prompt_tuning.tables import prompt_tunings
 from steelyard.storage import open_state
-from steelyard.webhooks.store import insert_webhook
+from steelyard.webhooks.store import WEBHOOKS
 from support.accounts.buying import Till
 from support.families.lineage_cases import START, at, grow, make_gate, start
 
@@ -93,7 +93,7 @@ def state(tmp_path):
         "created_at": 0.0,
         "updated_at": 0.0,
     }
-    opened.write_now(lambda connection: insert_webhook(connection, values))
+    opened.write_now(lambda connection: WEBHOOKS.insert(connection, values))
     yield opened
     opened.close()
 
@@ -149,7 +149,7 @@ def add_prompt_tuning(connection):
 def add_labeling(connection):
     source = {"id": "src_1", "account_id": "local", "name": "", "rows": 1, "open_rows": 0}
     more = {"tokens": 1, "sha256": "0", "receipt": b"{}", "created_at": 0.0}
-    labeling.insert_source(connection, {**source, **more})
+    labeling.SOURCES.insert(connection, {**source, **more})
     asked = {"source_id": "src_1", "name": "", "teachers": b"[]", "weighting": "", "rows": 1}
     counts = ("completed_rows", "valid_rows", "agreement_rows", "error_rows")
     values = {**SHARED, **asked, **dict.fromkeys(counts, 0), "price_nano": 0}

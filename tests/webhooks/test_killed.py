@@ -62,7 +62,7 @@ def test_fifty_kills_lose_no_event_and_no_order(tmp_path):
             "created_at": 0.0,
             "updated_at": 0.0,
         }
-        state.write_now(lambda connection: rows.insert_webhook(connection, values))
+        state.write_now(lambda connection: rows.WEBHOOKS.insert(connection, values))
         committed = [
             one for _ in range(50) for one in run_and_kill(url, moments.randint(3, 30), moments)
         ]

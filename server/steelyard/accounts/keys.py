@@ -90,21 +90,21 @@ def insert_key(
     check_cap(scope, monthly_cap_nano)
     secret = KEY_START + secrets.token_urlsafe(_SECRET_BYTES)
     key_id = new_id("key")
-    rows.insert_api_key(
-        connection,
-        id=key_id,
-        account_id=account_id,
-        name=name,
-        prefix=secret[:PREFIX_LENGTH],
-        sha256=hash_secret(secret),
-        scope=scope,
-        monthly_cap_nano=monthly_cap_nano,
-        created_at=at,
-        expires_at=expires_at,
-        made_by=made_by,
-        role=role,
-    )
-    row = rows.find_key_of(connection, account_id, key_id)
+    values = {
+        "id": key_id,
+        "account_id": account_id,
+        "name": name,
+        "prefix": secret[:PREFIX_LENGTH],
+        "sha256": hash_secret(secret),
+        "scope": scope,
+        "monthly_cap_nano": monthly_cap_nano,
+        "created_at": at,
+        "expires_at": expires_at,
+        "made_by": made_by,
+        "role": role,
+    }
+    rows.API_KEYS.insert(connection, values)
+    row = rows.API_KEYS.find(connection, account_id, key_id)
     assert row is not None  # noqa: S101  it was written here
     return NewKey(shown_keys(connection, [row], at)[0], secret)
 

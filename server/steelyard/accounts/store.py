@@ -8,8 +8,12 @@ from sqlalchemy import Connection, Row, bindparam, func, insert, select, true, u
 
 from steelyard.caller import Scope
 from steelyard.storage.pages import RowPage, newest_first
+from steelyard.storage.rows import Rows
 from steelyard.storage.statements import Statement
 from steelyard.storage.tables import accounts, api_keys
+
+ACCOUNTS = Rows(accounts, owner="id")
+API_KEYS = Rows(api_keys)
 
 
 class KnownKey(NamedTuple):
@@ -46,11 +50,6 @@ def find_account_named(connection: Connection, name: str) -> Row[Any] | None:
     return connection.execute(select(accounts).where(accounts.c.name == name)).first()
 
 
-def change_account(connection: Connection, account_id: str, **values: Any) -> None:
-    """Write what was changed of an account; the values are by column of ``tables.accounts``."""
-    connection.execute(update(accounts).where(accounts.c.id == account_id).values(**values))
-
-
 def all_accounts(connection: Connection) -> list[Row[Any]]:
     """Return every account, the oldest first."""
     query = select(accounts).order_by(accounts.c.created_at, accounts.c.id)
@@ -60,11 +59,6 @@ def all_accounts(connection: Connection) -> list[Row[Any]]:
 def page_accounts(connection: Connection, *, limit: int, cursor: str | None) -> RowPage:
     """Return a page of every account, the newest first."""
     return newest_first(connection, accounts, owned=true(), limit=limit, cursor=cursor)
-
-
-def insert_api_key(connection: Connection, **values: Any) -> None:
-    """Write a new API key; the values are by column of ``tables.api_keys``."""
-    connection.execute(insert(api_keys), values)
 
 
 def find_api_key(connection: Connection, prefix: str) -> KnownKey | None:
@@ -79,14 +73,7 @@ def page_api_keys(
     """Return a page of an account's keys, the newest first."""
     is_revoked = api_keys.c.revoked_at.is_not(None)
     where = () if revoked is None else ((is_revoked if revoked else ~is_revoked),)
-    return newest_first(
-        connection,
-        api_keys,
-        owned=api_keys.c.account_id == account_id,
-        where=where,
-        limit=limit,
-        cursor=cursor,
-    )
+    return API_KEYS.page(connection, account_id, where=where, limit=limit, cursor=cursor)
 
 
 def all_api_keys(connection: Connection) -> list[Row[Any]]:
@@ -100,12 +87,6 @@ def touch_api_key(connection: Connection, key_id: str, at: float) -> None:
     connection.execute(update(api_keys).where(api_keys.c.id == key_id).values(last_used_at=at))
 
 
-def find_key_of(connection: Connection, account_id: str, key_id: str) -> Row[Any] | None:
-    """Return a key of an account by its id."""
-    of = (api_keys.c.id == key_id, api_keys.c.account_id == account_id)
-    return connection.execute(select(api_keys).where(*of)).first()
-
-
 def key_names(connection: Connection, account_id: str) -> dict[str, str]:
     """Return the names of an account's keys by their ids."""
     of = api_keys.c.account_id == account_id
@@ -117,11 +98,6 @@ def count_live_keys(connection: Connection, account_id: str) -> int:
     """Return how many keys of an account are not revoked."""
     of = (api_keys.c.account_id == account_id, api_keys.c.revoked_at.is_(None))
     return connection.scalar(select(func.count()).select_from(api_keys).where(*of)) or 0
-
-
-def change_api_key(connection: Connection, key_id: str, **values: Any) -> None:
-    """Write what was changed of a key; the values are by column of ``tables.api_keys``."""
-    connection.execute(update(api_keys).where(api_keys.c.id == key_id).values(**values))
 
 
 def revoke_api_key(connection: Connection, key_id: str, at: float) -> Row[Any] | None:

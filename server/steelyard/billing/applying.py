@@ -157,7 +157,7 @@ def _change(
     changed: dict[str, Any] = {"state": kind, "paid_at" if kind == "paid" else "ended_at": now}
     if notice.payment is not None:
         changed["payment"] = notice.payment
-    rows.change_purchase(connection, purchase.id, **changed)
+    rows.PURCHASES.change(connection, purchase.id, **changed)
     publish_low_balance(
         connection,
         purchase.account_id,

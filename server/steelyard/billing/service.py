@@ -154,7 +154,7 @@ class PurchaseService:
         account_id = self._reading(caller)
 
         def work(connection: Connection) -> PurchasePage:
-            page = rows.page_purchases(
+            page = rows.PURCHASES.page(
                 connection, account_id, limit=query.limit, cursor=query.cursor
             )
             return PurchasePage(
@@ -202,7 +202,7 @@ class PurchaseService:
         begun = await asyncio.to_thread(self.provider.begin, applying.ask_of(purchase))
 
         def answer(connection: Connection) -> NewPurchase:
-            rows.change_purchase(
+            rows.PURCHASES.change(
                 connection,
                 purchase.id,
                 reference=begun.reference,
@@ -316,7 +316,7 @@ class PurchaseService:
         """Write what a provider answered to a top-up, blocking."""
 
         def work(connection: Connection) -> None:
-            rows.change_purchase(connection, purchase.id, reference=begun.reference or purchase.id)
+            rows.PURCHASES.change(connection, purchase.id, reference=begun.reference or purchase.id)
             if begun.notice is not None:
                 self.take(connection, f"charge {purchase.id}", begun.notice)
 

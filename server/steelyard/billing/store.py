@@ -16,9 +16,11 @@ from steelyard.billing.tables import (
 )
 from steelyard.ledger.tables import balances, ledger_entries
 from steelyard.operations.tables import operations
-from steelyard.storage.pages import RowPage, newest_first
+from steelyard.storage.rows import Rows
 from steelyard.storage.statements import Statement
 from steelyard.storage.tables import accounts
+
+PURCHASES = Rows(purchases)
 
 
 def insert_purchase(connection: Connection, **values: Any) -> None:
@@ -53,24 +55,6 @@ def lock_noticed(connection: Connection, provider: str, notice: Notice) -> Row[A
     if notice.payment is not None:
         return connection.execute(query.where(purchases.c.payment == notice.payment)).first()
     return None
-
-
-def change_purchase(connection: Connection, purchase_id: str, **values: Any) -> None:
-    """Write what changed about a purchase."""
-    connection.execute(update(purchases).where(purchases.c.id == purchase_id).values(**values))
-
-
-def page_purchases(
-    connection: Connection, account_id: str, *, limit: int, cursor: str | None
-) -> RowPage:
-    """Return a page of an account's purchases, the newest first."""
-    return newest_first(
-        connection,
-        purchases,
-        owned=purchases.c.account_id == account_id,
-        limit=limit,
-        cursor=cursor,
-    )
 
 
 def has_paid(connection: Connection, account_id: str) -> bool:

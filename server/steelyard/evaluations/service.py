@@ -34,9 +34,9 @@ from steelyard.house import House
 from steelyard.ids import new_id
 from steelyard.job_frame.queue import JobQueue
 from steelyard.jobs.store import UNFINISHED
-from steelyard.operations import held_jobs
 from steelyard.operations.write import Write
 from steelyard.storage.pages import RowPage
+from steelyard.storage.rows import lock_account
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.violations import BODY, Violations
 
@@ -83,7 +83,7 @@ class EvaluationService(JobQueue[Evaluation, EvaluationPage]):
         def work(connection: Connection) -> EvaluationSubmission:
             # In the transaction, so that no dataset is deleted under an evaluation that waits.
             require_dataset(connection, caller.account_id, at.dataset_id, is_new_work=True)
-            held_jobs.lock_account(connection, caller.account_id)
+            lock_account(connection, caller.account_id)
             scored = {
                 model.id: rows.find_scored(
                     connection,
@@ -158,7 +158,7 @@ class EvaluationService(JobQueue[Evaluation, EvaluationPage]):
         current_key = await self._models.key_of(caller.account_id, evaluation.model_id)
 
         def work(connection: Connection) -> Evaluation:
-            held_jobs.lock_account(connection, caller.account_id)
+            lock_account(connection, caller.account_id)
             row = self.jobs.require(connection, caller, evaluation_id)
             if row.status not in rows.RETRYABLE:
                 raise errors.EvaluationNotRetryableError(

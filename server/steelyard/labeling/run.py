@@ -191,7 +191,7 @@ class LabelingRun(Run):
     def _stored(self, row: Row[Any]) -> Iterator[LabelledRow]:
         """Yield the rows of the source with the decisions that they are asked."""
         source = self._work.state.read_now(
-            lambda connection: rows.find_source(connection, row.account_id, row.source_id)
+            lambda connection: rows.SOURCES.find(connection, row.account_id, row.source_id)
         )
         if source is None or source.deleted_at is not None:
             raise LostRunError

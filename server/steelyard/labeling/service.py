@@ -37,11 +37,11 @@ from steelyard.labeling.wire import (
 )
 from steelyard.ledger.max_price import check_price
 from steelyard.ledger.money import to_usd
-from steelyard.operations import held_jobs
 from steelyard.operations.holds import require_credit
 from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.operations.write import Write
 from steelyard.storage.frame_store import FrameStore
+from steelyard.storage.rows import lock_account
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.violations import BODY, Violations
 
@@ -91,7 +91,7 @@ class LabelingJobs(JobQueue[LabelingJob, LabelingJobPage]):
             tokens = source.tokens + source.open_rows * task_tokens
             price_nano = tokens * sum(teacher.price_nano for teacher in teachers)
             check_price(price_nano, request.max_price_usd, "The labeling")
-            held_jobs.lock_account(connection, caller.account_id)
+            lock_account(connection, caller.account_id)
             self.check_room(connection, caller.account_id)
             if self._accounts_enabled:
                 require_credit(connection, caller.account_id, price_nano, "The labeling")

@@ -77,7 +77,7 @@ class LabelingSources:
         }
 
         def work(connection: Connection) -> LabelingSource:
-            rows.insert_source(connection, values)
+            rows.SOURCES.insert(connection, values)
             return to_wire(require_source(connection, write.caller, values["id"]))
 
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
@@ -135,7 +135,7 @@ class LabelingSources:
 
 def require_source(connection: Connection, caller: Caller, source_id: str) -> Row[Any]:
     """Return a source of an account that was not deleted."""
-    row = rows.find_source(connection, caller.account_id, source_id)
+    row = rows.SOURCES.find(connection, caller.account_id, source_id)
     if row is None:
         raise errors.NotFoundError(
             f"There is no source {show(source_id)}; look at GET /v1/labeling/sources."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from steelyard.accounts.store_owner import sweep_owned
 from steelyard.job_frame.store import JobStore
@@ -14,8 +14,11 @@ from steelyard.operations import held_jobs
 from steelyard.outbox.publishing import publish
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
-from steelyard.storage.pages import RowPage, newest_first
+from steelyard.storage.pages import RowPage
+from steelyard.storage.rows import Rows
 
+#: Sources, the deleted ones too.
+SOURCES = Rows(labeling_sources)
 #: The labeling jobs of every account.
 JOBS = JobStore(
     table=labeling_jobs,
@@ -26,32 +29,12 @@ JOBS = JobStore(
 )
 
 
-def insert_source(connection: Connection, values: dict[str, Any]) -> None:
-    """Add a source."""
-    connection.execute(insert(labeling_sources), values)
-
-
-def find_source(connection: Connection, account_id: str, source_id: str) -> Row[Any] | None:
-    """Return a source of an account, a deleted one too."""
-    return connection.execute(
-        select(labeling_sources).where(
-            labeling_sources.c.account_id == account_id, labeling_sources.c.id == source_id
-        )
-    ).first()
-
-
 def page_of_sources(
     connection: Connection, account_id: str, *, limit: int, cursor: str | None
 ) -> RowPage:
     """Return a page of an account's sources, the newest first."""
-    return newest_first(
-        connection,
-        labeling_sources,
-        owned=labeling_sources.c.account_id == account_id,
-        where=[labeling_sources.c.deleted_at.is_(None)],
-        limit=limit,
-        cursor=cursor,
-    )
+    where = [labeling_sources.c.deleted_at.is_(None)]
+    return SOURCES.page(connection, account_id, where=where, limit=limit, cursor=cursor)
 
 
 def erase_source(connection: Connection, source_id: str, at: float) -> None:

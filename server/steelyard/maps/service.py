@@ -43,9 +43,9 @@ from steelyard.maps.wire import (
     MapValues,
     MapValuesQuery,
 )
-from steelyard.operations import held_jobs
 from steelyard.operations.write import Write
 from steelyard.serving.registry import ModelRegistry
+from steelyard.storage.rows import lock_account
 from steelyard.wire.decoding import decoder_of
 
 _PREDICTED = ["row", "decision_id", "outcomes", "probabilities", "labels"]
@@ -85,7 +85,7 @@ class DatasetMaps(JobQueue[DatasetMap, MapPage]):
 
         def work(connection: Connection) -> DatasetMap:
             require_dataset(connection, caller.account_id, at.dataset_id, is_new_work=True)
-            held_jobs.lock_account(connection, caller.account_id)
+            lock_account(connection, caller.account_id)
             existing = rows.find_of(connection, at.dataset_id, at.version, model.evaluation_key)
             if existing is not None and (
                 existing.status in UNFINISHED or existing.status == "succeeded"

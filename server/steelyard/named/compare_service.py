@@ -32,12 +32,12 @@ from steelyard.named.comparison_wire import (
 )
 from steelyard.named.content import read_stored
 from steelyard.named.served import unknown_decision, unknown_version
-from steelyard.operations import held_jobs
 from steelyard.operations.holds import require_credit
 from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.operations.write import Write
 from steelyard.serving.registry import HostedModel
 from steelyard.storage.pages import RowPage, newest_first
+from steelyard.storage.rows import lock_account
 from steelyard.wire.decoding import decoder_of
 
 #: Decisions about contexts that a comparison answers at most, by each version.
@@ -86,7 +86,7 @@ class NamedComparisons(JobQueue[NamedComparison, ComparisonPage]):
             model_ids = [model.id for model in models]
             self._models.require_ready(connection, caller.account_id, model_ids)
             check_price(price_nano, request.max_price_usd, "The comparison")
-            held_jobs.lock_account(connection, caller.account_id)
+            lock_account(connection, caller.account_id)
             self.check_room(connection, caller.account_id)
             if self._accounts_enabled:
                 require_credit(connection, caller.account_id, price_nano, "The comparison")

@@ -47,6 +47,7 @@ from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.outbox.publishing import publish
 from steelyard.storage import State
+from steelyard.storage.rows import lock_account
 from steelyard.wire.decoding import convert
 
 MAX_DECISIONS = 1_000
@@ -80,13 +81,13 @@ class NamedDecisions:
         named_id = new_id("nd")
 
         def work(connection: Connection) -> NamedDecision:
-            rows.lock_account(connection, account_id)
+            lock_account(connection, account_id)
             if rows.find_decision(connection, account_id, request.name) is not None:
                 raise NamedDecisionExistsError(
                     f"There is a named decision {request.name!r} already; add a version to it with "
                     f"POST /v1/named-decisions/{request.name}/versions, or take another name."
                 )
-            if rows.count_decisions(connection, account_id) >= MAX_DECISIONS:
+            if rows.DECISIONS.count(connection, account_id) >= MAX_DECISIONS:
                 raise NamedDecisionLimitError(
                     f"The account has {MAX_DECISIONS} named decisions, and may have no more."
                 )
@@ -99,7 +100,7 @@ class NamedDecisions:
                 "dataset_id": _find_dataset(connection, account_id, request.dataset_id),
                 "created_at": now,
             }
-            rows.insert_decision(connection, values)
+            rows.DECISIONS.insert(connection, values)
             self._insert_version(connection, named_id, 1, request, write.caller, now)
             row = find_decision(connection, account_id, request.name)
             self._move(connection, row, PRODUCTION, (None, 1), write.caller, request.note, now)
@@ -174,7 +175,7 @@ class NamedDecisions:
         account_id, now = write.caller.account_id, self._now()
 
         def work(connection: Connection) -> NamedVersion:
-            rows.lock_account(connection, account_id)
+            lock_account(connection, account_id)
             row = find_decision(connection, account_id, name)
             same = rows.find_equal(connection, row.id, encode(fields_of(request))[1])
             if same is not None:
@@ -208,7 +209,7 @@ class NamedDecisions:
 
         def read(connection: Connection) -> NamedVersionPage:
             row = find_decision(connection, caller.account_id, name)
-            page = rows.page_of_versions(connection, row.id, limit=query.limit, cursor=query.cursor)
+            page = rows.VERSIONS.page(connection, row.id, limit=query.limit, cursor=query.cursor)
             return NamedVersionPage(
                 data=[version_to_wire(name, version) for version in page.rows],
                 has_more=page.next_cursor is not None,
@@ -222,7 +223,7 @@ class NamedDecisions:
 
         def read(connection: Connection) -> AliasMovePage:
             row = find_decision(connection, caller.account_id, name)
-            page = rows.page_of_moves(connection, row.id, limit=query.limit, cursor=query.cursor)
+            page = rows.MOVES.page(connection, row.id, limit=query.limit, cursor=query.cursor)
             return AliasMovePage(
                 data=[move_to_wire(move) for move in page.rows],
                 has_more=page.next_cursor is not None,
@@ -237,7 +238,7 @@ class NamedDecisions:
         check_alias(alias)
 
         def work(connection: Connection) -> NamedDecision:
-            rows.lock_account(connection, account_id)
+            lock_account(connection, account_id)
             row = find_decision(connection, account_id, name)
             _find_version(connection, row, request.version)
             before = rows.alias_number(connection, row.id, alias)
@@ -274,7 +275,7 @@ class NamedDecisions:
         account_id, now = write.caller.account_id, self._now()
 
         def work(connection: Connection) -> NamedDecision:
-            rows.lock_account(connection, account_id)
+            lock_account(connection, account_id)
             row = find_decision(connection, account_id, name)
             last = rows.last_move(connection, row.id, alias)
             if last is None:
@@ -347,7 +348,7 @@ class NamedDecisions:
             "made_by": who(caller),
             "created_at": now,
         }
-        rows.insert_version(connection, values)
+        rows.VERSIONS.insert(connection, values)
 
     def _move(
         self,

@@ -28,6 +28,7 @@ from steelyard.named.wire import NamedDecision, ShareAlias, ShareFigures
 from steelyard.operations.write import Write
 from steelyard.outbox.publishing import publish
 from steelyard.storage import State
+from steelyard.storage.rows import lock_account
 
 #: Seconds between two looks at feedback.
 LOOK_S = 10.0
@@ -52,7 +53,7 @@ class Shares:
 
         def work(connection: Connection) -> NamedDecision:
             account_id = write.caller.account_id
-            rows.lock_account(connection, account_id)
+            lock_account(connection, account_id)
             row = find_decision(connection, account_id, name)
             before, after = (_number(connection, row, each) for each in (alias, request.to))
             running = rows.find_share(connection, row.id, alias)
@@ -78,7 +79,7 @@ class Shares:
                     "reason": request.reason,
                     "created_at": now,
                 }
-                rows.insert_share(connection, values)
+                rows.SHARES.insert(connection, values)
             return to_wire(connection, row)
 
         return await self._named.apply(write, name, work)

@@ -27,9 +27,13 @@ from steelyard.named.tables import (
     named_shares,
     named_versions,
 )
-from steelyard.storage.pages import RowPage, newest_first
-from steelyard.storage.tables import accounts
+from steelyard.storage.pages import RowPage
+from steelyard.storage.rows import Rows
 
+DECISIONS = Rows(named_decisions)
+VERSIONS = Rows(named_versions, owner="named_id")
+MOVES = Rows(named_moves, owner="named_id")
+SHARES = Rows(named_shares, owner="named_id")
 #: The comparisons of every account.
 COMPARISONS = JobStore(
     table=named_comparisons,
@@ -38,24 +42,6 @@ COMPARISONS = JobStore(
     plural="comparisons",
     advice="look at GET /v1/named-comparisons",
 )
-
-
-def lock_account(connection: Connection, account_id: str) -> None:
-    """Keep other writers of the account's named decisions out until the transaction ends."""
-    connection.execute(select(accounts.c.id).where(accounts.c.id == account_id).with_for_update())
-
-
-def count_decisions(connection: Connection, account_id: str) -> int:
-    """Return how many named decisions an account has."""
-    of_account = named_decisions.c.account_id == account_id
-    return (
-        connection.scalar(select(func.count()).select_from(named_decisions).where(of_account)) or 0
-    )
-
-
-def insert_decision(connection: Connection, values: Mapping[str, Any]) -> None:
-    """Add a named decision."""
-    connection.execute(insert(named_decisions), dict(values))
 
 
 def change_decision(connection: Connection, named_id: str, values: Mapping[str, Any]) -> None:
@@ -77,14 +63,8 @@ def page_of_decisions(
 ) -> RowPage:
     """Return a page of an account's named decisions, the newest first."""
     at = named_decisions.c.archived_at
-    return newest_first(
-        connection,
-        named_decisions,
-        owned=named_decisions.c.account_id == account_id,
-        where=[at.is_not(None) if archived else at.is_(None)],
-        limit=limit,
-        cursor=cursor,
-    )
+    where = [at.is_not(None) if archived else at.is_(None)]
+    return DECISIONS.page(connection, account_id, where=where, limit=limit, cursor=cursor)
 
 
 def latest_numbers(connection: Connection, named_ids: Collection[str]) -> dict[str, int]:
@@ -130,11 +110,6 @@ def find_comparison(
     return connection.execute(newest.limit(1)).first()
 
 
-def insert_version(connection: Connection, values: Mapping[str, Any]) -> None:
-    """Add a version."""
-    connection.execute(insert(named_versions), dict(values))
-
-
 def find_version(connection: Connection, named_id: str, number: int) -> Row[Any] | None:
     """Return a version by its number."""
     of_number = (named_versions.c.named_id == named_id, named_versions.c.number == number)
@@ -145,14 +120,6 @@ def find_equal(connection: Connection, named_id: str, sha256: str) -> Row[Any] |
     """Return the version with a content."""
     is_equal = (named_versions.c.named_id == named_id, named_versions.c.sha256 == sha256)
     return connection.execute(select(named_versions).where(*is_equal)).first()
-
-
-def page_of_versions(
-    connection: Connection, named_id: str, *, limit: int, cursor: str | None
-) -> RowPage:
-    """Return a page of versions, the newest first."""
-    owned = named_versions.c.named_id == named_id
-    return newest_first(connection, named_versions, owned=owned, limit=limit, cursor=cursor)
 
 
 def alias_number(connection: Connection, named_id: str, alias: str) -> int | None:
@@ -191,14 +158,6 @@ def last_move(connection: Connection, named_id: str, alias: str) -> Row[Any] | N
     ).first()
 
 
-def page_of_moves(
-    connection: Connection, named_id: str, *, limit: int, cursor: str | None
-) -> RowPage:
-    """Return a page of moves of every alias, the newest first."""
-    owned = named_moves.c.named_id == named_id
-    return newest_first(connection, named_moves, owned=owned, limit=limit, cursor=cursor)
-
-
 def find_served(
     connection: Connection, account_id: str, name: str, at: str | int
 ) -> Row[Any] | None:
@@ -223,11 +182,6 @@ def find_served(
         )
     of_name = (decision.c.account_id == account_id, decision.c.name == name)
     return connection.execute(select(*columns).select_from(joined).where(*of_name)).first()
-
-
-def insert_share(connection: Connection, values: Mapping[str, Any]) -> None:
-    """Begin a share."""
-    connection.execute(insert(named_shares), dict(values))
 
 
 def shares_of(connection: Connection, named_ids: Collection[str]) -> list[Row[Any]]:

@@ -15,15 +15,9 @@ from steelyard.errors import QueueFullError, TenantQueueFullError
 from steelyard.jobs import store as jobs
 from steelyard.jobs.store import UNFINISHED
 from steelyard.operations import holds
-from steelyard.storage.tables import accounts
 
 #: Seconds after which a full queue may have a place.
 _FULL_RETRY_S = 30.0
-
-
-def lock_account(connection: Connection, account_id: str) -> None:
-    """Keep other writers of the account's jobs out until the transaction ends."""
-    connection.execute(select(accounts.c.id).where(accounts.c.id == account_id).with_for_update())
 
 
 def insert_job(

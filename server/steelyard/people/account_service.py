@@ -44,7 +44,7 @@ class OwnAccount:
                 return
             if rows.find_account_named(connection, name) is not None:
                 raise refused("name", "An account has this name already; take another.")
-            rows.change_account(connection, row.id, name=name)
+            rows.ACCOUNTS.change(connection, row.id, name=name)
             note(connection, caller, "account.renamed", self._now(), f"{row.name} to {name}")
 
         await self._state.write(work)
@@ -62,7 +62,7 @@ class OwnAccount:
             if row is None or row.deletes_at is not None:
                 return
             deletes_at = now + limits.GRACE_S
-            rows.change_account(connection, row.id, deletes_at=deletes_at)
+            rows.ACCOUNTS.change(connection, row.id, deletes_at=deletes_at)
             note(connection, caller, "account.deletion_asked", now, row.name)
             for email in owners_of(connection, row.id):
                 people.insert_letter(
@@ -84,7 +84,7 @@ class OwnAccount:
         def work(connection: Connection) -> None:
             row = rows.find_account(connection, caller.account_id)
             if row is not None and row.deletes_at is not None and row.deletes_at > self._now():
-                rows.change_account(connection, row.id, deletes_at=None)
+                rows.ACCOUNTS.change(connection, row.id, deletes_at=None)
                 note(connection, caller, "account.restored", self._now(), row.name)
 
         await self._state.write(work)

@@ -51,7 +51,7 @@ def take(connection: Connection, kind: str, secret: str, now: float) -> bool:
     row = rows.find_challenge(connection, begun_id)
     if row is None or not limits.is_alive(row.created_at, row.expires_at, now):
         return False
-    rows.change_challenge(connection, begun_id, ended_at=now)
+    rows.CHALLENGES.change(connection, begun_id, ended_at=now)
     return True
 
 

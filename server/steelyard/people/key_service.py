@@ -82,7 +82,7 @@ class Keys:
             if changed:
                 if row.revoked_at is not None:
                     raise NotFoundError("The key is revoked for good; make another one.")
-                rows.change_api_key(connection, row.id, **values)
+                rows.API_KEYS.change(connection, row.id, **values)
                 row = _get(connection, caller, key_id)
             key = shown_keys(connection, [row], now)[0]
             if changed:
@@ -108,7 +108,7 @@ class Keys:
 
 def _get(connection: Connection, caller: Caller, key_id: str) -> Row[Any]:
     """Return a key that its caller may change."""
-    row = rows.find_key_of(connection, caller.account_id, key_id)
+    row = rows.API_KEYS.find(connection, caller.account_id, key_id)
     if row is None:
         raise NotFoundError("The account has no such key; GET /v1/account/keys lists them.")
     session = session_of(caller)

@@ -180,7 +180,7 @@ class MailRoom:
                     lambda connection: rows.delay_letter(connection, row.id, later, tries)
                 )
                 return True
-        self.state.write_now(lambda connection: rows.delete_letter(connection, row.id))
+        self.state.write_now(lambda connection: rows.LETTERS.delete(connection, row.id))
         return True
 
     def _written(self, row: Row[Any]) -> Letter | None:
@@ -199,7 +199,7 @@ class MailRoom:
         def keep(connection: Connection) -> bool:
             if rows.find_challenge(connection, row.challenge_id) is None:
                 return False
-            rows.change_challenge(connection, row.challenge_id, code_hash=code_hash)
+            rows.CHALLENGES.change(connection, row.challenge_id, code_hash=code_hash)
             return True
 
         return code_letter(row.email, shown(code)) if self.state.write_now(keep) else None

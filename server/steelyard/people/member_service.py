@@ -77,7 +77,7 @@ class Members:
             row = _member(connection, caller, member_id)
             if row.role != request.role:
                 _keep_an_owner(connection, row)
-                members.change_role(connection, row.id, request.role)
+                members.MEMBERS.change(connection, row.id, role=request.role)
                 rows.must_rotate(connection, row.email)
                 change = f"{row.email} {row.role} to {request.role}"
                 note(connection, caller, "member.changed", at=now, subject=change)
@@ -92,7 +92,7 @@ class Members:
         def work(connection: Connection) -> RemovedMember:
             row = _member(connection, caller, member_id)
             _keep_an_owner(connection, row)
-            members.delete_member(connection, row.id)
+            members.MEMBERS.delete(connection, row.id)
             rows.must_rotate(connection, row.email)
             note(connection, caller, "member.removed", at=self._now(), subject=row.email)
             return RemovedMember(id=row.id)
@@ -155,7 +155,7 @@ class Members:
                 raise errors.MemberExistsError(
                     f"{email} is a member already, or invited; change the role instead."
                 )
-            members.delete_member(connection, there.id)
+            members.MEMBERS.delete(connection, there.id)
         if len(members.all_members(connection, account_id)) >= MAX_MEMBERS:
             message = f"The account has {MAX_MEMBERS} members and invitations; remove one first."
             raise errors.InvalidRequestError(

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, func, insert, select
 
 from steelyard.ids import new_id
 from steelyard.people.tables import memberships
+from steelyard.storage.rows import Rows
+
+MEMBERS = Rows(memberships)
 
 
 def insert_member(
@@ -75,17 +78,6 @@ def find_member(
     table = memberships.c
     of = table.email == email if member_id is None else table.id == member_id
     return connection.execute(select(memberships).where(table.account_id == account_id, of)).first()
-
-
-def change_role(connection: Connection, member_id: str, role: str) -> None:
-    """Write a member's role."""
-    where = memberships.c.id == member_id
-    connection.execute(update(memberships).where(where).values(role=role))
-
-
-def delete_member(connection: Connection, member_id: str) -> None:
-    """Remove a member or an invitation."""
-    connection.execute(delete(memberships).where(memberships.c.id == member_id))
 
 
 def count_owners(connection: Connection, account_id: str) -> int:

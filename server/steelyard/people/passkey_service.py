@@ -123,7 +123,7 @@ class Passkeys:
                     subject=row.name,
                 )
                 return None
-            rows.use_passkey(connection, row.id, count, now)
+            rows.PASSKEYS.change(connection, row.id, sign_count=count, last_used_at=now)
             return Proof(row.email, f"passkey {row.name}")
 
         return await self._sign_ins.enter(
@@ -218,7 +218,7 @@ class Passkeys:
                 raise NotFoundError(
                     "You have no such passkey; GET /v1/account/passkeys lists yours."
                 )
-            rows.delete_passkey(connection, row.id)
+            rows.PASSKEYS.delete(connection, row.id)
             self._note(connection, caller, "passkey.removed", row.name, self._now())
             return RemovedPasskey(id=row.id)
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, insert, select
 
 from steelyard.people.tables import passkeys, users
+from steelyard.storage.rows import Rows
+
+PASSKEYS = Rows(passkeys)
 
 
 def lock_user(connection: Connection, user_id: str) -> None:
@@ -38,17 +41,3 @@ def find_passkey(connection: Connection, credential_id: str) -> Row[Any] | None:
         .join(users, users.c.id == passkeys.c.user_id)
         .where(passkeys.c.credential_id == credential_id)
     ).first()
-
-
-def use_passkey(connection: Connection, passkey_id: str, sign_count: int, at: float) -> None:
-    """Write a passkey's use."""
-    connection.execute(
-        update(passkeys)
-        .where(passkeys.c.id == passkey_id)
-        .values(sign_count=sign_count, last_used_at=at)
-    )
-
-
-def delete_passkey(connection: Connection, passkey_id: str) -> None:
-    """Remove a passkey."""
-    connection.execute(delete(passkeys).where(passkeys.c.id == passkey_id))

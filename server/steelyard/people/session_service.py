@@ -141,7 +141,7 @@ class Sessions:
     async def audit(self, caller: Caller, query: AuditQuery) -> AuditPage:
         """Return a page of what was done in the console of an account."""
         page = await self._state.read(
-            lambda connection: rows.page_audit(
+            lambda connection: rows.AUDIT.page(
                 connection, caller.account_id, limit=query.limit, cursor=query.cursor
             )
         )

@@ -277,7 +277,7 @@ def _take_code(connection: Connection, challenge_id: str, given: str, now: float
     # network stay: whoever guesses there takes nothing from here.
     for other in live:
         if other.network == row.network:
-            rows.change_challenge(connection, other.id, tries_left=row.tries_left - 1)
+            rows.CHALLENGES.change(connection, other.id, tries_left=row.tries_left - 1)
     return None
 
 

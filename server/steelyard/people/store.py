@@ -28,10 +28,13 @@ from steelyard.people.tables import (
     sign_in_challenges,
     users,
 )
-from steelyard.storage.pages import RowPage, newest_first
+from steelyard.storage.rows import Rows
 from steelyard.storage.statements import Statement
 from steelyard.storage.tables import accounts
 
+AUDIT = Rows(audit_entries)
+LETTERS = Rows(letters)
+CHALLENGES = Rows(sign_in_challenges)
 #: How ids of codes that were asked for begin.
 CODE = "chal"
 
@@ -134,12 +137,6 @@ def end_challenges(connection: Connection, challenge_ids: Sequence[str], at: flo
     )
 
 
-def change_challenge(connection: Connection, challenge_id: str, **values: Any) -> None:
-    """Write a challenge's code, or what it has left."""
-    table = sign_in_challenges
-    connection.execute(update(table).where(table.c.id == challenge_id).values(**values))
-
-
 def insert_letter(
     connection: Connection, kind: str, email: str, *, at: float, expires_at: float, **values: Any
 ) -> None:
@@ -176,11 +173,6 @@ def delay_letter(connection: Connection, letter_id: str, until: float, tries: in
     """Write when a letter is tried again."""
     where = letters.c.id == letter_id
     connection.execute(update(letters).where(where).values(next_at=until, tries=tries))
-
-
-def delete_letter(connection: Connection, letter_id: str) -> None:
-    """Remove a letter that was sent."""
-    connection.execute(delete(letters).where(letters.c.id == letter_id))
 
 
 def find_user(connection: Connection, email: str) -> Row[Any] | None:
@@ -382,14 +374,6 @@ def audit_times(connection: Connection, account_id: str, action: str, since: flo
     table = audit_entries.c
     of = (table.account_id == account_id, table.action == action, table.created_at > since)
     return list(connection.scalars(select(table.created_at).where(*of)))
-
-
-def page_audit(
-    connection: Connection, account_id: str, *, limit: int, cursor: str | None
-) -> RowPage:
-    """Return a page of an account's audit, the newest first."""
-    owned = audit_entries.c.account_id == account_id
-    return newest_first(connection, audit_entries, owned=owned, limit=limit, cursor=cursor)
 
 
 def sweep(connection: Connection, *, audit_before: float, before: float) -> None:

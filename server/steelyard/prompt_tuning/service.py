@@ -35,7 +35,6 @@ from steelyard.job_frame.queue import JobQueue
 from steelyard.jobs.failures import Failure
 from steelyard.ledger.max_price import check_price
 from steelyard.ledger.money import to_usd
-from steelyard.operations import held_jobs
 from steelyard.operations.holds import require_credit
 from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.operations.write import Write
@@ -51,6 +50,7 @@ from steelyard.prompt_tuning.wire import (
     TuningResult,
 )
 from steelyard.serving.registry import HostedModel
+from steelyard.storage.rows import lock_account
 from steelyard.wire.decoding import decoder_of
 from steelyard.wire.violations import BODY, Violations, show
 
@@ -126,7 +126,7 @@ class PromptTunings(JobQueue[PromptTuningJob, PromptTuningPage]):
             require_dataset(connection, caller.account_id, at.dataset_id, is_new_work=True)
             self._models.require_ready(connection, caller.account_id, [model.id])
             check_price(price_nano, request.max_price_usd, "The prompt tuning")
-            held_jobs.lock_account(connection, caller.account_id)
+            lock_account(connection, caller.account_id)
             self.check_room(connection, caller.account_id)
             if self._accounts_enabled:
                 require_credit(connection, caller.account_id, price_nano, "The prompt tuning")

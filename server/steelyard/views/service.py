@@ -14,6 +14,7 @@ from steelyard.ids import new_id
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.storage import State
+from steelyard.storage.rows import lock_account
 from steelyard.views import store as rows
 from steelyard.views.wire import DeletedView, SaveView, View, ViewPage, ViewsQuery
 
@@ -42,16 +43,16 @@ class Views:
         }
 
         def make(connection: Connection) -> View:
-            rows.lock_account(connection, account_id)
+            lock_account(connection, account_id)
             if rows.has_name(connection, account_id, request.name):
                 raise ViewExistsError(
                     f"There is a view {request.name!r} already; take another name, or delete it."
                 )
-            if rows.count_views(connection, account_id) >= MAX_VIEWS:
+            if rows.VIEWS.count(connection, account_id) >= MAX_VIEWS:
                 raise ViewLimitError(
                     f"The account has {MAX_VIEWS} views, and may have no more; delete one."
                 )
-            rows.insert_view(connection, values)
+            rows.VIEWS.insert(connection, values)
             return _to_wire(_find(connection, account_id, str(values["id"])))
 
         return await self._writes.once(write, make)
@@ -59,7 +60,7 @@ class Views:
     async def page(self, caller: Caller, query: ViewsQuery) -> ViewPage:
         """Return a page of the account's views."""
         page = await self._state.read(
-            lambda connection: rows.page_of_views(
+            lambda connection: rows.VIEWS.page(
                 connection, caller.account_id, limit=query.limit, cursor=query.cursor
             )
         )
@@ -75,14 +76,14 @@ class Views:
 
         def work(connection: Connection) -> DeletedView:
             _find(connection, account_id, view_id)
-            rows.delete_view(connection, view_id)
+            rows.VIEWS.delete(connection, view_id)
             return DeletedView(id=view_id, deleted=True)
 
         return await self._writes.once(write, work)
 
 
 def _find(connection: Connection, account_id: str, view_id: str) -> Row[Any]:
-    row = rows.find_view(connection, account_id, view_id)
+    row = rows.VIEWS.find(connection, account_id, view_id)
     if row is None:
         raise NotFoundError(f"There is no view {view_id[:60]!r}; see GET /v1/views.")
     return row

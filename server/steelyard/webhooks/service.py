@@ -24,6 +24,7 @@ from steelyard.operations.write import Write
 from steelyard.outbox.names import EVENTS, TEST, Event
 from steelyard.outbox.publishing import encode_event, waiting
 from steelyard.storage import State
+from steelyard.storage.rows import lock_account
 from steelyard.webhooks import store as rows
 from steelyard.webhooks.signing import new_secret
 from steelyard.webhooks.targets import RefusedTargetError, read_target
@@ -83,12 +84,12 @@ class Webhooks:
         }
 
         def make(connection: Connection) -> Webhook:
-            rows.lock_account(connection, account_id)
-            if rows.count_webhooks(connection, account_id) >= MAX_WEBHOOKS:
+            lock_account(connection, account_id)
+            if rows.WEBHOOKS.count(connection, account_id) >= MAX_WEBHOOKS:
                 raise WebhookLimitError(
                     f"The account has {MAX_WEBHOOKS} webhooks, and may have no more; remove one."
                 )
-            rows.insert_webhook(connection, values)
+            rows.WEBHOOKS.insert(connection, values)
             return _to_wire(_find(connection, account_id, webhook_id), secret)
 
         return await self._writes.once(write, make)
@@ -96,7 +97,7 @@ class Webhooks:
     async def page(self, caller: Caller, query: WebhooksQuery) -> WebhookPage:
         """Return a page of the account's webhooks."""
         page = await self._state.read(
-            lambda connection: rows.page_of_webhooks(
+            lambda connection: rows.WEBHOOKS.page(
                 connection, caller.account_id, limit=query.limit, cursor=query.cursor
             )
         )
@@ -132,7 +133,7 @@ class Webhooks:
             if secret is not UNSET:
                 rotated = {"secret": secret, "old_secret": row.secret}
                 values.update(rotated, old_until=now + OLD_SECRET_S)
-            rows.change_webhook(connection, webhook_id, updated_at=now, **values)
+            rows.WEBHOOKS.change(connection, webhook_id, updated_at=now, **values)
             if request.enabled is False and row.disabled_at is None:
                 rows.switch_off(connection, webhook_id, _BY_OWNER, now)
             return _to_wire(_find(connection, account_id, webhook_id), secret)
@@ -145,7 +146,7 @@ class Webhooks:
 
         def work(connection: Connection) -> DeletedWebhook:
             _find(connection, account_id, webhook_id)
-            rows.delete_webhook(connection, webhook_id)
+            rows.WEBHOOKS.delete(connection, webhook_id)
             return DeletedWebhook(id=webhook_id, deleted=True)
 
         return await self._writes.once(write, work)
@@ -178,7 +179,7 @@ class Webhooks:
 
         def work(connection: Connection) -> Delivery:
             _require_on(_find(connection, account_id, webhook_id))
-            row = rows.find_delivery(connection, webhook_id, delivery_id)
+            row = rows.DELIVERIES.find(connection, webhook_id, delivery_id)
             if row is None:
                 raise NotFoundError(
                     f"There is no delivery {delivery_id[:60]!r} to this webhook; see GET "
@@ -218,7 +219,7 @@ class Webhooks:
 
 
 def _find(connection: Connection, account_id: str, webhook_id: str) -> Row[Any]:
-    row = rows.find_webhook(connection, account_id, webhook_id)
+    row = rows.WEBHOOKS.find(connection, account_id, webhook_id)
     if row is None:
         raise NotFoundError(
             f"There is no webhook {webhook_id[:60]!r}; see GET /v1/integrations/webhooks."
@@ -241,8 +242,8 @@ def _add(connection: Connection, values: dict[str, Any]) -> Delivery:
             f"{n_waiting} deliveries wait for this webhook; ask again when fewer than {MAX_WAITING} "
             f"do, and see GET /v1/integrations/webhooks/{values['webhook_id']}/deliveries for why."
         )
-    rows.insert_delivery(connection, values)
-    row = rows.find_delivery(connection, values["webhook_id"], values["id"])
+    rows.DELIVERIES.insert(connection, values)
+    row = rows.DELIVERIES.find(connection, values["webhook_id"], values["id"])
     assert row is not None  # noqa: S101  it was just written
     return _delivery_to_wire(row)
 

@@ -7,7 +7,7 @@ that is no longer alive: each arrives at least once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,6 @@ from sqlalchemy import (
     bindparam,
     delete,
     func,
-    insert,
     select,
     update,
 )
@@ -27,10 +26,13 @@ from sqlalchemy import (
 from steelyard.outbox.names import TEST
 from steelyard.outbox.tables import webhook_deliveries, webhooks
 from steelyard.storage import State
-from steelyard.storage.pages import RowPage, newest_first
+from steelyard.storage.pages import RowPage
+from steelyard.storage.rows import Rows
 from steelyard.storage.statements import Statement
-from steelyard.storage.tables import accounts
 from steelyard.webhooks.tries import next_wait_s, why_off
+
+WEBHOOKS = Rows(webhooks)
+DELIVERIES = Rows(webhook_deliveries, owner="webhook_id")
 
 #: Deliveries of one webhook that are sent at a time, and of one whose last try failed.
 AT_ONCE, AT_ONCE_FAILING = 4, 1
@@ -56,17 +58,6 @@ class Outcome:
         return self.error is None
 
 
-def lock_account(connection: Connection, account_id: str) -> None:
-    """Keep other writers of the account's webhooks out until the transaction ends."""
-    connection.execute(select(accounts.c.id).where(accounts.c.id == account_id).with_for_update())
-
-
-def count_webhooks(connection: Connection, account_id: str) -> int:
-    """Return how many webhooks an account has."""
-    counted = select(func.count()).where(webhooks.c.account_id == account_id)
-    return connection.execute(counted).scalar_one()
-
-
 def count_waiting(connection: Connection, webhook_id: str) -> int:
     """Return how many deliveries wait for a webhook."""
     counted = select(func.count()).where(
@@ -75,34 +66,9 @@ def count_waiting(connection: Connection, webhook_id: str) -> int:
     return connection.execute(counted).scalar_one()
 
 
-def insert_webhook(connection: Connection, values: Mapping[str, Any]) -> None:
-    """Add a webhook."""
-    connection.execute(insert(webhooks), dict(values))
-
-
-def find_webhook(connection: Connection, account_id: str, webhook_id: str) -> Row[Any] | None:
-    """Return a webhook of an account."""
-    return connection.execute(
-        select(webhooks).where(webhooks.c.account_id == account_id, webhooks.c.id == webhook_id)
-    ).first()
-
-
-def page_of_webhooks(
-    connection: Connection, account_id: str, *, limit: int, cursor: str | None
-) -> RowPage:
-    """Return a page of an account's webhooks, the newest first."""
-    owned = webhooks.c.account_id == account_id
-    return newest_first(connection, webhooks, owned=owned, limit=limit, cursor=cursor)
-
-
-def change_webhook(connection: Connection, webhook_id: str, **values: Any) -> None:
-    """Write columns of a webhook."""
-    connection.execute(update(webhooks).where(webhooks.c.id == webhook_id).values(**values))
-
-
 def switch_off(connection: Connection, webhook_id: str, reason: str, at: float) -> None:
     """Switch a webhook off and give up what waits for it; what is being sent ends as it ends."""
-    change_webhook(connection, webhook_id, disabled_at=at, disabled_reason=reason, updated_at=at)
+    WEBHOOKS.change(connection, webhook_id, disabled_at=at, disabled_reason=reason, updated_at=at)
     connection.execute(
         update(webhook_deliveries)
         .where(
@@ -111,25 +77,6 @@ def switch_off(connection: Connection, webhook_id: str, reason: str, at: float) 
         )
         .values(status="failed", ended_at=at, error=_OFF)
     )
-
-
-def delete_webhook(connection: Connection, webhook_id: str) -> None:
-    """Remove a webhook and its deliveries."""
-    connection.execute(delete(webhooks).where(webhooks.c.id == webhook_id))
-
-
-def insert_delivery(connection: Connection, values: Mapping[str, Any]) -> None:
-    """Add a delivery."""
-    connection.execute(insert(webhook_deliveries), dict(values))
-
-
-def find_delivery(connection: Connection, webhook_id: str, delivery_id: str) -> Row[Any] | None:
-    """Return a delivery to a webhook."""
-    return connection.execute(
-        select(webhook_deliveries).where(
-            webhook_deliveries.c.webhook_id == webhook_id, webhook_deliveries.c.id == delivery_id
-        )
-    ).first()
 
 
 def page_of_deliveries(
@@ -141,14 +88,8 @@ def page_of_deliveries(
     cursor: str | None,
 ) -> RowPage:
     """Return a page of a webhook's deliveries, the newest first."""
-    return newest_first(
-        connection,
-        webhook_deliveries,
-        owned=webhook_deliveries.c.webhook_id == webhook_id,
-        where=[webhook_deliveries.c.status.in_(statuses)] if statuses else (),
-        limit=limit,
-        cursor=cursor,
-    )
+    where = [webhook_deliveries.c.status.in_(statuses)] if statuses else ()
+    return DELIVERIES.page(connection, webhook_id, where=where, limit=limit, cursor=cursor)
 
 
 def _heads(now: float | BindParameter[float]) -> Select[Any]:
@@ -293,7 +234,7 @@ def record(
         return
     if outcome.is_delivered:
         if sent.failing_since is not None:
-            change_webhook(connection, sent.webhook_id, failing_since=None)
+            WEBHOOKS.change(connection, sent.webhook_id, failing_since=None)
     elif sent.event != TEST:
         _note_failure(connection, sent.webhook_id, outcome, at)
 
@@ -304,7 +245,7 @@ def _note_failure(connection: Connection, webhook_id: str, outcome: Outcome, at:
         return
     since = at if webhook.failing_since is None else webhook.failing_since
     if webhook.failing_since is None:
-        change_webhook(connection, webhook_id, failing_since=at)
+        WEBHOOKS.change(connection, webhook_id, failing_since=at)
     n_waiting = count_waiting(connection, webhook_id)
     reason = why_off(outcome.status, at - since, n_waiting, outcome.error)
     if reason is not None:
