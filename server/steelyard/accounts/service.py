@@ -119,11 +119,7 @@ class AccountService:
                 limit=query.limit,
                 cursor=query.cursor,
             )
-            return ApiKeyPage(
-                data=shown_keys(connection, page.rows, self._now()),
-                has_more=page.next_cursor is not None,
-                next_cursor=page.next_cursor,
-            )
+            return page.to_wire(ApiKeyPage, shown_keys(connection, page.rows, self._now()))
 
         return await self._state.read(work)
 

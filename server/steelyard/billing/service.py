@@ -157,11 +157,7 @@ class PurchaseService:
             page = rows.PURCHASES.page(
                 connection, account_id, limit=query.limit, cursor=query.cursor
             )
-            return PurchasePage(
-                data=[serializers.purchase(row) for row in page.rows],
-                has_more=page.next_cursor is not None,
-                next_cursor=page.next_cursor,
-            )
+            return page.to_wire(PurchasePage, [serializers.purchase(row) for row in page.rows])
 
         return await self._state.read(work)
 

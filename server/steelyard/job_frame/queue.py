@@ -48,11 +48,7 @@ class JobQueue(Generic[Job, Page]):
 
         def work(connection: Connection) -> Page:
             page = self.read_page(connection, caller.account_id, query)
-            answer: Page = self.page_type(
-                data=self.items(connection, page.rows),
-                has_more=page.next_cursor is not None,
-                next_cursor=page.next_cursor,
-            )
+            answer: Page = page.to_wire(self.page_type, self.items(connection, page.rows))
             return answer
 
         return await self._state.read(work)

@@ -89,11 +89,7 @@ class LabelingSources:
                 connection, caller.account_id, limit=query.limit, cursor=query.cursor
             )
         )
-        return LabelingSourcePage(
-            data=[to_wire(row) for row in page.rows],
-            has_more=page.next_cursor is not None,
-            next_cursor=page.next_cursor,
-        )
+        return page.to_wire(LabelingSourcePage, [to_wire(row) for row in page.rows])
 
     async def get(self, caller: Caller, source_id: str) -> LabelingSource:
         """Return a source."""

@@ -119,11 +119,7 @@ class NamedDecisions:
                 limit=query.limit,
                 cursor=query.cursor,
             )
-            return NamedDecisionPage(
-                data=all_to_wire(connection, page.rows),
-                has_more=page.next_cursor is not None,
-                next_cursor=page.next_cursor,
-            )
+            return page.to_wire(NamedDecisionPage, all_to_wire(connection, page.rows))
 
         return await self._state.read(read)
 
@@ -210,10 +206,8 @@ class NamedDecisions:
         def read(connection: Connection) -> NamedVersionPage:
             row = find_decision(connection, caller.account_id, name)
             page = rows.VERSIONS.page(connection, row.id, limit=query.limit, cursor=query.cursor)
-            return NamedVersionPage(
-                data=[version_to_wire(name, version) for version in page.rows],
-                has_more=page.next_cursor is not None,
-                next_cursor=page.next_cursor,
+            return page.to_wire(
+                NamedVersionPage, [version_to_wire(name, version) for version in page.rows]
             )
 
         return await self._state.read(read)
@@ -224,11 +218,7 @@ class NamedDecisions:
         def read(connection: Connection) -> AliasMovePage:
             row = find_decision(connection, caller.account_id, name)
             page = rows.MOVES.page(connection, row.id, limit=query.limit, cursor=query.cursor)
-            return AliasMovePage(
-                data=[move_to_wire(move) for move in page.rows],
-                has_more=page.next_cursor is not None,
-                next_cursor=page.next_cursor,
-            )
+            return page.to_wire(AliasMovePage, [move_to_wire(move) for move in page.rows])
 
         return await self._state.read(read)
 

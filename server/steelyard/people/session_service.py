@@ -156,9 +156,7 @@ class Sessions:
             )
             for row in page.rows
         ]
-        return AuditPage(
-            data=data, has_more=page.next_cursor is not None, next_cursor=page.next_cursor
-        )
+        return page.to_wire(AuditPage, data)
 
     def sweep(self) -> None:
         """Remove what is long over, blocking."""

@@ -140,11 +140,7 @@ class DraftService:
                 cursor=query.cursor,
             )
         )
-        return DraftPage(
-            data=[summarise(row) for row in page.rows],
-            has_more=page.next_cursor is not None,
-            next_cursor=page.next_cursor,
-        )
+        return page.to_wire(DraftPage, [summarise(row) for row in page.rows])
 
     async def get(self, caller: Caller, draft_id: str) -> Draft:
         """Return a draft, the states of its rows counted."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Row, Table, and_, or_, select
 
@@ -14,6 +14,8 @@ from steelyard.errors import InvalidRequestError, Violation
 MAX_PAGE = 200
 MAX_CURSOR = 64
 
+Page = TypeVar("Page")
+
 
 @dataclass(frozen=True, slots=True)
 class RowPage:
@@ -21,6 +23,11 @@ class RowPage:
 
     rows: list[Row[Any]]
     next_cursor: str | None
+
+    def to_wire(self, page_type: Callable[..., Page], data: Sequence[Any]) -> Page:
+        """Return the page as the wire has it, with its items in place of the rows."""
+        has_more = self.next_cursor is not None
+        return page_type(data=data, has_more=has_more, next_cursor=self.next_cursor)
 
 
 def newest_first(

@@ -64,11 +64,7 @@ class Views:
                 connection, caller.account_id, limit=query.limit, cursor=query.cursor
             )
         )
-        return ViewPage(
-            data=[_to_wire(row) for row in page.rows],
-            has_more=page.next_cursor is not None,
-            next_cursor=page.next_cursor,
-        )
+        return page.to_wire(ViewPage, [_to_wire(row) for row in page.rows])
 
     async def delete(self, write: Write, view_id: str) -> DeletedView:
         """Remove a view; what it showed stays."""

@@ -101,11 +101,7 @@ class Webhooks:
                 connection, caller.account_id, limit=query.limit, cursor=query.cursor
             )
         )
-        return WebhookPage(
-            data=[_to_wire(row) for row in page.rows],
-            has_more=page.next_cursor is not None,
-            next_cursor=page.next_cursor,
-        )
+        return page.to_wire(WebhookPage, [_to_wire(row) for row in page.rows])
 
     async def get(self, caller: Caller, webhook_id: str) -> Webhook:
         """Return a webhook."""
@@ -165,11 +161,7 @@ class Webhooks:
                 limit=query.limit,
                 cursor=query.cursor,
             )
-            return DeliveryPage(
-                data=[_delivery_to_wire(row) for row in page.rows],
-                has_more=page.next_cursor is not None,
-                next_cursor=page.next_cursor,
-            )
+            return page.to_wire(DeliveryPage, [_delivery_to_wire(row) for row in page.rows])
 
         return await self._state.read(read)
 
