@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from sqlalchemy import (
-    CheckConstraint,
     Column,
     Double,
     ForeignKey,
@@ -15,6 +14,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
+from steelyard.jobs.tables import job_columns, status_check
 from steelyard.storage.tables import metadata
 
 #: Answers kept for feedback; ``request``, ``results``, ``outcome_names`` and ``metadata`` are JSON,
@@ -80,16 +80,8 @@ decision_archivings = Table(
     Column("id", Text, primary_key=True),
     Column("account_id", Text, ForeignKey("accounts.id"), nullable=False),
     Column("day", Integer, nullable=False),
-    Column("status", Text, nullable=False, index=True),
-    Column("generation", Integer, nullable=False),
-    Column("attempt", Integer, nullable=False),
-    Column("runner", Text),
-    Column("created_at", Double, nullable=False),
-    Column("updated_at", Double, nullable=False),
+    *job_columns(),
     Column("error", LargeBinary),
-    CheckConstraint(
-        "status IN ('queued', 'running', 'cancelling', 'cancelled', 'succeeded', 'failed')",
-        name="status",
-    ),
+    status_check(),
     UniqueConstraint("account_id", "day"),
 )

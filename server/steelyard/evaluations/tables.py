@@ -5,7 +5,6 @@ from __future__ import annotations
 from sqlalchemy import (
     CheckConstraint,
     Column,
-    Double,
     ForeignKey,
     Index,
     Integer,
@@ -14,11 +13,11 @@ from sqlalchemy import (
     Text,
 )
 
+from steelyard.jobs.tables import job_columns
 from steelyard.storage.tables import metadata
 
 #: One model on the evaluation rows of one version. ``metrics`` and ``error`` are JSON, the hashes
-#: name files of the store of predictions, ``runner`` is the opening of the state that runs it, and
-#: ``attempt`` counts how often its generation was given to the job queue.
+#: name files of the store of predictions.
 evaluations = Table(
     "evaluations",
     metadata,
@@ -36,12 +35,7 @@ evaluations = Table(
     Column("version", Integer),
     Column("named", Text),
     Column("training_job_id", Text),
-    Column("status", Text, nullable=False, index=True),
-    Column("generation", Integer, nullable=False),
-    Column("attempt", Integer, nullable=False),
-    Column("runner", Text),
-    Column("created_at", Double, nullable=False),
-    Column("updated_at", Double, nullable=False),
+    *job_columns(),
     Column("evaluation_rows", Integer, nullable=False),
     Column("completed_rows", Integer, nullable=False, default=0),
     Column("decisions", Integer, nullable=False),

@@ -16,6 +16,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
+from steelyard.jobs.tables import job_columns
 from steelyard.storage.tables import metadata
 
 #: Where an account's lineage is in its history: ``revision`` counts its changes, and
@@ -58,8 +59,7 @@ tuned_models = Table(
 )
 
 #: Fine-tunes. ``body``, ``progress`` and ``curve`` are JSON, the hashes name what it made in the
-#: stores of artifacts and of records, ``runner`` is the opening of the state that runs it, and
-#: ``attempt`` counts how often its generation was given to the job queue.
+#: stores of artifacts and of records.
 fine_tunes = Table(
     "fine_tunes",
     metadata,
@@ -68,12 +68,7 @@ fine_tunes = Table(
     Column("family", Text, nullable=False),
     Column("dataset_id", Text, nullable=False, index=True),
     Column("dataset_version", Integer, nullable=False),
-    Column("status", Text, nullable=False, index=True),
-    Column("generation", Integer, nullable=False),
-    Column("attempt", Integer, nullable=False),
-    Column("runner", Text),
-    Column("created_at", Double, nullable=False),
-    Column("updated_at", Double, nullable=False),
+    *job_columns(),
     Column("body", LargeBinary, nullable=False),
     Column("progress", LargeBinary),
     Column("curve", LargeBinary),

@@ -15,6 +15,7 @@ from sqlalchemy import (
     Text,
 )
 
+from steelyard.jobs.tables import job_columns
 from steelyard.storage.tables import metadata
 
 #: Uploaded queries; ``receipt`` is JSON and ``sha256`` names their file. ``tokens`` are those of
@@ -45,12 +46,7 @@ labeling_jobs = Table(
     Column("account_id", Text, ForeignKey("accounts.id"), nullable=False),
     Column("source_id", Text, ForeignKey("labeling_sources.id"), nullable=False, index=True),
     Column("name", Text, nullable=False),
-    Column("status", Text, nullable=False, index=True),
-    Column("generation", Integer, nullable=False),
-    Column("attempt", Integer, nullable=False),
-    Column("runner", Text),
-    Column("created_at", Double, nullable=False),
-    Column("updated_at", Double, nullable=False),
+    *job_columns(),
     Column("teachers", LargeBinary, nullable=False),
     Column("decisions", LargeBinary),
     Column("weighting", Text, nullable=False),

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from sqlalchemy import (
-    CheckConstraint,
     Column,
-    Double,
     ForeignKey,
     Index,
     Integer,
@@ -15,6 +13,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
+from steelyard.jobs.tables import job_columns, status_check
 from steelyard.storage.tables import metadata
 
 #: The map of a version by a model's vectors: one for ever. ``progress`` is how far it is and
@@ -26,12 +25,7 @@ dataset_maps = Table(
     Column("account_id", Text, ForeignKey("accounts.id"), nullable=False),
     Column("dataset_id", Text, nullable=False),
     Column("dataset_version", Integer, nullable=False),
-    Column("status", Text, nullable=False, index=True),
-    Column("generation", Integer, nullable=False),
-    Column("attempt", Integer, nullable=False),
-    Column("runner", Text),
-    Column("created_at", Double, nullable=False),
-    Column("updated_at", Double, nullable=False),
+    *job_columns(),
     Column("model", Text, nullable=False),
     Column("model_sha256", Text, nullable=False),
     Column("rows", Integer, nullable=False),
@@ -39,10 +33,7 @@ dataset_maps = Table(
     Column("progress", LargeBinary),
     Column("error", LargeBinary),
     Column("result_sha256", Text),
-    CheckConstraint(
-        "status IN ('queued', 'running', 'cancelling', 'cancelled', 'succeeded', 'failed')",
-        name="status",
-    ),
+    status_check(),
     UniqueConstraint("dataset_id", "dataset_version", "model_sha256"),
     Index(None, "account_id", "created_at"),
 )

@@ -16,6 +16,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
+from steelyard.jobs.tables import job_columns, status_check
 from steelyard.storage.tables import metadata
 
 
@@ -117,12 +118,7 @@ named_comparisons = Table(
     Column("name", Text, nullable=False),
     Column("dataset_id", Text, index=True),
     Column("dataset_version", Integer),
-    Column("status", Text, nullable=False, index=True),
-    Column("generation", Integer, nullable=False),
-    Column("attempt", Integer, nullable=False),
-    Column("runner", Text),
-    Column("created_at", Double, nullable=False),
-    Column("updated_at", Double, nullable=False),
+    *job_columns(),
     Column("from_number", Integer, nullable=False),
     Column("to_number", Integer, nullable=False),
     Column("from_model_id", Text, nullable=False),
@@ -137,10 +133,7 @@ named_comparisons = Table(
     Column("progress", LargeBinary),
     Column("result", LargeBinary),
     Column("error", LargeBinary),
-    CheckConstraint(
-        "status IN ('queued', 'running', 'cancelling', 'cancelled', 'succeeded', 'failed')",
-        name="status",
-    ),
+    status_check(),
     CheckConstraint("charge IN ('free', 'reserved', 'charged', 'released')", name="charge"),
     Index(None, "account_id", "created_at"),
     Index(None, "named_id", "created_at"),

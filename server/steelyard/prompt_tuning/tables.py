@@ -15,6 +15,7 @@ from sqlalchemy import (
     Text,
 )
 
+from steelyard.jobs.tables import job_columns, status_check
 from steelyard.storage.tables import metadata
 
 #: The tuning of a decision's wording. ``asked`` is the decision as the rows word it, ``search`` how
@@ -27,12 +28,7 @@ prompt_tunings = Table(
     Column("account_id", Text, ForeignKey("accounts.id"), nullable=False),
     Column("dataset_id", Text, nullable=False, index=True),
     Column("dataset_version", Integer, nullable=False),
-    Column("status", Text, nullable=False, index=True),
-    Column("generation", Integer, nullable=False),
-    Column("attempt", Integer, nullable=False),
-    Column("runner", Text),
-    Column("created_at", Double, nullable=False),
-    Column("updated_at", Double, nullable=False),
+    *job_columns(),
     Column("model", Text, nullable=False),
     Column("model_id", Text, nullable=False),
     Column("model_sha256", Text, nullable=False),
@@ -45,10 +41,7 @@ prompt_tunings = Table(
     Column("result", LargeBinary),
     Column("error", LargeBinary),
     Column("dismissed_at", Double),
-    CheckConstraint(
-        "status IN ('queued', 'running', 'cancelling', 'cancelled', 'succeeded', 'failed')",
-        name="status",
-    ),
+    status_check(),
     CheckConstraint("charge IN ('free', 'reserved', 'charged', 'released')", name="charge"),
     CheckConstraint("effort IN ('standard', 'thorough')", name="effort"),
     Index(None, "account_id", "created_at"),
