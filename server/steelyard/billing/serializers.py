@@ -10,22 +10,10 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
-
 from steelyard.billing import wire
 from steelyard.ledger.money import to_usd
 
 CSV_HEAD = codecs.BOM_UTF8 + b"id,created_at,operation_id,route,model,book,amount_usd\r\n"
-
-
-class ParkedEvent(Struct, frozen=True, kw_only=True):
-    """An event that disagrees with what is known."""
-
-    id: str
-    provider: str
-    purchase_id: str | None
-    received_at: float
-    reason: str
 
 
 def purchase(row: Any) -> wire.Purchase:
@@ -117,9 +105,9 @@ def csv_lines(rows: Sequence[Any]) -> bytes:
     return out.getvalue().encode()
 
 
-def parked_event(row: Any) -> ParkedEvent:
+def parked_event(row: Any) -> wire.ParkedNotice:
     """Return a parked event."""
-    return ParkedEvent(
+    return wire.ParkedNotice(
         id=row.id,
         provider=row.provider,
         purchase_id=row.purchase_id,

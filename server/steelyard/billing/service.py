@@ -19,6 +19,7 @@ from steelyard.billing.wire import (
     CreatePurchase,
     EndedTopUp,
     NewPurchase,
+    ParkedNotice,
     Purchase,
     PurchasePage,
     PurchasesQuery,
@@ -372,7 +373,7 @@ class PurchaseService:
 
         return self._state.write_now(work)
 
-    def parked(self) -> list[serializers.ParkedEvent]:
+    def parked(self) -> list[ParkedNotice]:
         """Return the events that disagree with what is known, the oldest first, blocking."""
         return self._state.read_now(
             lambda connection: [

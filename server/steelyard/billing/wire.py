@@ -185,3 +185,13 @@ class TransactionsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only
     format: Annotated[
         Literal["json", "csv"], Meta(description="`csv` is the whole ledger, not a page.")
     ] = "json"
+
+
+class ParkedNotice(Struct, frozen=True, kw_only=True):
+    """What a payment provider said that does not agree with a purchase; no credit came of it."""
+
+    id: str
+    provider: str
+    purchase_id: str | None
+    received_at: float
+    reason: str

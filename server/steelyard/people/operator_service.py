@@ -8,7 +8,6 @@ import functools
 import time
 from collections.abc import Callable
 
-import msgspec
 from sqlalchemy import Connection
 
 from steelyard.accounts import service
@@ -29,7 +28,6 @@ from steelyard.people.operator_wire import (
     ClearedNotice,
     ConnectedModel,
     ConnectedModelList,
-    ParkedNotice,
     ParkedNoticeList,
 )
 from steelyard.people.session_service import session_of
@@ -101,9 +99,7 @@ class Operator:
     async def notices(self) -> ParkedNoticeList:
         """Return the payment notices that disagree with a purchase."""
         notices = await asyncio.to_thread(self._purchases.parked)
-        return ParkedNoticeList(
-            data=[ParkedNotice(**msgspec.structs.asdict(notice)) for notice in notices]
-        )
+        return ParkedNoticeList(data=notices)
 
     async def clear(self, notice_id: str) -> ClearedNotice:
         """Put a notice away that was looked into."""

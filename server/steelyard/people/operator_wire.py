@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from steelyard.accounts.wire import WalletBalance
+from steelyard.billing.wire import ParkedNotice
 from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
 
 
@@ -43,16 +44,6 @@ class AddCredit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What an account gets."""
 
     amount_usd: Annotated[str, Meta(min_length=1, max_length=32, description="More than 0.")]
-
-
-class ParkedNotice(Struct, frozen=True, kw_only=True):
-    """What a payment provider said that does not agree with a purchase; no credit came of it."""
-
-    id: str
-    provider: str
-    purchase_id: str | None
-    received_at: float
-    reason: str
 
 
 class ParkedNoticeList(Struct, frozen=True, kw_only=True):

@@ -9,7 +9,8 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
-from steelyard.people.operator_wire import ConnectedModel, ParkedNotice
+from steelyard.billing.wire import ParkedNotice
+from steelyard.people.operator_wire import ConnectedModel
 from steelyard_workbench.kit.components.facts import facts, heading, table
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.numbers import moment
