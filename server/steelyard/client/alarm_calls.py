@@ -6,15 +6,7 @@ from collections.abc import Sequence
 
 from steelyard.alarms.budget import Watch
 from steelyard.alarms.wire import Alarm, AlarmDetail, AlarmPage, AlarmRules
-from steelyard.client.calls import (
-    Call,
-    encode_body,
-    new_or_checked_key,
-    query_of,
-    read,
-    segment,
-    write,
-)
+from steelyard.client.calls import Call, read, remove, segment, write
 
 _ALARMS = "/v1/alarms"
 
@@ -79,8 +71,7 @@ def set_rule(
         "false_alarms": false_alarms,
         "reference": reference or None,
     }
-    key = new_or_checked_key(idempotency_key)
-    return Call("PUT", f"{_ALARMS}/rules", AlarmRules, encode_body(fields), idempotency_key=key)
+    return write(f"{_ALARMS}/rules", AlarmRules, fields, key=idempotency_key, method="PUT")
 
 
 def remove_rule(
@@ -94,5 +85,4 @@ def remove_rule(
         Whose rule: the general one holds for it again. Without a model, the general rule itself:
         everything is watched as it is by default.
     """
-    key, query = new_or_checked_key(idempotency_key), query_of(model=model)
-    return Call("DELETE", f"{_ALARMS}/rules", AlarmRules, query=query, idempotency_key=key)
+    return remove(f"{_ALARMS}/rules", AlarmRules, key=idempotency_key, model=model)

@@ -62,10 +62,26 @@ def write(
     key: str | None,
     guards: Mapping[str, str | UnsetType | None] | None = None,
     is_scored: bool = False,
+    method: Literal["POST", "PUT", "PATCH"] = "POST",
 ) -> Call[_Answer]:
-    """Return the call that posts fields under an idempotency key, a new one for ``None``."""
+    """Return the call that sends fields under an idempotency key, a new one for ``None``."""
     body, key = encode_body(fields, guards), new_or_checked_key(key)
-    return Call("POST", path, answer, body, idempotency_key=key, is_scored=is_scored)
+    return Call(method, path, answer, body, idempotency_key=key, is_scored=is_scored)
+
+
+def remove(
+    path: str,
+    answer: type[_Answer],
+    fields: Mapping[str, Any] | None = None,
+    *,
+    key: str | None = None,
+    guards: Mapping[str, str | UnsetType | None] | None = None,
+    **query: Any,
+) -> Call[_Answer]:
+    """Return the call that deletes a path under an idempotency key, a new one for ``None``."""
+    body = None if fields is None else encode_body(fields, guards)
+    key = new_or_checked_key(key)
+    return Call("DELETE", path, answer, body, query_of(**query), idempotency_key=key)
 
 
 def query_of(**parameters: Any) -> tuple[tuple[str, str], ...]:

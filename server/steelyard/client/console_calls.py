@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar
+from typing import Any
 
 from msgspec import UNSET, UnsetType
 
@@ -17,7 +17,7 @@ from steelyard.billing.wire import (
     TopUp,
 )
 from steelyard.caller import Scope
-from steelyard.client.calls import Call, encode_body, new_or_checked_key, read, segment, write
+from steelyard.client.calls import Call, read, remove, segment, write
 from steelyard.people.operator_wire import (
     AccountEntry,
     AccountEntryPage,
@@ -46,8 +46,6 @@ from steelyard.people.wire import (
     Usage,
     UsageBy,
 )
-
-_Answer = TypeVar("_Answer")
 
 _ACCOUNT, _BILLING, _OPERATOR = "/v1/account", "/v1/billing", "/v1/operator"
 
@@ -145,7 +143,7 @@ def add_passkey(name: str, credential: Mapping[str, Any]) -> Call[Passkey]:
 
 def remove_passkey(passkey_id: str) -> Call[RemovedPasskey]:
     """Remove one of the user's passkeys: ``DELETE /v1/account/passkeys/{passkey}``."""
-    return _change("DELETE", f"{_ACCOUNT}/passkeys/{segment(passkey_id)}", RemovedPasskey)
+    return remove(f"{_ACCOUNT}/passkeys/{segment(passkey_id)}", RemovedPasskey)
 
 
 def session() -> Call[CurrentSession]:
@@ -165,12 +163,12 @@ def sessions() -> Call[SessionList]:
 
 def end_session(session_id: str) -> Call[EndedSessions]:
     """End one of the user's sessions: ``DELETE /v1/account/sessions/{session}``."""
-    return _change("DELETE", f"{_ACCOUNT}/sessions/{segment(session_id)}", EndedSessions)
+    return remove(f"{_ACCOUNT}/sessions/{segment(session_id)}", EndedSessions)
 
 
 def end_other_sessions() -> Call[EndedSessions]:
     """End all of the user's sessions but this: ``DELETE /v1/account/sessions``."""
-    return _change("DELETE", f"{_ACCOUNT}/sessions", EndedSessions)
+    return remove(f"{_ACCOUNT}/sessions", EndedSessions)
 
 
 def audit_page(*, page_size: int = 200, cursor: str | None = None) -> Call[AuditPage]:
@@ -190,12 +188,12 @@ def invite(email: str, role: Role) -> Call[Member]:
 
 def change_member(member_id: str, role: Role) -> Call[Member]:
     """Change a member's role: ``PATCH /v1/account/members/{member}``."""
-    return _change("PATCH", _member(member_id), Member, {"role": role})
+    return write(_member(member_id), Member, {"role": role}, key=None, method="PATCH")
 
 
 def remove_member(member_id: str) -> Call[RemovedMember]:
     """Remove a member or an invitation: ``DELETE /v1/account/members/{member}``."""
-    return _change("DELETE", _member(member_id), RemovedMember)
+    return remove(_member(member_id), RemovedMember)
 
 
 def create_key(
@@ -235,13 +233,13 @@ def change_key(
         ``None`` takes its cap away.
     """
     guards = {"monthly_cap_usd": monthly_cap_usd}
-    body = encode_body({"name": name}, guards)
-    return Call("PATCH", _key(key_id), ApiKey, body, idempotency_key=new_or_checked_key(None))
+    fields = {"name": name}
+    return write(_key(key_id), ApiKey, fields, key=None, guards=guards, method="PATCH")
 
 
 def revoke_key(key_id: str) -> Call[ApiKey]:
     """Revoke an API key for good: ``DELETE /v1/account/keys/{key}``."""
-    return _change("DELETE", _key(key_id), ApiKey)
+    return remove(_key(key_id), ApiKey)
 
 
 def usage(
@@ -261,12 +259,12 @@ def usage(
 
 def rename_account(name: str) -> Call[AccountSummary]:
     """Rename the account: ``PATCH /v1/account``."""
-    return _change("PATCH", _ACCOUNT, AccountSummary, {"name": name})
+    return write(_ACCOUNT, AccountSummary, {"name": name}, key=None, method="PATCH")
 
 
 def delete_account() -> Call[AccountSummary]:
     """Delete the account and all that it has, after seven days: ``DELETE /v1/account``."""
-    return _change("DELETE", _ACCOUNT, AccountSummary)
+    return remove(_ACCOUNT, AccountSummary)
 
 
 def restore_account() -> Call[AccountSummary]:
@@ -321,12 +319,12 @@ def set_top_up(threshold_usd: str, amount_usd: str, monthly_cap_usd: str) -> Cal
         "amount_usd": amount_usd,
         "monthly_cap_usd": monthly_cap_usd,
     }
-    return _change("PUT", f"{_BILLING}/top-up", TopUp, fields)
+    return write(f"{_BILLING}/top-up", TopUp, fields, key=None, method="PUT")
 
 
 def end_top_up() -> Call[EndedTopUp]:
     """End the purchases that the account makes by itself: ``DELETE /v1/billing/top-up``."""
-    return _change("DELETE", f"{_BILLING}/top-up", EndedTopUp)
+    return remove(f"{_BILLING}/top-up", EndedTopUp)
 
 
 def referral() -> Call[Referral]:
@@ -370,16 +368,6 @@ def clear_notice(notice_id: str) -> Call[ClearedNotice]:
 def connected_models() -> Call[ConnectedModelList]:
     """Return the models that answer on other servers: ``GET /v1/operator/models``."""
     return read(f"{_OPERATOR}/models", ConnectedModelList)
-
-
-def _change(
-    method: Literal["PUT", "PATCH", "DELETE"],
-    path: str,
-    answer: type[_Answer],
-    fields: Mapping[str, Any] | None = None,
-) -> Call[_Answer]:
-    body = None if fields is None else encode_body(fields)
-    return Call(method, path, answer, body, idempotency_key=new_or_checked_key(None))
 
 
 def _member(member_id: str) -> str:

@@ -12,6 +12,7 @@ from steelyard.client.calls import (
     new_or_checked_key,
     query_of,
     read,
+    remove,
     segment,
     write,
 )
@@ -158,14 +159,12 @@ def get_dataset(dataset_id: str) -> Call[Dataset]:
 
 def rename_dataset(dataset_id: str, name: str) -> Call[Dataset]:
     """Rename a dataset: ``PATCH /v1/datasets/{dataset}``."""
-    body, key = encode_body({"name": name}), new_or_checked_key(None)
-    return Call("PATCH", _path(dataset_id), Dataset, body, idempotency_key=key)
+    return write(_path(dataset_id), Dataset, {"name": name}, key=None, method="PATCH")
 
 
 def delete_dataset(dataset_id: str) -> Call[DeletedDataset]:
     """Delete a dataset with all of its rows, for good: ``DELETE /v1/datasets/{dataset}``."""
-    key = new_or_checked_key(None)
-    return Call("DELETE", _path(dataset_id), DeletedDataset, idempotency_key=key)
+    return remove(_path(dataset_id), DeletedDataset)
 
 
 def archive_dataset(dataset_id: str) -> Call[Dataset]:

@@ -7,14 +7,7 @@ from typing import Any
 
 from msgspec import structs
 
-from steelyard.client.calls import (
-    Call,
-    encode_body,
-    new_or_checked_key,
-    read,
-    segment,
-    write,
-)
+from steelyard.client.calls import Call, encode_body, read, remove, segment, write
 from steelyard.datasets.wire import DEFAULT_PAGE_ROWS
 from steelyard.review.duties_wire import (
     AnswerReceipt,
@@ -90,8 +83,7 @@ def get(draft_id: str) -> Call[Draft]:
 
 def delete(draft_id: str) -> Call[DeletedDraft]:
     """Delete a draft and its log; datasets stay as they are: ``DELETE /v1/drafts/{draft}``."""
-    key = new_or_checked_key(None)
-    return Call("DELETE", _path(draft_id), DeletedDraft, idempotency_key=key)
+    return remove(_path(draft_id), DeletedDraft)
 
 
 def edit(

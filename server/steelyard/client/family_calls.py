@@ -7,15 +7,7 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from steelyard.client.calls import (
-    Call,
-    encode_body,
-    new_or_checked_key,
-    query_of,
-    read,
-    segment,
-    write,
-)
+from steelyard.client.calls import Call, encode_body, read, remove, segment, write
 from steelyard.errors import InvalidRequestError, Violation
 from steelyard.families.fine_tune_wire import FineTuneEstimate, Job
 from steelyard.families.wire import (
@@ -172,8 +164,7 @@ def bound(
 
 def remove_bound(family: str) -> Call[Family]:
     """Remove a family's bound: ``DELETE /v1/families/{family}/bound``."""
-    key = new_or_checked_key(None)
-    return Call("DELETE", f"{_path(family)}/bound", Family, idempotency_key=key)
+    return remove(f"{_path(family)}/bound", Family)
 
 
 def abstain_on_novel(
@@ -205,8 +196,7 @@ def abstain_on_novel(
 
 def answer_novel(family: str) -> Call[Family]:
     """Make a family answer texts unlike its training rows: ``DELETE /v1/families/{family}/novelty``."""
-    key = new_or_checked_key(None)
-    return Call("DELETE", f"{_path(family)}/novelty", Family, idempotency_key=key)
+    return remove(f"{_path(family)}/novelty", Family)
 
 
 def roll_back(
@@ -310,9 +300,8 @@ def delete(
     latest : str, None or UNSET
         As for ``continue_``.
     """
-    body = encode_body({"dataset_id": dataset_id}, {"latest": latest})
-    key = new_or_checked_key(None)
-    return Call("DELETE", _path(family), DeletedFamily, body, idempotency_key=key)
+    fields, guards = {"dataset_id": dataset_id}, {"latest": latest}
+    return remove(_path(family), DeletedFamily, fields, guards=guards)
 
 
 def shadow(family: str, model: str, share: float = 0.1) -> Call[Shadow]:
@@ -330,8 +319,7 @@ def shadow(family: str, model: str, share: float = 0.1) -> Call[Shadow]:
 
 def end_shadow(family: str) -> Call[EndedShadow]:
     """End a family's shadow; what it answered stays: ``DELETE …/{family}/shadow``."""
-    key = new_or_checked_key(None)
-    return Call("DELETE", f"{_path(family)}/shadow", EndedShadow, idempotency_key=key)
+    return remove(f"{_path(family)}/shadow", EndedShadow)
 
 
 def compare_shadow(
@@ -407,9 +395,7 @@ def delete_model(model: str, *, adapter: str | None = None) -> Call[DeletedModel
     adapter : str, optional
         As for ``switch``.
     """
-    path = f"/v1/models/{segment(model)}"
-    query, key = query_of(adapter=adapter), new_or_checked_key(None)
-    return Call("DELETE", path, DeletedModel, query=query, idempotency_key=key)
+    return remove(f"/v1/models/{segment(model)}", DeletedModel, adapter=adapter)
 
 
 def _start(

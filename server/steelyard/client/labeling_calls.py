@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from steelyard.client.calls import (
-    Call,
-    new_or_checked_key,
-    query_of,
-    read,
-    segment,
-    write,
-)
+from steelyard.client.calls import Call, new_or_checked_key, query_of, read, remove, segment, write
 from steelyard.client.dataset_calls import NDJSON
 from steelyard.datasets.wire import Dataset
 from steelyard.labeling.judging import Weighting
@@ -63,8 +56,7 @@ def source_rows_page(
 
 def delete_source(source_id: str) -> Call[DeletedSource]:
     """Delete a source and what teachers said of it: ``DELETE /v1/labeling/sources/{source}``."""
-    path, key = f"{_SOURCES}/{segment(source_id)}", new_or_checked_key(None)
-    return Call("DELETE", path, DeletedSource, idempotency_key=key)
+    return remove(f"{_SOURCES}/{segment(source_id)}", DeletedSource)
 
 
 def create(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from steelyard.client.answers import DecideAnswer
-from steelyard.client.calls import Call, encode_body, new_or_checked_key, read, segment, write
+from steelyard.client.calls import Call, read, remove, segment, write
 from steelyard.client.decide_calls import Context, Decisions
 from steelyard.growth.wire import Growth, GrowthPolicy
 from steelyard.named.comparison_wire import ComparisonPage, NamedComparison
@@ -106,9 +106,7 @@ def change(
 ) -> Call[NamedDecision]:
     """Change what people know of it: ``PATCH …/{decision}``; an empty text removes."""
     fields = {"description": description, "owner": owner, "dataset_id": dataset_id}
-    key = new_or_checked_key(idempotency_key)
-    body = encode_body(fields)
-    return Call("PATCH", _path(name), NamedDecision, body, idempotency_key=key)
+    return write(_path(name), NamedDecision, fields, key=idempotency_key, method="PATCH")
 
 
 def archive(
@@ -176,10 +174,8 @@ def move(
         Why ``production`` moves although no comparison passed the version.
     """
     fields = {"version": version, "expected": expected, "reason": reason, "overrule": overrule}
-    body = encode_body(fields)
-    key = new_or_checked_key(idempotency_key)
     path = _path(name, "aliases", alias)
-    return Call("PUT", path, NamedDecision, body, idempotency_key=key)
+    return write(path, NamedDecision, fields, key=idempotency_key, method="PUT")
 
 
 def roll_back(
@@ -214,10 +210,9 @@ def share(
     reason : str, optional
         Why, for people.
     """
-    body = encode_body({"to": to, "share": share, "reason": reason})
-    key = new_or_checked_key(idempotency_key)
+    fields = {"to": to, "share": share, "reason": reason}
     path = _path(name, "aliases", alias, "share")
-    return Call("PUT", path, NamedDecision, body, idempotency_key=key)
+    return write(path, NamedDecision, fields, key=idempotency_key, method="PUT")
 
 
 def history_page(
@@ -325,14 +320,12 @@ def grow(
         "novel": novel,
         "max_price_usd": max_price_usd,
     }
-    body, key = encode_body(fields), new_or_checked_key(idempotency_key)
-    return Call("PUT", _path(name, "growth"), Growth, body, idempotency_key=key)
+    return write(_path(name, "growth"), Growth, fields, key=idempotency_key, method="PUT")
 
 
 def stop_growing(name: str, *, idempotency_key: str | None = None) -> Call[Growth]:
     """Stop a growth; what it made stays: ``DELETE …/{decision}/growth``."""
-    key = new_or_checked_key(idempotency_key)
-    return Call("DELETE", _path(name, "growth"), Growth, idempotency_key=key)
+    return remove(_path(name, "growth"), Growth, key=idempotency_key)
 
 
 def turn_growth(name: str, *, idempotency_key: str | None = None) -> Call[Growth]:

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from steelyard.client.calls import (
-    Call,
-    encode_body,
-    new_or_checked_key,
-    read,
-    segment,
-    write,
-)
+from steelyard.client.calls import Call, read, segment, write
 from steelyard.prompt_tuning.wire import Effort, PromptTuningJob, PromptTuningPage
 
 _JOBS = "/v1/prompt-tuning/jobs"
@@ -76,9 +69,8 @@ def dismiss_label_issues(
     job_id: str, *, dismissed: bool = True, idempotency_key: str | None = None
 ) -> Call[PromptTuningJob]:
     """Dismiss the labels that a job doubts, or take that back: ``PATCH …/{job}``."""
-    body = encode_body({"label_issues_dismissed": dismissed})
-    key = new_or_checked_key(idempotency_key)
-    return Call("PATCH", _path(job_id), PromptTuningJob, body, idempotency_key=key)
+    fields = {"label_issues_dismissed": dismissed}
+    return write(_path(job_id), PromptTuningJob, fields, key=idempotency_key, method="PATCH")
 
 
 def cancel(job_id: str, *, idempotency_key: str | None = None) -> Call[PromptTuningJob]:

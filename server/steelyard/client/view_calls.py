@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steelyard.client.calls import Call, new_or_checked_key, read, segment, write
+from steelyard.client.calls import Call, read, remove, segment, write
 from steelyard.views.wire import DeletedView, View, ViewPage
 
 _VIEWS = "/v1/views"
@@ -26,5 +26,4 @@ def page(*, page_size: int = 200, cursor: str | None = None) -> Call[ViewPage]:
 
 def delete(view_id: str, *, idempotency_key: str | None = None) -> Call[DeletedView]:
     """Delete a saved view: ``DELETE /v1/views/{view}``."""
-    key = new_or_checked_key(idempotency_key)
-    return Call("DELETE", f"{_VIEWS}/{segment(view_id)}", DeletedView, idempotency_key=key)
+    return remove(f"{_VIEWS}/{segment(view_id)}", DeletedView, key=idempotency_key)

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from steelyard.client.calls import (
-    Call,
-    encode_body,
-    new_or_checked_key,
-    read,
-    segment,
-    write,
-)
+from steelyard.client.calls import Call, read, remove, segment, write
 from steelyard.outbox.names import Event
 from steelyard.webhooks.wire import DeletedWebhook, Delivery, DeliveryPage, Webhook, WebhookPage
 
@@ -74,14 +67,12 @@ def change(
         "enabled": enabled,
         "rotate_secret": rotate_secret or None,
     }
-    key = new_or_checked_key(idempotency_key)
-    return Call("PATCH", _path(webhook_id), Webhook, encode_body(fields), idempotency_key=key)
+    return write(_path(webhook_id), Webhook, fields, key=idempotency_key, method="PATCH")
 
 
 def delete(webhook_id: str, *, idempotency_key: str | None = None) -> Call[DeletedWebhook]:
     """Remove a webhook and its deliveries: ``DELETE …/webhooks/{webhook}``."""
-    key = new_or_checked_key(idempotency_key)
-    return Call("DELETE", _path(webhook_id), DeletedWebhook, idempotency_key=key)
+    return remove(_path(webhook_id), DeletedWebhook, key=idempotency_key)
 
 
 def deliveries_page(
