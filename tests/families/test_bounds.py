@@ -14,7 +14,7 @@ from steelyard.datasets.tasks import fingerprint
 from steelyard.decisions.answer import answer_decision, temper_log_probabilities
 from steelyard.decisions.validation import read_request
 from steelyard.errors import BoundNotCertifiedError, NoveltyUnknownError, ServedChangedError
-from steelyard.evaluations.measures.records import ScoredRecord, measure_records, records_from_rows
+from steelyard.evaluations.measures.records import measure_records
 from steelyard.families.bounds import FamilyBounds
 from steelyard.families.certifying import certify_answer
 from steelyard.families.wire import AbstainOnNovel, BoundFamily
@@ -22,6 +22,7 @@ from steelyard.operations.write import Write
 from steelyard.scoring.novelty import TrainingTexts
 from support.accounts.operating import LOCAL
 from support.datasets.dataset_rows import ROUTE
+from support.models.scored_records import ScoredRecord, records_from_rows
 
 WRITE = Write(LOCAL)
 (ASKED,) = read_request({"context": "", "decisions": [ROUTE]}).decisions

@@ -26,10 +26,9 @@ from steelyard.wire.payloads import read_payload
 T = TypeVar("T")
 
 
-#: Roles that work with data and models, those that correct labels beside them, and those of money.
+#: Roles that work with data and models, and those that correct labels beside them.
 WORKERS = ("owner", "developer")
 REVIEWERS = (*WORKERS, "reviewer")
-PAYERS = ("owner", "billing")
 
 
 class Access(Enum):

@@ -9,7 +9,6 @@ from steelyard.errors import InvalidRequestError, Violation
 from steelyard.wire.violations import BODY
 
 Role = Literal["owner", "developer", "billing", "reviewer"]
-SignUp = Literal["open", "invited", "closed"]
 ROLES: tuple[Role, ...] = get_args(Role)
 #: Whoever is signed in, also without an account.
 ANYBODY: tuple[Role | None, ...] = (*ROLES, None)

@@ -18,7 +18,7 @@ from steelyard.evaluations.measures.comparison import (
     mcnemar_p_value,
     pair_records,
 )
-from steelyard.evaluations.measures.records import UnmeasurableError, records_from_rows
+from steelyard.evaluations.measures.records import UnmeasurableError
 from steelyard.evaluations.measures.sampling import Bootstrap
 from steelyard.evaluations.wire import Change, EvaluationComparison
 from support.models.scored_records import (
@@ -26,6 +26,7 @@ from support.models.scored_records import (
     ece_by_loops,
     make_rows,
     mean,
+    records_from_rows,
     rescore,
     row_measures,
     sharpen,

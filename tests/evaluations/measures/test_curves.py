@@ -11,8 +11,16 @@ from steelyard.evaluations.measures.curves import (
     coverage_curve,
     yes_curve,
 )
-from steelyard.evaluations.measures.records import ScoredRecord, measure_records, records_from_rows
-from support.models.scored_records import QUICK, make_rows, mean, row_measures, table_of
+from steelyard.evaluations.measures.records import measure_records
+from support.models.scored_records import (
+    QUICK,
+    ScoredRecord,
+    make_rows,
+    mean,
+    records_from_rows,
+    row_measures,
+    table_of,
+)
 
 SPAM = {"spam": ("binary", ("yes", "no"))}
 

@@ -14,13 +14,17 @@ from hypothesis import strategies as st
 from steelyard.evaluations.gate_wire import Gate
 from steelyard.evaluations.measures.comparison import compare_evaluations
 from steelyard.evaluations.measures.gate import REASONS, judge
-from steelyard.evaluations.measures.records import (
-    ScoredRecord,
-    UnmeasurableError,
-    records_from_rows,
-)
+from steelyard.evaluations.measures.records import UnmeasurableError
 from support.families.gates import contexts, judged
-from support.models.scored_records import QUICK, make_rows, rescore, row_measures, sharpen
+from support.models.scored_records import (
+    QUICK,
+    ScoredRecord,
+    make_rows,
+    records_from_rows,
+    rescore,
+    row_measures,
+    sharpen,
+)
 
 SPAM = {"spam": ("binary", ("yes", "no"))}
 

@@ -13,8 +13,16 @@ from scipy import stats
 from steelyard.evaluations.measures.comparison import pair_records
 from steelyard.evaluations.measures.gate import judge
 from steelyard.evaluations.measures.gate_slices import LEAST_CONTEXTS, holm, judge_slices
-from steelyard.evaluations.measures.records import UnmeasurableError, records_from_rows
-from support.models.scored_records import QUICK, make_rows, mean, rescore, row_measures, sharpen
+from steelyard.evaluations.measures.records import UnmeasurableError
+from support.models.scored_records import (
+    QUICK,
+    make_rows,
+    mean,
+    records_from_rows,
+    rescore,
+    row_measures,
+    sharpen,
+)
 
 WRONG = 0.02
 

@@ -15,8 +15,7 @@ from steelyard.evaluations.measures.outcomes import (
     confusion_matrix,
     outcome_measures,
 )
-from steelyard.evaluations.measures.records import ScoredRecord
-from support.models.scored_records import QUICK, make_rows, table_of
+from support.models.scored_records import QUICK, ScoredRecord, make_rows, table_of
 
 NAMES = ("cat", "dog", "fox")
 

@@ -17,8 +17,15 @@ from steelyard.evaluations.measures.policies import (
     policy_report,
     rows_of_decision,
 )
-from steelyard.evaluations.measures.records import ScoredRecord, measure_records, records_from_rows
-from support.models.scored_records import QUICK, make_records, make_rows, mean
+from steelyard.evaluations.measures.records import measure_records
+from support.models.scored_records import (
+    QUICK,
+    ScoredRecord,
+    make_records,
+    make_rows,
+    mean,
+    records_from_rows,
+)
 
 COSTS = {
     "refund": {"billing": 0.0, "delivery": 5.0, "other": 8.0},

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from msgspec import UNSET
 
-from steelyard.evaluations.measures.records import ScoredRecord
 from support.families.gates import judged
+from support.models.scored_records import ScoredRecord
 
 LABELS = ("refund", "late", "broken")
 

@@ -14,17 +14,20 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from steelyard.calibration.intervals import mean_interval, proportion_interval
-from steelyard.evaluations.measures.records import (
-    ScoredRecord,
-    UnmeasurableError,
-    measure_records,
-    records_from_rows,
-)
+from steelyard.evaluations.measures.records import UnmeasurableError, measure_records
 from steelyard.evaluations.measures.sampling import Bootstrap, measures_of, ratio_measures
 from steelyard.evaluations.measures.summary import evaluation_detail, length_buckets, metrics_of
 from steelyard.evaluations.wire import EvaluationDetail, Latency
 from steelyard.wire.measures import Measure
-from support.models.scored_records import QUICK, ece_by_loops, make_rows, mean, row_measures
+from support.models.scored_records import (
+    QUICK,
+    ScoredRecord,
+    ece_by_loops,
+    make_rows,
+    mean,
+    records_from_rows,
+    row_measures,
+)
 
 
 def figures(struct):

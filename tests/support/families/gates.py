@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from steelyard.evaluations.measures.gate import judge
-from steelyard.evaluations.measures.records import records_from_rows
-from support.models.scored_records import QUICK
+from support.models.scored_records import QUICK, records_from_rows
 
 
 def contexts(rows):

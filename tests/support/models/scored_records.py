@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from steelyard.decisions.wire import Kind
 from steelyard.evaluations.measures.outcomes import outcome_table
-from steelyard.evaluations.measures.records import ScoredRecord, measure_records, records_from_rows
+from steelyard.evaluations.measures.records import (
+    measure_records,
+    records_from_columns,
+)
 from steelyard.evaluations.measures.sampling import Bootstrap
 
 #: Fewer resamples where the interval itself is not what a test is about.
@@ -19,6 +23,37 @@ DECISIONS = {
     "topic": ("single", ("billing", "delivery", "other")),
     "tone": ("ordinal", ("0", "1", "2", "3", "4")),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredRecord:
+    """One decision as a model scored it, beside its label: targets or rewards.
+
+    Numbers are one an outcome, in the order of ``outcomes``; the records of one context stand or
+    fall together.
+    """
+
+    context_sha256: str
+    decision_id: str
+    kind: Kind
+    outcomes: tuple[str, ...]
+    probabilities: tuple[float, ...]
+    targets: tuple[float, ...] | None = None
+    rewards: tuple[float, ...] | None = None
+
+
+def records_from_rows(rows):
+    """Put records into columns: all with targets, or all with rewards."""
+    has_targets = all(row.rewards is None for row in rows)
+    return records_from_columns(
+        contexts=[row.context_sha256 for row in rows],
+        decision_ids=[row.decision_id for row in rows],
+        kinds=[row.kind for row in rows],
+        outcomes=[row.outcomes for row in rows],
+        probabilities=[row.probabilities for row in rows],
+        labels=[row.targets if has_targets else row.rewards for row in rows],
+        supervision="targets" if has_targets else "rewards",
+    )
 
 
 def distribution(rng, n):

@@ -11,7 +11,7 @@ does not pad the others.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Literal, TypeAlias
@@ -51,23 +51,6 @@ PROPORTIONS = frozenset({"accuracy", "picked_best"})
 
 class UnmeasurableError(ValueError):
     """Records of which no honest figure can be given: a missing number, a NaN, no pair."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredRecord:
-    """One decision as a model scored it, beside its label: targets or rewards.
-
-    Numbers are one an outcome, in the order of ``outcomes``; the records of one context stand or
-    fall together.
-    """
-
-    context_sha256: str
-    decision_id: str
-    kind: Kind
-    outcomes: tuple[str, ...]
-    probabilities: tuple[float, ...]
-    targets: tuple[float, ...] | None = None
-    rewards: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,28 +154,6 @@ class RecordMeasures:
             self.p_least[rows],
             self.rewards,
         )
-
-
-def records_from_rows(rows: Iterable[ScoredRecord]) -> Records:
-    """Put records into columns; raises as ``records_from_columns``, and where kinds of label mix."""
-    listed = list(rows)
-    if any((row.targets is None) == (row.rewards is None) for row in listed):
-        raise UnmeasurableError(
-            "A record has both targets and rewards, or neither; keep one of them."
-        )
-    has_targets = [row.targets is not None for row in listed]
-    if any(has_targets) and not all(has_targets):
-        raise UnmeasurableError("Some records have targets and some rewards; use one kind.")
-    labels = [row.targets if row.targets is not None else row.rewards for row in listed]
-    return records_from_columns(
-        contexts=[row.context_sha256 for row in listed],
-        decision_ids=[row.decision_id for row in listed],
-        kinds=[row.kind for row in listed],
-        outcomes=[row.outcomes for row in listed],
-        probabilities=[row.probabilities for row in listed],
-        labels=[label for label in labels if label is not None],
-        supervision="targets" if all(has_targets) else "rewards",
-    )
 
 
 def records_from_columns(
