@@ -32,6 +32,11 @@ def stood_on(name: str) -> bool:
     return any(name in room.after for room in rooms.ROOMS)
 
 
+def test_the_value_of_a_room_fits_on_a_page():
+    lengths = {path: len(path.read_text().splitlines()) for path in PACKAGE.glob("*/room.py")}
+    assert {path: n for path, n in lengths.items() if n >= 80} == {}
+
+
 @pytest.mark.parametrize("room", rooms.ROOMS, ids=lambda room: room.name)
 def test_paths_begin_with_a_noun_of_their_room(room):
     nouns = {room.name, *room.nouns}

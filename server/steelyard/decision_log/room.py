@@ -27,12 +27,11 @@ def _open(house: House) -> tuple[object, ...]:
     answers = StoredAnswers(ArchiveFiles(house.frames("decision_log")))
     log = DecisionLog(house.state, retention_days=retention_days, answers=answers)
     house.get(DecisionService).register_record(record_answer)
+    find = log.find_archived
     return (
         answers,
         log,
-        FeedbackService(
-            house.writes, retention_days=retention_days, find_archived=log.find_archived
-        ),
+        FeedbackService(house.writes, retention_days=retention_days, find_archived=find),
     )
 
 
@@ -63,12 +62,7 @@ ROOM = Room(
     name="decision_log",
     after=("exports", "serving"),
     nouns=("decisions",),
-    tables=(
-        tables.decisions,
-        tables.feedback,
-        tables.decision_files,
-        tables.decision_archivings,
-    ),
+    tables=(tables.decisions, tables.feedback, tables.decision_files, tables.decision_archivings),
     routes=ROUTES,
     open=_open,
     jobs=(JobKind(store.has_unfinished, _open_runs),),

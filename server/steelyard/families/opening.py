@@ -28,6 +28,11 @@ from steelyard.storage.artifacts import ArtifactStore
 FOLDER = "fine_tunes"
 
 
+def jobs_folder(house: House) -> Path:
+    """Return the folder of the fine-tunes that run here."""
+    return home_of(house.settings) / FOLDER
+
+
 def _load_tuned(
     folder: Path, base: Any, *, threads: int | None, adapter: str, host: RemoteHost | None
 ) -> Scorer:

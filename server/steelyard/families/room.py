@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from steelyard.datasets.service import DatasetService
-from steelyard.errors import errors_of
-from steelyard.errors import families as errors
-from steelyard.families import fine_tune_store as store
-from steelyard.families import tables
+from steelyard.errors import errors_of, families
+from steelyard.families import fine_tune_store, tables
 from steelyard.families.fine_tuning import routes as fine_tuning
 from steelyard.families.fine_tuning.files import FineTuneFiles
 from steelyard.families.fine_tuning.rows import TuningRows
 from steelyard.families.lineage_store import LineageStore
-from steelyard.families.opening import FOLDER, open_base, open_families
+from steelyard.families.opening import FOLDER, jobs_folder, open_base, open_families
 from steelyard.families.routes import ROUTES
 from steelyard.house import House
 from steelyard.jobs.work import Work
 from steelyard.room import JobKind, Room, files_of
 from steelyard.serving.base import further_sources
 from steelyard.serving.registry import ModelRegistry
-from steelyard.settings import home_of
 from steelyard.storage.artifacts import ArtifactStore
 
 
@@ -37,7 +34,7 @@ def _open_runs(house: House) -> Work:
         datasets,
         house.get(ArtifactStore),
         house.frames(FOLDER),
-        folder=home_of(house.settings) / FOLDER,
+        folder=jobs_folder(house),
         bases=TrainerBases(models, further_sources(house.settings)),
         find_base=models.find,
         threads=house.settings.threads,
@@ -46,12 +43,8 @@ def _open_runs(house: House) -> Work:
 
 
 def _sweep(house: House) -> Callable[[], object]:
-    return FineTuneFiles(
-        house.state,
-        house.get(ArtifactStore),
-        house.frames(FOLDER),
-        home_of(house.settings) / FOLDER,
-    ).sweep
+    artifacts, frames = house.get(ArtifactStore), house.frames(FOLDER)
+    return FineTuneFiles(house.state, artifacts, frames, jobs_folder(house)).sweep
 
 
 ROOM = Room(
@@ -66,7 +59,7 @@ ROOM = Room(
         tables.fine_tune_events,
         tables.keep_warm_windows,
     ),
-    errors=errors_of(errors),
+    errors=errors_of(families),
     events=(
         "gate.passed",
         "gate.failed",
@@ -77,10 +70,10 @@ ROOM = Room(
     routes=(*ROUTES, *fine_tuning.ROUTES),
     base=open_base,
     open=open_families,
-    jobs=(JobKind(store.FINE_TUNES.has_unfinished, _open_runs),),
+    jobs=(JobKind(fine_tune_store.FINE_TUNES.has_unfinished, _open_runs),),
     files=(
-        files_of(FOLDER, "the held-out rows of a fine-tune", store.live_records),
-        files_of("models", "a fine-tuned model", store.live_artifacts),
+        files_of(FOLDER, "the held-out rows of a fine-tune", fine_tune_store.live_records),
+        files_of("models", "a fine-tuned model", fine_tune_store.live_artifacts),
     ),
     sweeps=(_sweep,),
 )

@@ -24,13 +24,13 @@ from steelyard.datasets.wire import Dataset, DatasetsQuery
 from steelyard.decision_log.answers import StoredAnswers
 from steelyard.decision_log.store import AnswerCriteria, ObservedDecision
 from steelyard.errors import GoneError, NotFoundError
+from steelyard.house import House
 from steelyard.models.service import FamilyModels
 from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.people.account_service import OwnAccount
 from steelyard.people.member_service import Members
 from steelyard.people.session_service import Sessions
 from steelyard.people.wire import AuditQuery
-from steelyard.storage import State
 from steelyard.wire.queries import ApiKeysQuery
 
 T = TypeVar("T")
@@ -53,32 +53,18 @@ class _Ask(Protocol):
 class AccountExports:
     """Writes accounts as archives."""
 
-    def __init__(
-        self,
-        state: State,
-        *,
-        own: OwnAccount,
-        accounts: AccountService,
-        members: Members,
-        sessions: Sessions,
-        purchases: PurchaseService,
-        datasets: DatasetService,
-        rows: DatasetRows,
-        models: FamilyModels,
-        answers: StoredAnswers,
-        retention_days: float,
-    ) -> None:
-        self._state = state
-        self._stored = answers
-        self._retention_s = retention_days * SECONDS_A_DAY
+    def __init__(self, house: House, own: OwnAccount, members: Members, sessions: Sessions) -> None:
+        self._state = house.state
+        self._stored = house.get(StoredAnswers)
+        self._retention_s = house.settings.retention_days * SECONDS_A_DAY
         self._own = own
-        self._accounts = accounts
+        self._accounts = house.get(AccountService)
         self._members = members
         self._sessions = sessions
-        self._purchases = purchases
-        self._datasets = datasets
-        self._rows = rows
-        self._models = models
+        self._purchases = house.get(PurchaseService)
+        self._datasets = house.get(DatasetService)
+        self._rows = house.get(DatasetRows)
+        self._models = house.get(FamilyModels)
 
     async def export(self, caller: Caller) -> Iterator[bytes]:
         """Return the pieces of an account's archive, which block while they are made."""

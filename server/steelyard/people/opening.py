@@ -6,12 +6,8 @@ from functools import partial
 
 from steelyard.accounts.service import AccountService
 from steelyard.billing.service import PurchaseService
-from steelyard.datasets.row_service import DatasetRows
-from steelyard.datasets.service import DatasetService
-from steelyard.decision_log.answers import StoredAnswers
 from steelyard.house import House
 from steelyard.http.routing import REVIEWERS
-from steelyard.models.service import FamilyModels
 from steelyard.people.account_service import OwnAccount
 from steelyard.people.export_service import AccountExports
 from steelyard.people.key_service import Keys
@@ -61,17 +57,5 @@ def open_people(house: House) -> tuple[object, ...]:
         own_account,
         UsageService(state),
         Operator(state, accounts, purchases, house.get(ModelRegistry)),
-        AccountExports(
-            state,
-            own=own_account,
-            accounts=accounts,
-            members=members,
-            sessions=sessions,
-            purchases=purchases,
-            datasets=house.get(DatasetService),
-            rows=house.get(DatasetRows),
-            models=house.get(FamilyModels),
-            answers=house.get(StoredAnswers),
-            retention_days=settings.retention_days,
-        ),
+        AccountExports(house, own_account, members, sessions),
     )
