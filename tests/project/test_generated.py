@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 
 import pytest
 import yaml
 
-from support.tree.repository import PACKAGE, ROOT
+from support.tree.repository import PACKAGE, ROOT, copied_tree
 
 
 def test_the_blocking_client_is_what_the_asynchronous_one_makes(tmp_path):
@@ -86,11 +85,7 @@ layers = {layers}
 
 @pytest.mark.parametrize("id_", WRITTEN)
 def test_a_hook_rewrites_what_is_stale(id_, tmp_path):
-    left_out = shutil.ignore_patterns("__pycache__", "assets")
-    for folder in ("server", "scripts", "docs/contributors"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=left_out)
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    made = tmp_path / WRITTEN[id_]
+    made = copied_tree(tmp_path, "scripts", "docs/contributors") / WRITTEN[id_]
     text = made.read_text(encoding="utf-8")
     made.write_text(text.replace("labeling", "stale"), encoding="utf-8")
     assert made.read_text(encoding="utf-8") != text

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 
 from steelyard.scoring.assets import AUTO, ENGINES
 from steelyard.serving.base import HASHING
 from steelyard.settings import SETTINGS, InvalidSettingError, Settings, read_settings
-from support.tree.repository import PACKAGE, RECIPE, python_files
+from support.tree.repository import PACKAGE, RECIPE, copied_tree, python_files
 
 
 def test_defaults_are_the_tables():
@@ -71,3 +74,41 @@ def test_only_settings_reads_the_environment():
         if re.search(r"os\.(environ|getenv)", path.read_text(encoding="utf-8"))
     ]
     assert readers == ["settings.py"]
+
+
+#: Asks everything that knows settings about a made-up one.
+ASK = """
+import click, tables
+from steelyard.cli.options import setting_option
+from steelyard.settings import InvalidSettingError, read_settings
+
+assert read_settings(environ={}).trees == 3
+assert read_settings(environ={"STEELYARD_TREES": "5"}).trees == 5
+try:
+    read_settings(environ={"STEELYARD_TREES": "0"})
+except InvalidSettingError as error:
+    print(error)
+command = click.Command("plant", params=[])
+print(setting_option("trees")(command).params[0].help)
+print(tables.settings_table())
+"""
+
+
+def test_a_made_up_setting_is_one_field(tmp_path):
+    tree = copied_tree(tmp_path, "docs/tools")
+    path = tree / "server" / "steelyard" / "settings.py"
+    text = path.read_text(encoding="utf-8")
+    field = '    trees: int = _setting(3, "Trees of the forest.", minimum=1)\n'
+    path.write_text(text.replace("    host: str", f"{field}    host: str", 1), encoding="utf-8")
+    folders = os.pathsep.join([str(tree / "server"), str(tree / "docs" / "tools")])
+    shown = subprocess.run(
+        [sys.executable, "-c", ASK],
+        env={**os.environ, "PYTHONPATH": folders},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    refused, offered, *table = shown.splitlines()
+    assert refused == "The setting trees (STEELYARD_TREES) is '0'; give at least 1."
+    assert offered == "Trees of the forest. [$STEELYARD_TREES; default: 3]"
+    assert "| `STEELYARD_TREES` | `3` | Trees of the forest. |" in table

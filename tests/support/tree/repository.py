@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -20,3 +21,12 @@ def python_files(*folders: Path) -> list[Path]:
 def read_pyproject() -> dict[str, Any]:
     """Return ``pyproject.toml`` as values."""
     return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def copied_tree(target: Path, *folders: str) -> Path:
+    """Copy the package, without its models, and further folders and ``pyproject.toml`` into a folder."""
+    left_out = shutil.ignore_patterns("assets")  # what is compiled stays so
+    for folder in ("server", *folders):
+        shutil.copytree(ROOT / folder, target / folder, ignore=left_out)
+    shutil.copy(ROOT / "pyproject.toml", target)
+    return target

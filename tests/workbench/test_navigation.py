@@ -1,0 +1,47 @@
+"""The table of pages: a page that is in it is in the menu, the search, the tabs and the window."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+pytest.importorskip("panel", reason="needs the workbench extra")
+
+import panel as pn
+
+from steelyard_workbench.frame import navigation
+from steelyard_workbench.frame.app import App
+from steelyard_workbench.frame.finding import find_pages
+from steelyard_workbench.kit.page import Page
+from support.browser.shown_parts import texts
+from support.families.told_families import make_client
+
+
+class ForestPage(Page):
+    """A made-up page."""
+
+    slug = "forest"
+    title = "Forest"
+    summary = "Counts trees."
+
+    def build(self):
+        return [pn.pane.Markdown("Three oaks.")]
+
+
+def test_a_made_up_page_is_found_wherever_pages_are_listed(monkeypatch):
+    app = App(make_client())
+    beside = navigation.make_page("webhooks", app.session)
+    monkeypatch.setattr(
+        sys.modules[type(beside).__module__], "ForestPage", ForestPage, raising=False
+    )
+    forest = navigation.Entry(
+        "forest", "Forest", "watch", "webhooks:ForestPage", frozenset({"owner"})
+    )
+    monkeypatch.setattr(navigation, "ENTRIES", (*navigation.ENTRIES, forest))
+    assert navigation.entry_of("forest") is forest
+    assert navigation.tabs_for(None, "alarms")[-1] is forest
+    assert [hit.goes for hit in find_pages("fores")] == [{"page": "forest"}]
+    app.session.page = "forest"
+    shown = texts(app.view())
+    assert all(text in shown for text in ("Forest", "Counts trees.", "Three oaks."))
