@@ -44,14 +44,17 @@ class FrontierPage(OnePartPage):
             go.on_click(lambda _: self.session.open("datasets", dataset=""))
             return empty("No datasets yet. The frontier compares the models of one.", go)
         known = {dataset.id: dataset for dataset in datasets}
-        chosen = self.session.dataset or datasets[0].id
+        labelled = [dataset.id for dataset in datasets if dataset.method == "sft"]
+        chosen = self.session.dataset or (labelled or [datasets[0].id])[0]
         select = dataset_select(datasets, chosen)
         pn.bind(lambda id_: self.session.param.update(dataset=id_, version=0), select, watch=True)
         if chosen not in known:
             return pn.Column(select, no_dataset(chosen), sizing_mode="stretch_width")
         if known[chosen].method != "sft":
-            text = "This dataset has rewards and no labels, so models are compared on another page."
-            return pn.Column(select, empty(text), sizing_mode="stretch_width")
+            text = "This dataset has rewards and no labels, which the frontier needs."
+            go = pmui.Button(label="Compare two models", variant="contained")
+            go.on_click(lambda _: self.session.open("compare", dataset=chosen))
+            return pn.Column(select, empty(text, go), sizing_mode="stretch_width")
         self.frontier = FrontierPanel(self.client, chosen, self._open)
         self.part(self.frontier.part)
         await self.frontier.part.refresh()
