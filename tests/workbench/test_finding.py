@@ -95,15 +95,15 @@ def test_what_one_search_cannot_find_leaves_the_others(session, monkeypatch):
 def test_the_title_names_what_is_open_and_the_way_back_goes_to_all(session, dataset):
     heading = Heading(session)
     session.open("datasets", dataset=dataset.id)
-    assert (heading.title.object, heading.up.label) == ("invoices of May", "All datasets")
+    assert (heading.in_browser, heading.up.label) == ("invoices of May", "All datasets")
     labels = [item["label"] for item in heading.tabs.items]
     assert labels == ["Rows", "Versions", "Map", "Review", "Labeling"]
     heading.up.clicks += 1
     assert (session.page, session.dataset) == ("datasets", "")
-    assert (heading.title.object, heading.up.visible) == ("Datasets", False)
+    assert (heading.in_browser, heading.up.visible) == ("Datasets", False)
     assert [item["label"] for item in heading.tabs.items] == ["Datasets", *labels[1:]]
     session.open("families", family="router")
-    assert heading.title.object == "router"
+    assert heading.in_browser == "router"
 
 
 def test_a_section_opens_where_it_was_left_and_then_at_all_of_its_things(session, dataset):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import html
 
 import pytest
 
@@ -17,7 +18,6 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 
 from steelyard_workbench.frame.heading import Heading
 from steelyard_workbench.kit.components.mark_table import MarkTable
-from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.pages.labeling import queue
 from steelyard_workbench.pages.labeling.page import LabelingPage
@@ -77,8 +77,8 @@ def test_jobs_are_listed_followed_and_opened(client, server):
     assert "Krippendorff&#x27;s alpha" in texts(page.__panel__())
     heading = Heading(page.session)
     heading.refresh()
-    title = escape_markdown(job.name)
-    assert (heading.title.object, heading.up.label) == (title, "All labeling jobs")
+    assert (heading.in_browser, heading.up.label) == (job.name, "All labeling jobs")
+    assert f">{html.escape(job.name)}<" in heading.title.object
     heading.up.clicks += 1
     assert page.queue is None
 

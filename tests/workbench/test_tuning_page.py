@@ -70,7 +70,7 @@ def test_a_price_is_told_before_a_job_is_started(client, improved):
     assert "cancelled" in texts(page.__panel__())
     heading = Heading(page.session)
     heading.refresh()
-    assert heading.title.object == f"Wording of {TEAM['id']}"
+    assert heading.in_browser == f"Wording of {TEAM['id']}"
     heading.up.clicks += 1
     assert page.form is not None
 

@@ -9,6 +9,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
 from typing import Any
 
 import panel as pn
@@ -39,6 +40,7 @@ from steelyard_workbench.kit.components.browser_window import (
     WIDTH,
     BrowserWindow,
 )
+from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.drawn_dialog import DrawnDialog
 from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.components.frame_roles import FrameRoles
@@ -80,6 +82,10 @@ _SHOWN_EMAIL, _SHOWN_ACCOUNT = 40, 24
 #: Buttons in the bar at the top.
 _ON_BAR: dict[str, Any] = {"size": "small", "margin": (0, 4), "align": "center", "sx": ON_BAR}
 _FIND = "Find  Ctrl+K"
+_WAYS_CSS = """
+.row { flex-wrap: nowrap; gap: 8px; padding: 0; }
+button { color: inherit; border-color: rgba(128, 128, 128, 0.5); white-space: nowrap; }
+"""
 #: On a phone the bar has room for icons alone, and keys are of no use.
 _NARROW = "@media (max-width: 599px)"
 _ICON_ALONE = {"fontSize": 0, "minWidth": 0, "padding": "6px"}
@@ -156,30 +162,20 @@ class App:
             sx=ON_BAR | {"fontSize": HEADING, "fontWeight": 700} | {_NARROW: _ICON_ALONE},
         )
         home_button.on_click(lambda _: self.session.open("home"))
-        find_button = pmui.Button(label=_FIND, variant="outlined", **_ON_BAR)
-        self._find_button = find_button
-        find_button.on_click(lambda _: self._finding.open())
-        views_button = pmui.Button(
-            label="Views",
-            variant="text",
-            **_ON_BAR | {"sx": ON_BAR | {_NARROW: {"display": "none"}}},
+        self._ways = Choices(
+            self._offer_ways(),
+            layout="row",
+            is_small=True,
+            sizing_mode=None,
+            margin=(0, 4),
+            align="center",
+            stylesheets=[_WAYS_CSS],
         )
-        views_button.on_click(lambda _: self._views.open())
-        # A view is a link to the address of a page of its own, which a cell of a notebook has not.
-        views_button.visible = pn.state.curdoc is not None
-        keys_button = pmui.Button(
-            label="Keys ?",
-            variant="text",
-            **_ON_BAR | {"sx": ON_BAR | {_NARROW: {"display": "none"}}},
-        )
-        keys_button.on_click(lambda _: self._help.open())
         self._on_bar = [
             home_button,
             pn.layout.HSpacer(),
             account_button,
-            find_button,
-            views_button,
-            keys_button,
+            self._ways,
             out_button,
         ]
         self._fill_bar()
@@ -260,6 +256,17 @@ class App:
             self._poller.start()
             pn.state.onload(self._begin)
         return shell
+
+    def _offer_ways(self) -> list[Choice]:
+        """Return the ways from the bar; on a phone the search alone, which needs no key."""
+        find = Choice("Find", self._finding.open, look="outlined")
+        if self._is_narrow:
+            return [find]
+        # A view is a link to the address of a page of its own, which a cell of a notebook has not.
+        is_page = pn.state.curdoc is not None
+        views = [Choice("Views", self._views.open, look="text")] if is_page else []
+        keys = Choice("Keys ?", self._help.open, look="text")
+        return [replace(find, label=_FIND), *views, keys]
 
     def _begin(self) -> None:
         """Listen to the browser, which has drawn the page."""
@@ -360,7 +367,7 @@ class App:
         if is_narrow != self._is_narrow and self._shell is not None:
             self._is_narrow = is_narrow
             self._shell.sidebar_open = not is_narrow
-            self._find_button.label = "Find" if is_narrow else _FIND
+            self._ways.offer(self._offer_ways())
             self._name_out_button()
 
     def _on_connection(self, is_connected: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import panel as pn
@@ -15,7 +16,6 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client import Client
 from steelyard.errors import SteelyardError
 from steelyard_workbench.frame.navigation import DATASETS, entry_of, first_page, tabs_for
-from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.scheduling import until_shown
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.tasks import Task
@@ -24,7 +24,7 @@ from steelyard_workbench.parts.datasets.names import dataset_name
 
 #: Characters of a title.
 _MOST = 80
-_TITLE = {"fontSize": TITLE, "fontWeight": 600, "overflowWrap": "anywhere"}
+_TITLE = f"font-size:{TITLE};font-weight:600;line-height:32px;margin:0;overflow-wrap:anywhere"
 _TABS = {
     "minHeight": "36px",
     "borderBottom": "1px solid rgba(128,128,128,0.3)",
@@ -94,7 +94,7 @@ class Heading(Viewer):
         self._names: dict[tuple[str, str], str] = {}
         self.up = pmui.Button(variant="text", size="small", margin=(0, 5), visible=False)
         self.up.on_click(self._on_up)
-        self.title = pmui.Typography("", variant="h1", sx=_TITLE, margin=(2, 10))
+        self.title = pn.pane.HTML("", margin=(2, 10), sizing_mode="stretch_width")
         self.tabs = pmui.TabMenu(
             items=[], variant="scrollable", sx=_TABS, sizing_mode="stretch_width", margin=(0, 10)
         )
@@ -188,7 +188,7 @@ class Heading(Viewer):
         tabs = tabs_for(session.who, session.page)
         with pn.io.hold():
             self.in_browser = "" if entry is None and not name else cut
-            self.title.object = escape_markdown(cut)
+            self.title.object = f'<h1 style="{_TITLE}">{escape(cut)}</h1>'
             self.summary.visible = bool(self.summary.object) and thing is None
             self.up.visible = thing is not None and bool(thing.all_title)
             if thing is not None and thing.all_title:
