@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import Future
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +15,7 @@ from steelyard.errors import InvalidRequestError, ModelUnavailableError, NotFoun
 from steelyard.models.judge_setup import JudgeSetup
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.judge.catalogue import read_catalogue
+from steelyard.serving.registry import ModelRegistry
 from support.models.judges import smollm2
 from support.waiting import wait_until
 
@@ -85,3 +88,73 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server, monkeypatch):
     fit = found.calibration
     assert (fit.fitted_on, fit.held_out, fit.in_use, found.calibrated) == (20, 20, True, True)
     assert fit.log_loss_after < fit.log_loss_before
+
+
+def test_a_route_is_fitted_judged_and_removed_by_the_server(server, monkeypatch):
+    models, asked = server.client.models, []
+
+    def sure_of_even(rendered, _):
+        asked.append(rendered)
+        number = int(re.search(r"Order (\d+)", str(rendered.context))[1])
+        sure = 6.0 if number % 2 == 0 else 0.1
+        answer = Future()
+        answer.set_result([ScoredDecision(np.array([sure, 0.0]), np.zeros(0))])
+        return answer
+
+    base = models.list().data[0].id
+    find, prices = ModelRegistry.find, {"cheap": 0, "strong": 1_000}
+
+    def find_known(registry, name):
+        if name not in prices:
+            return find(registry, name)
+        return SimpleNamespace(
+            name=name,
+            price_nano=prices[name],
+            is_route=False,
+            decide=find(registry, base).decide.renamed(name),
+            queue=SimpleNamespace(submit=sure_of_even),
+        )
+
+    monkeypatch.setattr(ModelRegistry, "find", find_known)
+    question = {"id": "paid", "kind": "binary", "question": "Is it paid?"}
+    rows = [
+        {"context": f"Order {n}.", "decisions": [question], "targets": {"paid": {"yes": 1.0}}}
+        for n in range(80)
+    ]
+    made = server.client.datasets.create("orders", training=rows[:40], evaluation=rows[40:])
+    fit = partial(models.fit_route, dataset_id=made.id, bound="share", value=0.5)
+    for wrong, field in (
+        (lambda: fit(base, ["cheap", "strong"]), "name of a model"),
+        (lambda: fit("first", ["cheap", "cheap"]), "each once"),
+        (lambda: fit("first", [*"abcde"]), "more than 4"),
+        (lambda: fit("first", ["cheap", "nothing"]), "no base or connected model"),
+        (lambda: fit("first", ["cheap", "strong"], bound="accuracy", value=1.0), "no accuracy"),
+    ):
+        with pytest.raises(InvalidRequestError, match=field):
+            wrong()
+    fit("first", ["cheap", "strong"], rows=40)
+
+    def ended():
+        [route] = [each for each in models.routes().data if each.name == "first"]
+        return route if route.task.status != "running" else None
+
+    wait_until(ended, PATIENCE_S)
+    route = ended()
+    assert (route.task.error, route.task.done, route.task.total) == (None, 80, 80)
+    assert [step.model for step in route.models] == ["cheap", "strong"]
+    assert route.models[1].threshold is None
+    assert [figures.name for figures in route.fit.evaluation] == ["first", "cheap", "strong"]
+    assert route.fit.evaluation[0].share_escalated.value <= 0.5
+    assert len(asked) == 160
+    with pytest.raises(InvalidRequestError, match="a route already"):
+        fit("first", ["cheap", "strong"])
+    fit("strict", ["cheap", "strong"], bound="accuracy", value=0.999, confidence=0.99)
+    wait_until(lambda: models.routes().data[-1].task.status == "failed", PATIENCE_S)
+    strict = models.routes().data[-1]
+    assert strict.models == []
+    assert "cannot certify an accuracy of 0.999" in strict.task.error
+    for name in ("strict", "first"):
+        assert models.remove_route(name).deleted
+    assert {"first", "strict"}.isdisjoint(each.name for each in models.routes().data)
+    with pytest.raises(NotFoundError, match="no route 'first'"):
+        models.remove_route("first")

@@ -10,11 +10,13 @@ import pytest
 from msgspec.structs import replace
 
 import steelyard
-from steelyard.models.judge_wire import Judge, JudgeCalibration, JudgeList, JudgeTask
+from steelyard.models.judge_wire import Judge, JudgeCalibration, JudgeList, SetupTask
+from steelyard.models.route_wire import ModelOfRoute, ModelRoute, RouteFit, RouteList
 from steelyard.models.stress_reports import keep_stress
 from steelyard.models.stress_wire import StressLine, StressReport
+from steelyard.serving.routed.figures import Figures
 from steelyard.wire.measures import Measure
-from support.browser.shown_parts import named, texts
+from support.browser.shown_parts import buttons, named, texts
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
@@ -23,6 +25,7 @@ from steelyard_workbench.kit.components.mark_table import MarkTable
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.tasks import Scope
 from steelyard_workbench.pages.models.judges import Judges
+from steelyard_workbench.pages.models.routes import Routes
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +119,87 @@ def test_a_webhook_is_added_tried_switched_off_and_removed(server):
     assert list(server.client.webhooks.list()) == []
 
 
+def test_a_route_is_fitted_from_lists_followed_and_removed(server):
+    state = {"routes": []}
+    figures = Figures(
+        name="first",
+        accuracy=Measure(value=0.9, low=0.8, high=0.95, n=40),
+        log_loss=Measure(value=0.3, low=None, high=None, n=40),
+        share_escalated=Measure(value=0.25, low=0.1, high=0.5, n=40),
+        price_usd_per_1000=Measure(value=0.5, low=None, high=None, n=40),
+    )
+    fitted = ModelRoute(
+        name="first",
+        models=[
+            ModelOfRoute(model="cheap", threshold=0.8),
+            ModelOfRoute(model="strong", threshold=None),
+        ],
+        dataset_id="ds_1",
+        version=1,
+        task=SetupTask(kind="fit", status="succeeded"),
+        fit=RouteFit(training=figures, evaluation=[figures], certified=None, failures={}),
+    )
+    calls = []
+
+    def fit(*given, **options):
+        calls.append((given, options))
+        task = SetupTask(kind="fit", status="running", done=10, total=80)
+        state["routes"] = [
+            ModelRoute(name="first", models=[], dataset_id=None, version=None, task=task)
+        ]
+
+    def remove(name):
+        calls.append(name)
+        state["routes"] = []
+
+    models = [
+        SimpleNamespace(id=name, lora=None, engine="connected-chat", decision_price_nano=price)
+        for name, price in (("cheap", None), ("strong", 500))
+    ]
+    client = SimpleNamespace(
+        models=SimpleNamespace(
+            list=lambda: SimpleNamespace(data=models),
+            routes=lambda: RouteList(data=state["routes"]),
+            fit_route=fit,
+            remove_route=remove,
+        ),
+        datasets=SimpleNamespace(
+            iterate=lambda: [SimpleNamespace(id="ds_1", name="orders", rows=80)]
+        ),
+    )
+    session = Session(server.client, page="models")
+    session.client = client
+    section = Routes(session, Scope())
+    asyncio.run(section.routes.refresh())
+    asyncio.run(section.form.refresh())
+    assert "No routes yet." in texts(section.__panel__())
+    assert list(section.first.options) == ["cheap", "strong, 0.5 USD a million tokens"]
+    press(section.__panel__(), "Fit the route")
+    assert "Name the route first" in texts(section.said)
+    section.route_name.value_input = "first"
+    section.bound.value = "accuracy"
+    assert (section.value.label, section.value.value) == ("Accuracy, 0 to 1", 0.9)
+    press(section.__panel__(), "Fit the route")
+    [(given, options)] = calls
+    assert given == ("first", ["cheap", "strong"], "ds_1")
+    assert (options["bound"], options["value"], options["replace"]) == ("accuracy", 0.9, False)
+    assert "Fitting: 10 of 80 rows" in texts(section.opened)
+    assert "Remove …" not in buttons(section.opened)
+    assert asyncio.run(section.look()) is False
+    state["routes"] = [fitted]
+    asyncio.run(section.look())
+    assert asyncio.run(section.look()) is True
+    shown = texts(section.opened)
+    assert "a top probability of 0.8000 or more" in shown
+    assert "0.250 (0.100 to 0.500, n = 40)" in shown
+    press(section.opened, "Ask it")
+    assert (session.page, session.model) == ("playground", "first")
+    press(section.opened, "Remove …")
+    press(section.question, "Remove it")
+    assert calls[-1] == "first"
+    assert "The route first is removed." in texts(section.said)
+
+
 def test_a_judge_goes_from_the_catalogue_to_a_route(server):
     judge = Judge(
         name="small",
@@ -139,7 +223,7 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server):
 
         return act
 
-    running = JudgeTask(kind="download", status="running", done=500_000_000, total=2_000_000_000)
+    running = SetupTask(kind="download", status="running", done=500_000_000, total=2_000_000_000)
     fitted = JudgeCalibration(
         dataset_id="ds_1",
         version=1,

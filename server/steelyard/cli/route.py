@@ -216,25 +216,13 @@ def _certify(
     sides: Sequence[Side], accuracy: float, confidence: float, *, writes_anyway: bool
 ) -> RouteTest:
     """Return the thresholds that are certified; without any, end the command unless one is kept."""
-    from steelyard.serving.routed.certifying import certify_route
+    from steelyard.serving.routed.certifying import certify_route, explain_failure
     from steelyard.serving.routed.report import check_held_out
 
     check_held_out(sides[1])
     test = certify_route(sides[0], sides[1], accuracy=accuracy, confidence=confidence)
     if test.certified is None:
-        measured = test.held_out.accuracy
-        high = measured.value if measured.high is None else measured.high
-        below = f", all of it below {accuracy:g}" if high < accuracy else ""
-        message = (
-            f"{len(sides[1].context_tokens)} evaluation rows cannot certify an accuracy of "
-            f"{accuracy:g} with a confidence of {confidence:g}. The most accurate thresholds of the "
-            f"training rows are right in {_measure(measured)} of the held-out decisions{below}. "
-        )
-        message += (
-            f"Answered alike, {test.missing_rows:,} more evaluation rows would certify it."
-            if test.missing_rows is not None
-            else "While that is so, no number of rows would; require less or name a better model."
-        )
+        message = explain_failure(test, len(sides[1].context_tokens), accuracy, confidence)
         if not writes_anyway:
             raise click.ClickException(
                 f"{message} Nothing is kept; keep what the training rows say with --anyway."

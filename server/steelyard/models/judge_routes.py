@@ -1,4 +1,4 @@
-"""``/v1/judges``: language models that run on this server, for its operators."""
+"""``/v1/judges`` and ``/v1/routes``: models that operators set up on this server."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from steelyard.errors import KeyScopeError
 from steelyard.http.routing import Access, Call, Route
 from steelyard.models.judge_setup import JudgeSetup
 from steelyard.models.judge_wire import CalibrateJudge, Judge, JudgeList, RouteJudge
+from steelyard.models.route_setup import RouteSetup
+from steelyard.models.route_wire import FitRoute, ModelRoute, RemovedRoute, RouteList
 
 
 def _check_operator(call: Call) -> None:
     """Refuse a key that is not of whoever runs this server; sessions were checked already."""
     if call.caller.session is None and not call.caller.is_operator:
         raise KeyScopeError(
-            "Judges are set up by whoever runs this server: sign in as an operator, or call with a key "
+            "Judges and routes are set up by whoever runs this server: sign in as an operator, or call with a key "
             "of scope full of the account local."
         )
 
@@ -48,6 +50,21 @@ async def calibrate_judge(call: Call) -> Judge:
 async def route_judge(call: Call) -> Judge:
     """Use a judge in a route."""
     return await call.service(JudgeSetup).use_in_route(call.path["judge"], call.body)
+
+
+async def get_routes(call: Call) -> RouteList:
+    """Return the routes of this server."""
+    return await call.service(RouteSetup).list()
+
+
+async def fit_route(call: Call) -> ModelRoute:
+    """Begin to fit a route."""
+    return await call.service(RouteSetup).fit(call.caller, call.body)
+
+
+async def remove_route(call: Call) -> RemovedRoute:
+    """Remove a route."""
+    return await call.service(RouteSetup).remove(call.path["route"])
 
 
 _route = functools.partial(
@@ -95,5 +112,29 @@ JUDGE_ROUTES = (
         summary="Use a judge in a route, for what the shipped model is not sure of.",
         request=RouteJudge,
         errors=(*_BUSY, errors.InvalidRequestError),
+    ),
+    _route(
+        method="GET",
+        path="/v1/routes",
+        use=get_routes,
+        summary="List the routes of this server, with what their last fit came to.",
+        response=RouteList,
+    ),
+    _route(
+        method="POST",
+        path="/v1/routes",
+        use=fit_route,
+        summary="Fit a route on a dataset: a model decides what it is sure of, the next the rest.",
+        request=FitRoute,
+        response=ModelRoute,
+        errors=(*_BUSY, errors.DatasetDeletedError, errors.InvalidRequestError),
+    ),
+    _route(
+        method="DELETE",
+        path="/v1/routes/{route}",
+        use=remove_route,
+        summary="Remove a route; its models stay, and what it answered stays stored.",
+        response=RemovedRoute,
+        errors=(errors.NotFoundError, errors.ModelUnavailableError),
     ),
 )

@@ -6,15 +6,11 @@ import asyncio
 import datetime as dt
 import fnmatch
 import functools
-import itertools
 import logging
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -25,8 +21,6 @@ from steelyard.errors import (
     InvalidRequestError,
     ModelUnavailableError,
     NotFoundError,
-    QueueFullError,
-    SteelyardError,
 )
 from steelyard.models.judge_wire import (
     CalibrateJudge,
@@ -34,10 +28,9 @@ from steelyard.models.judge_wire import (
     JudgeCalibration,
     JudgeCheck,
     JudgeList,
-    JudgeTask,
     RouteJudge,
-    TaskKind,
 )
+from steelyard.models.setup_tasks import Report, SetupTasks, add_up, first_rows
 from steelyard.serving.base import default_name
 from steelyard.serving.connected.calibrating import Scored, ask_rows, calibrate
 from steelyard.serving.connected.checking import check_model
@@ -62,12 +55,8 @@ _log = logging.getLogger(__name__)
 
 #: Where downloads go, in the home.
 _FOLDER = "models"
-#: Judges that are worked on at once; a download or a check takes the machine.
-_MOST_AT_ONCE = 2
 #: Seconds until the server has a model that was connected, which it looks for once a second.
 _APPEARS_S = 5.0
-
-_Report = Callable[[int, int], None]
 
 
 class JudgeSetup:
@@ -85,12 +74,12 @@ class JudgeSetup:
         models: ModelRegistry,
         datasets: DatasetService,
         rows: DatasetRows,
+        tasks: SetupTasks,
     ) -> None:
         self._settings, self._models = settings, models
         self._datasets, self._rows = datasets, rows
         self._home = home_of(settings)
-        self._lock = threading.Lock()
-        self._tasks: dict[str, JudgeTask] = {}
+        self._tasks = tasks
         self._checks: dict[str, JudgeCheck] = {}
         self._calibrations: dict[str, JudgeCalibration] = {}
 
@@ -102,7 +91,7 @@ class JudgeSetup:
         """Begin to download a model of the catalogue, or go on with it."""
         entry = _entry(name)
 
-        def work(report: _Report) -> None:
+        def work(report: Report) -> None:
             total = 0
 
             def on_size(file: RemoteFile) -> None:
@@ -117,7 +106,7 @@ class JudgeSetup:
                 on_bytes=lambda done: report(done, total),
             )
 
-        self._start(name, "download", work)
+        self._tasks.start(name, "download", work)
         return await self._judge(name)
 
     async def connect(self, name: str) -> Judge:
@@ -134,7 +123,7 @@ class JudgeSetup:
         """Begin to ask a judge the fixed set of questions."""
         self._require_connected(name)
 
-        def work(_: _Report) -> None:
+        def work(_: Report) -> None:
             report = check_model(self._hosted(name).queue.submit, TIMEOUT_S)
             self._checks[name] = JudgeCheck(
                 asked=report.asked,
@@ -147,7 +136,7 @@ class JudgeSetup:
             if report.failures:
                 raise ModelUnavailableError(report.failures[0])
 
-        self._start(name, "check", work)
+        self._tasks.start(name, "check", work)
         return await self._judge(name)
 
     async def calibrate(self, caller: Caller, name: str, request: CalibrateJudge) -> Judge:
@@ -159,8 +148,8 @@ class JudgeSetup:
             for side in ("training", "evaluation")
         ]
 
-        def work(report: _Report) -> None:
-            lines = [_first_rows(side, request.rows) for side in sides]
+        def work(report: Report) -> None:
+            lines = [first_rows(side, request.rows) for side in sides]
             total = sum(map(len, lines))
             scored: list[Scored] = []
             failures: Counter[str] = Counter()
@@ -170,7 +159,7 @@ class JudgeSetup:
                     self._hosted(name).queue.submit,
                     rows,
                     TIMEOUT_S,
-                    functools.partial(_add_up, report, done, total),
+                    functools.partial(add_up, report, done, total),
                     at_once=CONCURRENCY,
                 )
                 done += len(rows)
@@ -189,7 +178,7 @@ class JudgeSetup:
                 in_use=calibration.is_better,
             )
 
-        self._start(name, "calibrate", work)
+        self._tasks.start(name, "calibrate", work)
         return await self._judge(name)
 
     async def _judge(self, name: str) -> Judge:
@@ -268,7 +257,7 @@ class JudgeSetup:
             writer=True,
             added=dt.datetime.now(dt.UTC).date(),
         )
-        with self._lock:
+        with self._tasks.file_lock:
             declared = read_file(self._home)
             if name not in declared.models:
                 write_file(
@@ -287,7 +276,7 @@ class JudgeSetup:
             RouteStep(model=name),
         )
         walked = DeclaredRoute(steps=steps, added=dt.datetime.now(dt.UTC).date())
-        with self._lock:
+        with self._tasks.file_lock:
             declared = read_file(self._home)
             if route in declared.models or (
                 self._models.find(route) and route not in declared.routes
@@ -300,7 +289,7 @@ class JudgeSetup:
     def _keep_calibration(
         self, name: str, dataset_id: str, version: int, temperatures: dict[str, dict[str, float]]
     ) -> None:
-        with self._lock:
+        with self._tasks.file_lock:
             declared = read_file(self._home)
             model = declared.models.get(name)
             if model is None:
@@ -333,43 +322,6 @@ class JudgeSetup:
             time.sleep(0.1)
         return model
 
-    def _start(self, name: str, kind: TaskKind, work: Callable[[_Report], None]) -> None:
-        """Begin something in a thread; what runs already for the same judge goes on instead."""
-        with self._lock:
-            running = [key for key, task in self._tasks.items() if task.status == "running"]
-            if name in running:
-                return
-            if len(running) >= _MOST_AT_ONCE:
-                raise QueueFullError(
-                    f"{' and '.join(running)} are worked on already; wait until one has ended."
-                )
-            self._tasks[name] = JudgeTask(kind=kind, status="running")
-        thread = threading.Thread(
-            target=self._run, args=(name, kind, work), name=f"judge-{kind}", daemon=True
-        )
-        thread.start()
-
-    def _run(self, name: str, kind: TaskKind, work: Callable[[_Report], None]) -> None:
-        def report(done: int, total: int) -> None:
-            self._tasks[name] = JudgeTask(kind=kind, status="running", done=done, total=total)
-
-        try:
-            work(report)
-        except (SteelyardError, InvalidSettingError, OSError) as error:
-            self._end(name, str(error) or type(error).__name__)
-        except Exception:  # noqa: BLE001  told to whoever asks how far it is
-            _log.exception("The %s of the judge %s failed.", kind, name)
-            self._end(name, "It failed inside the server; the log says why.")
-        else:
-            self._end(name, None)
-
-    def _end(self, name: str, error: str | None) -> None:
-        status = self._tasks[name]
-        ended = msgspec.structs.replace(
-            status, status="succeeded" if error is None else "failed", error=error
-        )
-        self._tasks[name] = ended
-
 
 def _entry(name: str) -> CatalogueEntry:
     catalogue = read_catalogue()
@@ -378,23 +330,3 @@ def _entry(name: str) -> CatalogueEntry:
             f"No model of the catalogue is called {name!r}: {', '.join(catalogue)}."
         )
     return catalogue[name]
-
-
-def _add_up(report: _Report, before: int, total: int, done: int) -> None:
-    """Report the rows of a side that are done, after those of the sides before it."""
-    report(before + done, total)
-
-
-def _first_rows(pieces: Iterator[bytes], most: int) -> list[dict[str, Any]]:
-    """Return the first rows of a download of JSON Lines."""
-    lines = _lines(pieces)
-    return [msgspec.json.decode(line) for line in itertools.islice(lines, most)]
-
-
-def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    rest = b""
-    for piece in pieces:
-        *whole, rest = (rest + piece).split(b"\n")
-        yield from filter(None, whole)
-    if rest:
-        yield rest

@@ -6,16 +6,18 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-TaskKind = Literal["download", "check", "calibrate"]
+TaskKind = Literal["download", "check", "calibrate", "fit"]
 TaskStatus = Literal["running", "succeeded", "failed"]
 
 
-class JudgeTask(Struct, frozen=True, kw_only=True):
-    """The last thing that was started for a judge on this server, since it was started."""
+class SetupTask(Struct, frozen=True, kw_only=True):
+    """The last thing that was started for a judge or a route on this server, since it was started."""
 
     kind: TaskKind
     status: TaskStatus
-    done: Annotated[int, Meta(description="Bytes of a download, rows of a calibration.")] = 0
+    done: Annotated[
+        int, Meta(description="Bytes of a download, rows of a calibration or a fit.")
+    ] = 0
     total: Annotated[int, Meta(description="Of these; 0 while that is not known.")] = 0
     error: Annotated[str | None, Meta(description="Why it failed.")] = None
 
@@ -62,7 +64,7 @@ class Judge(Struct, frozen=True, kw_only=True):
         str | None,
         Meta(description="Why a downloaded file could not run here now, and what to do."),
     ] = None
-    task: JudgeTask | None = None
+    task: SetupTask | None = None
     check: JudgeCheck | None = None
     calibration: JudgeCalibration | None = None
 

@@ -13,8 +13,10 @@ from steelyard.models.calls import TunedCalls
 from steelyard.models.evaluated import EvaluatedFamilies
 from steelyard.models.judge_routes import JUDGE_ROUTES
 from steelyard.models.judge_setup import JudgeSetup
+from steelyard.models.route_setup import RouteSetup
 from steelyard.models.routes import ROUTES
 from steelyard.models.service import FamilyModels
+from steelyard.models.setup_tasks import SetupTasks
 from steelyard.models.stress_reports import StressReports
 from steelyard.room import Room
 from steelyard.serving.registry import ModelRegistry
@@ -39,14 +41,16 @@ def _open(house: House) -> tuple[object, ...]:
     house.get(EvaluatedModels).register_tuned(
         EvaluatedFamilies(registry, lineages, tuned, calls=calls)
     )
-    judges = JudgeSetup(house.settings, registry, house.get(DatasetService), house.get(DatasetRows))
-    return models, judges, StressReports(home_of(house.settings))
+    datasets, rows, tasks = house.get(DatasetService), house.get(DatasetRows), SetupTasks()
+    judges = JudgeSetup(house.settings, registry, datasets, rows, tasks)
+    routes = RouteSetup(house.settings, registry, datasets, rows, tasks)
+    return models, judges, routes, StressReports(home_of(house.settings))
 
 
 ROOM = Room(
     name="models",
     after=("families",),
-    nouns=("judges",),
+    nouns=("judges", "routes"),
     routes=(*ROUTES, *JUDGE_ROUTES),
     base=_open_base,
     open=_open,

@@ -23,6 +23,7 @@ PARAMETERS = {
     "map": "map_",
     "alarm": "alarm_",
     "judge": "",
+    "route": "",
     "named_decision": "quillfeather-desk",
     "version": "",
     "alias": "",

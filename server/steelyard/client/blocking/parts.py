@@ -17,6 +17,7 @@ from steelyard.client import (
     job_calls,
     judge_calls,
     prompt_tuning_calls,
+    route_calls,
     view_calls,
     webhook_calls,
 )
@@ -56,6 +57,9 @@ class Models(Resource):
     switch = _method(family_calls.switch_model)
     keep_warm = _method(family_calls.keep_model_warm)
     delete = _method(family_calls.delete_model)
+    routes = _method(route_calls.routes)
+    fit_route = _method(route_calls.fit_route)
+    remove_route = _method(route_calls.remove_route)
 
 
 class Account(Resource):

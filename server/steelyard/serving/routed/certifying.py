@@ -5,22 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from msgspec import Struct
 
 from steelyard.calibration.certify import last_passed, missing_rows, run_tests
+from steelyard.serving.routed.figures import CertifiedAccuracy, Figures
 from steelyard.serving.routed.fitting import frontier_thresholds
-from steelyard.serving.routed.walking import Figures, Side, deciders, route_figures
+from steelyard.serving.routed.walking import Side, deciders, route_figures
+from steelyard.wire.measures import interval_text
 
 #: Thresholds that are tested at most.
 _MAX_CANDIDATES = 50
 _FIRST = frozenset({0})
-
-
-class CertifiedAccuracy(Struct, frozen=True, kw_only=True):
-    """That a route is right at least so often, and with what confidence."""
-
-    accuracy: float
-    confidence: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,4 +56,22 @@ def certify_route(
         else missing_rows(
             tests, _FIRST, n_rows=len(held_out.context_tokens), confidence=confidence
         ),
+    )
+
+
+def explain_failure(test: RouteTest, n_rows: int, accuracy: float, confidence: float) -> str:
+    """Return why so many held-out rows do not certify an accuracy, and what would."""
+    measured = test.held_out.accuracy
+    high = measured.value if measured.high is None else measured.high
+    below = f", all of it below {accuracy:g}" if high < accuracy else ""
+    ends = interval_text(measured.low, measured.high, form=".4g", to=" to ", is_bounded=False)
+    remedy = (
+        f"Answered alike, {test.missing_rows:,} more evaluation rows would certify it."
+        if test.missing_rows is not None
+        else "While that is so, no number of rows would; require less or name a better model."
+    )
+    return (
+        f"{n_rows} evaluation rows cannot certify an accuracy of {accuracy:g} with a confidence of "
+        f"{confidence:g}. The most accurate thresholds of the training rows are right in "
+        f"{measured.value:.4g} ({ends}) of the held-out decisions{below}. {remedy}"
     )

@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from steelyard.errors import InvalidRequestError
 from steelyard.serving.connected.declared_route import DeclaredRoute
-from steelyard.serving.routed.certifying import CertifiedAccuracy
+from steelyard.serving.routed.figures import CertifiedAccuracy, Figures
 from steelyard.serving.routed.fitting import MIN_DECISIONS
-from steelyard.serving.routed.walking import Figures, Side, model_figures, route_figures
+from steelyard.serving.routed.walking import Side, model_figures, route_figures
 
 
 class RouteReport(Struct, frozen=True, kw_only=True):

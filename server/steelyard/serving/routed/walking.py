@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from steelyard.calibration.intervals import mean_interval
 from steelyard.calibration.metrics import LEAST_PROBABILITY
 from steelyard.ledger.money import NANO
+from steelyard.serving.routed.figures import Figures
 from steelyard.wire.measures import Measure
 
 Numbers = NDArray[np.float64]
@@ -62,19 +62,6 @@ class Side:
         _, firsts = np.unique(self.rows[places], return_index=True)
         tokens[places[firsts]] += self.context_tokens[self.rows[places[firsts]]]
         return tokens
-
-
-class Figures(Struct, frozen=True, kw_only=True):
-    """How good a model or a route is on the decisions of some rows, and what it costs."""
-
-    name: str
-    accuracy: Measure
-    #: In nats.
-    log_loss: Measure
-    #: Decisions that the first model did not decide; none where there is one model.
-    share_escalated: Measure | None = None
-    #: For 1,000 decisions.
-    price_usd_per_1000: Measure
 
 
 def deciders(side: Side, thresholds: Sequence[float]) -> NDArray[np.int64]:

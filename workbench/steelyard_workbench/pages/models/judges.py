@@ -13,7 +13,7 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.datasets.wire import Dataset
-from steelyard.models.judge_wire import Judge, JudgeList, JudgeTask
+from steelyard.models.judge_wire import Judge, JudgeList, SetupTask
 from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.components.mark_table import mark_table
 from steelyard_workbench.kit.components.side_by_side import side_by_side
@@ -31,7 +31,12 @@ _NOT_INSTALLED = (
     "`pip install 'steelyard[judge]'`."
 )
 _NOT_MEASURED = "not measured by us"
-_DOING = {"download": "Downloading", "check": "Checking", "calibrate": "Calibrating"}
+_DOING = {
+    "download": "Downloading",
+    "check": "Checking",
+    "calibrate": "Calibrating",
+    "fit": "Fitting",
+}
 _MOST_DATASETS = 200
 
 
@@ -102,7 +107,7 @@ class Judges(Section):
         if judge.problem is not None:
             shown.append(verdict("unsure", "Not here now.", escape_markdown(judge.problem)))
         if judge.task is not None:
-            shown += _show_task(judge.task)
+            shown += show_task(judge.task)
         shown += _show_results(judge)
         if not _runs(judge):
             shown += self._steps(judge)
@@ -168,7 +173,8 @@ class Judges(Section):
         return self.button(label, work, f"{label}: not done.", fields=fields, variant=variant)
 
 
-def _show_task(task: JudgeTask) -> list[Viewable]:
+def show_task(task: SetupTask) -> list[Viewable]:
+    """Show how far something is, or why it failed; nothing once it succeeded."""
     if task.status == "failed":
         title = f"{_DOING[task.kind]} failed."
         return [verdict("bad", title, escape_markdown(task.error or ""))]

@@ -23,6 +23,7 @@ from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.pages.models.judges import Judges
+from steelyard_workbench.pages.models.routes import Routes
 
 _KINDS = {
     "family": "family",
@@ -31,8 +32,8 @@ _KINDS = {
     "route": "route",
 }
 _CONNECT = (
-    "Connect a model of another server with `steelyard model add`; fit a route with "
-    "`steelyard route fit`. Requests name both like any other model."
+    "An operator connects models of other servers with `steelyard model add`, and fits routes on this "
+    "page. Requests name both like any other model."
 )
 
 
@@ -70,6 +71,7 @@ class ModelsPage(Page):
         super().__init__(session)
         self.opened = pn.Column(width=420, visible=False)
         self.judges: Judges | None = None
+        self.routes: Routes | None = None
 
     def build(self) -> list[Viewable]:
         """Return the list, and the model that is open beside it."""
@@ -78,22 +80,27 @@ class ModelsPage(Page):
             "The models", lambda: fetch_models(self.client), self._show
         )
         who = self.session.who
-        self.judges = (
-            Judges(self.session, self.visit) if who is None or who.user.is_operator else None
-        )
+        is_operator = who is None or who.user.is_operator
+        self.judges = Judges(self.session, self.visit) if is_operator else None
+        self.routes = Routes(self.session, self.visit) if is_operator else None
         shown = [
             side_by_side(self.part(self.listed), self.opened),
             pmui.Typography(_CONNECT, variant="body2"),
         ]
-        if self.judges is not None:
-            shown.append(self.judges.__panel__())
-            self.parts += self.judges.parts
+        for section in (self.routes, self.judges):
+            if section is not None:
+                shown.append(section.__panel__())
+                self.parts += section.parts
         return shown
 
     async def look(self) -> None:
-        """Bring what runs for a judge up to date."""
-        if self.judges is not None and self.session.is_connected:
+        """Bring what runs for judges and routes up to date, and the list once a route changed."""
+        if not self.session.is_connected:
+            return
+        if self.judges is not None:
             await self.judges.look()
+        if self.routes is not None and await self.routes.look():
+            await self.listed.refresh(quietly=True)
 
     def _show(self, models: Sequence[ListedModel]) -> Viewable:
         return mark_table(

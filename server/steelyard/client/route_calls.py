@@ -1,0 +1,61 @@
+"""What an operator can ask about routes: each function gives the call for one route of the API."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from steelyard.client.calls import Call, read, segment, write
+from steelyard.models.route_wire import ModelRoute, RemovedRoute, RouteList
+
+_ROUTES = "/v1/routes"
+
+
+def routes() -> Call[RouteList]:
+    """Return the routes of the server: ``GET /v1/routes``."""
+    return read(_ROUTES, RouteList)
+
+
+def fit_route(
+    name: str,
+    models: Sequence[str],
+    dataset_id: str,
+    *,
+    bound: Literal["accuracy", "price", "share"],
+    value: float,
+    rows: int | None = None,
+    confidence: float | None = None,
+    replace: bool | None = None,
+) -> Call[ModelRoute]:
+    """Begin to fit a route on a dataset: ``POST /v1/routes``.
+
+    Parameters
+    ----------
+    models : sequence of str
+        Base and connected models in the order to ask; two to four.
+    bound, value : optional
+        ``accuracy``: the cheapest that is certified to be right so often. ``price``, in USD for 1,000
+        decisions, or ``share``, of the decisions beyond the first model: the most accurate within it.
+    rows : int, optional
+        Rows of each side that are asked at most; 200 by default.
+    confidence : float, optional
+        Of an accuracy that is certified; 0.95 by default.
+    replace : bool, optional
+        Fit a route anew that is there.
+    """
+    fields = {
+        "name": name,
+        "models": list(models),
+        "dataset_id": dataset_id,
+        "bound": bound,
+        "value": value,
+        "rows": rows,
+        "confidence": confidence,
+        "replace": replace,
+    }
+    return write(_ROUTES, ModelRoute, fields, key=None)
+
+
+def remove_route(name: str) -> Call[RemovedRoute]:
+    """Remove a route; its models stay: ``DELETE /v1/routes/{route}``."""
+    return Call("DELETE", f"{_ROUTES}/{segment(name)}", RemovedRoute)

@@ -1,0 +1,235 @@
+"""Fit and remove routes of a running server, as ``steelyard route`` does in a home."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+from collections import Counter
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from steelyard.caller import Caller
+from steelyard.datasets.row_service import DatasetRows
+from steelyard.datasets.service import DatasetService
+from steelyard.decisions.validation import read_request
+from steelyard.decisions.wire import DecideResponse
+from steelyard.errors import InvalidRequestError, ModelUnavailableError, NotFoundError, Violation
+from steelyard.models.route_wire import (
+    FitRoute,
+    ModelOfRoute,
+    ModelRoute,
+    RemovedRoute,
+    RouteFit,
+    RouteList,
+)
+from steelyard.models.setup_tasks import Report, SetupTasks, add_up, first_rows
+from steelyard.serving.connected.declared import ModelsFile, check_name, read_file, write_file
+from steelyard.serving.connected.declared_route import MAX_STEPS, DeclaredRoute, RouteStep
+from steelyard.serving.registry import HostedModel, ModelRegistry
+from steelyard.serving.routed.certifying import certify_route, explain_failure
+from steelyard.serving.routed.figures import CertifiedAccuracy
+from steelyard.serving.routed.fitting import Bound, fit_thresholds
+from steelyard.serving.routed.observing import observe
+from steelyard.serving.routed.report import check_held_out, report_on
+from steelyard.serving.routed.walking import Side
+from steelyard.settings import InvalidSettingError, Settings, home_of
+from steelyard.wire.violations import BODY
+
+#: Seconds for an answer: a judge that is loaded first takes that long.
+_TIMEOUT_S = 120.0
+
+
+class RouteSetup:
+    """The routes of a server's home, and the fits that run.
+
+    Notes
+    -----
+    Safe to use from several threads. Fits are known until the server ends.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        models: ModelRegistry,
+        datasets: DatasetService,
+        rows: DatasetRows,
+        tasks: SetupTasks,
+    ) -> None:
+        self._models, self._datasets, self._rows = models, datasets, rows
+        self._home, self._tasks = home_of(settings), tasks
+        self._fits: dict[str, RouteFit] = {}
+
+    async def list(self) -> RouteList:
+        """Return the routes, and those that are fitted for the first time."""
+        declared = (await asyncio.to_thread(read_file, self._home)).routes
+        names = [*declared, *(name for name in self._tasks.names("fit") if name not in declared)]
+        return RouteList(data=[self._describe(name, declared.get(name)) for name in names])
+
+    async def fit(self, caller: Caller, request: FitRoute) -> ModelRoute:
+        """Begin to fit a route; it is stored once it is judged, and where it must be, certified."""
+        declared = (await asyncio.to_thread(read_file, self._home)).routes
+        self._check_name(request, declared)
+        hosted = _hosted_models(self._models, request)
+        _check_value(request, {model.name: model.price_nano for model in hosted})
+        dataset = await self._datasets.get(caller, request.dataset_id)
+        lines = [
+            await self._rows.download(caller, dataset.id, side, dataset.version)
+            for side in ("training", "evaluation")
+        ]
+
+        def work(report: Report) -> None:
+            rows = [first_rows(side, request.rows) for side in lines]
+            sides, failures = _observe(hosted, rows, report)
+            route, fit = _choose(request, sides, failures, dataset.version)
+            with self._tasks.file_lock:
+                file = read_file(self._home)
+                routes = {**file.routes, request.name: route}
+                write_file(self._home, ModelsFile(file.models, routes))
+            self._fits[request.name] = fit
+
+        self._tasks.start(request.name, "fit", work)
+        return self._describe(request.name, declared.get(request.name))
+
+    async def remove(self, name: str) -> RemovedRoute:
+        """Remove a route, or what is known of a fit that failed."""
+        if self._tasks.is_running(name):
+            raise ModelUnavailableError(f"The route {name} is being fitted; wait until that ends.")
+        await asyncio.to_thread(self._remove, name)
+        self._tasks.forget(name)
+        self._fits.pop(name, None)
+        return RemovedRoute(name=name, deleted=True)
+
+    def _remove(self, name: str) -> None:
+        with self._tasks.file_lock:
+            file = read_file(self._home)
+            if name in file.routes:
+                rest = {other: route for other, route in file.routes.items() if other != name}
+                write_file(self._home, ModelsFile(file.models, rest))
+            elif name not in self._tasks.names("fit"):
+                raise NotFoundError(f"There is no route {name[:60]!r}; see GET /v1/routes.")
+
+    def _describe(self, name: str, route: DeclaredRoute | None) -> ModelRoute:
+        steps = () if route is None else route.steps
+        return ModelRoute(
+            name=name,
+            models=[
+                ModelOfRoute(
+                    model=step.model, threshold=None if step is steps[-1] else step.threshold
+                )
+                for step in steps
+            ],
+            dataset_id=None if route is None else route.dataset or None,
+            version=None if route is None else route.version or None,
+            task=self._tasks.get(name),
+            fit=self._fits.get(name),
+        )
+
+    def _check_name(self, request: FitRoute, declared: Mapping[str, DeclaredRoute]) -> None:
+        name = request.name
+        try:
+            check_name(name)
+        except InvalidSettingError as error:
+            raise _refused("name", str(error), "invalid") from error
+        if name in declared:
+            if not request.replace:
+                raise _refused("name", "is a route already; replace it, or choose another.", "used")
+        elif self._models.find(name) is not None:
+            raise _refused("name", "is the name of a model; choose another.", "used")
+
+
+def _hosted_models(registry: ModelRegistry, request: FitRoute) -> list[HostedModel]:
+    """Return the models of a request in its order; refuse what no route can ask."""
+    if len(request.models) > MAX_STEPS:
+        raise _refused("models", f"has more than {MAX_STEPS} models; leave some out.", "too_many")
+    if len(set(request.models)) < len(request.models):
+        raise _refused("models", "names a model twice; name each once.", "repeated")
+    listed = [registry.find(name) for name in request.models]
+    models = [model for model in listed if model is not None and not model.is_route]
+    if len(models) < len(listed):
+        known = [model.name for model in registry.hosted if not model.is_route]
+        message = f"names what is no base or connected model; there are {', '.join(known)}."
+        raise _refused("models", message, "unknown_model")
+    return models
+
+
+def _check_value(request: FitRoute, prices: Mapping[str, int]) -> None:
+    """Refuse a bound that says nothing."""
+    if request.bound == "accuracy" and not 0 < request.value < 1:
+        raise _refused("value", "is no accuracy; give a number between 0 and 1.", "out_of_range")
+    if request.bound == "share" and request.value > 1:
+        raise _refused("value", "is more than all; give a share from 0 to 1.", "out_of_range")
+    if request.bound == "price" and not any(prices.values()):
+        message = "bounds a price, and none of the models has one; bound accuracy or share."
+        raise _refused("bound", message, "no_price")
+
+
+def _observe(
+    hosted: list[HostedModel], rows: list[list[dict[str, Any]]], report: Report
+) -> tuple[list[Side], Counter[str]]:
+    models = {model.name: model for model in hosted}
+    prices = {model.name: model.price_nano for model in hosted}
+    total, done = sum(map(len, rows)), 0
+    sides, failures = [], Counter[str]()
+    for side in rows:
+        answered, failed = observe(
+            lambda name, row: _ask(models[name], row),
+            side,
+            prices,
+            partial(add_up, report, done, total),
+        )
+        done += len(side)
+        sides.append(answered)
+        failures += failed
+    return sides, failures
+
+
+def _ask(model: HostedModel, row: Mapping[str, Any]) -> DecideResponse:
+    request = read_request({"context": row["context"], "decisions": row["decisions"]})
+    prepared = model.decide.prepare_request(request)
+    scores = model.queue.submit(prepared.rendered, _TIMEOUT_S)
+    try:
+        return model.decide.finish(prepared, scores.result(_TIMEOUT_S))
+    except TimeoutError:
+        raise ModelUnavailableError(f"No answer within {_TIMEOUT_S:g} s.") from None
+
+
+def _choose(
+    request: FitRoute, sides: list[Side], failures: Counter[str], version: int
+) -> tuple[DeclaredRoute, RouteFit]:
+    training, judging = sides
+    certified: CertifiedAccuracy | None = None
+    if request.bound == "accuracy":
+        check_held_out(judging)
+        test = certify_route(
+            training, judging, accuracy=request.value, confidence=request.confidence
+        )
+        if test.certified is None:
+            reason = explain_failure(
+                test, len(judging.context_tokens), request.value, request.confidence
+            )
+            raise InvalidRequestError(f"{reason} Nothing is stored.")
+        thresholds, certified = test.thresholds, test.certified
+    else:
+        thresholds = fit_thresholds(training, Bound(request.bound, request.value))
+    route = DeclaredRoute(
+        steps=tuple(
+            RouteStep(model=model, threshold=threshold)
+            for model, threshold in zip(request.models, [*thresholds, 0.0], strict=True)
+        ),
+        dataset=request.dataset_id,
+        version=version,
+        added=dt.datetime.now(dt.UTC).date(),
+    )
+    judged = report_on(request.name, route, training, judging, failures, certified)
+    fit = RouteFit(
+        training=judged.training,
+        evaluation=judged.held_out,
+        certified=certified,
+        failures=dict(failures),
+    )
+    return route, fit
+
+
+def _refused(field: str, message: str, code: str) -> InvalidRequestError:
+    return InvalidRequestError(violations=[Violation((*BODY, field), message, code)])

@@ -1,0 +1,86 @@
+"""Routes on the wire: models that are asked in order, each for what the one before is not sure of."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from steelyard.models.judge_wire import SetupTask
+from steelyard.serving.routed.figures import CertifiedAccuracy, Figures
+
+_Name = Annotated[str, Meta(min_length=1, max_length=128)]
+
+
+class ModelOfRoute(Struct, frozen=True, kw_only=True):
+    """A model of a route, and below which top probability the next one is asked."""
+
+    model: str
+    threshold: Annotated[float | None, Meta(description="Null of the last, whose answer stands.")]
+
+
+class RouteFit(Struct, frozen=True, kw_only=True):
+    """How good a route is on the rows of its dataset."""
+
+    training: Annotated[Figures, Meta(description="On the rows that chose the thresholds.")]
+    evaluation: Annotated[
+        list[Figures], Meta(description="On the others: the route, then each model alone.")
+    ]
+    certified: Annotated[
+        CertifiedAccuracy | None, Meta(description="Of a route that was fitted to an accuracy.")
+    ]
+    failures: Annotated[dict[str, int], Meta(description="Why rows failed, and how many did.")]
+
+
+class ModelRoute(Struct, frozen=True, kw_only=True):
+    """A route of this server, or one that is fitted for the first time."""
+
+    name: str
+    models: Annotated[list[ModelOfRoute], Meta(description="Empty before its first fit ended.")]
+    dataset_id: str | None
+    version: int | None
+    task: SetupTask | None = None
+    fit: Annotated[
+        RouteFit | None, Meta(description="Of the last fit since the server was started.")
+    ] = None
+
+
+class RouteList(Struct, frozen=True, kw_only=True):
+    """The routes of this server."""
+
+    data: list[ModelRoute]
+
+
+class FitRoute(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A route that is to be fitted: its models, the rows, and what its thresholds keep to."""
+
+    name: _Name
+    models: Annotated[
+        list[_Name],
+        Meta(min_length=2, description="Two to four, in the order to ask; each once."),
+    ]
+    dataset_id: Annotated[str, Meta(min_length=1, max_length=64)]
+    bound: Annotated[
+        Literal["accuracy", "price", "share"],
+        Meta(
+            description="`accuracy`: the cheapest that is certified to be right so often; `price`, in "
+            "USD for 1,000 decisions, or `share`, of decisions beyond the first model: the most "
+            "accurate within it."
+        ),
+    ]
+    value: Annotated[float, Meta(ge=0, le=1e6)]
+    rows: Annotated[
+        Annotated[int, Meta(ge=20, le=2_000)],
+        Meta(description="Rows of each side that are asked at most."),
+    ] = 200
+    confidence: Annotated[
+        Annotated[float, Meta(ge=0.5, lt=1)], Meta(description="Of an accuracy that is certified.")
+    ] = 0.95
+    replace: Annotated[bool, Meta(description="Fit a route anew that is there.")] = False
+
+
+class RemovedRoute(Struct, frozen=True, kw_only=True):
+    """A route that is no more; its models stay, and so does what it answered."""
+
+    name: str
+    deleted: bool

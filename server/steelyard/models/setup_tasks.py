@@ -1,0 +1,115 @@
+"""What runs in this server to set up judges and routes: each in a thread, and how far it is."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from steelyard.errors import QueueFullError, SteelyardError
+from steelyard.models.judge_wire import SetupTask, TaskKind
+from steelyard.settings import InvalidSettingError
+
+_log = logging.getLogger(__name__)
+
+#: What is worked on at once; a download or a check takes the machine.
+_MOST_AT_ONCE = 2
+
+#: Takes what is done, and of how much.
+Report = Callable[[int, int], None]
+
+
+class SetupTasks:
+    """Tasks by the name of their judge or route, known until the server ends.
+
+    Safe to use from several threads.
+
+    Attributes
+    ----------
+    file_lock : threading.Lock
+        Held by whoever changes ``models.toml``.
+    """
+
+    def __init__(self) -> None:
+        self.file_lock = threading.Lock()
+        self._lock = threading.Lock()
+        self._tasks: dict[str, SetupTask] = {}
+
+    def get(self, name: str) -> SetupTask | None:
+        """Return the last task of a name."""
+        return self._tasks.get(name)
+
+    def forget(self, name: str) -> None:
+        """Drop the task of what was removed."""
+        self._tasks.pop(name, None)
+
+    def names(self, kind: TaskKind) -> list[str]:
+        """Return the names that have a task of a kind."""
+        return [name for name, task in list(self._tasks.items()) if task.kind == kind]
+
+    def is_running(self, name: str) -> bool:
+        """Return whether the last task of a name goes on."""
+        task = self.get(name)
+        return task is not None and task.status == "running"
+
+    def start(self, name: str, kind: TaskKind, work: Callable[[Report], None]) -> None:
+        """Begin something in a thread; what runs already under the same name goes on instead."""
+        with self._lock:
+            running = [key for key, task in self._tasks.items() if task.status == "running"]
+            if name in running:
+                return
+            if len(running) >= _MOST_AT_ONCE:
+                raise QueueFullError(
+                    f"{' and '.join(running)} are worked on already; wait until one has ended."
+                )
+            self._tasks[name] = SetupTask(kind=kind, status="running")
+        thread = threading.Thread(
+            target=self._run, args=(name, kind, work), name=f"setup-{kind}", daemon=True
+        )
+        thread.start()
+
+    def _run(self, name: str, kind: TaskKind, work: Callable[[Report], None]) -> None:
+        def report(done: int, total: int) -> None:
+            self._tasks[name] = SetupTask(kind=kind, status="running", done=done, total=total)
+
+        try:
+            work(report)
+        except (SteelyardError, InvalidSettingError, OSError) as error:
+            self._end(name, str(error) or type(error).__name__)
+        except Exception:  # noqa: BLE001  told to whoever asks how far it is
+            _log.exception("The %s of %s failed.", kind, name)
+            self._end(name, "It failed inside the server; the log says why.")
+        else:
+            self._end(name, None)
+
+    def _end(self, name: str, error: str | None) -> None:
+        ended = msgspec.structs.replace(
+            self._tasks[name], status="succeeded" if error is None else "failed", error=error
+        )
+        self._tasks[name] = ended
+
+
+def add_up(report: Report, before: int, total: int, done: int) -> None:
+    """Report the rows of a side that are done, after those of the sides before it."""
+    report(before + done, total)
+
+
+def first_rows(pieces: Iterator[bytes], most: int) -> list[dict[str, object]]:
+    """Return the first rows of a download of JSON Lines."""
+    rows: list[dict[str, object]] = []
+    for line in _lines(pieces):
+        if len(rows) >= most:
+            break
+        rows.append(msgspec.json.decode(line))
+    return rows
+
+
+def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    rest = b""
+    for piece in pieces:
+        *whole, rest = (rest + piece).split(b"\n")
+        yield from filter(None, whole)
+    if rest:
+        yield rest

@@ -1,0 +1,301 @@
+"""Fit a route: models that are asked in order, each for what the one before is not sure of."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.datasets.wire import Dataset
+from steelyard.models.route_wire import ModelRoute, RouteFit, RouteList
+from steelyard.models.wire import Model
+from steelyard_workbench.kit.components.confirmation import Confirmation
+from steelyard_workbench.kit.components.facts import facts, heading, table
+from steelyard_workbench.kit.components.mark_table import mark_table
+from steelyard_workbench.kit.components.numbers import measure_text
+from steelyard_workbench.kit.components.side_by_side import side_by_side
+from steelyard_workbench.kit.components.step_names import number_fields
+from steelyard_workbench.kit.loaded import Loaded
+from steelyard_workbench.kit.personal import Section, typed
+from steelyard_workbench.kit.states import empty, verdict
+from steelyard_workbench.pages.models.judges import show_task
+from steelyard_workbench.parts.datasets.names import dataset_options
+
+_ABOUT = (
+    "A route asks a cheap model first, and a stronger one for what the cheap one is not sure of. Rows "
+    "with labels choose how sure is sure enough, and other rows show how good the route is."
+)
+_NONE = "**No routes yet.** Choose two models and a dataset with labels below, and fit one."
+_MOST_DATASETS = 200
+_NO_MODEL = ""
+_SHARE, _ACCURACY, _PRICE = "share", "accuracy", "price"
+_BOUNDS = {
+    "send at most this share of decisions on": _SHARE,
+    "be right at least this often, certified": _ACCURACY,
+    "cost at most so many USD for 1,000 decisions": _PRICE,
+}
+_USUAL = {_SHARE: 0.3, _ACCURACY: 0.9, _PRICE: 0.05}
+#: Looks after a change until the server has it among its models, which it reads once a second.
+_LOOKS_AFTER = 2
+
+_Choices = tuple[list[Model], list[Dataset]]
+
+
+class Routes(Section):
+    """The routes, the one that is open beside them, and the form of a new one."""
+
+    def build(self) -> list[Viewable]:
+        """Return the list and the form."""
+        self.chosen = ""
+        self._looks_left = 0
+        self.routes: Loaded[RouteList] = Loaded(
+            "The routes", self.client.models.routes, self._show, n_lines=2
+        )
+        self.form: Loaded[_Choices] = Loaded(
+            "The models and datasets", self._fetch_choices, self._show_form, n_lines=2
+        )
+        self.opened.width = 520
+        self.question = pn.Column()
+        return [
+            heading("Routes"),
+            pmui.Typography(_ABOUT, variant="body2"),
+            side_by_side(self.part(self.routes), self.opened),
+            heading("Fit a route", 3),
+            self.part(self.form),
+            self.said,
+            self.question,
+        ]
+
+    async def look(self) -> bool:
+        """Bring a fit up to date; return whether the models of the server may have changed."""
+        listed = self.routes.data
+        if listed is not None and any(_runs(route) for route in listed.data):
+            await self.routes.refresh(quietly=True)
+            self._looks_left = _LOOKS_AFTER
+            return False
+        if not self._looks_left:
+            return False
+        self._looks_left -= 1
+        return True
+
+    def _fetch_choices(self) -> _Choices:
+        models = [
+            model
+            for model in self.client.models.list().data
+            if model.lora is None and model.engine != "route"
+        ]
+        return models, list(islice(self.client.datasets.iterate(), _MOST_DATASETS))
+
+    def _show(self, routes: RouteList) -> Viewable:
+        open_route = next((route for route in routes.data if route.name == self.chosen), None)
+        if open_route is not None:
+            self.open_route(open_route)
+        if not routes.data:
+            return empty(_NONE)
+        return mark_table(
+            ("route", "models", "state"),
+            [
+                (route.name, ", then ".join(step.model for step in route.models), _state_of(route))
+                for route in routes.data
+            ],
+            label="Routes",
+            open_=lambda place: self.open_route(routes.data[place]),
+            opens="Show what it was fitted to",
+        )
+
+    def _show_form(self, choices: _Choices) -> Viewable:
+        models, datasets = choices
+        if len(models) < 2 or not datasets:
+            missing = "a second model" if datasets else "a dataset with labels"
+            return empty(f"A route needs two models and a dataset with labels: add {missing}.")
+        names = {_with_price(model): model.id for model in models}
+        self.route_name = pmui.TextInput(label="Name of the route", max_length=128, width=240)
+        self.first = pmui.Select(label="Asked first", options=names, value=models[0].id, width=330)
+        self.second = pmui.Select(label="Then", options=names, value=models[1].id, width=330)
+        self.third = pmui.Select(
+            label="Then, at last", options={"no other": _NO_MODEL, **names}, width=330
+        )
+        self.third.value = _NO_MODEL
+        self.dataset = pmui.Select(
+            label="Fitted on", options=dataset_options(datasets, with_rows=True), width=330
+        )
+        self.dataset.value = datasets[0].id
+        self.bound = pmui.Select(label="It is to", options=_BOUNDS, value=_SHARE, width=400)
+        self.value = pmui.FloatInput(
+            label="Share, 0 to 1", value=_USUAL[_SHARE], start=0, width=180
+        )
+        self.bound.param.watch(self._fit_value, "value")
+        self.rows = pmui.IntInput(
+            label="Rows of each side at most", value=200, start=20, end=2_000, width=200
+        )
+        self.replaces = pmui.Switch(label="Replace a route of this name", value=False)
+        fit = self.button(
+            "Fit the route",
+            self._fit,
+            "Not fitted.",
+            variant="contained",
+            fields={
+                "name": self.route_name,
+                "models": self.first,
+                "dataset_id": self.dataset,
+                "bound": self.bound,
+                "value": self.value,
+                "rows": self.rows,
+                "replace": self.replaces,
+            },
+        )
+        return pn.Column(
+            pn.FlexBox(self.route_name, self.replaces, align_items="center"),
+            pn.FlexBox(self.first, self.second, self.third),
+            pn.FlexBox(self.dataset, self.bound),
+            number_fields(self.value, self.rows, fit, align_items="center"),
+            sizing_mode="stretch_width",
+        )
+
+    def _fit_value(self, _: Any) -> None:
+        labels = {_SHARE: "Share, 0 to 1", _ACCURACY: "Accuracy, 0 to 1", _PRICE: "USD for 1,000"}
+        bound = str(self.bound.value)
+        self.value.param.update(label=labels[bound], value=_USUAL[bound])
+
+    async def _fit(self) -> None:
+        name = typed(self.route_name)
+        if not name:
+            self.route_name.error_state = True
+            self.said[:] = [empty("Name the route first: requests ask it by its name.")]
+            return
+        models = [self.first.value, self.second.value, self.third.value]
+        await asyncio.to_thread(
+            self.client.models.fit_route,
+            name,
+            [str(model) for model in models if model != _NO_MODEL],
+            str(self.dataset.value),
+            bound=self.bound.value,
+            value=float(self.value.value),
+            rows=int(self.rows.value),
+            replace=bool(self.replaces.value),
+        )
+        self.chosen, self._looks_left = name, _LOOKS_AFTER
+        await self.routes.refresh(quietly=True)
+
+    def open_route(self, route: ModelRoute) -> None:
+        """Show a route: how far its fit is, what it was fitted to, and how good it is."""
+        self.chosen = route.name
+        shown: list[Viewable] = [heading(route.name, 3)]
+        if route.task is not None:
+            shown += show_task(route.task)
+        if route.models:
+            shown.append(_show_steps(route))
+        if route.fit is not None:
+            shown += show_fit(route.fit)
+        actions: list[Viewable] = []
+        if route.models:
+            ask = pmui.Button(label="Ask it", variant="contained", size="small")
+            ask.on_click(lambda _: self.session.open("playground", model=route.name))
+            actions.append(ask)
+        if not _runs(route):
+            remove = pmui.Button(label="Remove …", variant="outlined", size="small", color="danger")
+            remove.on_click(lambda _: self.ask_to_remove(route))
+            actions.append(remove)
+        self.opened[:] = [*shown, pn.FlexBox(*actions, self.close_button())]
+        self.opened.visible = True
+
+    def close(self) -> None:
+        """Show no route."""
+        self.chosen = ""
+        super().close()
+
+    def ask_to_remove(self, route: ModelRoute) -> None:
+        """Ask whether a route is to go."""
+
+        async def remove() -> bool:
+            removing.start()
+            return True
+
+        removing = self.write(partial(self._remove, route), "Not removed.")
+        self.confirmation = Confirmation(
+            f"Remove the route {route.name}?",
+            pmui.Typography(
+                "Requests that name it are refused from then on. Its models stay, and so do its stored "
+                "answers.",
+                variant="body1",
+            ),
+            action="Remove it",
+            act=remove,
+            is_harmful=True,
+        )
+        self.question[:] = [self.confirmation]
+
+    async def _remove(self, route: ModelRoute) -> None:
+        await asyncio.to_thread(self.client.models.remove_route, route.name)
+        self.close()
+        self._looks_left = _LOOKS_AFTER
+        await self.routes.refresh(quietly=True)
+        self.tell(f"The route {route.name} is removed.")
+
+
+def _show_steps(route: ModelRoute) -> Viewable:
+    rows = [
+        (
+            step.model,
+            "what is left"
+            if step.threshold is None
+            else f"a top probability of {step.threshold:.4f} or more",
+        )
+        for step in route.models
+    ]
+    return table(("model", "decides"), rows, label="Models of the route")
+
+
+def show_fit(fit: RouteFit) -> list[Viewable]:
+    """Show how good a route is on rows that did not choose its thresholds."""
+    rows = [
+        (
+            figures.name,
+            measure_text(figures.accuracy),
+            measure_text(figures.share_escalated),
+            f"{figures.price_usd_per_1000.value:.4g}",
+        )
+        for figures in fit.evaluation
+    ]
+    shown: list[Viewable] = [
+        heading("On held-out rows", 3),
+        table(
+            ("", "right", "sent on", "USD for 1,000"), rows, label="Held-out figures", numbers=(3,)
+        ),
+    ]
+    if fit.certified is not None:
+        text = (
+            f"Right in at least {fit.certified.accuracy:.0%} of decisions like these, with a "
+            f"confidence of {fit.certified.confidence:.0%}."
+        )
+        shown.append(verdict("good", "Certified.", text))
+    if fit.failures:
+        failures = {message: f"{number:,} rows" for message, number in fit.failures.items()}
+        shown += [heading("Rows that failed", 3), facts(failures)]
+    return shown
+
+
+def _state_of(route: ModelRoute) -> str:
+    if _runs(route):
+        return "being fitted"
+    if not route.models:
+        return "not fitted: it failed"
+    return "failed to be fitted anew" if _failed(route) else "answers"
+
+
+def _failed(route: ModelRoute) -> bool:
+    return route.task is not None and route.task.status == "failed"
+
+
+def _runs(route: ModelRoute) -> bool:
+    return route.task is not None and route.task.status == "running"
+
+
+def _with_price(model: Model) -> str:
+    nano = model.decision_price_nano
+    return model.id if not nano else f"{model.id}, {int(nano) / 1000:g} USD a million tokens"
