@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 import steelyard
+from steelyard.client.walking import DatasetWalk
+from steelyard.datasets.wire import DatasetPage
 from support.datasets.dataset_rows import make_rows
 from support.servers.live_server import live_server
 
@@ -53,6 +56,15 @@ def test_a_dataset_that_is_used_before_its_turn_is_not_passed_over(client, made)
             use(client, made[2])
         given.append(one.id)
     assert sorted(given) == sorted(made)
+
+
+def test_a_dataset_is_given_that_is_listed_by_an_earlier_use_than_its_making(client, made):
+    """As one of a labeling job: it counts as used since the job began."""
+    newest, *others = client.datasets.iterate()
+    labelled = replace(newest, used_at=newest.created_at - 20.0)
+    listed = [labelled, *(replace(item, created_at=item.created_at - 3_600.0) for item in others)]
+    assert len(listed) == len(made)
+    assert DatasetWalk().take(DatasetPage(data=listed, has_more=False, next_cursor=None)) == listed
 
 
 def test_what_the_loop_makes_does_not_come(client, made):

@@ -34,7 +34,7 @@ class DatasetWalk:
             self._began = max((_used_at(item) for item in page.data), default=0.0)
         began = self._began
         new = [
-            item for item in page.data if item.id not in self._given and item.created_at <= began
+            item for item in page.data if item.id not in self._given and _began_at(item) <= began
         ]
         self._given.update(dataset.id for dataset in new)
         self._has_given |= bool(new)
@@ -75,3 +75,8 @@ class RecordWalk:
 
 def _used_at(dataset: Dataset) -> float:
     return dataset.created_at if dataset.used_at is None else dataset.used_at
+
+
+def _began_at(dataset: Dataset) -> float:
+    """Return when a dataset was made, or when its labeling job was: it is listed by that."""
+    return min(dataset.created_at, _used_at(dataset))
