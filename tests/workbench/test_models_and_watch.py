@@ -164,7 +164,7 @@ def test_a_route_is_fitted_from_lists_followed_and_removed(server):
             remove_route=remove,
         ),
         datasets=SimpleNamespace(
-            iterate=lambda: [SimpleNamespace(id="ds_1", name="orders", rows=80)]
+            iterate=lambda: [SimpleNamespace(id="ds_1", name="orders", rows=80, method="sft")]
         ),
     )
     session = Session(server.client, page="models")

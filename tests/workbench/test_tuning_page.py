@@ -8,6 +8,7 @@ import pytest
 
 import steelyard
 from steelyard.app.job_runtime import open_worker
+from steelyard.cli.samples import SAMPLES, sample_file
 from support.browser.shown_parts import buttons, named, texts
 from support.decisions.wordings import TEAM, rows, tuned_server
 from support.waiting import until
@@ -81,6 +82,18 @@ def test_what_cannot_be_tuned_is_told(client, improved):
     asyncio.run(page.form.begin())
     assert "Not started:" in texts(page.__panel__())
     assert page.session.tuning == ""
+
+
+def test_a_dataset_of_rewards_comes_last_and_says_that_nothing_can_be_tuned(client, improved):
+    rewarded = client.datasets.create(SAMPLES[1], sample_file(SAMPLES[1]))
+    assert rewarded.method == "reward"
+    page = opened(client)
+    assert list(page.form.dataset.options.values())[-1] == rewarded.id
+    assert page.form.dataset.value != rewarded.id
+    assert not page.form.start.disabled
+    page = opened(client, dataset=rewarded.id)
+    assert "No decision here can be tuned." in texts(page.__panel__())
+    assert page.form.start.disabled
 
 
 def test_what_was_proved_is_shown_and_becomes_a_dataset(client, improved):

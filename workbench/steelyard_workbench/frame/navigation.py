@@ -172,7 +172,7 @@ class NotYours(Page):
     slug = "not-yours"
 
     def __init__(self, session: Session, title: str) -> None:
-        self._role = session.role or "user without an account"
+        self._role = session.role
         self.title = title  # type: ignore[misc]
         super().__init__(session)
 
@@ -182,6 +182,10 @@ class NotYours(Page):
         go = pmui.Button(label=f"Go to {first.title}", variant="contained")
         go.on_click(lambda _: self.session.open(first.slug))
         text = f"Your role in this account, {self._role}, does not use this page. An owner changes roles."
+        if self._role is None:
+            text = (
+                "Who is in no account does not use this page. An owner of an account invites you."
+            )
         return [empty(text, go)]
 
 

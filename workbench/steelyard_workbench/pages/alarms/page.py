@@ -57,6 +57,7 @@ class AlarmsPage(Page):
             newest = await asyncio.to_thread(self._fetch_raised)
             if [(alarm.id, alarm.state) for alarm in newest] != known:
                 await self.raised.refresh(quietly=True)
+                await self.rules.rules.refresh(quietly=True)
 
     def _fetch_raised(self) -> list[Alarm]:
         name = name_of(self.session)

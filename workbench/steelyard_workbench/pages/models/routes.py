@@ -89,7 +89,8 @@ class Routes(Section):
             for model in self.client.models.list().data
             if model.lora is None and model.engine != "route"
         ]
-        return models, list(islice(self.client.datasets.iterate(), _MOST_DATASETS))
+        datasets = islice(self.client.datasets.iterate(), _MOST_DATASETS)
+        return models, [dataset for dataset in datasets if dataset.method == "sft"]
 
     def _show(self, routes: RouteList) -> Viewable:
         open_route = next((route for route in routes.data if route.name == self.chosen), None)

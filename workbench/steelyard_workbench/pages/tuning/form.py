@@ -11,6 +11,7 @@ from msgspec import UNSET
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
+from steelyard.datasets.definitions import MIN_ROWS, MIN_ROWS_PER_OUTCOME
 from steelyard.datasets.wire import Dataset, DecisionReadiness
 from steelyard.errors import PriceChangedError
 from steelyard.prompt_tuning.wire import PromptTuningJob
@@ -90,6 +91,13 @@ class StartForm(Viewer):
             disabled_options=[name for name in names.values() if name not in able],
             value=next(iter(able), None),
         )
+        self.start.disabled = not able
+        if not able:
+            text = (
+                f"That takes {MIN_ROWS} labelled training rows, {MIN_ROWS_PER_OUTCOME} of each outcome. "
+                "Choose another dataset, or label rows of this one."
+            )
+            self.said[:] = [verdict("unsure", "No decision here can be tuned.", text)]
         # A family's own models are tuned by rows, not by words.
         offer_models(
             self.model, [choice for choice in choices if choice.kind in {"base", "connected"}]

@@ -65,7 +65,9 @@ class TuningPage(OnePartPage):
 
     def _fetch(self) -> _Listed:
         jobs = list(islice(self.client.prompt_tuning.list(), _MOST))
-        return jobs, list(islice(self.client.datasets.iterate(), _MOST))
+        datasets = list(islice(self.client.datasets.iterate(), _MOST))
+        # Rows with rewards have no label that a wording could hit.
+        return jobs, sorted(datasets, key=lambda dataset: dataset.method != "sft")
 
     def _show(self, listed: _Listed) -> Viewable:
         jobs, datasets = listed
