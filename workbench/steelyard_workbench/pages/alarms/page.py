@@ -44,6 +44,7 @@ class AlarmsPage(Page):
         )
         cleared = Loaded("The alarms that cleared", self._fetch_cleared, _show_cleared, n_lines=2)
         self.rules = Rules(self.session, self.visit)
+        self.rules.on_change = lambda: self.raised.refresh.start(quietly=True)
         row = filter_row(self.session, self.raised.refresh.start)
         shown = [row, self.part(self.raised), self.rules.__panel__(), self.part(cleared)]
         self.parts += self.rules.parts

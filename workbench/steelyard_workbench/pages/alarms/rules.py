@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -43,6 +43,8 @@ class Rules(Section):
             "The models", self._fetch_models, self._show_form, n_lines=2
         )
         self.question = pn.Column()
+        #: Called once a rule was changed, which clears alarms.
+        self.on_change: Callable[[], None] = lambda: None
         return [
             self.part(self.rules),
             heading("Change what is watched"),
@@ -73,9 +75,8 @@ class Rules(Section):
         )
 
     def _removing(self, rule: AlarmRule) -> Viewable:
-        name = rule.model or "every other model"
         remove = pmui.Button(
-            label=f"Remove the rule of {name} …", variant="outlined", size="small", color="danger"
+            label=f"Remove {_name_of(rule)} …", variant="outlined", size="small", color="danger"
         )
         remove.on_click(lambda _: self.ask_to_remove(rule))
         return remove
@@ -88,14 +89,13 @@ class Rules(Section):
             return True
 
         removing = self.write(partial(self._remove, rule), "The rule was not removed.")
-        name = rule.model or "every model without a rule of its own"
         then = (
-            "Its models are watched as they are by default."
+            "Every model without a rule of its own is then watched as by default."
             if rule.model is None
             else "The model is then watched by the rule of every model without its own."
         )
         self.confirmation = Confirmation(
-            f"Remove the rule of {name}?",
+            f"Remove {_name_of(rule)}?",
             pmui.Typography(
                 f"{then} Its alarms clear and watching starts again. Past alarms stay listed.",
                 variant="body1",
@@ -109,6 +109,7 @@ class Rules(Section):
     async def _remove(self, rule: AlarmRule) -> None:
         await asyncio.to_thread(self.client.alarms.remove_rule, rule.model)
         await self.rules.refresh(quietly=True)
+        self.on_change()
         self.tell("The rule is removed. Its alarms are cleared, and watching starts again.")
 
     def _show_form(self, names: Sequence[str]) -> Viewable:
@@ -156,6 +157,7 @@ class Rules(Section):
         }
         await asyncio.to_thread(self.client.alarms.set_rule, model, **rule)
         await self.rules.refresh(quietly=True)
+        self.on_change()
         name = "every model without a rule of its own" if model is None else model
         self.tell(
             f"The rule of {name} is saved. Its alarms are cleared, and watching starts again."
@@ -207,3 +209,7 @@ def _reference(rule: AlarmRule) -> str:
     if chosen is None:
         return "the gate's evaluation, or the first 1,000 answers"
     return chosen.evaluation_id or "stored answers of a window"
+
+
+def _name_of(rule: AlarmRule) -> str:
+    return "the general rule" if rule.model is None else f"the rule of {rule.model}"
