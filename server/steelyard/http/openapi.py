@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections import Counter
@@ -151,6 +152,10 @@ def build_document(routes: Iterable[Route]) -> dict[str, Any]:
         used = (route.request, *route.also_takes, route.response)
         structs.update(dict.fromkeys(struct for struct in used if struct is not None))
     references, schemas = msgspec.json.schema_components(tuple(structs), ref_template=_REF)
+    for schema in schemas.values():
+        if "description" in schema:
+            # A docstring, which Python 3.13 keeps without its indentation and others with it.
+            schema["description"] = inspect.cleandoc(schema["description"])
     refs = dict(zip(structs, references, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     refusals = _Refusals(refs[ErrorBody])
