@@ -91,9 +91,11 @@ def test_a_dataset_of_rewards_comes_last_and_says_that_nothing_can_be_tuned(clie
     assert list(page.form.dataset.options.values())[-1] == rewarded.id
     assert page.form.dataset.value != rewarded.id
     assert not page.form.start.disabled
-    page = opened(client, dataset=rewarded.id)
-    assert "No decision here can be tuned." in texts(page.__panel__())
-    assert page.form.start.disabled
+    small = client.datasets.create("few", training=rows(21), evaluation=rows(21, start=21))
+    for dataset_id in (rewarded.id, small.id):
+        page = opened(client, dataset=dataset_id)
+        assert "No decision here can be tuned." in texts(page.__panel__())
+        assert (page.form.decision.disabled, page.form.start.disabled) == (True, True)
 
 
 def test_what_was_proved_is_shown_and_becomes_a_dataset(client, improved):

@@ -88,7 +88,9 @@ class StartForm(Viewer):
         able = [str(decision.decision["id"]) for decision in decisions if decision.reason is None]
         self.decision.param.update(
             options=names,
-            disabled_options=[name for name in names.values() if name not in able],
+            # Panel refuses a field all of whose options are grey: it is grey itself then.
+            disabled_options=[name for name in names.values() if name not in able] if able else [],
+            disabled=not able,
             value=next(iter(able), None),
         )
         self.start.disabled = not able
