@@ -1,7 +1,8 @@
-"""A judge is set up through a server that runs: download, connect, check, calibrate, route."""
+"""Judges and connected models are set up through a server that runs."""
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from concurrent.futures import Future
 from functools import partial
@@ -14,6 +15,12 @@ import steelyard
 from steelyard.errors import InvalidRequestError, ModelUnavailableError, NotFoundError
 from steelyard.models.judge_setup import JudgeSetup
 from steelyard.scoring.protocol import ScoredDecision
+from steelyard.serving.connected.declared import (
+    ConnectedModel,
+    ModelsFile,
+    read_file,
+    write_file,
+)
 from steelyard.serving.judge.catalogue import read_catalogue
 from steelyard.serving.registry import ModelRegistry
 from support.models.judges import smollm2
@@ -30,12 +37,12 @@ def server(tmp_path_factory):
         yield server
 
 
-def settled(judges, step, *args):
-    """Begin something for the judge, and return how the judge is once that has ended."""
-    step(NAME, *args)
+def settled(judges, step, *args, name=NAME):
+    """Begin something for a model, and return how it is once that has ended."""
+    step(name, *args)
 
     def find():
-        [judge] = [judge for judge in judges.list().data if judge.name == NAME]
+        [judge] = [judge for judge in judges.list().data if judge.name == name]
         return judge if judge.task.status != "running" else None
 
     wait_until(find, PATIENCE_S)
@@ -88,6 +95,18 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server, monkeypatch):
     fit = found.calibration
     assert (fit.fitted_on, fit.held_out, fit.in_use, found.calibrated) == (20, 20, True, True)
     assert fit.log_loss_after < fit.log_loss_before
+
+    # A model of another server is checked and calibrated in the same way.
+    far = ConnectedModel(
+        wire="chat", url="http://127.0.0.1:9/v1", timeout_s=5.0, added=dt.date(2026, 11, 28)
+    )
+    declared = read_file(server.home)
+    write_file(server.home, ModelsFile({**declared.models, "far": far}, declared.routes))
+    found = settled(judges, judges.check, name="far")
+    assert (found.wire, found.connected, found.check.answered) == ("chat", True, 32)
+    found = settled(judges, judges.calibrate, made.id, name="far")
+    assert found.calibrated
+    assert read_file(server.home).models["far"].calibration.dataset == made.id
 
 
 def test_a_route_is_fitted_judged_and_removed_by_the_server(server, monkeypatch):

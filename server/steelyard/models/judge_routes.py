@@ -23,7 +23,7 @@ def _check_operator(call: Call) -> None:
 
 
 async def get_judges(call: Call) -> JudgeList:
-    """Return the judges of the catalogue and of this server."""
+    """Return the connected models and the judges of the catalogue."""
     return await call.service(JudgeSetup).list()
 
 
@@ -38,17 +38,17 @@ async def connect_judge(call: Call) -> Judge:
 
 
 async def check_judge(call: Call) -> Judge:
-    """Begin to check a judge."""
+    """Begin to check a connected model."""
     return await call.service(JudgeSetup).check(call.path["judge"])
 
 
 async def calibrate_judge(call: Call) -> Judge:
-    """Begin to calibrate a judge."""
+    """Begin to calibrate a connected model."""
     return await call.service(JudgeSetup).calibrate(call.caller, call.path["judge"], call.body)
 
 
 async def route_judge(call: Call) -> Judge:
-    """Use a judge in a route."""
+    """Use a connected model in a route."""
     return await call.service(JudgeSetup).use_in_route(call.path["judge"], call.body)
 
 
@@ -96,20 +96,20 @@ JUDGE_ROUTES = (
     _change(
         path="/v1/judges/{judge}/check",
         use=check_judge,
-        summary="Ask a judge a fixed set of questions, to see whether its answers hold.",
+        summary="Ask a connected model a fixed set of questions, to see whether its answers hold.",
         errors=_BUSY,
     ),
     _change(
         path="/v1/judges/{judge}/calibrate",
         use=calibrate_judge,
-        summary="Calibrate a judge on a dataset; kept where the held-out log loss is lower.",
+        summary="Calibrate a connected model on a dataset; kept where the held-out log loss is lower.",
         request=CalibrateJudge,
         errors=(*_BUSY, errors.DatasetDeletedError),
     ),
     _change(
         path="/v1/judges/{judge}/route",
         use=route_judge,
-        summary="Use a judge in a route, for what the shipped model is not sure of.",
+        summary="Use a connected model in a route, for what the shipped model is not sure of.",
         request=RouteJudge,
         errors=(*_BUSY, errors.InvalidRequestError),
     ),

@@ -1,4 +1,4 @@
-"""Set up judges of a running server: download, connect, check, calibrate, and use in a route."""
+"""Set up judges and connected models of a running server: check, calibrate, and use in a route."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class JudgeSetup:
         self._calibrations: dict[str, JudgeCalibration] = {}
 
     async def list(self) -> JudgeList:
-        """Return the judges of the catalogue, and those connected beside them."""
+        """Return the connected models and the judges of the catalogue."""
         return await asyncio.to_thread(self._list)
 
     async def download(self, name: str) -> Judge:
@@ -115,16 +115,16 @@ class JudgeSetup:
         return await self._judge(name)
 
     async def use_in_route(self, name: str, request: RouteJudge) -> Judge:
-        """Use a judge in a route, for what the shipped model is not sure of."""
+        """Use a connected model in a route, for what the shipped model is not sure of."""
         await asyncio.to_thread(self._use_in_route, name, request.route)
         return await self._judge(name)
 
     async def check(self, name: str) -> Judge:
-        """Begin to ask a judge the fixed set of questions."""
-        self._require_connected(name)
+        """Begin to ask a connected model the fixed set of questions."""
+        model = self._connected(name)
 
         def work(_: Report) -> None:
-            report = check_model(self._hosted(name).queue.submit, TIMEOUT_S)
+            report = check_model(self._hosted(name).queue.submit, model.timeout_s)
             self._checks[name] = JudgeCheck(
                 asked=report.asked,
                 answered=report.answered,
@@ -141,7 +141,7 @@ class JudgeSetup:
 
     async def calibrate(self, caller: Caller, name: str, request: CalibrateJudge) -> Judge:
         """Begin to fit temperatures on a dataset; store them if they lower the held-out loss."""
-        self._require_connected(name)
+        model = self._connected(name)
         dataset = await self._datasets.get(caller, request.dataset_id)
         sides = [
             await self._rows.download(caller, dataset.id, side, dataset.version)
@@ -158,9 +158,9 @@ class JudgeSetup:
                 answered, failed = ask_rows(
                     self._hosted(name).queue.submit,
                     rows,
-                    TIMEOUT_S,
+                    model.timeout_s,
                     functools.partial(add_up, report, done, total),
-                    at_once=CONCURRENCY,
+                    at_once=model.concurrency,
                 )
                 done += len(rows)
                 scored.append(answered)
@@ -187,14 +187,10 @@ class JudgeSetup:
 
     def _list(self) -> JudgeList:
         declared = read_file(self._home)
-        judges = {name: model for name, model in declared.models.items() if model.wire == "gguf"}
         catalogue = read_catalogue()
-        names = [*catalogue, *(name for name in judges if name not in catalogue)]
+        names = [*(name for name in declared.models if name not in catalogue), *catalogue]
         return JudgeList(
-            data=[
-                self._describe(name, catalogue.get(name), judges.get(name), declared)
-                for name in names
-            ],
+            data=[self._describe(name, catalogue.get(name), declared) for name in names],
             runs_here=find_spec("xllamacpp") is not None,
         )
 
@@ -202,9 +198,9 @@ class JudgeSetup:
         self,
         name: str,
         entry: CatalogueEntry | None,
-        model: ConnectedModel | None,
         declared: ModelsFile,
     ) -> Judge:
+        model = declared.models.get(name)
         file = None if entry is None else self._file(entry)
         problem = None
         if file is not None and model is None:
@@ -219,6 +215,7 @@ class JudgeSetup:
             measured=None if entry is None else entry.measured or None,
             downloaded=file is not None or model is not None,
             connected=model is not None,
+            wire=None if model is None else model.wire,
             calibrated=model is not None and model.calibration is not None,
             routes=[route for route, steps in declared.routes.items() if name in steps.models],
             problem=problem,
@@ -265,7 +262,7 @@ class JudgeSetup:
                 )
 
     def _use_in_route(self, name: str, route: str) -> None:
-        self._require_connected(name)
+        self._connected(name)
         base = default_name(self._settings)
         try:
             check_name(route)
@@ -293,7 +290,7 @@ class JudgeSetup:
             declared = read_file(self._home)
             model = declared.models.get(name)
             if model is None:
-                raise NotFoundError(f"The judge {name!r} was disconnected meanwhile.")
+                raise NotFoundError(f"The model {name!r} was disconnected meanwhile.")
             calibration = Calibration(
                 number=1 + len(model.calibrations),
                 dataset=dataset_id,
@@ -307,10 +304,11 @@ class JudgeSetup:
                 self._home, ModelsFile({**declared.models, name: calibrated}, declared.routes)
             )
 
-    def _require_connected(self, name: str) -> None:
+    def _connected(self, name: str) -> ConnectedModel:
         model = read_file(self._home).models.get(name)
-        if model is None or model.wire != "gguf":
-            raise NotFoundError(f"No judge {name!r} is connected; connect it first.")
+        if model is None:
+            raise NotFoundError(f"No model {name!r} is connected; connect it first.")
+        return model
 
     def _hosted(self, name: str) -> HostedModel:
         until = time.monotonic() + _APPEARS_S

@@ -1,4 +1,4 @@
-"""Judges on the wire: language models that can run on this server, and what is done to set one up."""
+"""Judges and connected models on the wire, and what is done to set one up."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SetupTask(Struct, frozen=True, kw_only=True):
 
 
 class JudgeCheck(Struct, frozen=True, kw_only=True):
-    """How a judge answered a fixed set of questions; shares are 0 to 1."""
+    """How a model answered a fixed set of questions; shares are 0 to 1."""
 
     asked: int
     answered: int
@@ -46,7 +46,7 @@ class JudgeCalibration(Struct, frozen=True, kw_only=True):
 
 
 class Judge(Struct, frozen=True, kw_only=True):
-    """A language model of the catalogue, or one that is connected already."""
+    """A language model of the catalogue, or a model that is connected already."""
 
     name: str
     repository: Annotated[str | None, Meta(description="On the hub; null outside the catalogue.")]
@@ -58,6 +58,12 @@ class Judge(Struct, frozen=True, kw_only=True):
     ]
     downloaded: bool
     connected: bool
+    wire: Annotated[
+        str | None,
+        Meta(
+            description="How a connected model is asked: `gguf` in this server, others elsewhere."
+        ),
+    ] = None
     calibrated: bool
     routes: Annotated[list[str], Meta(description="Routes that ask it.")]
     problem: Annotated[
@@ -70,7 +76,7 @@ class Judge(Struct, frozen=True, kw_only=True):
 
 
 class JudgeList(Struct, frozen=True, kw_only=True):
-    """The judges of the catalogue and of this server."""
+    """The judges of the catalogue, and the models that are connected to this server."""
 
     data: list[Judge]
     runs_here: Annotated[
@@ -79,7 +85,7 @@ class JudgeList(Struct, frozen=True, kw_only=True):
 
 
 class CalibrateJudge(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The dataset that a judge is calibrated on."""
+    """The dataset that a connected model is calibrated on."""
 
     dataset_id: Annotated[str, Meta(min_length=1, max_length=64)]
     rows: Annotated[
@@ -89,7 +95,7 @@ class CalibrateJudge(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class RouteJudge(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The route in which the shipped model decides what it is sure of, and the judge the rest."""
+    """The route in which the shipped model decides what it is sure of, and another the rest."""
 
     route: Annotated[
         Annotated[str, Meta(min_length=1, max_length=128)],

@@ -1,4 +1,4 @@
-"""Add a judge: a language model of the catalogue, from its download to its use in a route."""
+"""Connected models and judges: from a download to a check, a calibration and the use in a route."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from steelyard_workbench.kit.states import empty, verdict
 
 _ABOUT = (
     "A judge is a language model that reads a text and answers a question about it. It runs on this "
-    "server, and decides what the shipped model is not sure of."
+    "server, and decides what the shipped model is not sure of. Models of other servers, which an operator "
+    "connects with `steelyard model add`, are checked and calibrated here too."
 )
 _NOT_INSTALLED = (
     "**Judges cannot run here yet.** The operator of the server installs what runs them: "
@@ -38,20 +39,22 @@ _DOING = {
     "fit": "Fitting",
 }
 _MOST_DATASETS = 200
+#: Where a connected model that is not of the catalogue is, by how it is asked.
+_ORIGINS = {"gguf": "a file of this server", "hub": "exported into this server"}
 
 
 class Judges(Section):
-    """The catalogue, and the judge that is set up beside it."""
+    """The list, and the model that is set up beside it."""
 
     def build(self) -> list[Viewable]:
         """Return the list and the judge that is open."""
         self.chosen = ""
         self.judges: Loaded[JudgeList] = Loaded(
-            "The catalogue of judges", self.client.judges.list, self._show
+            "Connected models and judges", self.client.judges.list, self._show
         )
         self.opened.width = 440
         return [
-            heading("Add a judge"),
+            heading("Connected models and judges"),
             pmui.Typography(_ABOUT, variant="body2"),
             side_by_side(self.part(self.judges), self.opened),
             self.said,
@@ -80,7 +83,7 @@ class Judges(Section):
                 )
                 for judge in judges.data
             ],
-            label="Judges",
+            label="Connected models and judges",
             numbers=(1,),
             open_=lambda place: self._open_place(judges.data, place),
             opens="Set it up",
@@ -96,7 +99,7 @@ class Judges(Section):
         """Show how far a judge is set up, and the next step of it."""
         self.chosen = judge.name
         values = {
-            "From": judge.repository or "a file of this server",
+            "From": judge.repository or _ORIGINS.get(judge.wire or "", "another server"),
             "Licence": judge.licence or "—",
             "Quality": judge.measured or _NOT_MEASURED,
             "State": _state_of(judge),

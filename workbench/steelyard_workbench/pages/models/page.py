@@ -32,8 +32,8 @@ _KINDS = {
     "route": "route",
 }
 _CONNECT = (
-    "An operator connects models of other servers with `steelyard model add`, and fits routes on this "
-    "page. Requests name both like any other model."
+    "An operator connects models of other servers with `steelyard model add`; here they are checked and "
+    "calibrated, and routes are fitted. Requests name both like any other model."
 )
 
 
