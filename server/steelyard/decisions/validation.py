@@ -124,11 +124,9 @@ def check_model_names(value: Mapping[str, Any], violations: Violations) -> None:
 
 def check_count(items: Any, most: int, path: Path, violations: Violations) -> None:
     """Note that there are no decisions, or more than a server's setting allows."""
-    if not isinstance(items, list | tuple | dict):
-        return
-    if len(items) == 0:
+    if isinstance(items, list | tuple) and not items:
         violations.add(path, f"is empty; give 1 to {most}.", "too_short")
-    elif len(items) > most:
+    elif isinstance(items, list | tuple | dict) and len(items) > most:
         violations.add(path, f"has {len(items)} entries; give 1 to {most}.", "too_long")
 
 
