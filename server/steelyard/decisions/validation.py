@@ -77,8 +77,10 @@ def read_request(
     """
     violations = Violations()
     if isinstance(payload, Mapping):
-        # Before the shape, whose bound is that of any setting.
-        check_count(payload.get("decisions"), most, (*BODY, "decisions"), violations)
+        # Before the shape, whose bound is that of any setting; what is no list has the wrong type.
+        items = payload.get("decisions")
+        if isinstance(items, list | tuple):
+            check_count(items, most, (*BODY, "decisions"), violations)
     value = open_payload(payload, shape, violations)
     decisions = read_decisions(value, violations, most)
     check_model_names(value, violations)
@@ -124,9 +126,11 @@ def check_model_names(value: Mapping[str, Any], violations: Violations) -> None:
 
 def check_count(items: Any, most: int, path: Path, violations: Violations) -> None:
     """Note that there are no decisions, or more than a server's setting allows."""
-    if isinstance(items, list | tuple) and not items:
+    if not isinstance(items, list | tuple | dict):
+        return
+    if len(items) == 0:
         violations.add(path, f"is empty; give 1 to {most}.", "too_short")
-    elif isinstance(items, list | tuple | dict) and len(items) > most:
+    elif len(items) > most:
         violations.add(path, f"has {len(items)} entries; give 1 to {most}.", "too_long")
 
 
