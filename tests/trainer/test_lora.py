@@ -220,7 +220,7 @@ class TestTraining:
     def test_a_killed_run_ends_as_an_unbroken_one(self, trained, tmp_path) -> None:
         merged, _ = trained
         child = (
-            "import os, signal; from training import test_lora as t; from pathlib import Path\n"
+            "import os, signal; from trainer import test_lora as t; from pathlib import Path\n"
             f"t.train(Path({str(tmp_path)!r}), heldout=t.make_rows(36)[24:], on_step="
             "lambda step, loss, rate: step == 11 and os.kill(os.getpid(), signal.SIGKILL))"
         )
