@@ -126,11 +126,14 @@ class TuningPage(OnePartPage):
         if job.result is not None:
             shown.append(show_result(job.result))
             if job.result.tuned is not None:
-                shown.append(self._use(job, place))
+                shown.append(self._use(job))
             shown += self._issues(job, place)
         return pn.Column(*shown, place, sizing_mode="stretch_width")
 
-    def _use(self, job: PromptTuningJob, place: pn.Column) -> Viewable:
+    def _use(self, job: PromptTuningJob) -> Viewable:
+        # Of its own: the labels that contradict the wording are a long list below.
+        place = pn.Column(sizing_mode="stretch_width")
+
         async def make() -> None:
             made = await asyncio.to_thread(reworded_dataset, self.client, job)
             open_ = pmui.Button(label="Open it", variant="contained")
@@ -147,7 +150,7 @@ class TuningPage(OnePartPage):
             variant="text" if is_listed else "contained",
         )
         button.on_click(Write(make, "Not made:", place, scope=self.visit).on_event)
-        return button
+        return pn.Column(button, place, sizing_mode="stretch_width")
 
     def _issues(self, job: PromptTuningJob, place: pn.Column) -> list[Viewable]:
         """Return the labels that contradict the wording, and what may be done about them."""

@@ -97,6 +97,7 @@ def _rounds(result: TuningResult) -> Viewable:
             "loss": [round_.best_loss for round_ in result.rounds],
         }
     )
+    made.xaxis.ticker = [round_.round for round_ in result.rounds]
     made.line(x="round", y="loss", source=source, color=BLUE, line_width=2)
     made.scatter(x="round", y="loss", source=source, color=BLUE, size=7)
     made.hover.tooltips = [("round", "@round"), ("loss", "@loss{0.0000}")]
