@@ -75,6 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         services = {name: stack.enter_context(serving(root)) for name, root in checkouts.items()}
         for service in services.values():
             service.others = [other.pid for other in services.values() if other is not service]
+            if options.rows:
+                service.make_dataset(options.rows)
         for turn in range(-1, options.rounds):
             for name, service in services.items():
                 into: Figures = defaultdict(list) if turn < 0 else figures[name]
@@ -96,6 +98,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--against", type=Path, metavar="DIR", help="another checkout")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--pages", nargs="+", choices=PAGES, default=list(PAGES), metavar="PAGE")
+    parser.add_argument("--rows", type=int, default=0, help="of a dataset to open, not a sample")
     parser.add_argument("--chromium", default=find_chromium("chromium-headless-shell"))
     parser.add_argument("--json", type=Path, metavar="FILE")
     return parser.parse_args(arguments)
@@ -105,7 +108,7 @@ class Service:
     """A running ``steelyard up`` with the samples in its home."""
 
     def __init__(self, url: str, workbench: str, pid: int) -> None:
-        self.workbench = workbench
+        self.url, self.workbench = url, workbench
         with Client(ClientOptions(url)) as client:
             self.dataset = next(
                 dataset.id for dataset in client.datasets.iterate() if dataset.name == SAMPLES[0]
@@ -118,6 +121,20 @@ class Service:
         )
         #: Of the other checkout, which this script started too.
         self.others: list[int] = []
+
+    def make_dataset(self, n_rows: int) -> None:
+        """Make a dataset of so many rows, each with one of two labels, and open that."""
+        refund = {"id": "refund", "kind": "binary", "question": "Is money asked back?"}
+        rows = [
+            {
+                "context": f"Order {number} is late.",
+                "decisions": [refund],
+                "targets": {"refund": {"yes" if number % 3 else "no": 1.0}},
+            }
+            for number in range(n_rows)
+        ]
+        with Client(ClientOptions(self.url, timeout_s=300.0)) as client:
+            self.dataset = client.datasets.create("rows", rows).id
 
 
 @contextmanager
