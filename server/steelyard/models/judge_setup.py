@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import fnmatch
-import functools
 import logging
 import time
 from collections import Counter
@@ -30,7 +29,7 @@ from steelyard.models.judge_wire import (
     JudgeList,
     RouteJudge,
 )
-from steelyard.models.setup_tasks import Report, SetupTasks, add_up, first_rows
+from steelyard.models.setup_tasks import Report, SetupTasks, each_side, first_rows
 from steelyard.serving.base import default_name
 from steelyard.serving.connected.calibrating import Scored, ask_rows, calibrate
 from steelyard.serving.connected.checking import check_model
@@ -150,19 +149,16 @@ class JudgeSetup:
 
         def work(report: Report) -> None:
             lines = [first_rows(side, request.rows) for side in sides]
-            total = sum(map(len, lines))
             scored: list[Scored] = []
             failures: Counter[str] = Counter()
-            done = 0
-            for rows in lines:
+            for rows, on_row in each_side(lines, report):
                 answered, failed = ask_rows(
                     self._hosted(name).queue.submit,
                     rows,
                     model.timeout_s,
-                    functools.partial(add_up, report, done, total),
+                    on_row,
                     at_once=model.concurrency,
                 )
-                done += len(rows)
                 scored.append(answered)
                 failures += failed
             calibration = calibrate(scored[0], scored[1], failures)

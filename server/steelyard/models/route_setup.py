@@ -6,7 +6,6 @@ import asyncio
 import datetime as dt
 from collections import Counter
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from steelyard.caller import Caller
@@ -23,7 +22,7 @@ from steelyard.models.route_wire import (
     RouteFit,
     RouteList,
 )
-from steelyard.models.setup_tasks import Report, SetupTasks, add_up, first_rows
+from steelyard.models.setup_tasks import Report, SetupTasks, each_side, first_rows
 from steelyard.serving.connected.declared import ModelsFile, check_name, read_file, write_file
 from steelyard.serving.connected.declared_route import MAX_STEPS, DeclaredRoute, RouteStep
 from steelyard.serving.registry import HostedModel, ModelRegistry
@@ -169,16 +168,14 @@ def _observe(
 ) -> tuple[list[Side], Counter[str]]:
     models = {model.name: model for model in hosted}
     prices = {model.name: model.price_nano for model in hosted}
-    total, done = sum(map(len, rows)), 0
     sides, failures = [], Counter[str]()
-    for side in rows:
+    for side, on_row in each_side(rows, report):
         answered, failed = observe(
             lambda name, row: _ask(models[name], row),
             side,
             prices,
-            partial(add_up, report, done, total),
+            on_row,
         )
-        done += len(side)
         sides.append(answered)
         failures += failed
     return sides, failures

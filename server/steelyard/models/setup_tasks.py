@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -91,14 +93,23 @@ class SetupTasks:
         self._tasks[name] = ended
 
 
-def add_up(report: Report, before: int, total: int, done: int) -> None:
-    """Report the rows of a side that are done, after those of the sides before it."""
+def each_side(
+    sides: Sequence[list[dict[str, Any]]], report: Report
+) -> Iterator[tuple[list[dict[str, Any]], Callable[[int], None]]]:
+    """Yield the rows of each side, with what reports so many of them as done, of the rows of all sides."""
+    total, before = sum(map(len, sides)), 0
+    for rows in sides:
+        yield rows, partial(_add_up, report, before, total)
+        before += len(rows)
+
+
+def _add_up(report: Report, before: int, total: int, done: int) -> None:
     report(before + done, total)
 
 
-def first_rows(pieces: Iterator[bytes], most: int) -> list[dict[str, object]]:
+def first_rows(pieces: Iterator[bytes], most: int) -> list[dict[str, Any]]:
     """Return the first rows of a download of JSON Lines."""
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, Any]] = []
     for line in _lines(pieces):
         if len(rows) >= most:
             break
