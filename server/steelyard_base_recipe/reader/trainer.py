@@ -1,0 +1,281 @@
+"""The training loop of the reader: seeded, taken up again after a break, logged."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from steelyard.scoring.tokenizer import Tokenizer
+from steelyard_base_recipe.reader.judgement import judge
+from steelyard_base_recipe.reader.model import FALSE, N_LABELS, TRUE, Reader, to_batch
+from steelyard_base_recipe.reader.rows import Pool, Row, Twin, length_of
+
+LOG, CHECKPOINT = "log.jsonl", "checkpoint.pt"
+_BATCHES_A_STEP = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Everything that decides a run.
+
+    Parameters
+    ----------
+    tokens : int
+        Tokens of texts and lines to train on, padding not counted.
+    tokens_per_step : int
+        Tokens of rows in a step, twins not counted.
+    written_share : float
+        Share of those rows that are written ones.
+    twins_per_step : int
+        Pairs of twins in a step.
+    twin_weight : float
+        Weight of the term that puts the text which makes a line true above its twin.
+    surrounded_share : float
+        Share of the rows and twins that get sentences of other texts around their own.
+    decay : float
+        Share of the tokens, at the end, over which the rate falls linearly to zero.
+    """
+
+    tokens: int = 40_000_000
+    tokens_per_step: int = 4_096
+    written_share: float = 0.55
+    twins_per_step: int = 22
+    twin_weight: float = 1.0
+    surrounded_share: float = 0.12
+    learning_rate: float = 8e-5
+    warmup_steps: int = 40
+    decay: float = 0.3
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    seed: int = 1
+    validate_every: int = 400_000
+    validation_rows: int = 600
+    save_every_s: float = 300.0
+
+
+class Trainer:
+    """Trains a :class:`Reader` on pairs and twins, and writes its log and checkpoint.
+
+    A run that was ended is taken up at its checkpoint, with another order of rows from there on.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        tokenizer: Tokenizer,
+        written: Sequence[Row],
+        public: Sequence[Row],
+        twins: Sequence[Twin],
+        recipe: Recipe,
+        folder: Path,
+        report: Callable[[dict[str, Any]], None],
+    ) -> None:
+        self.reader, self.tokenizer, self.recipe = reader, tokenizer, recipe
+        self.written, self.public, self.twins = written, public, twins
+        self.folder, self.report = folder, report
+        self.step = self.tokens = 0
+        self.seconds = 0.0
+        # Rare words would drift; as they are, most of them were never seen.
+        reader.words.weight.requires_grad_(False)
+        learnt = [part for part in reader.parameters() if part.requires_grad]
+        matrices = [part for part in learnt if part.ndim > 1]
+        others = [part for part in learnt if part.ndim < 2]
+        self.optimizer = torch.optim.AdamW(
+            [
+                {"params": matrices, "weight_decay": recipe.weight_decay},
+                {"params": others, "weight_decay": 0.0},
+            ],
+            lr=recipe.learning_rate,
+            betas=(0.9, 0.98),
+            fused=True,
+        )
+        folder.mkdir(parents=True, exist_ok=True)
+        if (folder / CHECKPOINT).exists():
+            self._load()
+        self._rng = np.random.default_rng((recipe.seed, self.step))
+        half = recipe.tokens_per_step // _BATCHES_A_STEP
+        self._written, self._public = (iter(self._pool(rows, half)) for rows in (written, public))
+        sizes = [max(length_of(twin.true), length_of(twin.false)) for twin in twins]
+        self._twins = self._batches_of_twins(sizes)
+
+    def run(self, judged: Callable[[Trainer], dict[str, float]]) -> None:
+        """Train until the recipe's tokens are seen."""
+        recipe = self.recipe
+        started, done = time.monotonic(), self.seconds
+        saved, losses = started, []
+        next_validation = (self.tokens // recipe.validate_every + 1) * recipe.validate_every
+        while self.tokens < recipe.tokens:
+            losses.append(self._step())
+            self.seconds = done + time.monotonic() - started
+            if self.step % 10 == 0:
+                rows, twins = np.mean(losses, axis=0)
+                self._log(loss=float(rows), twin_loss=float(twins), rate=self._rate())
+                losses.clear()
+            if self.tokens >= next_validation or self.tokens >= recipe.tokens:
+                next_validation += recipe.validate_every
+                self._log(**judged(self))
+                self._save()
+                saved = time.monotonic()
+            elif time.monotonic() - saved >= recipe.save_every_s:
+                self._save()
+                saved = time.monotonic()
+
+    @torch.no_grad()
+    def read(self, rows: Sequence[Row]) -> NDArray[np.float32]:
+        """Return logits (rows, 3) of rows."""
+        return read_rows(self.reader, self.tokenizer, rows)
+
+    def _pool(self, rows: Sequence[Row], budget: int) -> Iterator[list[Row]]:
+        sizes = [length_of(row) for row in rows]
+        for batch in Pool(sizes, budget, self._rng):
+            yield [rows[i] for i in batch]
+
+    def _batches_of_twins(self, sizes: Sequence[int]) -> Iterator[list[Twin]]:
+        n, order = self.recipe.twins_per_step, np.argsort(sizes, kind="stable")
+        while True:
+            # Pairs of like length, other ones together each time.
+            shifted = np.roll(order, int(self._rng.integers(n)))
+            noisy = shifted[
+                np.argsort(np.arange(len(order)) + self._rng.uniform(0, 4 * n, len(order)))
+            ]
+            batches = [noisy[i : i + n] for i in range(0, len(noisy), n)]
+            for i in self._rng.permutation(len(batches)):
+                yield [self.twins[int(place)] for place in batches[i]]
+
+    def _step(self) -> tuple[float, float]:
+        self.reader.train()
+        for group in self.optimizer.param_groups:
+            group["lr"] = self._rate()
+        totals = [0.0, 0.0]
+        for _ in range(_BATCHES_A_STEP):
+            is_written = self._rng.random() < self.recipe.written_share
+            rows = next(self._written if is_written else self._public)
+            around = [self._around() for _ in rows]
+            loss = label_loss(self._logits(rows, around), rows).mean()
+            (loss / _BATCHES_A_STEP).backward()
+            totals[0] += float(loss.detach()) / _BATCHES_A_STEP
+        twins = next(self._twins)
+        around = [self._around() for _ in twins]
+        logits = self._logits(
+            [twin.true for twin in twins] + [twin.false for twin in twins], around * 2
+        )
+        evidence = logits[:, TRUE] - logits[:, FALSE]
+        n = len(twins)
+        loss = functional.softplus(evidence[n:] - evidence[:n]).mean()
+        (self.recipe.twin_weight * loss).backward()
+        totals[1] = float(loss.detach())
+        torch.nn.utils.clip_grad_norm_(self.reader.parameters(), self.recipe.clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.step += 1
+        return totals[0], totals[1]
+
+    def _logits(self, rows: Sequence[Row], around: Sequence[tuple[str, str]]) -> Tensor:
+        pairs = [
+            (self.tokenizer.encode(row.line), self.tokenizer.encode(f"{before}{row.text}{after}"))
+            for row, (before, after) in zip(rows, around, strict=True)
+        ]
+        self.tokens += sum(3 + len(line) + len(text) for line, text in pairs)
+        return logits_of(self.reader, pairs).float()
+
+    def _around(self) -> tuple[str, str]:
+        """Return what stands before and after a text: mostly nothing, else a text of another row."""
+        if self._rng.random() >= self.recipe.surrounded_share:
+            return "", ""
+        text = self.written[int(self._rng.integers(len(self.written)))].text
+        return (f"{text}\n\n", "") if self._rng.random() < 0.5 else ("", f"\n\n{text}")
+
+    def _rate(self) -> float:
+        recipe = self.recipe
+        left = (
+            (recipe.tokens - self.tokens) / (recipe.decay * recipe.tokens) if recipe.decay else 1.0
+        )
+        return recipe.learning_rate * min(
+            1.0, (self.step + 1) / recipe.warmup_steps, max(left, 0.0)
+        )
+
+    def _log(self, **figures: float) -> None:
+        line = {
+            "step": self.step,
+            "tokens": self.tokens,
+            "seconds": round(self.seconds, 1),
+            **figures,
+        }
+        with (self.folder / LOG).open("ab") as file:
+            file.write(msgspec.json.encode(line) + b"\n")
+        self.report(line)
+
+    def _save(self) -> None:
+        content = {
+            "model": self.reader.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "state": {"step": self.step, "tokens": self.tokens, "seconds": self.seconds},
+            "recipe": asdict(self.recipe),
+        }
+        place = self.folder / CHECKPOINT
+        torch.save(content, place.with_suffix(".new"))
+        place.with_suffix(".new").replace(place)
+
+    def _load(self) -> None:
+        content = torch.load(self.folder / CHECKPOINT, map_location="cpu", weights_only=True)
+        self.reader.load_state_dict(content["model"])
+        self.optimizer.load_state_dict(content["optimizer"])
+        state = content["state"]
+        self.step, self.tokens, self.seconds = state["step"], state["tokens"], state["seconds"]
+
+
+def label_loss(logits: Tensor, rows: Sequence[Row]) -> Tensor:
+    """Return the loss of each row: of its label, or of all labels but one where that is what is known."""
+    experts = torch.tensor([row.expert or (0.0,) * N_LABELS for row in rows])
+    shares = functional.log_softmax(logits + experts, dim=-1)
+    allowed = torch.tensor(
+        [
+            [
+                row.label == i or (row.label == 3 and i != 0) or (row.label == 4 and i != 1)
+                for i in range(N_LABELS)
+            ]
+            for row in rows
+        ]
+    )
+    return -torch.logsumexp(shares.masked_fill(~allowed, float("-inf")), dim=-1)
+
+
+def logits_of(reader: Reader, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Tensor:
+    """Return logits (rows, 3) of pairs of token ids, the products in bfloat16."""
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        logits: Tensor = reader(*to_batch(pairs))
+    return logits
+
+
+def read_rows(reader: Reader, tokenizer: Tokenizer, rows: Sequence[Row]) -> NDArray[np.float32]:
+    """Return logits (rows, 3) of rows, read in batches of like length."""
+    reader.eval()
+    pairs = [(tokenizer.encode(row.line), tokenizer.encode(row.text)) for row in rows]
+    order = sorted(range(len(pairs)), key=lambda i: len(pairs[i][0]) + len(pairs[i][1]))
+    logits = np.zeros((len(rows), N_LABELS), dtype=np.float32)
+    with torch.no_grad():
+        for start in range(0, len(order), 32):
+            places = order[start : start + 32]
+            logits[places] = logits_of(reader, [pairs[i] for i in places]).float().numpy()
+    return logits
+
+
+def judge_on(
+    written: Sequence[Row], twins: Sequence[Twin], public: Sequence[Row], n_rows: int
+) -> Callable[[Trainer], dict[str, float]]:
+    """Return a function that judges a trainer's reader on the same rows each time."""
+    order = np.random.default_rng(0)
+    rows, held_out = (
+        [some[i] for i in order.permutation(len(some))[:n_rows]] for some in (written, public)
+    )
+    return lambda trainer: judge(trainer.read, twins, rows, held_out)
