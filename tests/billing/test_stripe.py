@@ -102,12 +102,14 @@ class Api(BaseHTTPRequestHandler):
     """Answers as Stripe's API, with what a test put in; keeps what was asked."""
 
     asked: list[tuple[str, dict[str, str], str | None]]
+    headers_of: list[dict[str, str]]
     answers: dict[str, tuple[int, dict]]
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"] or 0)).decode()
         form = dict(urllib.parse.parse_qsl(body))
         self.asked.append((self.path, form, self.headers["Idempotency-Key"]))
+        self.headers_of.append(dict(self.headers))
         status, answer = self.answers[self.path]
         sent = json.dumps(answer).encode()
         self.send_response(status)
@@ -120,7 +122,7 @@ class Api(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def api() -> Iterator[tuple[StripeProvider, type[Api]]]:
-    handler = type("Handler", (Api,), {"asked": [], "answers": {}})
+    handler = type("Handler", (Api,), {"asked": [], "answers": {}, "headers_of": []})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -158,6 +160,11 @@ def test_a_declined_card_is_a_failed_purchase_and_an_error_is_not(api):
     with pytest.raises(errors.PaymentProviderError):
         provider.charge(ASK, card)
     assert {key for _, _, key in handler.asked} == {"charge-pur_1"}
+    # The library's own report on this machine and on the calls before.
+    for headers in handler.headers_of:
+        assert "X-Stripe-Client-Telemetry" not in headers
+        agent = json.loads(headers["X-Stripe-Client-User-Agent"])
+        assert agent.keys() <= {"bindings_version", "httplib", "lang", "lang_version"}
 
 
 def test_events_count_once_and_forged_ones_never(tmp_path, provider):

@@ -20,6 +20,9 @@ from steelyard.wire.violations import show
 
 T = TypeVar("T")
 
+# Else the library makes an identifier of this machine, keeps it in the user's settings and sends it.
+stripe.enable_telemetry = False
+
 _DAY_S = 86_400.0
 _TIMEOUT_S = 10.0
 #: Seconds by which an event's time may differ from this server's.
