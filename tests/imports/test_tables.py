@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import polars as pl
@@ -10,6 +11,7 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 
+from steelyard.cli.importing import choose_columns
 from steelyard.client.tables import (
     Mapping,
     are_rows,
@@ -249,6 +251,51 @@ def test_rows_for_a_dataset_ask_what_it_asks():
 def test_what_cannot_be_read_says_what_to_do(data, told):
     with pytest.raises(ValueError, match=told):
         read_table(data, "rows")
+
+
+QUERIES = [("sofa", "Furniture, carpets and decoration")] * 2 + [("tv", "Electronics at home")] * 2
+
+
+@pytest.mark.parametrize("names", [("query", "category"), ("q", "department"), ("department", "q")])
+@pytest.mark.parametrize("role", ["labels", "metadata", "split"])
+def test_what_a_person_named_is_never_something_else_too(names, role):
+    rows = [(f"{word} {n}", aisle, "ab"[n % 2]) for n, (word, aisle) in enumerate(QUERIES)]
+    frame = pl.DataFrame(rows, schema=[*names, "side"], orient="row")
+    for columns in ([*names, "side"], ["side", *reversed(names)]):
+        table = read_table(frame.select(columns).write_csv(separator="\t").encode())
+        given = {"context": (), "labels": ["side"], "metadata": [], "split": None}
+        given |= {role: names[1] if role == "split" else [names[1]]}
+        mapping = choose_columns(table, **given)
+        assert mapping.context == (names[0],)
+        assert names[1] not in {label.column for label in mapping.labels} - set(given["labels"])
+        with pytest.raises(ValueError, match=f"{names[1]!r} is named with --"):
+            choose_columns(table, [names[1]], [names[1]], [])
+    # The context that is named leaves no column out of what may be its labels.
+    assert choose_columns(table, [names[0]], [], []).labels
+
+
+def test_a_column_named_as_a_label_is_no_context_by_its_length():
+    table = read_table(
+        pl.DataFrame(QUERIES, schema=["query", "category"], orient="row").write_csv().encode()
+    )
+    mapping = guess_mapping(table)
+    assert (mapping.context, [label.column for label in mapping.labels]) == (
+        ("query",),
+        ["category"],
+    )
+    known = {"id": "aisle", "question": "Which?", "outcomes": ["a", "b"]}
+    table = read_table(b"query,aisle\ntv,a much longer name\n")
+    assert guess_mapping(table, [known]).context == ("query",)
+
+
+def test_texts_that_older_writers_left_as_bytes_are_read():
+    for type_ in (pa.binary(), pa.large_binary()):
+        content = io.BytesIO()
+        cells = pa.array([text.encode() for text in TEXTS], type_)
+        pq.write_table(pa.table({"text": cells, "label": TEAMS}), content)
+        table = read_table(content.getvalue())
+        assert [cells[0] for _, cells in table.rows] == TEXTS
+        assert choose_columns(table, [], ["label"], []).context == ("text",)
 
 
 def test_a_column_of_one_value_is_no_label():

@@ -226,21 +226,29 @@ def choose_columns(
         When a column is not there, or there is no label.
     """
     label_questions = [column.partition("=")[::2] for column in labels or ()]
-    for column in (
-        *context,
-        *(name for name, _ in label_questions),
-        *metadata,
-        *([split] if split else []),
-    ):
-        if column not in table.columns:
-            raise ValueError(
-                f"There is no column {column!r}; the file has {', '.join(table.columns)}."
-            )
+    roles = {
+        "context": context,
+        "label": [name for name, _ in label_questions],
+        "split": [split] if split else [],
+        "metadata": metadata,
+    }
+    named: dict[str, str] = {}
+    for role, columns in roles.items():
+        for column in columns:
+            if column not in table.columns:
+                raise ValueError(
+                    f"There is no column {column!r}; the file has {', '.join(table.columns)}."
+                )
+            # Any column may be kept beside the rows.
+            if named.setdefault(column, role) != role and role != "metadata":
+                raise ValueError(
+                    f"{column!r} is named with --{named[column]} and with --{role}; name it once."
+                )
     from steelyard.client.tables import Mapping, guess_mapping, guess_split, label_of
 
     guessed = None
     if not context or (labels is not None and (not label_questions or table.hints is not None)):
-        guessed = guess_mapping(table, known)
+        guessed = guess_mapping(table, known, context=context, named=named)
     chosen = tuple(context) or (guessed.context if guessed else ())
     if labels is None:
         return Mapping(chosen, (), tuple(metadata))
@@ -255,7 +263,6 @@ def choose_columns(
         chosen_labels = tuple(
             label if missing is None else label_of(table, label.column, None, missing)
             for label in guessed.labels
-            if label.column not in chosen
         )
     if not chosen_labels:
         if len(table.columns) == 1:
@@ -263,11 +270,12 @@ def choose_columns(
                 f"The file has one column, {table.columns[0]}; add one with the right outcomes, or ask "
                 "other models to label its rows with steelyard labeling."
             )
+        others = [name for name in table.columns if name not in {*chosen, *named}]
         raise ValueError(
-            f"No column looks like a label; name one of {', '.join(table.columns)} with --label."
+            f"No column looks like a label; name one of {', '.join(others)} with --label."
         )
     chosen_metadata = tuple(metadata) or (guessed.metadata if guessed else ())
-    return Mapping(chosen, chosen_labels, chosen_metadata, split or guess_split(table))
+    return Mapping(chosen, chosen_labels, chosen_metadata, split or guess_split(table, named))
 
 
 def show_columns(made: Converted) -> None:

@@ -53,6 +53,13 @@ class FrameColumns:
     targets: str | None = None
     rewards: str | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse a column that is named both as the context and as a label: it is its own answer."""
+        context = {self.context} if isinstance(self.context, str) else set(self.context)
+        numbers = {self.targets, self.rewards} - {None}
+        if both := sorted(context.intersection(numbers or self.by_decision().values())):
+            raise ValueError(f"The column {both[0]!r} is the context and a label; name it once.")
+
     def by_decision(self) -> Mapping[str, str]:
         """Return the columns of labels by decision id."""
         if isinstance(self.labels, Mapping):

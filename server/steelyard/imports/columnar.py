@@ -43,7 +43,10 @@ def arrow_table(path: Path, unpacked: UnpackedBytes) -> Table:
 def _table(table: pa.Table, read_as: str) -> Table:
     columns, notes = unique_names(table.column_names)
     for place, column in reversed(list(enumerate(table.columns))):
-        if not _is_text(column):
+        if (texts := _texts_of(column)) is not None:
+            # Older writers leave texts as bytes.
+            table = table.set_column(place, table.field(place).with_type(texts.type), texts)
+        else:
             notes.append(
                 f"The column {columns[place]} has bytes that are not text; it is left out."
             )
@@ -66,15 +69,22 @@ def _table(table: pa.Table, read_as: str) -> Table:
     return Table(columns, rows, refused, read_as, notes)
 
 
-def _is_text(column: pa.ChunkedArray) -> bool:
-    """Return whether cells that are bytes can be read, as UTF-8; other types can."""
-    if not (pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)):
-        return True
+def _texts_of(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Return cells that are bytes as the texts that they are in UTF-8, ``None`` where they are none."""
+    if not any(
+        check(column.type)
+        for check in (
+            pa.types.is_binary,
+            pa.types.is_large_binary,
+            pa.types.is_fixed_size_binary,
+            pa.types.is_binary_view,
+        )
+    ):
+        return column
     try:
-        column.cast(pa.large_string())
+        return column.cast(pa.large_binary()).cast(pa.large_string())
     except pa.ArrowInvalid:
-        return False
-    return True
+        return None
 
 
 def _class_names(schema: pa.Schema) -> dict[str, list[str]]:

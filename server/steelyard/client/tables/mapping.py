@@ -6,8 +6,8 @@ import json
 import re
 from array import array
 from collections import Counter
+from collections.abc import Collection, Sequence
 from collections.abc import Mapping as Dict
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -53,7 +53,13 @@ _MOST_KNOWN = 4_096
 _DATE = re.compile(r"\d{4}[-/.]\d\d?[-/.]\d\d?([T ].*)?|\d\d?[-/.]\d\d?[-/.]\d{2,4}( .*)?")
 
 
-def guess_mapping(table: Table, known: Sequence[dict[str, Any]] = ()) -> Mapping:
+def guess_mapping(
+    table: Table,
+    known: Sequence[dict[str, Any]] = (),
+    *,
+    context: Sequence[str] = (),
+    named: Collection[str] = (),
+) -> Mapping:
     """Return what the columns seem to mean.
 
     Parameters
@@ -62,31 +68,33 @@ def guess_mapping(table: Table, known: Sequence[dict[str, Any]] = ()) -> Mapping
         A file.
     known : sequence of mapping
         Decisions of a dataset: a column that is named by the id of one is its label.
+    context : sequence of str
+        Columns that a person named as the context.
+    named : collection of str
+        Columns that a person named as anything: none is guessed to be something else too.
 
     Raises
     ------
     ValueError
         When no column has texts.
     """
-    if table.hints is not None and not known:
-        hinted = [_hinted_label(table, name) for name in table.hints.labels]
+    hints = table.hints
+    if hints is not None and not known and (context or not set(hints.context) <= {*named}):
+        hinted = [_hinted_label(table, name) for name in hints.labels if name not in named]
         labels_ = tuple(label for label in hinted if label is not None)
-        return Mapping(table.hints.context, labels_, table.hints.metadata)
-    context = _guess_context(table)
+        fields = tuple(name for name in hints.context if name not in named)
+        beside = tuple(name for name in hints.metadata if name not in named)
+        return Mapping(tuple(context) or fields, labels_, beside)
     by_id = {str(decision["id"]): decision for decision in known}
-    split = guess_split(table)
-    labels = [
-        known_label(by_id[name]) for name in table.columns if name in by_id and name != context
-    ]
+    split = guess_split(table, named)
+    context = tuple(context) or (_guess_context(table, {*named, *by_id, split}),)
+    others = [name for name in table.columns if name not in {*context, *named, split}]
+    labels = [known_label(by_id[name]) for name in others if name in by_id]
     if not labels:
-        guessed = [
-            label
-            for name in table.columns
-            if name not in {context, split} and (label := _guess_label(table, name)) is not None
-        ]
-        named = [label for label in guessed if label.column.strip().lower() in _LABELS]
-        labels = (named or guessed)[:_MOST_LABELS]
-    return Mapping((context,), tuple(labels), split=split)
+        guessed = [label for name in others if (label := _guess_label(table, name)) is not None]
+        usual = [label for label in guessed if _is_label_name(label.column)]
+        labels = (usual or guessed)[:_MOST_LABELS]
+    return Mapping(context, tuple(labels), split=split)
 
 
 def _hinted_label(table: Table, column: str) -> Label | None:
@@ -96,10 +104,10 @@ def _hinted_label(table: Table, column: str) -> Label | None:
         return None  # free text, or one answer throughout
 
 
-def guess_split(table: Table) -> str | None:
-    """Return the column that says of which split each row is, if one does."""
+def guess_split(table: Table, named: Collection[str] = ()) -> str | None:
+    """Return the column that says of which split each row is, if one does that is not ``named``."""
     for name in table.columns:
-        if name.strip().lower() in SPLIT_COLUMNS:
+        if name.strip().lower() in SPLIT_COLUMNS and name not in named:
             splits = {text for cell in table.column(name) if (text := text_of(cell))}
             if {side_of(split) for split in splits} == {"training", "evaluation"}:
                 return name
@@ -333,12 +341,14 @@ def _context(values: Sequence[Any], names: Sequence[str]) -> Any:
     return filled or None
 
 
-def _guess_context(table: Table) -> str:
+def _guess_context(table: Table, others: Collection[str | None]) -> str:
     lengths: dict[str, float] = {}
-    of_json: dict[str, float] = {}
+    # Columns of JSON are long, and those named as labels may be, yet are seldom what somebody wrote.
+    seldom: dict[str, float] = {}
     for name in table.columns:
+        if name in others:
+            continue
         n_texts = n_characters = 0
-        # Columns of JSON are long, and seldom what somebody wrote.
         is_json = True
         for cell in table.column(name):
             if isinstance(cell, str) and cell.strip():
@@ -346,14 +356,19 @@ def _guess_context(table: Table) -> str:
                 n_characters += len(cell)
                 is_json = is_json and cell.lstrip().startswith(("{", "["))
         if n_texts:
-            (of_json if is_json else lengths)[name] = n_characters / n_texts
-    lengths = lengths or of_json
+            is_seldom = is_json or _is_label_name(name)
+            (seldom if is_seldom else lengths)[name] = n_characters / n_texts
+    lengths = lengths or seldom
     if not lengths:
         raise ValueError("No column has texts; name the one with the context.")
     named = [name for usual in _TEXTS for name in lengths if name.strip().lower() == usual]
     longest = max(lengths, key=lambda name: lengths[name])
     # A usual name wins unless its texts are far shorter: a title beside a body.
     return next((name for name in named if lengths[name] * 3 >= lengths[longest]), longest)
+
+
+def _is_label_name(column: str) -> bool:
+    return column.strip().lower() in _LABELS
 
 
 def _guess_label(table: Table, column: str) -> Label | None:
@@ -366,7 +381,7 @@ def _guess_label(table: Table, column: str) -> Label | None:
         values.update(names)
         if len(values) > _MOST_GUESSED or isinstance(cell, dict):
             return None
-    is_named = column.strip().lower() in _LABELS
+    is_named = _is_label_name(column)
     if (
         all(map(_DATE.fullmatch, values))
         or not 2 <= len(values) <= (n_filled if is_named else max(2, n_filled // 2))
