@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
+import steelyard
 from steelyard.cli.main import main
 from support.datasets.dataset_rows import make_row_dict, make_rows, to_ndjson
 from support.servers.live_server import live_server
@@ -196,14 +197,19 @@ def test_rows_are_shown_and_downloaded(run, dataset, tmp_path):
     assert run("download", dataset, "--output", tmp_path, status=2)
 
 
-def test_a_difference(run, dataset, tmp_path):
+def test_a_difference(run, dataset, url, tmp_path):
     more = tmp_path / "more.jsonl"
     row = make_row_dict("Invoice 3 was paid twice.", targets={"route": "other"})
     more.write_bytes(to_ndjson([row]))
-    run("add", dataset, more)
+    # The importer keeps one right answer; the API takes both, of which neither replaces the other.
+    told = run("add", dataset, more, status=2).stderr
+    assert "1 context has another label in the dataset: corrections go by a draft." in told
+    assert "line 1: Its context has another label of route in the dataset" in told
+    with steelyard.connect(url) as client:
+        client.datasets.add_rows(dataset, [row])
     shown = run("diff", dataset).stdout
     assert "version 1 to 2: 1 rows and 0 contexts added" in shown
-    assert "billing" in shown
+    assert "OTHER LABEL ADDED" in shown
     assert json.loads(run("diff", dataset, "--from", "1", "--json").stdout)["rows"] == 1
 
 

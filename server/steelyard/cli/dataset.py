@@ -132,16 +132,19 @@ def add(
 ) -> None:
     """Add the rows of a file as the next version: JSON Lines, or a table as dataset import reads it.
 
+    Rows whose context the dataset labels otherwise are left out and told: corrections go by a draft.
+
     A table has a column named context, and one for each decision, named by its id.
     """
     from steelyard.client.tables import known_decisions
 
     with connected(server) as client, _progress(file) as progress:
+        stored = client.datasets.get(dataset)
         if is_table(file):
-            known = known_decisions(client, client.datasets.get(dataset))
-            rows = rows_of(file, read_as, known=known)
+            rows = rows_of(file, read_as, known=known_decisions(client, stored))
         else:
             rows = lines_of(file, read_as)
+        rows.leave_out_relabelled(client, stored)
         rows.put_license(license)
         made = client.datasets.add_rows(
             dataset,
@@ -427,7 +430,9 @@ def _show_diff(values: dict[str, Any]) -> None:
     ]
     if moved:
         click.echo()
-        show_table(("DECISION", "BEFORE", "AFTER", "CONTEXTS"), moved)
+        # Rows that are added replace none: where none was taken away, both labels stand.
+        names = ("BEFORE", "AFTER") if values["removed"] else ("LABEL", "OTHER LABEL ADDED")
+        show_table(("DECISION", *names, "CONTEXTS"), moved)
 
 
 def _progress(file: Path) -> AbstractContextManager[Progress]:

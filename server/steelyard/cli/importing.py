@@ -20,6 +20,7 @@ from steelyard.cli.table_files import (
     show_read,
     show_refused,
 )
+from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
     from steelyard.client import Client
@@ -180,6 +181,20 @@ class FileRows:
         if not made.n_rows:
             raise click.UsageError("No row can be used; nothing was stored.")
 
+    def leave_out_relabelled(self, client: Client, dataset: Dataset) -> None:
+        """Leave out, and show, rows whose context has another label in the dataset."""
+        from steelyard.client.tables import with_truths_of
+
+        before = self.made
+        self.made = with_truths_of(before, client, dataset)
+        refused = self.made.refused[len(before.refused) :]
+        for note in self.made.table.notes[len(before.table.notes) :]:
+            click.echo(printable(note), err=True)
+        show_refused(", which the dataset labels otherwise", refused)
+        self._read_as.keep(self.made.table.columns, refused)
+        if not self.made.n_rows:
+            raise click.UsageError("No row can be used; nothing was stored.")
+
     def put_license(self, text: str | None) -> None:
         """Put a licence into the metadata of each row that names none."""
         if text is not None:
@@ -300,7 +315,7 @@ def show_columns(made: Converted) -> None:
     )
     if rest:
         lines.append(f"  left out {', '.join(rest)}")
-    lines.append(f"{len(made.lines):,} rows can be used.")
+    lines.append(f"{made.n_rows:,} rows can be used.")
     if made.n_duplicates:
         lines.append(f"{made.n_duplicates:,} of them are there already, and are kept once.")
     show_read(table, lines, made.refused)

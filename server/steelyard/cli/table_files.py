@@ -79,12 +79,12 @@ class ReadAs:
 
     def lines(self, file: Path) -> Converted:
         """Return rows with their decisions, JSON Lines, as they are sent; - is the input."""
-        from steelyard.client.tables import read_lines
+        from steelyard.client.tables import read_lines, with_one_truth
         from steelyard.imports.encodings import Source
 
         try:
             content = sys.stdin.buffer.read() if file == Path("-") else file
-            return read_lines(Source(file.name, content), self.encoding)
+            return with_one_truth(read_lines(Source(file.name, content), self.encoding))
         except ValueError as error:
             raise click.UsageError(str(error)) from error
 

@@ -130,6 +130,19 @@ FINDINGS: dict[str, Callable[[ReadContext], str | None]] = {
 }
 
 
+def own_text(value: Any) -> str:
+    """Return what a context says itself: its strings without markup and without quoted mail.
+
+    >>> own_text({"mail": "<p>Where is <b>my</b> parcel?</p>"})
+    '{"mail": "Where is my parcel?"}'
+    """
+    try:
+        cleaned = _Cleaner().clean(value)
+    except RecursionError:
+        cleaned = value
+    return cleaned if isinstance(cleaned, str) else json.dumps(cleaned, sort_keys=True, default=str)
+
+
 def _read(context: str) -> ReadContext:
     value: Any = context
     if context[:1] in {"{", "["}:

@@ -12,6 +12,7 @@ from steelyard.client.tables.outcomes import (
     propose_same,
 )
 from steelyard.client.tables.recording import Recorded, record_answers
+from steelyard.client.tables.truths import with_one_truth, with_truths_of
 from steelyard.imports.reading import ENDINGS, are_rows, read_table
 from steelyard.imports.shapes import SHAPES
 from steelyard.imports.table import Refused, Table, describe_refused, refused_csv
@@ -46,4 +47,6 @@ __all__ = [
     "record_answers",
     "refused_csv",
     "with_kind",
+    "with_one_truth",
+    "with_truths_of",
 ]

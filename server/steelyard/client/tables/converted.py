@@ -95,13 +95,24 @@ class Converted:
     @property
     def refused_by_server(self) -> list[Refused]:
         """The rows that a server refused, in the order of the file."""
-        files = [part.file for part in self.table.row_parts()] if self.table.parts else []
+        files = self.files
         refused = []
         for number, reasons in sorted(self._reasons.items()):
             reason = " ".join(dict.fromkeys(reasons))
-            line, cells = self._row(number)
+            line, cells = self.row_at(number)
             refused.append(Refused(line, reason, cells, files[number] if files else ""))
         return refused
+
+    @property
+    def files(self) -> list[str]:
+        """The file of each row of the table, of a table of several."""
+        return [part.file for part in self.table.row_parts()] if self.table.parts else []
+
+    def row_at(self, number: int) -> tuple[int, Sequence[Any]]:
+        """Return the line and the cells of a row of the table, or of a file of lines."""
+        if self.table.rows:
+            return self.table.rows[number]
+        return number + 1, [self.lines[number].decode().rstrip("\n")]
 
     @property
     def n_rows(self) -> int:
@@ -139,11 +150,6 @@ class Converted:
                     line = msgspec.json.encode(row) + b"\n"  # noqa: PLW2901
             lines.append(line)
         return replace(self, lines=lines)
-
-    def _row(self, number: int) -> tuple[int, Sequence[Any]]:
-        if self.table.rows:
-            return self.table.rows[number]
-        return number + 1, [self.lines[number].decode().rstrip("\n")]
 
     def _places_of(self, part: str) -> array[int]:
         if self.sides is None:

@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 from steelyard.client.tables.cells import label_names, plain, text_of
 from steelyard.client.tables.converted import Converted, Mapping
 from steelyard.client.tables.labels import Label, known_label, label_of
+from steelyard.client.tables.truths import with_one_truth
+from steelyard.decisions.contexts import own_text
 from steelyard.imports.splits import COLUMNS as SPLIT_COLUMNS
 from steelyard.imports.splits import Side, side_of
 from steelyard.imports.table import Refused, Reply, Table
@@ -126,7 +128,7 @@ def convert(table: Table, mapping: Mapping) -> Converted:
     at = {name: number for number, name in enumerate(table.columns)}
     splits, files = _splits(table, mapping)
     sides, made.notes[:] = _sides(splits)
-    held_out = _held_out(table, mapping, at, sides) if sides is not None else frozenset()
+    held_out = _held_out(table, mapping, at, sides) if sides is not None else {}
     questions = _Questions(mapping, at)
     hashes = array("q")
     n_empty = n_leaks = 0
@@ -140,9 +142,13 @@ def convert(table: Table, mapping: Mapping) -> Converted:
             if context is None:
                 n_empty += 1
                 sent = "Its context is empty; fill it."
-            elif side == "training" and _key(context) in held_out:
+            elif side == "training" and (copy := held_out.get(_near(context))) is not None:
                 n_leaks += 1
-                sent = "Its context is on the evaluation side too; a model may not train on it."
+                is_exact = copy == hash(_key(context))
+                sent = (
+                    f"Its context is{'' if is_exact else ', but for case, blanks, markup or quoted mail,'}"
+                    " on the evaluation side too; a model may not train on it."
+                )
             else:
                 sent = _row(context, mapping, cells, at, questions)
         except UnicodeError:
@@ -175,12 +181,8 @@ def convert(table: Table, mapping: Mapping) -> Converted:
     if len(set(row_sides)) < 2:
         row_sides, sides = [], None
     n_duplicates = len(hashes) - pc.count_distinct(pa.array(hashes, pa.int64())).as_py()
-    return replace(
-        made,
-        n_empty=n_empty,
-        n_duplicates=n_duplicates,
-        sides=None if sides is None else row_sides,
-    )
+    sided = None if sides is None else row_sides
+    return with_one_truth(replace(made, n_empty=n_empty, n_duplicates=n_duplicates, sides=sided))
 
 
 def _answers_of(replies: Sequence[Reply], mapping: Mapping) -> list[dict[str, Any]]:
@@ -279,16 +281,16 @@ def _sides(splits: Sequence[str | None]) -> tuple[dict[str | None, Side] | None,
 
 def _held_out(
     table: Table, mapping: Mapping, at: dict[str, int], sides: Dict[str | None, Side]
-) -> frozenset[str]:
-    """Return the contexts of the evaluation side."""
+) -> dict[int, int]:
+    """Return the contexts of the evaluation side, by what is left of each without its looks."""
     splits, _ = _splits(table, mapping)
-    contexts: set[str] = set()
+    contexts: dict[int, int] = {}
     for split, (_, cells) in zip(splits, table.rows, strict=True):
         if sides[split] == "evaluation":
             context = _context([cells[at[name]] for name in mapping.context], mapping.context)
             if context is not None:
-                contexts.add(_key(context))
-    return frozenset(contexts)
+                contexts[_near(context)] = hash(_key(context))
+    return contexts
 
 
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
@@ -296,6 +298,11 @@ _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=Fa
 
 def _key(context: Any) -> str:
     return json.dumps(context, sort_keys=True, default=str)
+
+
+def _near(context: Any) -> int:
+    """Return what is equal of contexts that say the same: without case, blanks, markup and quoted mail."""
+    return hash(" ".join(own_text(context).casefold().split()))
 
 
 def _is_cut(cell: Any) -> bool:

@@ -25,6 +25,8 @@ from steelyard.client.tables import (
     read_lines,
     read_table,
     record_answers,
+    with_one_truth,
+    with_truths_of,
 )
 from steelyard.datasets.wire import DEFAULT_FRACTION, MAX_FRACTION, MIN_FRACTION, Dataset
 from steelyard.imports.encodings import Source
@@ -190,7 +192,9 @@ class ImportPanel(Viewer):
         self.found[:] = [empty(f"**The file cannot be imported.** {told} Nothing was stored.")]
 
     async def _look(self) -> None:
-        made = await asyncio.to_thread(read_lines, Source(self._filename, self._data))
+        made = await asyncio.to_thread(
+            lambda: with_one_truth(read_lines(Source(self._filename, self._data)))
+        )
         check = await asyncio.to_thread(check_lines, self._client, made)
         remarks = await asyncio.to_thread(remarks_on, made.lines)
         self._show_check(made, check, remarks)
@@ -238,6 +242,8 @@ class ImportPanel(Viewer):
             told += f". {len(refused):,} that the server refused are left out. "
             told += describe_refused(refused)
             told = told.removesuffix(".")
+        if self.made is not None and before is not None:
+            told = ". ".join([told, *(note.removesuffix(".") for note in self.made.table.notes)])
         return f"{told}." if self._recorded is None else f"{told}. {self._recorded.summary}"
 
     def _show_failure(self, error: Exception) -> Problem:
@@ -273,6 +279,10 @@ class ImportPanel(Viewer):
         if self._dataset is None or not self.is_next_version:
             name = self.name_field.value_input or name_of(self._filename)
             return self._client.datasets.create(name, made.parts, **sending)
+        self.made = made = with_truths_of(made, self._client, self._dataset)
+        if not made.n_rows:
+            raise ValueError(made.refused[-1].reason)
+        sending["on_refused"] = made
         return self._client.datasets.add_rows(self._dataset.id, made.parts, **sending)
 
     def _show_empty(self) -> None:

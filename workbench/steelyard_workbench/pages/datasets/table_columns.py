@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import panel as pn
@@ -239,7 +240,7 @@ class TableColumns(Viewer):
         self._warned[:] = show_warnings(found)
 
     def _what_came(self, made: Converted) -> list[Viewable]:
-        told = f"{len(made.lines):,} row{'' if len(made.lines) == 1 else 's'} can be imported"
+        told = f"{made.n_rows:,} row{'' if made.n_rows == 1 else 's'} can be imported"
         if made.n_duplicates:
             told += f"; {made.n_duplicates:,} of them are there already, and are left out"
         parts = [verdict("good" if made.lines else "bad", f"{told}.")]
@@ -250,7 +251,9 @@ class TableColumns(Viewer):
         parts += _show_notes("Several labels in one cell:", several)
         parts += show_left_out(made, made.refused)
         if made.lines:
-            rows = "\n".join(_shown_row(line) for line in made.lines[:_SHOWN_ROWS])
+            rows = "\n".join(
+                _shown_row(line) for line in islice(filter(bytes.strip, made.lines), _SHOWN_ROWS)
+            )
             parts.append(pmui.Typography(f"The first rows:\n\n{rows}", variant="body2"))
         return parts
 

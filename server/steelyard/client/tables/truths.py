@@ -1,0 +1,145 @@
+"""One right answer for each question about a context: rows that say another are left out, and told."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from steelyard.client.packed_lines import PackedLines
+from steelyard.client.tables.converted import Converted
+from steelyard.datasets.canonical import canonical_json
+from steelyard.datasets.wire import MAX_PAGE_ROWS, Dataset
+from steelyard.imports.table import Refused
+
+if TYPE_CHECKING:
+    from steelyard.client import Client
+
+#: The place of a truth that the dataset has already.
+_IN_DATASET = -1
+
+
+class _Row(msgspec.Struct):
+    context: Any = None
+    images: Any = None
+    decisions: Any = ()
+    targets: Any = ()
+
+
+_decode = msgspec.json.Decoder(_Row).decode
+
+
+def with_one_truth(made: Converted) -> Converted:
+    """Return the rows of a file without those that label a context otherwise than a row above."""
+    contexts = array("q", (_context(row) for row in map(_read, made.lines)))
+    known, counts = np.unique(np.frombuffer(contexts, np.int64), return_counts=True)
+    return _without_others(made, set(known[counts > 1].tolist()), {})
+
+
+def with_truths_of(made: Converted, client: Client, dataset: Dataset) -> Converted:
+    """Return the rows of a file without those that label a context otherwise than a dataset does."""
+    contexts = {_context(row) for row in map(_read, made.lines)}
+    truths: dict[int, tuple[int, int]] = {}
+    offset, has_more = 0, bool(made.n_rows)
+    while has_more:
+        page = client.datasets.rows(dataset.id, offset=offset, limit=MAX_PAGE_ROWS)
+        for each in page.data:
+            images = None if each.images is msgspec.UNSET else each.images
+            row = _Row(each.context, images, each.decisions, each.targets)
+            if _context(row) in contexts:
+                for key, truth, _ in _truths(row):
+                    truths.setdefault(key, (truth, _IN_DATASET))
+        offset, has_more = offset + len(page.data), page.has_more
+    return _without_others(made, contexts, truths)
+
+
+def _without_others(
+    made: Converted, contexts: Collection[int], truths: dict[int, tuple[int, int]]
+) -> Converted:
+    lines, refused = PackedLines(), list(made.refused)
+    n_in_dataset = n_in_file = 0
+    files = made.files
+    for place, line in enumerate(made.lines):
+        row = _read(line)
+        other = None
+        if row is not None and _context(row) in contexts:
+            of_row = list(_truths(row))
+            other = next(
+                (
+                    (id_, known[1])
+                    for key, truth, id_ in of_row
+                    if (known := truths.get(key)) is not None and known[0] != truth
+                ),
+                None,
+            )
+            if other is None:
+                for key, truth, _ in of_row:
+                    truths.setdefault(key, (truth, place))
+        if other is None:
+            lines.append(line)
+            continue
+        # An empty line keeps the others in their places.
+        lines.append(b"\n")
+        id_, at = other
+        if at == _IN_DATASET:
+            n_in_dataset += 1
+            reason = (
+                f"Its context has another label of {id_} in the dataset; correct it in a draft."
+            )
+        else:
+            n_in_file += 1
+            reason = (
+                f"Its context has another label of {id_} in {_refused(made, files, at, '').place}; keep "
+                "the one that is right, or give the share of each in one row."
+            )
+        refused.append(_refused(made, files, place, reason))
+    notes = list(made.table.notes)
+    for n, where, do in (
+        (n_in_dataset, "in the dataset", "corrections go by a draft"),
+        (n_in_file, "in rows above", "one context with one question has one right answer"),
+    ):
+        if n:
+            have = "context has" if n == 1 else "contexts have"
+            notes.append(f"{n:,} {have} another label {where}: {do}.")
+    replies = {place: said for place, said in made.replies.items() if lines[place] != b"\n"}
+    table = replace(made.table, notes=notes)
+    return replace(made, table=table, lines=lines, refused=refused, replies=replies)
+
+
+def _refused(made: Converted, files: Sequence[str], place: int, reason: str) -> Refused:
+    number = made.places[place]
+    line, cells = made.row_at(number)
+    return Refused(line, reason, cells, files[number] if files else "")
+
+
+def _read(line: bytes) -> _Row | None:
+    try:
+        return _decode(line)
+    except msgspec.MsgspecError:
+        return None  # a server says what is wrong with it
+
+
+def _context(row: _Row | None) -> int:
+    return 0 if row is None else hash((canonical_json(row.context), canonical_json(row.images)))
+
+
+def _truths(row: _Row) -> Iterator[tuple[int, int, str]]:
+    """Yield what tells the question of each label from others, its truth, and its decision's id."""
+    if not isinstance(row.targets, dict) or not isinstance(row.decisions, list | tuple):
+        return
+    context = _context(row)
+    questions = {
+        decision.get("id"): decision.get("question")
+        for decision in row.decisions
+        if isinstance(decision, dict)
+    }
+    for id_, target in row.targets.items():
+        shares = {target: 1} if isinstance(target, str) else target
+        if isinstance(shares, dict):
+            shares = {name: share for name, share in shares.items() if share}
+        key = hash((context, id_, canonical_json(questions.get(id_))))
+        yield key, hash(canonical_json(shares)), str(id_)

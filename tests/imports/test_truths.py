@@ -1,0 +1,89 @@
+"""One right answer for each question about a context, and copies that are told for what they are."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from steelyard.client.tables import (
+    convert,
+    guess_mapping,
+    read_lines,
+    read_table,
+    refused_csv,
+    with_one_truth,
+)
+from steelyard.imports.encodings import Source
+
+ROWS = [
+    ("late parcel 1", "a"),
+    ("late parcel 2", "b"),
+    ("late parcel 1", "b"),
+    ("late parcel 2", "b"),
+]
+DECISION = {"id": "label", "question": "Which?", "outcomes": ["a", "b"]}
+
+
+def lines(rows):
+    made = [
+        {"context": {"text": text, "n": 1}, "decisions": [DECISION], "targets": {"label": label}}
+        for text, label in rows
+    ]
+    # Equal contexts and labels may be written otherwise.
+    made[1]["context"] = {"n": 1.0, "text": made[1]["context"]["text"]}
+    made[1]["targets"] = {"label": {"a": 0, made[1]["targets"]["label"]: 1.0}}
+    return "\n".join(map(json.dumps, made)).encode()
+
+
+def table(rows, separator):
+    return "\n".join(separator.join(row) for row in [("text", "label"), *rows]).encode()
+
+
+@pytest.mark.parametrize("form", [",", "\t", "lines"])
+def test_a_context_has_one_right_answer_for_a_question(form):
+    if form == "lines":
+        made = with_one_truth(read_lines(Source("rows.jsonl", lines(ROWS))))
+        first = 1
+    else:
+        read = read_table(table(ROWS, form))
+        made, first = convert(read, guess_mapping(read)), 2
+    assert [bool(line.strip()) for line in made.lines] == [True, True, False, True]
+    [left] = made.refused
+    assert left.line == first + 2
+    assert left.reason.startswith(f"Its context has another label of label in line {first};")
+    assert made.table.notes == [
+        "1 context has another label in rows above: one context with one question has one right answer."
+    ]
+    assert b"late parcel 1" in refused_csv(made.table.columns, made.refused)
+    # What a server refuses has its own line still.
+    made("examples", 3, {"message": "context: is wrong", "path": ["examples", 3, "context"]})
+    assert made.refused_by_server[0].line == first + 3
+
+
+def test_other_questions_about_a_context_are_other_rows():
+    text = b"text,urgent,team\nlate parcel,yes,\nlate parcel,,b\nother,no,a\nthird,no,b\n"
+    read = read_table(text)
+    assert convert(read, guess_mapping(read)).refused == []
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [
+        "My  PARCEL is late\t again",
+        "<p>My parcel is <b>late</b> again</p>",
+        "My parcel is late again\n\nOn 1 May, Anna wrote:\n> Hello\n> We sent it.",
+    ],
+    ids=["case and blanks", "markup", "quoted mail"],
+)
+def test_a_near_copy_of_an_evaluation_row_is_told_as_an_exact_one_is(copy):
+    own = "My parcel is late again"
+    rows = [(own, "a", "test"), (copy, "a", "train"), (own, "a", "train"), ("Fine", "b", "train")]
+    records = [dict(zip(("text", "label", "split"), row, strict=True)) for row in rows]
+    read = read_table(json.dumps(records).encode())
+    made = convert(read, guess_mapping(read))
+    assert [row.reason.partition(" on the")[0] for row in made.refused] == [
+        "Its context is, but for case, blanks, markup or quoted mail,",
+        "Its context is",
+    ]
+    assert made.n_rows == 2
