@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import zipfile
 from pathlib import Path
@@ -262,3 +264,127 @@ def test_prodigy_accepts_rejects_and_ignores():
     ]
     _, _, found = converted(choices)
     assert [row["targets"] for row in found] == [{"label": "a"}, {"label": "b"}]
+
+
+def exported(rows, separator, order=list):
+    """Return rows as a program writes them in CSV: structures as JSON, what a row lacks empty."""
+    names = order(dict.fromkeys(name for row in rows for name in row))
+    text = io.StringIO(newline="")
+    out = csv.writer(text, delimiter=separator)
+    out.writerow(names)
+    for row in rows:
+        cells = (row.get(name, "") for name in names)
+        out.writerow(json.dumps(cell) if isinstance(cell, list | dict) else cell for cell in cells)
+    return text.getvalue().encode()
+
+
+def answered(n, q, by, **data):
+    beside = {
+        "annotation_id": 10 * n,
+        "created_at": "2026-01-01",
+        "updated_at": "",
+        "lead_time": 2.5,
+    }
+    return {"text": f"text number {n}", **data, "id": n, "q": q, "annotator": by, **beside}
+
+
+MIN_ROWS = [
+    answered(1, "a", 1),
+    answered(1, "b", 2),
+    answered(2, "a", 1, source="mail", ref="A-7"),
+    answered(2, "a", 2, source="mail", ref="A-7"),
+    answered(3, "b", 1, source="web", ref="A-8"),
+]
+
+
+@pytest.mark.parametrize("order", [list, sorted], ids=["its order", "the alphabet"])
+@pytest.mark.parametrize("form", [",", "\t", "JSON-MIN"])
+@pytest.mark.parametrize("shape", [None, "label-studio"])
+def test_label_studio_has_a_row_an_annotation_with_other_data_of_a_task(form, order, shape):
+    if form == "JSON-MIN":
+        rows = [{name: row[name] for name in order(row)} for row in MIN_ROWS]
+        data = json.dumps(rows).encode()
+    else:
+        data = exported(MIN_ROWS, form, order)
+    table = read_table(data, shape=shape)
+    made = convert(table, guess_mapping(table))
+    rows = [json.loads(line) for line in made.lines]
+    assert [row["context"] for row in rows] == [f"text number {n}" for n in (1, 2, 3)]
+    assert [row["targets"] for row in rows] == [{"q": {"a": 0.5, "b": 0.5}}, {"q": "a"}, {"q": "b"}]
+    assert rows[1]["metadata"].items() >= {"source": "mail", "ref": "A-7"}.items()
+    assert [[one["reviewer"] for one in said] for said in made.replies.values()] == [
+        ["1", "2"],
+        ["1", "2"],
+        ["1"],
+    ]
+
+
+def test_label_studio_has_several_choices_in_a_cell():
+    rows = [answered(n, {"choices": ["a", "c"]} if n % 2 else "b", 1) for n in range(6)]
+    table = read_table(exported(rows, ","))
+    label = guess_mapping(table).labels[0]
+    assert (label.kind, label.outcomes) == ("several", ("a", "b", "c"))
+
+
+def test_what_a_project_calls_its_truth_is_the_label():
+    tasks = json.loads(json.dumps(LABEL_STUDIO))
+    others = json.loads(json.dumps(tasks[1]["annotations"][0]))
+    tasks[0]["annotations"] = [{**others, "ground_truth": False}] + [
+        {**each, "ground_truth": True} for each in tasks[0]["annotations"][:1]
+    ]
+    _, _, found = converted(tasks)
+    assert [row["targets"] for row in found] == [{"q": "a"}, {"q": "b"}]
+
+
+@pytest.mark.parametrize("form", ["lines", ","])
+def test_what_annotators_discarded_is_left_out(form):
+    rows = [{**row, "status": "Validated"} for row in BEFORE]
+    rows.append({**BEFORE[0], "text": "three text", "status": "Discarded"})
+    data = exported(rows, form) if form == "," else "\n".join(map(json.dumps, rows)).encode()
+    made = convert(table := read_table(data), guess_mapping(table))
+    assert (made.n_rows, [row.reason for row in made.refused]) == (2, ["It was discarded."])
+
+
+@pytest.mark.parametrize("separator", [",", "\t"])
+def test_doccano_joins_labels_in_csv(separator):
+    rows = [
+        {"id": n, "data": f"text number {n}", "label": label, "Comments": ""}
+        for n, label in enumerate(["a", "a#b", "C#", "b"])
+    ]
+    table = read_table(exported(rows, separator))
+    assert table.read_as.endswith("an export of doccano")
+    [label] = guess_mapping(table).labels
+    assert (label.kind, label.outcomes) == ("several", ("C#", "a", "b"))
+    # A table of others, with such a name, is none.
+    table = read_table(exported([row for row in rows if row["label"] != "a#b"], separator))
+    assert (table.hints, guess_mapping(table).labels[0].kind) == (None, "single")
+
+
+@pytest.mark.parametrize("is_text", [True, False], ids=["CSV", "JSON"])
+@pytest.mark.parametrize(
+    ("cells", "kind", "targets"),
+    [
+        ([{"label": "a", "score": 0.9}, {"label": "b", "score": 0.6}], "single", ["a", "b"]),
+        (
+            [
+                [{"label": "a", "score": 0.1}, {"label": "b", "score": 0.8}],
+                [{"label": "a", "score": 1}],
+            ],
+            "single",
+            ["b", "a"],
+        ),
+        ([{"choices": ["a"]}, {"choices": ["b"]}], "single", ["a", "b"]),
+        ([{"a": 0.4, "b": 0.6}, {"a": 1}], "single", [{"a": 0.4, "b": 0.6}, {"a": 1}]),
+    ],
+    ids=["label and score", "scores", "choices", "shares"],
+)
+def test_structures_in_cells_are_the_answers_that_they_hold(cells, kind, targets, is_text):
+    rows = [
+        {"text": f"text {n}", "other": {"lang": "en"}, "y": cell}
+        for n, cell in enumerate(cells * 3)
+    ]
+    data = exported(rows, ",") if is_text else "\n".join(map(json.dumps, rows)).encode()
+    table = read_table(data)
+    made = convert(table, guess_mapping(table))
+    assert [label.kind for label in made.mapping.labels] == [kind]
+    assert [json.loads(line)["targets"]["y"] for line in made.lines] == targets * 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
@@ -20,7 +21,8 @@ from steelyard.wire.violations import has_lone_surrogate
 LINES = frozenset({".jsonl", ".ndjson"})
 #: An object with its line, or its number from 1.
 Numbered = tuple[int, dict[str, Any]]
-_SHOWN_CHARACTERS = 200
+#: Characters of a cell that is looked at as a list or an object.
+_LONGEST_STRUCTURE = 10_000
 
 
 class _RepeatedNameError(ValueError):
@@ -65,6 +67,27 @@ def table_of(rows: Sequence[Numbered], refused: list[Refused], read_as: str) -> 
     columns, notes = unique_names(names)
     cells = [(number, [row.get(name) for name in names]) for number, row in rows]
     return Table(columns, cells, refused, read_as, notes)
+
+
+def structure_of(cell: Any) -> Any:
+    """Return what a program wrote as text of a list or an object, in JSON or as Python shows it.
+
+    >>> structure_of('{"choices": ["a"]}'), structure_of("['a', 'b']"), structure_of("[a] b")
+    ({'choices': ['a']}, ['a', 'b'], '[a] b')
+    """
+    if not isinstance(cell, str) or len(cell) > _LONGEST_STRUCTURE:
+        return cell
+    text = cell.strip()
+    if text[:1] + text[-1:] not in ("[]", "{}"):
+        return cell
+    for read in (json.loads, ast.literal_eval):
+        try:
+            value = read(text)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            continue
+        if isinstance(value, list | dict):
+            return value
+    return cell
 
 
 def json_lines(

@@ -20,7 +20,8 @@ from steelyard.imports.delimited import Options, read_delimited
 from steelyard.imports.encodings import Source, find_encoding
 from steelyard.imports.excel import excel_table
 from steelyard.imports.objects import LINES, Numbered, read_objects, table_of
-from steelyard.imports.shapes import ANNOTATOR, program_of, read_shape
+from steelyard.imports.programs import ANNOTATOR
+from steelyard.imports.shapes import as_export, program_of, read_shape
 from steelyard.imports.splits import split_of
 from steelyard.imports.table import Part, Refused, Row, Table, TextRows
 from steelyard.imports.unpacked import UnpackedBytes, check_zip
@@ -128,6 +129,10 @@ def _read(source: str | Path | bytes, name: str, options: Options) -> Table:
 
 
 def _table_of(source: Source, options: Options) -> Table:
+    return as_export(_plain_table(source, options), options.shape)
+
+
+def _plain_table(source: Source, options: Options) -> Table:
     name = source.name
     start = next(source.chunks(), b"")
     if not start.strip() and not any(chunk.strip() for chunk in source.chunks()):
@@ -156,8 +161,6 @@ def _text(source: Source, options: Options) -> Table:
             return table or table_of(rows, refused, read_as)
         if re.match(r"\[\s*[{\[\]]", start):
             raise ValueError(f"{source.name} cannot be read. {refused[0].sentence}")
-    if options.shape is not None:
-        raise ValueError(f"{source.name} is not JSON, which --from reads; leave --from out.")
     opened = read_delimited(source, options, encoding)
     columns, rows_ = opened.columns, opened.rows
     if set(columns) >= _OURS:
@@ -244,7 +247,7 @@ def _folder(folder: Path, options: Options, name: str = "", kind: str = "folder"
                 table = parquet_table(file, path.name, unpacked)
         else:
             unpacked.add(path.stat().st_size)
-            table = _text(Source(str(inner), path), options)
+            table = as_export(_text(Source(str(inner), path), options), options.shape)
         tables.append((str(inner), split, table))
     table = _joined(tables, f"{_files(len(tables))} of a {kind}")
     left = [str(path.relative_to(folder)) for path in files if path not in paths and _is_data(path)]

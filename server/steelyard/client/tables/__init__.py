@@ -13,8 +13,8 @@ from steelyard.client.tables.outcomes import (
 )
 from steelyard.client.tables.recording import Recorded, record_answers
 from steelyard.client.tables.truths import with_one_truth, with_truths_of
+from steelyard.imports.programs import SHAPES
 from steelyard.imports.reading import ENDINGS, are_rows, read_table
-from steelyard.imports.shapes import SHAPES
 from steelyard.imports.table import Refused, Table, describe_refused, refused_csv
 
 __all__ = [

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import json
 from typing import Any
 
+from steelyard.imports.objects import structure_of
+
 #: What programs write for no value.
 _NO_VALUES = frozenset({"nan", "null", "#n/a", "<na>", r"\n"})
-#: Characters of a cell that is looked at as a list.
-_LONGEST_LIST = 10_000
+#: Where programs put the name, or the names, that were chosen.
+_CHOSEN = ("choices", "taxonomy", "labels", "label")
 
 
 def plain(value: Any) -> Any:
@@ -21,29 +22,39 @@ def plain(value: Any) -> Any:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
+def answer_of(cell: Any) -> Any:
+    """Return what a cell answers: a name, a list of names, or the share of each.
+
+    Programs write ``{"choices": […]}``, ``{"label": …, "score": …}``, or a list of these with a score each.
+
+    >>> answer_of('{"choices": ["a", "b"]}'), answer_of([{"label": "a", "score": 0.2}])
+    (['a', 'b'], 'a')
+    >>> answer_of('{"a": 0.5, "b": 0.5}')
+    {'a': 0.5, 'b': 0.5}
+    """
+    value = structure_of(cell)
+    if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+        if all("label" in item and "score" in item for item in value):
+            return max(value, key=lambda item: item["score"] or 0)["label"]
+        return [name for item in value for name in _as_list(answer_of(item))]
+    if isinstance(value, dict):
+        return next((value[name] for name in _CHOSEN if name in value), value)
+    if isinstance(value, list) and not all(isinstance(item, str | int | float) for item in value):
+        return cell
+    return value
+
+
 def label_names(cell: Any) -> list[str]:
     """Return the names of outcomes in a cell: of a list each; none where there is no value."""
-    if isinstance(cell, str) and cell[:1] == "[" and (items := _listed(cell)) is not None:
-        cell = items
-    if isinstance(cell, list):
-        texts = (text_of(item) for item in cell)
-        return [text for text in dict.fromkeys(texts) if text and text.lower() not in _NO_VALUES]
-    text = text_of(cell)
-    return [] if not text or text.lower() in _NO_VALUES else [text]
+    answer = answer_of(cell)
+    if isinstance(answer, dict):
+        return list(answer)
+    texts = map(text_of, _as_list(answer))
+    return [text for text in dict.fromkeys(texts) if text and text.lower() not in _NO_VALUES]
 
 
-def _listed(cell: str) -> list[Any] | None:
-    """Return a list that a program wrote as text, in JSON or as Python shows it."""
-    if len(cell) > _LONGEST_LIST or not cell.endswith("]"):
-        return None
-    for read in (json.loads, ast.literal_eval):
-        try:
-            value = read(cell)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            continue
-        if isinstance(value, list) and all(isinstance(item, str | int | float) for item in value):
-            return value
-    return None
+def _as_list(answer: Any) -> list[Any]:
+    return answer if isinstance(answer, list) else [answer]
 
 
 def text_of(cell: Any) -> str:

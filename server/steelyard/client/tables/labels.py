@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import UNSET
 
-from steelyard.client.tables.cells import label_names
+from steelyard.client.tables.cells import answer_of, label_names
 from steelyard.decisions.several import id_of, ids_of_labels, multi_label
 from steelyard.imports.table import Table
 from steelyard.wire.limits import MAX_DECISIONS, MAX_OUTCOMES
@@ -120,8 +120,6 @@ class Label:
 
     def names_in(self, cell: Any) -> list[str]:
         """Return the names of outcomes in a cell; none where it has no label."""
-        if isinstance(cell, dict):
-            return list(cell)
         return [name for name in label_names(cell) if name not in self.no_label]
 
     @property
@@ -148,8 +146,9 @@ class Label:
 
     def targets(self, cell: Any) -> dict[str, Any] | None:
         """Return the right outcomes that a cell names; ``None`` where one is no outcome."""
-        if isinstance(cell, dict):
-            shares = self._merge(cell) if self.renamed else cell
+        answer = answer_of(cell)
+        if isinstance(answer, dict):
+            shares = self._merge(answer) if self.renamed else answer
             return {self.id: shares} if shares.keys() <= set(self.outcomes) else None
         names = self.names_in(cell)
         if self.kind == "several":
@@ -199,8 +198,8 @@ def label_of(
     values: set[str] = set()
     is_several = False
     for cell in table.column(column):
-        names = list(cell) if isinstance(cell, dict) else label_names(cell)
-        is_several = is_several or (len(names) > 1 and not isinstance(cell, dict))
+        names = label_names(cell)
+        is_several = is_several or (len(names) > 1 and not isinstance(answer_of(cell), dict))
         values.update(names)
     missing = frozenset(_find_no_label(values) if no_label is None else values & set(no_label))
     values -= missing

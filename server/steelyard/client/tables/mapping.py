@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from steelyard.client.tables.cells import label_names, plain, text_of
+from steelyard.client.tables.cells import answer_of, label_names, plain, text_of
 from steelyard.client.tables.converted import Converted, Mapping
 from steelyard.client.tables.labels import Label, known_label, label_of
 from steelyard.client.tables.truths import with_one_truth
@@ -22,6 +22,7 @@ from steelyard.decisions.contexts import own_text
 from steelyard.imports.splits import COLUMNS as SPLIT_COLUMNS
 from steelyard.imports.splits import Side, side_of
 from steelyard.imports.table import Refused, Reply, Table
+from steelyard.wire.limits import MAX_OUTCOMES
 
 #: Names of columns that are usually the text, and of those that are usually its label.
 _TEXTS = (
@@ -49,6 +50,8 @@ _MOST_LABELS, _MOST_GUESSED, _LONGEST_NAME = 8, 100, 80
 _LONGEST_BESIDE, _LONGEST_NAME_BESIDE = 512, 64
 #: Characters of what somebody wrote beside an answer.
 _LONGEST_NOTE = 2_000
+#: How near 1 shares sum to, as a server takes them.
+_NEAR_1 = 1e-3
 #: Combinations of labels whose JSON is kept.
 _MOST_KNOWN = 4_096
 #: Cells that are seldom labels: days and times.
@@ -374,6 +377,12 @@ def _guess_context(table: Table, others: Collection[str | None]) -> str:
     return next((name for name in named if lengths[name] * 3 >= lengths[longest]), longest)
 
 
+def _are_shares(answer: Dict[str, Any]) -> bool:
+    """Return whether an object has the share of each outcome, which sum to 1."""
+    shares = list(answer.values())
+    return all(type(share) in (int, float) for share in shares) and abs(sum(shares) - 1) < _NEAR_1
+
+
 def _is_label_name(column: str) -> bool:
     return column.strip().lower() in _LABELS
 
@@ -382,13 +391,14 @@ def _guess_label(table: Table, column: str) -> Label | None:
     """Return a column as a label, if its cells look like one."""
     values: set[str] = set()
     n_filled = 0
+    is_named = _is_label_name(column)
+    most = MAX_OUTCOMES if is_named else _MOST_GUESSED
     for cell in table.column(column):
-        names = label_names(cell)
+        names, answer = label_names(cell), answer_of(cell)
         n_filled += bool(names)
         values.update(names)
-        if len(values) > _MOST_GUESSED or isinstance(cell, dict):
+        if len(values) > most or (isinstance(answer, dict) and not _are_shares(answer)):
             return None
-    is_named = _is_label_name(column)
     if (
         all(map(_DATE.fullmatch, values))
         or not 2 <= len(values) <= (n_filled if is_named else max(2, n_filled // 2))

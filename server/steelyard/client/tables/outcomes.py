@@ -39,7 +39,7 @@ def count_values(table: Table, column: str) -> dict[str, int]:
     """Return how many rows each value of a column has, the most first."""
     counts: Counter[str] = Counter()
     for cell in table.column(column):
-        counts.update(list(cell) if isinstance(cell, dict) else label_names(cell))
+        counts.update(label_names(cell))
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 

@@ -1,0 +1,367 @@
+"""What each labelling and evaluation tool exports: how its objects are known, and their items."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from steelyard.imports.items import Item
+from steelyard.imports.objects import Numbered
+
+#: Of a row of several files of doccano: the name of its file, which is who labelled it.
+ANNOTATOR = "annotator of the file"
+_DISCARDED = "It was discarded."
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a program exports: how its objects are read_as, what it is called, and its items."""
+
+    title: str
+    matches: Callable[[dict[str, Any]], bool]
+    read: Callable[[Sequence[Numbered]], Iterator[tuple[int, Item]]]
+
+
+# Argilla: records of version 2, of feedback datasets, and of text classification before.
+
+
+def _is_argilla(row: dict[str, Any]) -> bool:
+    if isinstance(row.get("fields"), Mapping):
+        return "responses" in row or "suggestions" in row
+    return any(name.endswith(".responses") for name in row) or (
+        "annotation" in row and ("prediction" in row or "annotation_agent" in row)
+    )
+
+
+def _read_argilla(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
+    for number, row in rows:
+        if isinstance(row.get("fields"), Mapping):
+            item = Item(dict(row["fields"]), metadata=_metadata(row))
+            responses = row.get("responses")
+            if isinstance(responses, Mapping):
+                _add_by_question(item, responses)
+            else:
+                for response in responses or []:
+                    if response.get("status", "submitted") != "submitted":
+                        continue
+                    values = response.get("values") or {}
+                    answers = {
+                        name: response_value.get("value") for name, response_value in values.items()
+                    }
+                    item.add(response.get("user_id"), answers)
+        elif "annotation" in row:
+            inputs = row.get("inputs") or {"text": row.get("text")}
+            item = Item(dict(inputs), metadata=_metadata(row))
+            item.add(row.get("annotation_agent"), {"label": row["annotation"]})
+        else:
+            item = _flat_record(row)
+        if str(row.get("status")).lower() == "discarded":
+            item.reason = _DISCARDED
+        yield number, item
+
+
+def _add_by_question(item: Item, responses: Mapping[str, Any]) -> None:
+    by_person: dict[Any, dict[str, Any]] = {}
+    for question, given in responses.items():
+        for response in given or []:
+            if response.get("status", "submitted") in {"submitted", None}:
+                by_person.setdefault(response.get("user_id"), {})[question] = response.get("value")
+    for person, answers in by_person.items():
+        item.add(person, answers)
+
+
+def _flat_record(row: dict[str, Any]) -> Item:
+    questions = [name.removesuffix(".responses") for name in row if name.endswith(".responses")]
+    beside = {"id", "_server_id", "status", "inserted_at", "updated_at"}
+    item = Item(
+        {name: value for name, value in row.items() if "." not in name and name not in beside},
+        metadata={"id": row["id"]} if row.get("id") is not None else {},
+    )
+    by_person: dict[Any, dict[str, Any]] = {}
+    for question in questions:
+        values = row.get(f"{question}.responses") or []
+        users = row.get(f"{question}.responses.users") or [None] * len(values)
+        states = row.get(f"{question}.responses.status") or ["submitted"] * len(values)
+        for value, user, status in zip(values, users, states, strict=False):
+            if status in {"submitted", None}:
+                by_person.setdefault(user, {})[question] = value
+    for person, answers in by_person.items():
+        item.add(person, answers)
+    return item
+
+
+def _metadata(row: Mapping[str, Any]) -> dict[str, Any]:
+    identity = {"id": row["id"]} if row.get("id") is not None else {}
+    metadata = row.get("metadata")
+    return {**identity, **metadata} if isinstance(metadata, Mapping) else identity
+
+
+# Label Studio: tasks with their annotations, and JSON-MIN with an annotation a row.
+
+
+def _is_label_studio(row: dict[str, Any]) -> bool:
+    if isinstance(row.get("data"), Mapping):
+        return "annotations" in row or "completions" in row
+    return {"annotation_id", "annotator", "lead_time"} <= row.keys()
+
+
+def _read_label_studio(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
+    if not isinstance(rows[0][1].get("data"), Mapping):
+        yield from _read_label_studio_min(rows)
+        return
+    items: list[tuple[int, Item]] = []
+    for number, row in rows:
+        item = Item(dict(row["data"]), metadata={"id": row["id"]} if "id" in row else {})
+        annotations = row.get("annotations") or row.get("completions") or []
+        # What a project calls the truth is what its people are measured by.
+        truths = [each for each in annotations if each.get("ground_truth")]
+        for annotation in truths or annotations:
+            by = annotation.get("completed_by")
+            by = by.get("email") or by.get("id") if isinstance(by, Mapping) else by
+            if annotation.get("was_cancelled"):
+                item.add(by, {}, ["skipped"])
+                continue
+            answers: dict[str, Any] = {}
+            notes: list[str] = []
+            for result in annotation.get("result") or []:
+                value = result.get("value") or {}
+                if result.get("type") == "textarea":
+                    notes += value.get("text") or []
+                elif "start" not in value:
+                    answers[str(result.get("from_name"))] = _choice(value)
+            item.add(by, answers, notes)
+        items.append((number, item))
+    yield from _with_context(items)
+
+
+def _with_context(items: Sequence[tuple[int, Item]]) -> Iterator[tuple[int, Item]]:
+    """Yield tasks with the fields that somebody wrote; other data of a task is kept beside it."""
+    texts: dict[str, list[int]] = {}
+    for _, item in items:
+        for name, value in item.fields.items():
+            is_text = isinstance(value, str) and " " in value.strip()
+            texts.setdefault(name, []).append(len(value) if is_text else 0)
+    lengths = {name: sum(each) / len(each) for name, each in texts.items()}
+    longest = max(lengths.values(), default=0)
+    beside = [name for name, length in lengths.items() if length * 3 < longest]
+    for number, item in items:
+        item.metadata |= {name: item.fields.pop(name) for name in beside if name in item.fields}
+        yield number, item
+
+
+#: What the program has of an annotation beside its answers, in its exports of a row each.
+_MIN_BESIDE = frozenset(
+    {
+        *("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement"),
+        *("was_cancelled", "ground_truth", "inner_id", "file_upload", "project", "history"),
+    }
+)
+
+
+def _read_label_studio_min(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
+    by_task: dict[Any, tuple[int, Item]] = {}
+    fields = _min_fields(rows)
+    for number, row in rows:
+        task = row.get("id")
+        _, item = by_task.setdefault(
+            number if task is None else task,
+            (
+                number,
+                Item(
+                    {name: row[name] for name in row if name in fields and row[name] is not None},
+                    metadata={} if task is None else {"id": task},
+                ),
+            ),
+        )
+        answers = {
+            name: _choice(value) if isinstance(value, Mapping) else value
+            for name, value in row.items()
+            if name not in _MIN_BESIDE and name not in fields
+        }
+        item.add(row.get("annotator"), answers)
+    yield from _with_context(list(by_task.values()))
+
+
+def _min_fields(rows: Sequence[Numbered]) -> set[str]:
+    """Return the names that a task has; the others are its questions.
+
+    The program writes a task's own names, its ``id``, the questions and the annotator in this order;
+    a table has those that its first rows lack at its end, and older versions have all by the alphabet.
+    There a question is what people of one task answered otherwise, or what has few different values.
+    """
+    fields: set[str] = set()
+    inner: set[str] = set()
+    unsure: set[str] = set()
+    for _, row in rows:
+        names = list(row)
+        first, last = (names.index(name) if name in names else 0 for name in ("id", "annotator"))
+        if first + 1 < last:
+            fields.update(names[:first])
+            inner.update(names[first:last])
+            names = names[last:]
+        unsure.update(names)
+    inner -= _MIN_BESIDE
+    for name in unsure - fields - inner - _MIN_BESIDE:
+        by_task: dict[Any, set[str]] = {}
+        for _, row in rows:
+            if row.get(name) not in (None, ""):
+                by_task.setdefault(row.get("id"), set()).add(json.dumps(row[name], default=str))
+        values = {value for of_task in by_task.values() for value in of_task}
+        is_answer = any(len(of_task) > 1 or min(of_task)[:1] == "{" for of_task in by_task.values())
+        if not is_answer and (inner or 2 * len(values) > len(by_task)):
+            fields.add(name)
+    return fields
+
+
+def _choice(value: Mapping[str, Any]) -> Any:
+    for name in ("choices", "taxonomy", "labels"):
+        if isinstance(value.get(name), list):
+            chosen = [
+                choice[-1] if isinstance(choice, list) and choice else choice
+                for choice in value[name]
+            ]
+            return chosen[0] if len(chosen) == 1 else chosen
+    return next((value[name] for name in ("rating", "number") if name in value), None)
+
+
+# doccano: a text with its labels, and comments.
+
+
+def _is_doccano(row: dict[str, Any]) -> bool:
+    text = row.get("text", row.get("data"))
+    return (
+        isinstance(text, str)
+        and "id" in row
+        and _has_label_list(row)
+        and (
+            "Comments" in row
+            or "comments" in row
+            or row.keys() <= {"id", "text", "data", "label", ANNOTATOR}
+        )
+    )
+
+
+def _has_label_list(row: Mapping[str, Any]) -> bool:
+    return isinstance(row.get("label", row.get("labels")), list)
+
+
+def _read_doccano(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
+    by_text: dict[Any, tuple[int, Item]] = {}
+    for number, row in rows:
+        labels = row.get("label", row.get("labels")) or []
+        text = row.get("text", row.get("data"))
+        if any(isinstance(label, list) for label in labels):
+            reason = "Its labels are of spans, not of the text; export a text classification."
+            yield number, Item({"text": text}, reason=reason)
+            continue
+        # A project whose members label apart is exported as a file for each.
+        by = row.get(ANNOTATOR) or row.get("annotation_approver")
+        key = (row["id"], text) if ANNOTATOR in row else number
+        item = Item({"text": text}, metadata={"id": row["id"]})
+        _, item = by_text.setdefault(key, (number, item))
+        comments = row.get("Comments", row.get("comments")) or []
+        item.add(by, {"label": labels}, comments if isinstance(comments, list) else [comments])
+    yield from by_text.values()
+
+
+# Prodigy: accepted, rejected and ignored answers, one a person and text.
+
+
+def _is_prodigy(row: dict[str, Any]) -> bool:
+    return row.get("answer") in {"accept", "reject", "ignore"} and "text" in row
+
+
+def _read_prodigy(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
+    by_text: dict[Any, tuple[int, Item]] = {}
+    for number, row in rows:
+        text, answer = row["text"], row["answer"]
+        by = row.get("_annotator_id") or row.get("_session_id")
+        key = row.get("_input_hash", text)
+        if row.get("spans") and "label" not in row and "accept" not in row:
+            yield number, Item({"text": text}, reason="Its labels are of spans, not of the text.")
+            continue
+        metadata = row["meta"] if isinstance(row.get("meta"), Mapping) else {}
+        _, item = by_text.setdefault(key, (number, Item({"text": text}, metadata=dict(metadata))))
+        if answer == "ignore" or (answer == "reject" and "label" not in row):
+            item.add(by, {}, [f"answered {answer}"])
+            continue
+        if "accept" in row:
+            chosen = list(row["accept"])
+            is_single = row.get("config", {}).get("choice_style", "single") == "single"
+            answers = {"label": chosen[0] if is_single and len(chosen) == 1 else chosen}
+        else:
+            answers = {str(row["label"]): answer == "accept"}
+        item.add(by, answers)
+    for number, item in by_text.values():
+        if not item.questions:
+            notes = [note for reply in item.replies for note in reply.notes]
+            item.reason = f"It is {' and '.join(dict.fromkeys(notes))}, which names no label."
+        yield number, item
+
+
+# Langfuse: items of a dataset with what is expected.
+
+
+def _is_langfuse(row: dict[str, Any]) -> bool:
+    return "input" in row and ("expectedOutput" in row or "expected_output" in row)
+
+
+def _read_langfuse(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
+    for number, row in rows:
+        fields = row["input"] if isinstance(row["input"], Mapping) else {"input": row["input"]}
+        expected = row.get("expectedOutput", row.get("expected_output"))
+        item = Item(dict(fields), metadata=_metadata(row))
+        if row.get("status") == "ARCHIVED":
+            item.reason = "It is archived."
+        elif isinstance(expected, Mapping):
+            item.add(None, {str(name): value for name, value in expected.items()})
+        else:
+            item.add(None, {"expected": expected})
+        yield number, item
+
+
+# promptfoo: tests with variables and assertions.
+
+
+def _is_promptfoo(row: dict[str, Any]) -> bool:
+    return isinstance(row.get("vars"), Mapping)
+
+
+def _read_promptfoo(rows: Sequence[Numbered]) -> Iterator[tuple[int, Item]]:
+    for number, row in rows:
+        item = Item(dict(row["vars"]), metadata=_metadata(row))
+        if row.get("description"):
+            item.metadata["description"] = row["description"]
+        expected = item.fields.pop("__expected", None)
+        values = [] if expected is None else [_expected(str(expected))]
+        values += [
+            assertion.get("value")
+            for assertion in row.get("assert") or []
+            if isinstance(assertion, Mapping) and assertion.get("type") in {"equals", "iequals"}
+        ]
+        values = [value for value in values if value not in (None, "")]
+        if len(values) == 1:
+            item.add(None, {"expected": values[0]})
+        else:
+            item.reason = "It has no one assertion 'equals', which names a label."
+        yield number, item
+
+
+def _expected(text: str) -> str | None:
+    kind, separator, value = text.partition(":")
+    if not separator or " " in kind.strip():
+        return text
+    return value.strip() if kind.strip() == "equals" else None
+
+
+#: What ``--from`` names.
+SHAPES = {
+    "argilla": Shape("Argilla", _is_argilla, _read_argilla),
+    "label-studio": Shape("Label Studio", _is_label_studio, _read_label_studio),
+    "prodigy": Shape("Prodigy", _is_prodigy, _read_prodigy),
+    "doccano": Shape("doccano", _is_doccano, _read_doccano),
+    "langfuse": Shape("Langfuse", _is_langfuse, _read_langfuse),
+    "promptfoo": Shape("promptfoo", _is_promptfoo, _read_promptfoo),
+}
