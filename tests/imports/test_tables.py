@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.ipc
@@ -110,6 +111,20 @@ ODD = {
     .encode(),
     "an array": json.dumps(OBJECTS, indent=1).encode(),
     "an object with an array": json.dumps({"version": 1, "data": OBJECTS}, indent=1).encode(),
+    **{
+        f"pandas, {orient}": pd.DataFrame(OBJECTS).to_json(orient=orient).encode()
+        for orient in ("columns", "index", "split", "table", "records")
+    },
+    "pandas, an index of names": pd.DataFrame(OBJECTS, index=["x", "y", "z"]).to_json().encode(),
+    "pandas, rows by name": pd.DataFrame(OBJECTS, index=["x", "y", "z"])
+    .to_json(orient="index")
+    .encode(),
+    "an object of columns": json.dumps(
+        {name: [row[name] for row in OBJECTS] for name in OBJECTS[0]}
+    ).encode(),
+    "rows by id in an object": json.dumps(
+        {"version": 1, "rows": {f"id {n}": row for n, row in enumerate(OBJECTS)}}
+    ).encode(),
     "no values in a program's words": separated(",", "utf-8") + b"d4,Lost,NaN\ne5,Gone,null\n",
 }
 
@@ -296,6 +311,20 @@ def test_texts_that_older_writers_left_as_bytes_are_read():
         table = read_table(content.getvalue())
         assert [cells[0] for _, cells in table.rows] == TEXTS
         assert choose_columns(table, [], ["label"], []).context == ("text",)
+
+
+@pytest.mark.parametrize("form", ["objects", "cells", "columns"])
+def test_an_object_of_splits_has_the_side_of_each_row(form):
+    rows = [{"text": text, "label": label} for text, label in PLAIN]
+    if form == "cells":
+        rows = [list(row.values()) for row in rows]
+    elif form == "columns":
+        rows = {name: [row[name] for row in rows] for name in rows[0]}
+    splits = {"train": rows, "oos_val": json.loads(json.dumps(rows).replace("twice", "once"))}
+    table = read_table(json.dumps(splits).encode())
+    made = convert(table, guess_mapping(table))
+    assert made.sides == ["training"] + ["evaluation"] * 3
+    assert [label.outcomes for label in made.mapping.labels] == [("billing", "shipping")]
 
 
 def test_a_column_of_one_value_is_no_label():

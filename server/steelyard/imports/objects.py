@@ -13,6 +13,7 @@ import msgspec
 
 from steelyard.imports.delimited import wrong_characters
 from steelyard.imports.encodings import Encoding, Source
+from steelyard.imports.splits import split_of
 from steelyard.imports.table import Refused, Table, unique_names
 from steelyard.wire.decoding import decode
 from steelyard.wire.violations import has_lone_surrogate
@@ -45,20 +46,90 @@ def read_objects(source: Source, encoding: Encoding) -> tuple[list[Numbered], li
             if is_object:
                 return *_apart(json_lines(source, encoding)), f"JSON Lines, {encoding.name}"
             return [], [Refused(getattr(error, "lineno", 1), _no_json(error), ())], ""
-    lists = (
-        [value]
-        if isinstance(value, list)
-        else [part for part in value.values() if isinstance(part, list)]
-    )
-    if len(lists) != 1 or not all(isinstance(row, dict) for row in lists[0]):
+    records = _records(value)
+    if records is None:
         if is_object:
             return [(1, value)], [], f"JSON, {encoding.name}"
         return [], [Refused(1, "It is no array of objects; give one object a row.", ())], ""
     rows_: list[Numbered] = []
     refused: list[Refused] = []
-    for number, row in enumerate(lists[0], 1):
+    for number, row in enumerate(records, 1):
         _sort_out(number, row, json.dumps(row), rows_, refused)
     return rows_, refused, f"JSON, {encoding.name}"
+
+
+def _records(value: Any) -> list[dict[str, Any]] | None:
+    """Return the rows of JSON in any form that programs write: by row, column, index or split.
+
+    >>> _records({"text": {"0": "a", "1": "b"}}) == _records({"text": ["a", "b"]})
+    True
+    >>> _records({"train": [{"text": "a"}], "test": [{"text": "b"}]})
+    [{'text': 'a', 'split': 'train'}, {'text': 'b', 'split': 'test'}]
+    """
+    if isinstance(value, list):
+        return _of_list(value)
+    if not isinstance(value, dict):
+        return None
+    forms = (_of_array, _of_splits, _of_columns, _of_objects)
+    return next((rows for form in forms if (rows := form(value)) is not None), None)
+
+
+def _of_array(value: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """Return the rows of the one array, or object of rows, that an object has; cells have names beside."""
+    if isinstance(value.get("columns"), list) and isinstance(value.get("data"), list):
+        return _of_list(value["data"], list(map(str, value["columns"])))
+    lists = [part for part in value.values() if isinstance(part, list)]
+    if len(lists) == 1 and all(isinstance(row, dict) for row in lists[0]):
+        return lists[0]
+    parts = [part for part in value.values() if isinstance(part, list | dict)]
+    return _records(parts[0]) if len(parts) == 1 < len(value) else None
+
+
+def _of_splits(value: dict[str, Any]) -> list[dict[str, Any]] | None:
+    splits = [
+        (split, _records(part))
+        for name, part in value.items()
+        if (split := split_of(PurePath(name))) is not None
+    ]
+    if len(splits) < 2 or any(rows is None for _, rows in splits):
+        return None
+    return [
+        {**row, "split": row.get("split", split)} for split, rows in splits for row in rows or ()
+    ]
+
+
+def _of_columns(value: dict[str, Any]) -> list[dict[str, Any]] | None:
+    parts = list(value.values())
+    if not all(isinstance(part, list) for part in parts) or len(set(map(len, parts))) != 1:
+        return None
+    return [dict(zip(value, cells, strict=True)) for cells in zip(*parts, strict=True)]
+
+
+def _of_list(rows: list[Any], names: list[str] | None = None) -> list[dict[str, Any]] | None:
+    """Return the rows of an array: objects, or arrays of cells in the order of the names."""
+    if all(isinstance(row, dict) for row in rows):
+        return rows
+    if not all(isinstance(row, list) for row in rows) or len(set(map(len, rows))) != 1:
+        return None
+    names = names or [f"column {number}" for number in range(1, len(rows[0]) + 1)]
+    return (
+        [dict(zip(names, row, strict=True)) for row in rows] if len(names) == len(rows[0]) else None
+    )
+
+
+def _of_objects(value: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """Return the rows of an object of objects: of columns by the index, or of rows."""
+    parts = list(value.values())
+    if not parts or not all(isinstance(part, dict) and part for part in parts):
+        return None
+    inner = list(dict.fromkeys(name for part in parts for name in part))
+    if not set(inner).intersection(*parts):
+        return None
+    # An index is of numbers; where it is of texts, there are more rows than columns.
+    is_outer, is_inner = (all(name.isdecimal() for name in names) for names in (value, inner))
+    if is_outer > is_inner or (is_outer == is_inner and len(parts) >= len(inner)):
+        return parts
+    return [{name: part.get(row) for name, part in value.items()} for row in inner]
 
 
 def table_of(rows: Sequence[Numbered], refused: list[Refused], read_as: str) -> Table:
