@@ -7,7 +7,58 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from steelyard_workbench.frame.navigation import ENTRIES
 from support.browser.browsing import visit
+from support.browser.contrast import faint_texts
+
+#: A page of fields, and one of charts and a table.
+FEW = ("playground", "live")
+#: Those of people are looked at in ``test_sign_in``, with somebody signed in.
+REST = [entry.slug for entry in ENTRIES if not entry.needs_sign_in and entry.slug not in FEW]
+
+
+@pytest.fixture(scope="module")
+def data(server):
+    """Something to show on every page."""
+    team = {"id": "team", "question": "Who?", "outcomes": ["billing", "shipping"]}
+    rows = [
+        {
+            "context": f"ticket {n} about {word}",
+            "decisions": [team],
+            "targets": {"team": {outcome: 1.0}},
+        }
+        for n in range(15)
+        for word, outcome in (("money", "billing"), ("a parcel", "shipping"))
+    ]
+    dataset = server.client.datasets.create("tickets", rows)
+    for n in range(3):
+        server.client.decide(f"ticket {n}", [team], store=True)
+    return dataset
+
+
+def unreadable(page):
+    """Return the faint texts of a page in the theme that is on, and in the other."""
+    themes = {}
+    for theme in ("first", "switched"):
+        expect(page.locator(".skeleton:visible")).to_have_count(0)
+        themes[theme] = faint_texts(page)
+        page.get_by_role("button", name="Toggle theme").click()
+    return {theme: texts for theme, texts in themes.items() if texts}
+
+
+@pytest.mark.parametrize("system", ["light", "dark"])
+@pytest.mark.parametrize("slugs", [FEW, pytest.param(REST, marks=pytest.mark.slow)], ids=len)
+def test_every_text_has_contrast_in_the_theme_of_the_system_and_of_the_switch(
+    quiet_page, data, system, slugs
+):
+    quiet_page.emulate_media(color_scheme=system)
+    found = {}
+    for slug in slugs:
+        quiet_page.context.clear_cookies()  # a theme that was chosen, and the one of the system
+        visit(quiet_page, f"page={slug}")
+        expect(quiet_page.locator(f".mui-{system}").first).to_be_visible()
+        found[slug] = unreadable(quiet_page)
+    assert not any(found.values()), found
 
 
 @pytest.mark.slow

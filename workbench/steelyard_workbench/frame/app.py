@@ -27,7 +27,7 @@ from steelyard_workbench.frame.heading import Heading
 from steelyard_workbench.frame.lost_workbench import LostWorkbench, tell_when_lost
 from steelyard_workbench.frame.mark import MARK
 from steelyard_workbench.frame.navigation import Section, entry_of, make_page, sections_for
-from steelyard_workbench.frame.page_handler import PAGE_TEMPLATE, is_dark
+from steelyard_workbench.frame.page_handler import PAGE_TEMPLATE, follows_system, is_dark
 from steelyard_workbench.frame.saved_views import SavedViews
 from steelyard_workbench.frame.sending import send_what_comes_meanwhile
 from steelyard_workbench.frame.sign_in import SignIn
@@ -35,7 +35,6 @@ from steelyard_workbench.frame.visitors import VisitorClient, Visitors
 from steelyard_workbench.kit import corner
 from steelyard_workbench.kit.components.browser_session import BrowserSession
 from steelyard_workbench.kit.components.browser_window import (
-    CHOSEN,
     NARROW,
     WIDTH,
     BrowserWindow,
@@ -236,7 +235,7 @@ class App:
         # After the address was read: it says which theme.
         is_served = pn.state.curdoc is not None
         cookies, headers = (pn.state.cookies, pn.state.headers) if is_served else ({}, {})
-        self._follows_system = not (self.session.theme or cookies.get(CHOSEN))
+        self._follows_system = follows_system(self.session.theme, cookies)
         shell.dark_theme = is_dark(self.session.theme, cookies)
         pn.bind(self._on_theme, shell.param.dark_theme, watch=True)
         self._shell = shell

@@ -80,6 +80,8 @@ class Frame:
             title=entry.title if entry is not None and menu else "",
             menu=menu,
             is_dark=is_dark(theme, cookies),
+            follows_system=follows_system(theme, cookies),
+            system_cookie=SYSTEM,
         )
 
     def _load(self, resources: Resources) -> dict[str, Any]:
@@ -139,6 +141,11 @@ class PageHandler(DocHandler):
             raise RuntimeError("A page has no app; its traceback is above.")
         session.document.template_variables[FRAME] = FRAME in self.settings
         return session
+
+
+def follows_system(theme: str, cookies: Mapping[str, str]) -> bool:
+    """Whether a page has the theme of the system: neither its address nor a person chose one."""
+    return not (theme or cookies.get(CHOSEN))
 
 
 def is_dark(theme: str, cookies: Mapping[str, str]) -> bool:
