@@ -163,6 +163,30 @@ def test_several_labels_are_a_decision_each_and_one_group_of_the_answer(
     assert "topics has no labels. Write one a line." in texts(page.warnings)
 
 
+def test_outcomes_follow_the_kind_and_come_back(page: PlaygroundPage) -> None:
+    [kind] = named(page.form_box, "Kind")
+
+    def sent() -> Any:
+        return page.request()["decisions"][0].get("outcomes")
+
+    example = sent()
+    assert list(example) == ["billing", "shipping", "technical"]
+    kind.value = "binary"
+    assert sent() is None
+    [meaning] = page.form_box.select(pmui.TextAreaInput)
+    assert (meaning.value, "yes and no mean" in meaning.label) == ("", True)
+    meaning.value = "yes: it asks for money"
+    for again in ("ordinal", "single"):
+        kind.value = again
+        assert list(sent()) == list(example)
+    assert sent() == example
+    kind.value = "binary"
+    assert sent() == {"yes": "it asks for money"}
+    meaning.value = "billing: it is about money"
+    asyncio.run(page.check())
+    assert "billing is neither yes nor no." in texts(page.warnings)
+
+
 def overtake(page: PlaygroundPage, do: str, meanwhile: Callable[[], None]) -> None:
     """Do something slow, something else meanwhile, and let the slow one end after it."""
 

@@ -10,15 +10,18 @@ import panel_material_ui as pmui
 import param
 from panel.viewable import Viewable, Viewer
 
+from steelyard.decisions.kinds import BINARY_NAMES
 from steelyard.decisions.several import LabelSet, ids_of_labels, multi_label
 from steelyard.errors import InvalidRequestError
 from steelyard_workbench.kit.components.any_length import ANY_LENGTH
 
 #: No kind of a decision: each of the labels is a decision of its own.
 _SEVERAL = "several"
+#: Its outcomes are yes and no, whatever those of other kinds are.
+_BINARY = "binary"
 _KINDS = {
     "one of several": "single",
-    "yes or no": "binary",
+    "yes or no": _BINARY,
     "levels in order": "ordinal",
     "several labels": _SEVERAL,
 }
@@ -26,6 +29,7 @@ _QUESTION = "Question"
 _LABEL_QUESTION = "Question about each label, with {} where it goes; empty, whether it fits"
 _OUTCOMES = "Outcomes, one a line; a description after a colon"
 _LABELS = "Labels, one a line; a description after a colon"
+_YES_NO = "What yes and no mean, where the question does not say it: “yes: …”, “no: …”, a line each"
 
 
 class DecisionForm(Viewer):
@@ -69,6 +73,10 @@ class DecisionForm(Viewer):
         remove.on_click(lambda _: on_remove(self))
         self._on_change = on_change
         self._given, self._filled = given, (name, kind, question, outcomes)
+        #: The outcomes of yes/no decisions if another kind is chosen, and of the others if that is.
+        self._other_outcomes = ""
+        self._is_binary = kind == _BINARY
+        self._label_fields()
         super().__init__()
         self._box = pn.Column(
             pn.FlexBox(self._id, self._kind, remove, align_items="center"),
@@ -84,10 +92,20 @@ class DecisionForm(Viewer):
 
     @param.depends("_id.value", "_kind.value", "_question.value", "_outcomes.value", watch=True)
     def _changed(self) -> None:
-        is_set = self._kind.value == _SEVERAL
-        self._question.label = _LABEL_QUESTION if is_set else _QUESTION
-        self._outcomes.label = _LABELS if is_set else _OUTCOMES
+        self._label_fields()
+        if self._is_binary != (self._kind.value == _BINARY):
+            self._is_binary = not self._is_binary
+            others, self._other_outcomes = self._other_outcomes, self._outcomes.value
+            self._outcomes.value = others  # which changes them, and is heard here again
         self._on_change()
+
+    def _label_fields(self) -> None:
+        kind = self._kind.value
+        labels = {_SEVERAL: _LABELS, _BINARY: _YES_NO}
+        self._question.label = _LABEL_QUESTION if kind == _SEVERAL else _QUESTION
+        self._outcomes.param.update(
+            label=labels.get(kind, _OUTCOMES), rows=2 if kind == _BINARY else 4
+        )
 
     @property
     def id(self) -> str:
@@ -107,7 +125,7 @@ class DecisionForm(Viewer):
         Raises
         ------
         InvalidRequestError
-            When a set of labels has none.
+            When a set of labels has none, or a yes/no decision other outcomes.
         """
         if self._kind.value != _SEVERAL:
             return [self._decision()]
@@ -139,6 +157,11 @@ class DecisionForm(Viewer):
             "question": self._question.value,
         }
         pairs = self._lines()
+        others = [name for name, _ in pairs if name not in BINARY_NAMES]
+        if sent["kind"] == _BINARY and others:
+            raise InvalidRequestError(
+                f"{others[0]} is neither yes nor no. Describe these two, or choose another kind."
+            )
         if sent["kind"] == "ordinal":
             sent["outcomes"] = [name for name, _ in pairs]
             if any(text for _, text in pairs):
