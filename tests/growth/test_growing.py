@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 import steelyard
-from steelyard.errors import NoveltyUnknownError
+from steelyard.errors import InvalidNameError, NoveltyUnknownError
 from steelyard.families.bounds import FamilyBounds
 from steelyard.growth.service import Growths
 from steelyard.growth.state import State
@@ -88,6 +88,25 @@ def test_sure_answers_become_rows_of_the_judge_and_each_step_is_an_event(
         in events[1]["message"]
     )
     assert {"estimate", "comparison", "at"} <= set(events[1])
+
+
+def test_a_family_that_cannot_be_is_refused_when_it_is_set(client):
+    named = client.named_decisions
+    long = "a_" * 24 + "b"
+    for name in ("short", long):
+        named.create(name, [DECISION], model="judge")
+        named.change(name, dataset_id=client.datasets.create(name, learnable_rows(n_rows=2)).id)
+    for name, family in (
+        ("short", "A b"),
+        ("short", "a\n"),
+        ("short", "judge"),
+        ("short", "a" * 49),
+        (long, None),
+    ):
+        with pytest.raises(InvalidNameError) as refused:
+            named.grow(name, "rows", family=family)
+        assert refused.value.details[0]["path"] == ["body", "family"]
+    assert named.grow(long, "rows", family="a-b").policy.family == "a-b"
 
 
 @pytest.mark.parametrize("can_tell", [True, False])

@@ -19,7 +19,7 @@ import pytest
 from sqlalchemy import CheckConstraint, Connection, Table, insert, select
 
 from steelyard.billing.tables import provider_events
-from steelyard.people import export_service, limits
+from steelyard.people import export_service, export_tables, limits
 from steelyard.people.removal import AccountRemoval
 from steelyard.people.tables import users
 from steelyard.storage import open_state
@@ -243,6 +243,8 @@ def test_an_export_has_all_of_an_accounts_data_and_none_of_others():
                 answer = http.post("/v1/decide", json=told, headers=bearer).json()
                 observed = {"decision_id": answer["id"], "outcomes": {"d": "yes"}, "by": "expert"}
                 http.post("/v1/feedback", json=observed, headers=bearer)
+                decision = {"name": "damage", "decisions": told["decisions"], "owner": name}
+                assert http.post("/v1/named-decisions", json=decision, headers=bearer).is_success
             token = begin_session(server.services.state, MIA, at=time.time(), account_id=acme)
             owner = cookie_of(token)
             sent = http.get("/v1/account/export", headers=owner)
@@ -257,6 +259,10 @@ def test_an_export_has_all_of_an_accounts_data_and_none_of_others():
             assert stored["feedback"] == {"d": "yes"}
             assert stored["feedback_by"]["d"]["by"] == "expert"
             assert stored["request"]["context"] == "The parcel of acme came open."
+            named = json.loads(files["tables/named_decisions.jsonl"])
+            assert (named["name"], named["owner"]) == ("damage", "acme")
+            version = json.loads(files["tables/named_versions.jsonl"])
+            assert version["content"]["decisions"][0]["question"] == "Is it damaged?"
             ledger = list(csv.DictReader(io.StringIO(files["ledger.csv"])))
             assert {row["book"] for row in ledger} >= {"revenue", "paid"}
             assert json.loads(files["account.json"])["user"]["id"] == acme
@@ -268,6 +274,25 @@ def test_an_export_has_all_of_an_accounts_data_and_none_of_others():
                 assert http.get("/v1/account/export", headers=owner).status_code == 200
             refused = http.get("/v1/account/export", headers=owner)
             assert_canonical_error(refused, 429, "rate_limited", retryable=True)
+
+
+def test_an_export_has_every_table_with_rows_of_accounts(state, monkeypatch):
+    """A table that is added is exported, or named as one that others show."""
+    tables = {table.name for table in metadata.sorted_tables}
+    elsewhere = export_tables.IN_OTHER_FILES | export_tables.OF_THE_SERVER
+    assert elsewhere <= tables - SHARED, "a table that is no more"
+    for account_id in ("acct_a", "acct_b"):
+        state.write_now(lambda connection, account_id=account_id: fill(connection, account_id))
+    monkeypatch.setattr(export_tables, "_AT_ONCE", 1)
+    files = {
+        name: b"".join(pieces).decode()
+        for name, pieces in export_tables.export_tables(state, "acct_a")
+    }
+    assert {name[len("tables/") : -len(".jsonl")] for name in files} == tables - SHARED - elsewhere
+    assert all(len(lines.splitlines()) == 1 for lines in files.values())
+    everything = "".join(files.values())
+    assert "acct_b" not in everything
+    assert "secret" not in everything
 
 
 def test_an_export_is_made_as_it_is_read(monkeypatch):

@@ -34,7 +34,12 @@ ROUTES = (
         summary="Let a named decision grow a family of its own, with the leave that is given.",
         request=SetGrowth,
         read=priced(SetGrowth),
-        errors=(errors.NotFoundError, errors.InvalidReferenceError, *_KEY_ERRORS),
+        errors=(
+            errors.NotFoundError,
+            errors.InvalidNameError,
+            errors.InvalidReferenceError,
+            *_KEY_ERRORS,
+        ),
     ),
     _route(
         method="DELETE",

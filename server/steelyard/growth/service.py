@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Row
 
 from steelyard.caller import Caller
 from steelyard.errors import InvalidReferenceError, NotFoundError, SteelyardError
+from steelyard.families.lineage.references import check_name
 from steelyard.growth import store as rows
 from steelyard.growth.state import State, subject_of
 from steelyard.growth.turning import Turn
@@ -19,6 +20,7 @@ from steelyard.house import House
 from steelyard.named.service import find_decision, who
 from steelyard.operations.write import Write
 from steelyard.outbox.publishing import publish
+from steelyard.serving.registry import ModelRegistry
 from steelyard.shadows.service import Shadows
 from steelyard.wire.decoding import decoder_of
 
@@ -47,6 +49,8 @@ class Growths:
     async def put(self, write: Write, name: str, request: SetGrowth) -> Growth:
         """Set what a named decision may do by itself; one that grows goes on from where it is."""
         caller, now = write.caller, self._now()
+        family = request.family or name.replace("_", "-")
+        check_name(family, frozenset(self._house.get(ModelRegistry).names))
 
         def work(connection: Connection) -> Growth:
             decision = find_decision(connection, caller.account_id, name)
@@ -55,7 +59,6 @@ class Growths:
                     f"{name!r} has no dataset for its rows; set dataset_id with "
                     f"PATCH /v1/named-decisions/{name} first."
                 )
-            family = request.family or name.replace("_", "-")
             before = rows.find_growth(connection, decision.id)
             values = {
                 "named_id": decision.id,

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from steelyard.families.wire import MaxPrice
+from steelyard.families.wire import FAMILY_NAME, MaxPrice
 from steelyard.wire.measures import Measure
 
 GrowthPolicy = Literal["rows", "propose", "move"]
@@ -27,8 +27,14 @@ class SetGrowth(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         ),
     ] = "propose"
     family: Annotated[
-        Annotated[str, Meta(min_length=1, max_length=64)] | None,
-        Meta(description="The family of its rows; as the decision is called, with hyphens."),
+        Annotated[
+            str, Meta(min_length=1, max_length=64, extra_json_schema={"pattern": FAMILY_NAME})
+        ]
+        | None,
+        Meta(
+            description="The family of its rows; as the decision is called, with hyphens. Small "
+            "letters, digits and `-`, at most 48, the first a letter."
+        ),
     ] = None
     at_least: Annotated[
         int,

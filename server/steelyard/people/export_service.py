@@ -28,6 +28,7 @@ from steelyard.house import House
 from steelyard.models.service import FamilyModels
 from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.people.account_service import OwnAccount
+from steelyard.people.export_tables import export_tables
 from steelyard.people.member_service import Members
 from steelyard.people.session_service import Sessions
 from steelyard.people.wire import AuditQuery
@@ -102,6 +103,7 @@ class AccountExports:
         yield "decisions.jsonl", self._answers(caller)
         for model in ask(self._models.models(caller)):
             yield f"models/{_safe(model.id)}.json", [_json(model)]
+        yield from export_tables(self._state, caller.account_id)
         for is_archived in (False, True):
             yield from self._datasets_of(caller, ask, is_archived)
 
