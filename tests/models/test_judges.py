@@ -73,8 +73,10 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server, monkeypatch):
     found = settled(judges, judges.download)
     assert (found.task.status, found.downloaded, found.connected) == ("succeeded", True, False)
     assert judges.connect(NAME).connected
-    with pytest.raises(InvalidRequestError, match="the name of a model"):
-        judges.use_in_route(NAME, "hashing")
+    for route, message in (("hashing", "the name of a model"), ("a b", "cannot be a model's name")):
+        with pytest.raises(InvalidRequestError, match=message) as refused:
+            judges.use_in_route(NAME, route)
+        assert refused.value.details[0]["path"] == ["body", "route"]
     assert judges.use_in_route(NAME, "small").routes == ["small"]
 
     hosted = SimpleNamespace(queue=SimpleNamespace(submit=too_sure))

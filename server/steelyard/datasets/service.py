@@ -63,7 +63,7 @@ from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
-from steelyard.wire.violations import show
+from steelyard.wire.violations import BODY, show
 
 _log = logging.getLogger(__name__)
 
@@ -326,7 +326,8 @@ class DatasetService:
         if grown_on and grown_on != dataset_id:
             raise errors.DatasetMismatchError(
                 f"The family {show(family)} grows on the dataset {grown_on}; add the rows to that, "
-                "or name no family."
+                "or name no family.",
+                path=(*BODY, "family"),
             )
         return row
 

@@ -74,7 +74,8 @@ class EvaluationService(JobQueue[Evaluation, EvaluationPage]):
         if at.split.evaluation == 0:
             raise errors.TooFewRowsError(
                 "The dataset has no evaluation rows; add rows, and some are put aside for "
-                "evaluation."
+                "evaluation.",
+                path=(*BODY, "dataset_id"),
             )
         definitions = await asyncio.to_thread(load_definitions, self._dataset_files, at.manifest)
         n_decisions = sum(definition.evaluation for definition in definitions)

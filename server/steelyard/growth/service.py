@@ -57,7 +57,8 @@ class Growths:
             if decision.dataset_id is None:
                 raise InvalidReferenceError(
                     f"{name!r} has no dataset for its rows; set dataset_id with "
-                    f"PATCH /v1/named-decisions/{name} first."
+                    f"PATCH /v1/named-decisions/{name} first.",
+                    path=("path", "named_decision"),
                 )
             before = rows.find_growth(connection, decision.id)
             values = {

@@ -20,6 +20,7 @@ from steelyard.errors import (
     InvalidRequestError,
     ModelUnavailableError,
     NotFoundError,
+    Violation,
 )
 from steelyard.models.judge_wire import (
     CalibrateJudge,
@@ -49,6 +50,7 @@ from steelyard.serving.judge.gguf import read_header
 from steelyard.serving.judge_setting import AUTO_THRESHOLD, CONCURRENCY, CONTEXT_TOKENS, TIMEOUT_S
 from steelyard.serving.registry import HostedModel, ModelRegistry
 from steelyard.settings import InvalidSettingError, Settings, home_of
+from steelyard.wire.violations import BODY
 
 _log = logging.getLogger(__name__)
 
@@ -263,7 +265,7 @@ class JudgeSetup:
         try:
             check_name(route)
         except InvalidSettingError as error:
-            raise InvalidRequestError(str(error)) from error
+            raise _refused_route(str(error), "invalid") from error
         steps = (
             RouteStep(model=base, threshold=AUTO_THRESHOLD, by_kind={"binary": 1.0}),
             RouteStep(model=name),
@@ -274,8 +276,8 @@ class JudgeSetup:
             if route in declared.models or (
                 self._models.find(route) and route not in declared.routes
             ):
-                raise InvalidRequestError(
-                    f"{route!r} is the name of a model; choose another name for the route."
+                raise _refused_route(
+                    "is the name of a model; choose another for the route.", "used"
                 )
             write_file(self._home, ModelsFile(declared.models, {**declared.routes, route: walked}))
 
@@ -315,6 +317,10 @@ class JudgeSetup:
                 )
             time.sleep(0.1)
         return model
+
+
+def _refused_route(message: str, code: str) -> InvalidRequestError:
+    return InvalidRequestError(violations=[Violation((*BODY, "route"), message, code)])
 
 
 def _entry(name: str) -> CatalogueEntry:

@@ -39,6 +39,7 @@ from steelyard.serving.registry import HostedModel
 from steelyard.storage.pages import RowPage, newest_first
 from steelyard.storage.rows import lock_account
 from steelyard.wire.decoding import decoder_of
+from steelyard.wire.violations import BODY
 
 #: Decisions about contexts that a comparison answers at most, by each version.
 _MOST_DECISIONS = 20_000
@@ -212,7 +213,8 @@ def _find_versions(
     )
     if before.number == after.number:
         raise errors.InvalidReferenceError(
-            f"Both are version {after.number} of {request.decision!r}; name two versions."
+            f"Both are version {after.number} of {request.decision!r}; name two versions.",
+            path=(*BODY, "version"),
         )
     return decision, before, after
 

@@ -49,6 +49,7 @@ from steelyard.outbox.publishing import publish
 from steelyard.storage import State
 from steelyard.storage.rows import lock_account
 from steelyard.wire.decoding import convert
+from steelyard.wire.violations import BODY
 
 MAX_DECISIONS = 1_000
 MAX_VERSIONS = 10_000
@@ -397,7 +398,8 @@ def check_alias(alias: str) -> None:
     except msgspec.ValidationError:
         raise InvalidReferenceError(
             f"{alias[:64]!r} cannot be the name of an alias; use small letters, digits, _ and -, at "
-            "most 64, the first a letter."
+            "most 64, the first a letter.",
+            path=("path", "alias"),
         ) from None
 
 
@@ -429,7 +431,8 @@ def _find_dataset(connection: Connection, account_id: str, dataset: str | None) 
         )
     if len(ids) > 1:
         raise InvalidReferenceError(
-            f"{len(ids)} datasets have the name {dataset[:64]!r}: {', '.join(ids[:5])}; give the id."
+            f"{len(ids)} datasets have the name {dataset[:64]!r}: {', '.join(ids[:5])}; give the id.",
+            path=(*BODY, "dataset_id"),
         )
     return ids[0]
 

@@ -29,6 +29,7 @@ from steelyard.operations.write import Write
 from steelyard.outbox.publishing import publish
 from steelyard.storage import State
 from steelyard.storage.rows import lock_account
+from steelyard.wire.violations import BODY
 
 #: Seconds between two looks at feedback.
 LOOK_S = 10.0
@@ -65,7 +66,8 @@ class Shares:
                 if before == after:
                     raise InvalidReferenceError(
                         f"{alias!r} and {request.to!r} both point to version {after} of {name!r}; "
-                        f"move {request.to!r} to another version first."
+                        f"move {request.to!r} to another version first.",
+                        path=(*BODY, "to"),
                     )
                 values = {
                     "id": new_id("nds"),
