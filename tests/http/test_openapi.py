@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import httpx
+import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -15,6 +16,7 @@ from steelyard.app.openapi import COMMITTED
 from steelyard.errors import error_classes
 from steelyard.http.openapi import build_document, errors_of, to_text
 from steelyard.http.routing import Access
+from steelyard.wire.schemas import portable_pattern
 from support.api.openapi_validation import check_response, document
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
@@ -31,6 +33,17 @@ def references(value):
     elif isinstance(value, list):
         for member in value:
             yield from references(member)
+
+
+def patterns(value):
+    if isinstance(value, dict):
+        if isinstance(value.get("pattern"), str):
+            yield value["pattern"]
+        for member in value.values():
+            yield from patterns(member)
+    elif isinstance(value, list):
+        for member in value:
+            yield from patterns(member)
 
 
 def operations():
@@ -57,6 +70,20 @@ def test_it_is_served(client):
     assert response.headers["content-type"] == "application/json"
     assert response.json() == document()
     assert (response.json()["openapi"], response.json()["info"]["version"]) == ("3.1.0", "0.1.0")
+
+
+def test_no_pattern_takes_a_line_feed_at_the_end_or_means_another_elsewhere():
+    structs = {
+        struct
+        for route in ROUTES
+        for struct in (route.request, *route.also_takes, route.response, route.query)
+        if struct is not None
+    }
+    _, schemas = msgspec.json.schema_components(structs)
+    ours, published = set(patterns(schemas)), set(patterns(document()))
+    assert [pattern for pattern in ours if pattern.endswith("$")] == [], r"end it with \Z"
+    assert {pattern for pattern in published if r"\Z" in pattern} == set()
+    assert {portable_pattern(pattern) for pattern in ours} <= published
 
 
 def test_every_reference_leads_somewhere():

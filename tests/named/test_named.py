@@ -7,6 +7,7 @@ import pytest
 
 import steelyard
 from steelyard import errors
+from support.api.error_shape import assert_canonical_error
 from support.servers.live_server import live_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
@@ -108,6 +109,43 @@ def test_what_cannot_stand_beside_a_named_decision_is_refused(client, body, path
     (violation,) = answer.json()["error"]["details"]
     assert violation["path"] == ["body", path]
     assert message in violation["message"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "path"),
+    [
+        ({"name": "a\n"}, ["name"]),
+        ({"owner": "Mia\0"}, ["owner"]),
+        ({"description": "For\0"}, ["description"]),
+        ({"note": "\0"}, ["note"]),
+        ({"model": "decision:triage"}, ["model"]),
+        ({"fallback": ["hashing", "decision:triage"]}, ["fallback", 1]),
+    ],
+)
+def test_what_no_version_can_have_is_refused_with_its_place(client, changed, path):
+    body = {"name": "refused", "decisions": [TEAM], **changed}
+    answer = httpx.post(f"{client.url}/v1/named-decisions", json=body)
+    assert_canonical_error(answer, 422, "invalid_request", path=["body", *path])
+    assert "refused" not in {listed.name for listed in client.named_decisions.list()}
+
+
+@pytest.mark.parametrize(
+    ("alias", "body", "path"),
+    [
+        ("production", {"version": 1, "overrule": "  \n"}, ["body", "overrule"]),
+        ("production", {"version": 1, "reason": "\0"}, ["body", "reason"]),
+        ("staging%40", {"version": 1}, ["path", "alias"]),
+        ("staging/share", {"to": "b\n", "share": 0.5}, ["body", "to"]),
+        ("production/share", {"to": "proposed", "share": 0.5}, ["body", "to"]),
+    ],
+)
+def test_a_move_that_cannot_be_says_where_it_is_wrong(client, alias, body, path):
+    named = client.named_decisions
+    if "moved" not in {listed.name for listed in named.list()}:
+        named.create("moved", [TEAM])
+        named.move("moved", "proposed", 1)
+    answer = httpx.put(f"{client.url}/v1/named-decisions/moved/aliases/{alias}", json=body)
+    assert_canonical_error(answer, 422, answer.json()["error"]["code"], path=path)
 
 
 def test_what_is_not_there_or_not_valid_is_refused_by_name(client):

@@ -8,9 +8,11 @@ import httpx
 import pandas as pd
 import polars as pl
 import pytest
+from sqlalchemy import update
 
 import steelyard
 from steelyard.client import ClientOptions
+from steelyard.named.tables import named_decisions
 from support.servers.live_server import live_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
@@ -29,8 +31,14 @@ DECISIONS = [
 
 
 @pytest.fixture(scope="module")
-def client():
-    with live_server(jobs="off") as server, steelyard.connect(server.url) as connected:
+def server():
+    with live_server(jobs="off") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(server):
+    with steelyard.connect(server.url) as connected:
         connected.named_decisions.create("triage", DECISIONS, description="For the desk.")
         yield connected
 
@@ -79,13 +87,20 @@ def test_dialects_refuse_questions_beside_it_and_names_in_another_form(client):
     assert post(client, "/v1/decisions", input=image).status_code == 422
 
 
-def test_agents_have_a_tool_for_it_with_its_outcomes(client, native):
+def test_agents_have_a_tool_for_it_with_its_outcomes(server, client, native):
     mcp = pytest.importorskip("mcp.client.client")
+    client.named_decisions.create("unreachable", DECISIONS)
+    # As a version before this one took it: it has no address, and takes no other's tool away.
+    renamed = update(named_decisions).where(named_decisions.c.name == "unreachable")
+    server.services.state.write_now(
+        lambda connection: connection.execute(renamed.values(name="unreachable\n")).close()
+    )
     from steelyard.mcp.server import make_server
 
     async def talk(**given):
         async with mcp.Client(make_server(ClientOptions(client.url))) as agent:
             tools = {tool.name: tool for tool in (await agent.list_tools()).tools}
+            assert [name for name in tools if name.startswith("decision_")] == ["decision_triage"]
             return tools["decision_triage"], await agent.call_tool("decision_triage", given)
 
     tool, answer = asyncio.run(talk(context=TEXT))

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 from steelyard.billing.states import PurchaseState
 from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
 
-Usd = Annotated[str, Meta(pattern=r"^-?[0-9]+(\.[0-9]+)?$", description="Exact decimal text.")]
+Usd = Annotated[str, Meta(pattern=r"^-?[0-9]+(\.[0-9]+)?\Z", description="Exact decimal text.")]
 #: An amount that a request names.
 GivenUsd = Annotated[str, Meta(min_length=1, max_length=32)]
 

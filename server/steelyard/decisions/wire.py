@@ -210,7 +210,8 @@ class DecideRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 #: Names of named decisions and of their aliases.
 NAME_PATTERN = "[a-z][a-z0-9_-]{0,63}"
 #: A named decision: ``name``, ``name@alias`` or ``name@7``.
-REFERENCE_PATTERN = f"^{NAME_PATTERN}(@([1-9][0-9]{{0,8}}|{NAME_PATTERN}))?$"
+_REFERENCE = f"{NAME_PATTERN}(@([1-9][0-9]{{0,8}}|{NAME_PATTERN}))?"
+REFERENCE_PATTERN = rf"^{_REFERENCE}\Z"
 
 _OF_VERSION = "The version of a named decision has it"
 #: Why a request of another wire has no questions that names a decision as its model.
@@ -222,7 +223,7 @@ NamedModel = Annotated[
         max_length=138,
         description="A named decision: `decision:support_triage`, `decision:support_triage@staging` "
         "or `decision:support_triage@7`.",
-        extra_json_schema={"pattern": f"^decision:{REFERENCE_PATTERN[1:]}"},
+        extra_json_schema={"pattern": rf"^decision:{_REFERENCE}\Z"},
     ),
 ]
 
@@ -445,7 +446,7 @@ class PlaygroundRequest(DecideRequest, frozen=True, forbid_unknown_fields=True, 
     ]
 
 
-UsdAmount = Annotated[str, Meta(pattern=r"^-?[0-9]+(\.[0-9]+)?$")]
+UsdAmount = Annotated[str, Meta(pattern=r"^-?[0-9]+(\.[0-9]+)?\Z")]
 
 
 class ModelQuote(Struct, frozen=True, kw_only=True):

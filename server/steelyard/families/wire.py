@@ -38,7 +38,7 @@ ContinueState = Literal[
 ]
 
 #: A family's name; it may be no base model's.
-FAMILY_NAME = r"^[a-z][a-z0-9-]{0,47}$"
+FAMILY_NAME = r"^[a-z][a-z0-9-]{0,47}\Z"
 MIN_STEPS, MAX_STEPS = 20, 2000
 MAX_LORA_RANK, DEFAULT_LORA_RANK = 16, 8
 #: The largest seed: it fits a signed 64-bit integer of any library.

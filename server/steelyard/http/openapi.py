@@ -48,6 +48,7 @@ from steelyard.http.cors import EXPOSED_HEADERS
 from steelyard.http.logs import TYPESAFE_REQUEST_ID_HEADER, is_typesafe
 from steelyard.http.routing import Access, Route
 from steelyard.wire.errors import ErrorBody
+from steelyard.wire.schemas import portable
 
 OPENAPI_VERSION = "3.1.0"
 API_VERSION = "0.1.0"
@@ -152,6 +153,7 @@ def build_document(routes: Iterable[Route]) -> dict[str, Any]:
         used = (route.request, *route.also_takes, route.response)
         structs.update(dict.fromkeys(struct for struct in used if struct is not None))
     references, schemas = msgspec.json.schema_components(tuple(structs), ref_template=_REF)
+    schemas = portable(schemas)
     for schema in schemas.values():
         if "description" in schema:
             # A docstring, which Python 3.13 keeps without its indentation and others with it.
@@ -378,7 +380,7 @@ def _query_parameters(query: type[msgspec.Struct]) -> list[dict[str, Any]]:
     hints = get_type_hints(query, include_extras=True)
     parameters = []
     for field in msgspec.structs.fields(query):
-        schema = msgspec.json.schema(hints[field.name])
+        schema = portable(msgspec.json.schema(hints[field.name]))
         # In an address nothing is null: a parameter is there or left out.
         options = [option for option in schema.pop("anyOf", ()) if option != {"type": "null"}]
         if len(options) == 1:

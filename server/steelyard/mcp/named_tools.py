@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import mcp_types as types
@@ -11,8 +12,11 @@ from steelyard.client import AsyncClient
 from steelyard.client.answers import DecideAnswer
 from steelyard.decisions.validation import read_request
 from steelyard.decisions.wire import ABSTAIN
+from steelyard.errors import SteelyardError
 from steelyard.mcp.tools import ContextArgument, schema_of
 from steelyard.named.wire import NamedDecision, NamedVersion
+
+_log = logging.getLogger(__name__)
 
 #: What the name of such a tool begins with.
 PREFIX = "decision_"
@@ -30,8 +34,12 @@ async def named_tools(client: AsyncClient) -> list[types.Tool]:
     """Return a tool for each named decision of the caller's account."""
     tools: list[types.Tool] = []
     async for decision in client.named_decisions.list(page_size=_MOST):
-        version = await client.named_decisions.version(decision.name)
-        tools.append(_tool(decision, version))
+        try:
+            version = await client.named_decisions.version(decision.name)
+            tools.append(_tool(decision, version))
+        except SteelyardError as error:
+            # One that cannot be read takes no others away.
+            _log.warning("%r is not offered as a tool: %s", decision.name, error.message)
         if len(tools) == _MOST:
             break
     return tools

@@ -21,6 +21,7 @@ from steelyard.evaluations.wire import Evaluation, EvaluationSubmission
 from steelyard.models.wire import Model, ModelList
 from steelyard.serving.recipes_wire import RecipeList
 from steelyard.wire.limits import MAX_DECISIONS
+from steelyard.wire.schemas import portable
 
 _MOST_ROWS = 50
 
@@ -55,6 +56,7 @@ class Tool(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 def schema_of(shape: type[Struct]) -> dict[str, Any]:
     """Return a struct's JSON Schema, with an object at its root as the protocol demands."""
     [root], components = msgspec.json.schema_components([shape], ref_template="#/$defs/{name}")
+    components = portable(components)
     name = root["$ref"].rpartition("/")[2]
     return {**components[name], "$defs": components}
 

@@ -9,11 +9,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from steelyard.decisions.named import NamedRequest
+from steelyard.decisions.named import MODEL_PREFIX, NamedRequest
 from steelyard.decisions.validation import ValidRequest, read_request
 from steelyard.decisions.wire import NamedUse
 from steelyard.named.wire import NamedContent
 from steelyard.wire.payloads import read_payload
+from steelyard.wire.violations import BODY, Path, Violations
 
 _Content = TypeVar("_Content", bound=NamedContent)
 
@@ -21,6 +22,7 @@ _Content = TypeVar("_Content", bound=NamedContent)
 def read_content(payload: Any, shape: type[_Content]) -> _Content:
     """Return a body with a version's content, which has to be that of a valid request."""
     content = read_payload(payload, shape)
+    _check_models(content)
     _check(fields_of(content))
     return content
 
@@ -61,6 +63,18 @@ def ask(questions: ValidRequest, request: NamedRequest, use: NamedUse) -> ValidR
 
 def _check(fields: Mapping[str, Any]) -> ValidRequest:
     return read_request({"context": "", **fields})
+
+
+def _check_models(content: NamedContent) -> None:
+    """Refuse a named decision in place of a model: its version has questions of its own."""
+    violations = Violations()
+    named: list[tuple[Path, str | None]] = [((*BODY, "model"), content.model)]
+    if isinstance(content.fallback, list):
+        named += [((*BODY, "fallback", n), name) for n, name in enumerate(content.fallback)]
+    for path, name in named:
+        if name is not None and name.startswith(MODEL_PREFIX):
+            violations.add(path, "is a named decision; name a model or a family.", "not_allowed")
+    violations.raise_if_any()
 
 
 def _given(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from steelyard.wire.limits import MAX_DECISIONS
 from steelyard.wire.measures import Measure
 from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
 
-_Pattern = f"^{NAME_PATTERN}$"
+_Pattern = rf"^{NAME_PATTERN}\Z"
 DecisionName = Annotated[
     str,
     Meta(
@@ -29,12 +29,12 @@ AliasName = Annotated[
     str, Meta(pattern=_Pattern, description="`production`, `staging`, or any other name.")
 ]
 VersionNumber = Annotated[int, Meta(ge=1, le=999_999_999)]
-Reason = Annotated[
-    Annotated[str, Meta(min_length=1, max_length=500)] | None,
-    Meta(description="Why, for people."),
-]
-_Text = Annotated[str, Meta(max_length=2_000)]
-_Short = Annotated[str, Meta(max_length=128)]
+#: PostgreSQL holds no NUL in a text.
+_NO_NUL = r"^[^\0]*\Z"
+_Said = Annotated[str, Meta(min_length=1, max_length=500, pattern=r"^[^\0]*[^\s\0][^\0]*\Z")]
+Reason = Annotated[_Said | None, Meta(description="Why, for people; not blank.")]
+_Text = Annotated[str, Meta(max_length=2_000, pattern=_NO_NUL)]
+_Short = Annotated[str, Meta(max_length=128, pattern=_NO_NUL)]
 
 
 class NamedContent(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -93,7 +93,7 @@ class MoveAlias(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     ] = None
     reason: Reason = None
     overrule: Annotated[
-        Annotated[str, Meta(min_length=1, max_length=500)] | None,
+        _Said | None,
         Meta(
             description="Why `production` moves although a comparison did not pass the version, or "
             "without one; kept in the history."

@@ -100,7 +100,7 @@ class PasskeyChallenge(Struct, frozen=True, kw_only=True):
 
 
 #: Bytes as base64url.
-_BYTES = "^[A-Za-z0-9_-]+$"
+_BYTES = r"^[A-Za-z0-9_-]+\Z"
 CredentialId = Annotated[str, Meta(min_length=1, max_length=1400, pattern=_BYTES)]
 ClientData = Annotated[str, Meta(min_length=1, max_length=4096, pattern=_BYTES)]
 Attestation = Annotated[str, Meta(min_length=1, max_length=32768, pattern=_BYTES)]

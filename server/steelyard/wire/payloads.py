@@ -21,6 +21,7 @@ from msgspec import inspect
 
 from steelyard.wire.decoding import convert, converter_to
 from steelyard.wire.json_values import check_json, decode_json
+from steelyard.wire.schemas import portable_pattern
 from steelyard.wire.violations import BODY, Path, Violations, show
 
 T = TypeVar("T")
@@ -163,7 +164,8 @@ def _walk(value: object, expected: inspect.Type, path: Path, violations: Violati
     elif isinstance(expected, inspect.StrType):
         _check_length(value, expected, path, violations)  # type: ignore[arg-type]
         if expected.pattern and re.search(expected.pattern, str(value)) is None:
-            violations.add(path, f"does not match {expected.pattern}; correct it.", "wrong_form")
+            form = portable_pattern(expected.pattern)
+            violations.add(path, f"does not match {form}; correct it.", "wrong_form")
     elif isinstance(expected, inspect.IntType | inspect.FloatType):
         _check_bounds(value, expected, path, violations)  # type: ignore[arg-type]
     elif isinstance(expected, inspect.LiteralType) and value not in expected.values:
