@@ -9,6 +9,8 @@ import subprocess
 import sys
 
 import pytest
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS
 
 from steelyard.client import ClientOptions
 from steelyard.mcp.server import make_server, scope_of
@@ -102,6 +104,24 @@ def test_every_tool_answers_as_the_api_does(server):
         answer = talk(make_server(ClientOptions(server.url)), say)
         same = direct.decide(ASKED["context"], [TEAM]).decisions["team"].probabilities
         assert answer["decisions"]["team"]["probabilities"] == same
+
+
+def test_a_resource_that_is_not_there_is_said_without_a_traceback(server, caplog):
+    """The protocol's package logs what it takes for a fault of the server."""
+
+    async def say(client):
+        messages = []
+        for address in ("recipes/none", "datasets/none", "nothing/none"):
+            with pytest.raises(MCPError) as refused:
+                await client.read_resource(f"steelyard://{address}")
+            messages.append((refused.value.code, str(refused.value)))
+        return messages
+
+    refused = talk(make_server(ClientOptions(server.url)), say)
+    assert {code for code, _ in refused} == {INVALID_PARAMS}
+    assert "list_recipes" in refused[0][1]
+    assert refused[1][1].startswith("not_found: ")
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 def test_refusals_name_the_field_and_what_to_do(server):
@@ -236,13 +256,15 @@ def test_a_server_has_the_tools_at_its_own_address(paid):
             tools = {one.name for one in (await client.list_tools()).tools}
             return tools, await client.call_tool("decide", ASKED)
 
-    for headers, code in (
-        ({}, "missing_api_key"),
-        ({"Authorization": f"Bearer {keys['read']}"}, "key_scope"),
-        ({"Authorization": f"Bearer {keys['full']}"}, "insufficient_credit"),
+    for key, code, allowed in (
+        (None, "missing_api_key", ()),
+        ("sy_unknown", "invalid_api_key", ()),
+        (keys["read"], "key_scope", OF_SCOPE["read"]),
+        (keys["inference"], "insufficient_credit", OF_SCOPE["inference"]),
+        (keys["full"], "insufficient_credit", OF_SCOPE["full"]),
     ):
-        tools, answer = asyncio.run(ask(headers))
-        assert tools == set(OF_SCOPE["full"])
+        tools, answer = asyncio.run(ask({"Authorization": f"Bearer {key}"} if key else {}))
+        assert tools == set(allowed)
         assert answer.is_error
         assert answer.content[0].text.startswith(f"{code}: ")
     elsewhere = {"Origin": "http://evil.example"}

@@ -6,8 +6,8 @@ scopes, limits and prices then hold as for any other client.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from importlib.resources import files
 from typing import Any
 
@@ -15,11 +15,13 @@ import mcp_types as types
 import msgspec
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.exceptions import MCPError
 from msgspec import Struct
 
 from steelyard.client import AsyncClient, ClientOptions
-from steelyard.errors import KeyScopeError, NotFoundError, SteelyardError
+from steelyard.errors import KeyScopeError, NotFoundError, SteelyardError, UnauthenticatedError
 from steelyard.mcp.named_tools import PREFIX, NamedArguments, ask_named, named_tools
 from steelyard.mcp.tools import OF_SCOPE, TOOLS, Tool
 from steelyard.version import __version__
@@ -49,7 +51,7 @@ class _Server(MCPServer[Any]):
         self._names = tuple(names)
 
     async def list_tools(self) -> list[types.Tool]:
-        """Return the tools that are offered to every caller."""
+        """Return the tools that some caller is offered."""
         return [_described(name, TOOLS[name]) for name in self._names]
 
     async def _handle_list_tools(
@@ -57,13 +59,18 @@ class _Server(MCPServer[Any]):
         ctx: Any,
         params: types.PaginatedRequestParams | None,  # noqa: ARG002
     ) -> types.ListToolsResult:
-        # ``list_tools`` does not know who calls, and named decisions are an account's.
-        tools = await self.list_tools()
-        if _DECIDE in self._names:
-            with suppress(SteelyardError):
-                context = Context[Any](request_context=ctx, mcp_server=self)
-                async with self.client(context) as client:
+        # ``list_tools`` does not know who calls, and what a key may is its own.
+        options = self._options_of(Context[Any](request_context=ctx, mcp_server=self))
+        try:
+            allowed = OF_SCOPE[await scope_of(options)]
+            tools = [tool for tool in await self.list_tools() if tool.name in allowed]
+            if _DECIDE in allowed and _DECIDE in self._names:
+                async with AsyncClient(options) as client:
                     tools += await named_tools(client)
+        except UnauthenticatedError:
+            tools = []
+        except SteelyardError as error:
+            raise MCPError(types.INTERNAL_ERROR, refusal(error)) from error
         return types.ListToolsResult(tools=tools)
 
     async def call_tool(
@@ -89,12 +96,15 @@ class _Server(MCPServer[Any]):
 
     def client(self, context: Context[Any] | None) -> AsyncClient:
         """Return a client with the caller's key, or with that of the command on stdio."""
+        return AsyncClient(self._options_of(context))
+
+    def _options_of(self, context: Context[Any] | None) -> ClientOptions:
         headers = None if context is None else context.headers
         if headers is None:
-            return AsyncClient(self._options)
+            return self._options
         scheme, _, key = headers.get("authorization", "").partition(" ")
         is_key = scheme.lower() == "bearer" and key.strip()
-        return AsyncClient(ClientOptions(self._options.url, key.strip() if is_key else None))
+        return ClientOptions(self._options.url, key.strip() if is_key else None)
 
 
 def _described(name: str, tool: type[Tool]) -> types.Tool:
@@ -119,21 +129,20 @@ def make_server(
     @server.resource("steelyard://recipes/{recipe}", mime_type="application/json")
     async def recipe_of(recipe: str, ctx: Context[Any]) -> str:
         """Return a ready-made decision by its id."""
-        async with server.client(ctx) as client:
-            matches = [
-                ready_made
-                for ready_made in (await client.recipes()).data
-                if ready_made.id == recipe
-            ]
-        if not matches:
-            raise ValueError(f"There is no recipe {recipe!r}; see the tool list_recipes.")
-        return msgspec.json.encode(matches[0]).decode()
+        with _as_resource():
+            async with server.client(ctx) as client:
+                recipes = (await client.recipes()).data
+            for ready_made in recipes:
+                if ready_made.id == recipe:
+                    return msgspec.json.encode(ready_made).decode()
+            raise NotFoundError(f"There is no recipe {recipe!r}; see the tool list_recipes.")
 
     @server.resource("steelyard://datasets/{dataset}", mime_type="application/json")
     async def dataset_card(dataset: str, ctx: Context[Any]) -> str:
         """Return what a dataset asks, and how many rows of each kind it has."""
-        async with server.client(ctx) as client:
-            return msgspec.json.encode(await client.datasets.get(dataset)).decode()
+        with _as_resource():
+            async with server.client(ctx) as client:
+                return msgspec.json.encode(await client.datasets.get(dataset)).decode()
 
     @server.resource("steelyard://llms.txt", mime_type="text/plain")
     def llms() -> str:
@@ -158,20 +167,28 @@ def make_app(url: str, path: str) -> tuple[Any, Callable[[], AbstractAsyncContex
     return app, server.session_manager.run
 
 
+@contextmanager
+def _as_resource() -> Iterator[None]:
+    """Raise what the API refuses as the protocol does, which is no fault of this server."""
+    try:
+        yield
+    except NotFoundError as error:
+        raise ResourceNotFoundError(refusal(error)) from error
+    except SteelyardError as error:
+        raise ResourceError(refusal(error)) from error
+
+
 async def scope_of(options: ClientOptions) -> str:
     """Return the scope of a key; without accounts every call may do all."""
-    if not options.api_key:
-        return "full"
     async with AsyncClient(options) as client:
         try:
             summary = await client.account.get()
         except KeyScopeError:
             return "inference"  # the one scope that may not read its account
-        if not summary.accounts_enabled:
-            return "full"
-        async for key in client.account.keys(revoked=False):
-            if options.api_key.startswith(key.prefix):
-                return str(key.scope)
+        if summary.accounts_enabled and options.api_key:
+            async for key in client.account.keys(revoked=False):
+                if options.api_key.startswith(key.prefix):
+                    return str(key.scope)
     return "full"
 
 
