@@ -127,6 +127,18 @@ def test_public_operations_need_no_key_and_keyed_ones_do():
         assert ("401" in operation["responses"]) == may_refuse
 
 
+def test_operations_for_operators_name_no_other_role():
+    ours = {route.name: route for route in ROUTES if route.for_operators}
+    told = {
+        operation["operationId"]: operation["description"]
+        for *_, operation in operations()
+        if operation["operationId"] in ours
+    }
+    assert told.keys() == ours.keys()
+    assert [text for text in told.values() if "session of an operator" not in text] == []
+    assert [text for text in told.values() if "any user" in text or "`read`" in text] == []
+
+
 def test_every_error_is_declared_somewhere():
     declared = {error.code for route in ROUTES for error in errors_of(route)}
     # Answered where no operation is.

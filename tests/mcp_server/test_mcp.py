@@ -12,7 +12,8 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
-from steelyard.client import ClientOptions
+from steelyard.client import Client, ClientOptions
+from steelyard.errors import NotFoundError
 from steelyard.mcp.server import make_server, scope_of
 from steelyard.mcp.tools import OF_SCOPE, READING, WRITING
 from steelyard.settings import child_environment
@@ -61,8 +62,6 @@ async def answer_of(client, name, **given):
 
 @pytest.mark.slow
 def test_every_tool_answers_as_the_api_does(server):
-    from steelyard.client import Client
-
     with Client(ClientOptions(server.url)) as direct:
         dataset = direct.datasets.create("tickets", make_rows(30), evaluation_fraction=0.5)
 
@@ -166,6 +165,9 @@ def test_a_key_gets_the_tools_that_its_scope_may_call(paid, scope):
     server, keys = paid
     options = ClientOptions(server.url, keys[scope])
     assert asyncio.run(scope_of(options)) == scope
+    # Every scope pages versions of named decisions; there is none of this name.
+    with Client(options) as client, pytest.raises(NotFoundError):
+        list(client.named_decisions.versions("none"))
 
     async def say(client):
         answers = {}

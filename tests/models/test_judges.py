@@ -147,7 +147,7 @@ def test_a_route_is_fitted_judged_and_removed_by_the_server(server, monkeypatch)
     for wrong, field in (
         (lambda: fit(base, ["cheap", "strong"]), "name of a model"),
         (lambda: fit("first", ["cheap", "cheap"]), "each once"),
-        (lambda: fit("first", [*"abcde"]), "more than 4"),
+        (lambda: fit("first", [*"abcde"]), "give 2 to 4"),
         (lambda: fit("first", ["cheap", "nothing"]), "no base or connected model"),
         (lambda: fit("first", ["cheap", "strong"], bound="accuracy", value=1.0), "no accuracy"),
     ):

@@ -324,8 +324,11 @@ def _access_text(route: Route) -> str:
         scopes.append("`inference`")
     if route.method == "GET":
         scopes.append("`read`")
-    text = f"Needs a key of scope {' or '.join(scopes)} where accounts are on."
     roles = " or ".join(f"`{role}`" for role in route.session_roles)
+    if route.for_operators:
+        scopes = ["`full` of the account `local`"]
+        roles = f"an operator with the role {roles}"
+    text = f"Needs a key of scope {' or '.join(scopes)} where accounts are on."
     text += f" The session of {roles} will do too, with the header `{CONSOLE_HEADER}: 1`."
     if route.confirms:
         text += " Its code must have been given within the last 15 minutes."
@@ -334,7 +337,13 @@ def _access_text(route: Route) -> str:
 
 def _console_text(route: Route) -> str:
     roles = [f"`{role}`" for role in route.roles if role is not None]
-    who = "any user" if None in route.roles else f"the role {' or '.join(roles)}"
+    who = (
+        "an operator"
+        if route.for_operators
+        else "any user"
+        if None in route.roles
+        else f"the role {' or '.join(roles)}"
+    )
     text = f"Needs the session of {who}, and the header `{CONSOLE_HEADER}: 1`."
     if route.confirms:
         text += " A code must have been given within the last 15 minutes."

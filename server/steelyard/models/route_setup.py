@@ -24,7 +24,7 @@ from steelyard.models.route_wire import (
 )
 from steelyard.models.setup_tasks import Report, SetupTasks, each_side, first_rows
 from steelyard.serving.connected.declared import ModelsFile, check_name, read_file, write_file
-from steelyard.serving.connected.declared_route import MAX_STEPS, DeclaredRoute, RouteStep
+from steelyard.serving.connected.declared_route import DeclaredRoute, RouteStep
 from steelyard.serving.registry import HostedModel, ModelRegistry
 from steelyard.serving.routed.certifying import certify_route, explain_failure
 from steelyard.serving.routed.figures import CertifiedAccuracy
@@ -139,8 +139,6 @@ class RouteSetup:
 
 def _hosted_models(registry: ModelRegistry, request: FitRoute) -> list[HostedModel]:
     """Return the models of a request in its order; refuse what no route can ask."""
-    if len(request.models) > MAX_STEPS:
-        raise _refused("models", f"has more than {MAX_STEPS} models; leave some out.", "too_many")
     if len(set(request.models)) < len(request.models):
         raise _refused("models", "names a model twice; name each once.", "repeated")
     listed = [registry.find(name) for name in request.models]

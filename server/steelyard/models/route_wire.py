@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from steelyard.models.judge_wire import SetupTask
+from steelyard.serving.connected.declared_route import MAX_STEPS
 from steelyard.serving.routed.figures import CertifiedAccuracy, Figures
 
 _Name = Annotated[str, Meta(min_length=1, max_length=128)]
@@ -57,7 +58,11 @@ class FitRoute(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     name: _Name
     models: Annotated[
         list[_Name],
-        Meta(min_length=2, description="Two to four, in the order to ask; each once."),
+        Meta(
+            min_length=2,
+            max_length=MAX_STEPS,
+            description="Two to four, in the order to ask; each once.",
+        ),
     ]
     dataset_id: Annotated[str, Meta(min_length=1, max_length=64)]
     bound: Annotated[

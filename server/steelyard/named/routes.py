@@ -136,6 +136,7 @@ ROUTES = (
         query=NamedPageQuery,
         response=NamedVersionPage,
         errors=(errors.NotFoundError,),
+        is_inference=True,
     ),
     _route(
         method="GET",
