@@ -188,6 +188,14 @@ def test_a_gate_that_does_not_pass_makes_no_model_and_is_charged(tmp_path, monke
         assert models_of(services) == []
         assert event_types(services, job.id)[-2:] == ["gate_failed", "succeeded"]
         check_charged_once(services, ended)
+        # What was refused is untrained: the next fine-tune takes every row.
+        grow(services, ended.dataset_id, make_rows(3, 500), make_rows(2, 3000))
+        again = continue_(services)
+        with working(tmp_path, **PAID):
+            again = wait_for_job(services, again.id)
+        n_rows = ended.split.train_rows + 3
+        assert (again.split.train_rows, again.lineage.new_training) == (n_rows, n_rows)
+        assert again.lineage.earlier_evaluation == 0
 
 
 @pytest.mark.slow

@@ -219,7 +219,7 @@ def test_another_fine_tune_is_chosen_and_is_in_the_address():
 def test_what_cannot_be_done_says_why_beside_its_button():
     page, _ = open_router()
     said = texts(page.__panel__())
-    assert "No row of its dataset was added or corrected since it was trained." in said
+    assert "No row of its dataset was added or corrected since its last fine-tune." in said
     assert "It is on: switch it off first." in said
     assert "It is the latest model" in said
     assert buttons(page.__panel__())["Continue…"].disabled

@@ -436,10 +436,13 @@ def _show_family(family: Family) -> None:
     if family.continue_ is not UNSET and family.continue_ is not None:
         continuation = family.continue_
         click.echo()
-        rows = "" if continuation.rows is None else f": {continuation.rows.new} new rows"
+        taken = continuation.rows
+        rows = "" if taken is None else f": {taken.new} new and {taken.earlier} earlier rows"
         click.echo(
             f"continue: {continuation.state.replace('_', ' ')}, version {continuation.version}{rows}"
         )
+        for reason in continuation.reasons:
+            click.echo(printable(reason))
 
 
 def _show_shadow(report: ShadowReport) -> None:

@@ -425,4 +425,5 @@ def _basis_of(lineage: Lineage, family: TunedFamily, requested: str | None = Non
         method=family.method,
         trained_version=trained_version(lineage, family),
         learned=learned_from(lineage, parent_of(lineage, family)),
+        dataset_path=("path", "family"),
     )

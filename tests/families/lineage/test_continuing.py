@@ -6,6 +6,7 @@ import pytest
 
 from steelyard import errors
 from steelyard.families.lineage.continuing import (
+    Changes,
     check_continue,
     continue_state,
     continue_to_wire,
@@ -20,6 +21,7 @@ from steelyard.families.lineage.fine_tunes import (
     start_job,
 )
 from steelyard.families.lineage.lineage import Lineage
+from steelyard.families.lineage.rollback import roll_back
 from steelyard.families.lineage.switching import switch_family
 from steelyard.families.wire import ContinueRows
 from support.families.lineage_cases import (
@@ -80,11 +82,26 @@ def test_a_run_that_failed_on_the_newest_version_is_retried(lineage):
     assert state(lineage, make_growth(3)) == "new_data"
 
 
-def test_a_gate_that_failed_has_trained_on_its_version(lineage):
-    lineage = start_job(queue(lineage, 2), "ftj_ant_2", at()).lineage
-    lineage = finish_job(lineage, "ftj_ant_2", make_gate(passed=False), {}, at()).lineage
-    assert trained_version(lineage, lineage.families["ant"]) == 2
-    assert state(lineage, make_growth(2)) == "no_new_data"
+@pytest.mark.parametrize("ending", ["refused", "discarded"])
+def test_rows_of_a_fine_tune_without_a_model_are_untrained(lineage, ending):
+    if ending == "refused":
+        lineage = start_job(queue(lineage, 2), "ftj_ant_2", at()).lineage
+        lineage = finish_job(lineage, "ftj_ant_2", make_gate(passed=False), {}, at()).lineage
+    else:
+        lineage = roll_back(grow(lineage, "ant", 2), "ant", "ant@1", ["ant@2"], at()).lineage
+    assert trained_version(lineage, lineage.families["ant"]) == 1
+    assert state(lineage, make_growth(2)) == "no_new_data"  # it would end as it did
+    changes = Changes(earlier=40, new=40)
+    told = continue_to_wire(lineage, lineage.families["ant"], make_growth(2, changes=changes), at())
+    assert "count as untrained" in told.reasons[0]
+    assert state(lineage, make_growth(3)) == "new_data"
+
+
+def test_a_family_whose_first_fine_tune_was_refused_begins_again():
+    lineage = start_job(start(Lineage(), "ant"), "ftj_ant_1", at()).lineage
+    lineage = finish_job(lineage, "ftj_ant_1", make_gate(passed=False), {}, at()).lineage
+    assert trained_version(lineage, lineage.families["ant"]) is None
+    assert state(lineage, make_growth(2)) == "new_data"
 
 
 def test_a_list_counts_nothing(lineage):

@@ -1,7 +1,7 @@
 """The rows of fine-tunes: what a dataset gained, what the next one takes and costs, and the rows.
 
-A fine-tune trains on the training rows that came or changed since its family last trained and on as
-many earlier ones, drawn with its seed, and is judged on every evaluation row. One that moves its family
+A fine-tune trains on the training rows that came or changed since its family's latest model was trained
+and on as many earlier ones, drawn with its seed, and is judged on every evaluation row. One that moves its family
 to another base model trains on every row, as nothing has learned from the earlier ones there. A
 version's rows keep their places in all later ones, so new rows are those past the ones that the
 version trained on had. Everything here is a function of versions that never change, so that an

@@ -79,9 +79,18 @@ def last_job(lineage: Lineage, family: TunedFamily) -> FineTune | None:
 
 
 def trained_version(lineage: Lineage, family: TunedFamily) -> int | None:
-    """Return the dataset version of a family's last fine-tune that succeeded, joined or not."""
+    """Return the dataset version that a family's latest model was trained on.
+
+    Rows of a fine-tune that the gate refused, or whose model a rollback discarded, are untrained.
+    """
+    latest = latest_of(lineage, family)
+    return None if latest is None else lineage.jobs[latest.job_id].dataset_version
+
+
+def _last_finished(lineage: Lineage, family: TunedFamily) -> FineTune | None:
+    """Return a family's newest fine-tune that succeeded, joined or not."""
     finished = (lineage.jobs[job] for job in reversed(family.jobs))
-    return next((job.dataset_version for job in finished if job.status == "succeeded"), None)
+    return next((job for job in finished if job.status == "succeeded"), None)
 
 
 def continue_state(
@@ -140,7 +149,11 @@ def continue_to_wire(
         needed=growth.needed,
         rows=growth.rows if is_counted else None,
         judged_on=growth.judged_on if is_counted else None,
-        reasons=_reasons(growth, state) if is_counted else [],
+        reasons=(
+            _reasons(growth, state, is_tried=not _is_new(lineage, family, growth.version))
+            if is_counted
+            else []
+        ),
         price_usd=None if price_nano is None else to_usd(price_nano),
     )
 
@@ -204,7 +217,7 @@ def _which(growth: Growth) -> str:
     return "that are new or corrected" if growth.judged_on == "new" else "in all"
 
 
-def _reasons(growth: Growth, state: ContinueState) -> list[str]:
+def _reasons(growth: Growth, state: ContinueState, *, is_tried: bool) -> list[str]:
     """Return how the gate would judge and what is missing, in sentences."""
     changes, decisions = growth.changes, decisions_to_judge(growth)
     if changes is None or decisions is None:
@@ -212,6 +225,11 @@ def _reasons(growth: Growth, state: ContinueState) -> list[str]:
     if not changes.training:
         return ["No training row was added, corrected or left out since the family last trained."]
     reasons = []
+    if is_tried:
+        reasons.append(
+            f"The last fine-tune had version {growth.version} and left no model, so its rows count as "
+            "untrained. Add or correct rows: the next fine-tune takes them all."
+        )
     if growth.judged_on == "new":
         reasons.append(
             f"The gate asks for a gain on the {decisions:,} evaluation decisions that are new or "
@@ -233,8 +251,8 @@ def _reasons(growth: Growth, state: ContinueState) -> list[str]:
 
 
 def _is_new(lineage: Lineage, family: TunedFamily, version: int) -> bool:
-    trained = trained_version(lineage, family)
-    return trained is None or version > trained
+    last = _last_finished(lineage, family)
+    return last is None or version > last.dataset_version
 
 
 def _is_origin_gone(

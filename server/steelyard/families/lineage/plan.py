@@ -36,12 +36,7 @@ class TuningBasis(Struct, frozen=True, kw_only=True):
     method: Method
     trained_version: int | None = None
     learned: tuple[tuple[str, int], ...] = ()  # the versions that the model to start from learned
-
-    @property
-    def dataset_path(self) -> tuple[str, ...]:
-        """Where a request names the dataset: itself, or by the family that goes on with it."""
-        is_new = self.trained_version is None
-        return ("body", "dataset_id") if is_new else ("path", "family")
+    dataset_path: tuple[str, ...] = ("body", "dataset_id")  # where a request names the dataset
 
 
 class TuningPlan(Struct, frozen=True, kw_only=True):

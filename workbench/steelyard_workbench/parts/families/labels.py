@@ -34,7 +34,7 @@ CANNOT_CONTINUE = {
     "origin_gone": "the model that it started from is gone",
     "queued": "a fine-tune of it is queued",
     "training": "a fine-tune of it is running",
-    "no_new_data": "no row of its dataset was added or corrected since it was trained",
+    "no_new_data": "no row of its dataset was added or corrected since its last fine-tune",
     "not_enough_evaluation_data": "too few evaluation decisions for the gate to judge by",
 }
 _CONTINUE = {
