@@ -221,7 +221,11 @@ def is_claimed(gate: Gate) -> bool:
 
 
 def false_claims(given: argparse.Namespace) -> Iterator[list[str]]:
-    """Candidates equal in truth: how often the gate claims that they are better."""
+    """Candidates equal in truth: how often the gate claims that they are better.
+
+    No bound holds for those that are merely surer of the same answers: a gain whose whole interval
+    lies below 0 passes where no decision was broken.
+    """
     yield ["equal in truth", "contexts", "claimed better", "passed", "interval alone", "at most"]
     twin = Model(noise=1.0)
     clustered, rewards = Task(per_context=3), Task(supervision="rewards")
@@ -255,7 +259,7 @@ def false_claims(given: argparse.Namespace) -> Iterator[list[str]]:
                 _shown(claimed, len(found)),
                 f"{_rate(found, lambda gate: gate.passed):.1%}",
                 f"{_rate(found, _interval_alone):.1%}",
-                _verdict_of(claimed <= _MAX_FALSE_CLAIMS),
+                _verdict_of(claimed <= _MAX_FALSE_CLAIMS) if before == after else "",
             ]
 
 

@@ -64,7 +64,8 @@ class GateGroup(Struct, frozen=True, kw_only=True):
         Meta(
             description="By how much the interval must clear 0 on `new`, or stay below 0.05 on "
             "`earlier` where all rows are judged at once, to allow for one mistake more than was "
-            "seen, and for few contexts."
+            "seen, and for few contexts. 0 for a sure gain: the whole interval is one, and no "
+            "decision was broken."
         ),
     ] = UNSET
 

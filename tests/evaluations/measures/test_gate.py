@@ -127,17 +127,30 @@ def test_rule_2_a_gain_that_may_be_chance_does_not_pass():
     assert "add rows" in verdict.sentences[0]
 
 
+@pytest.mark.parametrize("judged_on", ["new", "all"])
+@pytest.mark.parametrize(("before", "after"), [(0.97, 0.99), (0.93, 0.9999), (0.4, 0.45)])
+def test_rule_2_a_sure_gain_that_breaks_nothing_passes(before, after, judged_on):
+    old = answers(before, 60) + answers(before - 0.02, 60, start=60)
+    verdict = judged(old, answers(after, 120), judged_on=judged_on)
+    [group] = verdict.gate.groups.values()
+    assert (group.loss.high < 0, group.flips.broken, group.margin) == (True, 0, 0.0)
+    assert verdict.gate.reasons == []
+
+
 def test_rule_2_allows_for_one_mistake_more_than_was_seen():
-    """Every decision is right and a little surer, which one mistake would undo."""
-    verdict = judged(answers(0.97, 25), answers(0.99, 25))
+    """Where a decision was broken, a gain must be larger than one mistake more would undo."""
+    before = answers(0.97, 39) + answers(0.502, 1, start=39)
+    verdict = judged(before, answers(0.99, 39) + answers(0.499, 1, start=39))
     group = verdict.gate.groups["new"]
     assert group.loss.high < 0
-    # On the other outcome the loss would rise from -log 0.03 to -log 0.01; there are 25 contexts.
-    assert group.margin == pytest.approx(math.log(3) / 25)
+    # On the other outcome the loss would rise from -log 0.03 to -log 0.01; there are 40 contexts.
+    assert group.margin == pytest.approx(math.log(3) / 40, rel=0.05)
     assert verdict.gate.reasons == ["inconclusive_on_new_rows"]
+    assert "1 broken" in verdict.sentences[0]
     # Less sure of itself: a mistake more would speak for it, and is not counted on.
-    surely = answers(0.99, 20) + answers(0.01, 8, start=20)
-    gate = judged(surely, answers(0.95, 20) + answers(0.2, 8, start=20)).gate
+    surely = answers(0.99, 19) + answers(0.51, 1, start=19) + answers(0.01, 8, start=20)
+    after = answers(0.95, 19) + answers(0.49, 1, start=19) + answers(0.2, 8, start=20)
+    gate = judged(surely, after).gate
     compared = gate.groups["new"].loss
     # 28 contexts: t of 27 degrees is 2.0518.
     few = 2 * (compared.high - compared.change) * (2.0518 / 1.9600 * math.sqrt(28 / 27) - 1)
@@ -149,7 +162,7 @@ def test_the_margin_is_the_mean_change_had_the_best_changed_places_and_for_few_c
     """As written out: every decision with its best outcome swapped for each other one in turn."""
     for supervision, key in (("targets", "targets"), ("rewards", "rewards")):
         before = make_rows(11, 20, supervision=supervision)
-        after = sharpen(before, 0.3)
+        after = rescore(before, 11)
         name, sign = ("loss", 1) if supervision == "targets" else ("scaled_reward", -1)
         changes = []
         for old, new in zip(before, after, strict=True):
@@ -169,6 +182,7 @@ def test_the_margin_is_the_mean_change_had_the_best_changed_places_and_for_few_c
                 change += sign * weight / sum(weights) * (pair[1][name] - pair[0][name])
             changes.append(change)
         group = judged(before, after).gate.groups["new"]
+        assert group.flips.broken
         compared = getattr(group, name)
         # And 20 contexts: t of 19 degrees, 2.0930, where the normal has 1.9600.
         end = compared.high if sign > 0 else compared.low

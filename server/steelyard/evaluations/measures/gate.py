@@ -4,9 +4,9 @@ The closer look at each decision and outcome is in ``steelyard.evaluations.measu
 Nothing missing, unpaired or not finite is ever judged: the gate raises, and the job has failed.
 
 To pass, a candidate must be better on the new rows beyond noise; where that cannot be told, it does
-not pass. The 95 % interval alone will not do for that: the loss of a good model is carried by few
-mistakes, and a candidate that is merely surer of itself has less loss on every sample that happens
-to hold none. So the interval must clear 0 by a margin, the sum of two allowances:
+not pass. A gain is sure where the whole 95 % interval lies below 0 and no decision was broken. Where
+some were, the interval alone will not do: the loss of a good model is carried by few mistakes. It
+must then clear 0 by a margin, the sum of two allowances:
 
 - for one mistake more than was seen, as in Laplace's rule of succession: one more context whose
   decisions came out otherwise than they did, as the two models' mean probabilities would have it;
@@ -180,11 +180,11 @@ def judge(
         if group is not None:
             groups[name] = group
         if group is not None and (name == "new" or judged_on == "all"):
-            unseen = _unseen_mistake(before, after, part)
-            margin = unseen + _few_contexts(group)
-            groups[name] = replace(
-                group, margin=margin * _NO_HARM_TIMES if judged_on == "all" else margin
-            )
+            times = _NO_HARM_TIMES if judged_on == "all" else 1.0
+            margin = 0.0
+            if not _is_sure_gain(group):
+                margin = times * (_unseen_mistake(before, after, part) + _few_contexts(group))
+            groups[name] = replace(group, margin=margin)
     ece_pair = paired_ece(pairing)
     old_ece, new_ece = ece_pair or (None, None)
     text = None
@@ -233,6 +233,11 @@ def _pair_all(before: Records, after: Records, whose: str) -> Pairing:
             "same held-out rows."
         )
     return pairing
+
+
+def _is_sure_gain(group: GateGroup) -> bool:
+    """Return whether the whole interval is a gain, and no decision was broken."""
+    return _harm(group).high < 0 and group.flips.broken == 0
 
 
 def _unseen_mistake(before: Records, after: Records, pairing: Pairing) -> float:
@@ -417,11 +422,13 @@ def _why_unsure(new: GateGroup, rise: GateChange) -> str | None:
             f"they are on {new.contexts} contexts and {LEAST_CONTEXTS} are needed; add rows on "
             "other contexts."
         )
+    if rise.high >= 0:
+        return f"{_describe(new)}, an interval that holds 0; add rows."
     margin = new.margin if isinstance(new.margin, float) else 0.0
     if rise.high + margin >= 0:
         return (
-            f"{_describe(new)}, which clears no gain by less than the margin of {margin:.4f} for "
-            "chance; add rows."
+            f"{_describe(new)}, which clears 0 by less than the margin of {margin:.4f} that "
+            f"{new.flips.broken} broken decisions ask for; add rows."
         )
     return None
 

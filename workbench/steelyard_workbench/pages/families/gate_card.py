@@ -166,11 +166,13 @@ def _explain(gate: Gate) -> Viewable:
     sentences = ["Click a mark to see the rows behind it."]
     new = gate.groups.get("new")
     if new is not None and isinstance(new.margin, float):
-        sentences.insert(
-            0,
-            f"On new rows the interval must clear 0 by {new.margin:.4f} (dotted), to allow for one "
-            "mistake more than was seen and for few contexts.",
+        clears = (
+            f"clear 0 by {new.margin:.4f} (dotted), to allow for one mistake more than was seen and "
+            "for few contexts."
+            if new.margin
+            else "lie on the side of a gain (dotted at 0)."
         )
+        sentences.insert(0, f"On new rows the interval must {clears}")
     if "earlier" in gate.groups:
         margin = gate.groups["earlier"].margin
         allowed = f", with a margin of {margin:.4f} for chance" if isinstance(margin, float) else ""

@@ -58,8 +58,8 @@ def is_fall_good(group: GateGroup | GateSlice) -> bool:
 def decisions_to_settle(group: GateGroup) -> int | None:
     """Estimate how many more decisions would prove a gain of the size seen.
 
-    The interval narrows with the square root of the decisions, and the margin that it must clear
-    with their number.
+    The interval narrows with the square root of the decisions. The margin that it must clear where
+    decisions were broken narrows with their number.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def decisions_to_settle(group: GateGroup) -> int | None:
     gain, reach = -change.change, change.high - change.change
     if not is_fall_good(group):
         gain, reach = change.change, change.change - change.low
-    margin = group.margin if isinstance(group.margin, float) else 0.0
+    margin = group.margin if isinstance(group.margin, float) and group.flips.broken else 0.0
     if gain <= 0:
         return None
     if reach + margin < gain:
