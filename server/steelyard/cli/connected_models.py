@@ -197,6 +197,7 @@ def check(*, name: str, as_json: bool, home: str | None) -> None:
                 ("flips when outcomes are reordered (0 %)", _share(report.flips_when_reordered)),
                 ("flips when the question is negated (100 %)", _share(report.flips_when_negated)),
                 ("says yes (50 %)", _share(report.share_of_yes)),
+                ("probability on the outcomes (100 %)", _share(report.share_on_outcomes)),
             ],
         )
         for message in report.failures:

@@ -133,6 +133,7 @@ class JudgeSetup:
                 flips_when_reordered=report.flips_when_reordered,
                 flips_when_negated=report.flips_when_negated,
                 share_of_yes=report.share_of_yes,
+                share_on_outcomes=report.share_on_outcomes,
             )
             if report.failures:
                 raise ModelUnavailableError(report.failures[0])

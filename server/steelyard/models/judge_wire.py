@@ -31,6 +31,13 @@ class JudgeCheck(Struct, frozen=True, kw_only=True):
     flips_when_reordered: Annotated[float | None, Meta(description="0 is right.")]
     flips_when_negated: Annotated[float | None, Meta(description="1 is right.")]
     share_of_yes: Annotated[float | None, Meta(description="0.5 is right.")]
+    share_on_outcomes: Annotated[
+        float | None,
+        Meta(
+            description="Mean probability of the next token on the labels of the outcomes, 1 is right; "
+            "null where the model is not asked for tokens. Answers below 0.1 are refused."
+        ),
+    ] = None
 
 
 class JudgeCalibration(Struct, frozen=True, kw_only=True):

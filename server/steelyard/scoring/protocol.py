@@ -34,6 +34,8 @@ class ScoredDecision:
     novelty: tuple[float, bool] | None = None
     #: What a judge corrected it by without labels.
     calibration: str = ""
+    #: Probability of the next token that a language model gave to the outcomes' labels together.
+    mass: float | None = None
 
 
 #: Where a pass runs.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,12 +14,19 @@ from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.hashing import HashingScorer
 from steelyard.serving.connected.answers import checked, normalized
 from steelyard.serving.connected.chat import read_top
+from steelyard.serving.connected.checking import check_model
 from steelyard.serving.connected.declared import ConnectedModel
 from steelyard.serving.connected.queue import Loop, _scored
 from steelyard.serving.connected_hosting import open_queue
 from support.decisions.factories import make_service
 from support.models.exported_models import write_exported
-from support.models.remote_models import chat_answer, remote_model, share_of
+from support.models.remote_models import (
+    chat_answer,
+    remote_model,
+    share_of,
+    switchable_answer,
+    thinking_answer,
+)
 from support.servers.live_server import live_server
 
 #: Seconds that no answer here takes.
@@ -51,6 +59,21 @@ def home(tmp_path_factory):
     for kind in KINDS:
         write_exported(home / kind, kind)
     return home
+
+
+@pytest.fixture
+def open_chat(chat, loop):
+    """Return what opens a queue to the chat server."""
+    queues = []
+
+    def open_():
+        model = ConnectedModel(wire="chat", url=chat.url)
+        queues.append(open_queue("far", model, loop, home=Path(), max_queue=64))
+        return queues[-1]
+
+    yield open_
+    for queue in queues:
+        queue.close()
 
 
 @pytest.fixture
@@ -168,7 +191,48 @@ class TestChat:
         shares = {" a": 0.4, "A": 0.2, "(B)": 0.2, "The": 0.1}
         top = [{"token": token, "logprob": float(np.log(p))} for token, p in shares.items()]
         found = read_top(["A", "B", "C", "D"], top)
-        assert found == pytest.approx(np.array([0.6, 0.2, 0.05, 0.05]) / 0.9)
+        assert found.shares == pytest.approx(np.array([0.6, 0.2, 0.05, 0.05]) / 0.9)
+        assert found.mass == pytest.approx(0.8)
+
+    def test_thinking_is_switched_off_where_it_can_be(self, ask, chat, monkeypatch):
+        request = RenderedRequest("x", (ASKED["single"], ASKED["binary, described"]))
+        expected = ask("chat", request)
+        monkeypatch.setattr(chat, "answer", switchable_answer)
+        found = ask("chat", request)
+        assert [shares.tolist() for shares in found] == [shares.tolist() for shares in expected]
+        # Once it was seen to help, nothing is asked twice.
+        assert len(chat.asked) == 3
+
+    @pytest.mark.parametrize("n_outcomes", [2, 3, 60])
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            thinking_answer,
+            partial(thinking_answer, mass=0.09),
+            lambda path, body: (
+                (400, {}) if "chat_template_kwargs" in body else thinking_answer(path, body)
+            ),
+        ],
+        ids=["stays", "likelier", "refuses the switch"],
+    )
+    def test_shares_of_what_is_left_over_are_no_answer(
+        self, ask, chat, monkeypatch, answer, n_outcomes
+    ):
+        monkeypatch.setattr(chat, "answer", answer)
+        asked = decision("single", [f"outcome {n}" for n in range(n_outcomes)])
+        with pytest.raises(EngineUnavailableError, match="lies on the labels"):
+            ask("chat", RenderedRequest("x", (asked,)))
+
+    def test_a_check_measures_what_lies_on_the_labels(self, open_chat, chat, monkeypatch):
+        for answer, mass, answered in (
+            (chat_answer, 0.9, 32),
+            (partial(thinking_answer, mass=0.4), 0.36, 32),
+            (thinking_answer, None, 0),
+        ):
+            monkeypatch.setattr(chat, "answer", answer)
+            report = check_model(open_chat().submit, PATIENCE_S)
+            assert report.answered == answered
+            assert report.share_on_outcomes == (mass and pytest.approx(mass, abs=0.01))
 
     @pytest.mark.parametrize(
         "top",

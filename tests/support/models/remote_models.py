@@ -22,7 +22,7 @@ class RemoteModel:
     """A server that answers every wire, and what it was asked."""
 
     url: str
-    #: Makes the answer's body of a request's path and body.
+    #: Makes the answer's body, or its status and body, of a request's path and body.
     answer: Callable[[str, Any], Any]
     #: How it goes wrong: see ``_Handler``; nothing where empty.
     fault: str = ""
@@ -58,6 +58,23 @@ def chat_answer(path: str, body: Any, bias: float = 1.5) -> Any:
     }
 
 
+def thinking_answer(path: str, body: Any, mass: float = 2e-4) -> Any:
+    """Answer as a reasoning model of which one token is asked: the labels are noise beside ``<think>``."""
+    answered = chat_answer(path, body)
+    [content] = answered["choices"][0]["logprobs"]["content"]
+    top = [
+        {**entry, "logprob": entry["logprob"] + math.log(mass)} for entry in content["top_logprobs"]
+    ]
+    content["top_logprobs"] = [{"token": "<think>", "logprob": math.log(1 - mass)}, *top]
+    return answered
+
+
+def switchable_answer(path: str, body: Any) -> Any:
+    """Answer as a reasoning model whose thinking can be switched off."""
+    is_off = body.get("chat_template_kwargs", {}).get("enable_thinking") is False
+    return chat_answer(path, body) if is_off else thinking_answer(path, body)
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # an answer in one packet: the second of two waits 40 ms for the first's receipt
@@ -91,7 +108,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(307, b"", {"Location": "http://127.0.0.1:1/"})
             return
         answer = model.answer(self.path, body)
-        self._send(200, json.dumps(answer).encode())
+        status, content = answer if isinstance(answer, tuple) else (200, answer)
+        self._send(status, json.dumps(content).encode())
 
     def _send(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
         with suppress(ConnectionError):

@@ -68,6 +68,8 @@ class CheckReport(Struct, frozen=True, kw_only=True):
     flips_when_reordered: float | None
     flips_when_negated: float | None
     share_of_yes: float | None
+    #: Mean probability of the next token on the outcomes' labels; of language models.
+    share_on_outcomes: float | None
 
 
 def check_model(submit: Submit, timeout_s: float) -> CheckReport:
@@ -77,6 +79,7 @@ def check_model(submit: Submit, timeout_s: float) -> CheckReport:
     """
     failures: dict[str, None] = {}
     times: list[float] = []
+    masses: list[float] = []
 
     def ask(context: str, kind: str, question: str, names: tuple[str, ...]) -> str | None:
         decision = RenderedDecision(kind, question, names, names)
@@ -90,6 +93,8 @@ def check_model(submit: Submit, timeout_s: float) -> CheckReport:
             failures[f"No answer within {timeout_s:g} s."] = None
             return None
         times.append((perf_counter() - began) * 1e3)
+        if scored.mass is not None:
+            masses.append(scored.mass)
         return names[int(scored.logits.argmax())]
 
     orders, questions = [], []
@@ -107,6 +112,7 @@ def check_model(submit: Submit, timeout_s: float) -> CheckReport:
         flips_when_reordered=_flips(orders),
         flips_when_negated=_flips(questions),
         share_of_yes=float(np.mean(yes)) if yes else None,
+        share_on_outcomes=float(np.mean(masses)) if masses else None,
     )
 
 

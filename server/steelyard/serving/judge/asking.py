@@ -10,8 +10,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from steelyard.decisions.rendering import RenderedDecision
-from steelyard.serving.connected.answers import Probabilities
-from steelyard.serving.connected.chat import read_top
+from steelyard.serving.connected.chat import LabelShares, read_top
 from steelyard.serving.judge.evidence import Evidence
 from steelyard.serving.judge.prompts import MAX_OPTIONS, opposed, rotations, write_question
 
@@ -31,36 +30,38 @@ class Asker:
 
     async def ask(self, decision: RenderedDecision) -> Evidence:
         """Return what is said of a decision, and of its opposite where it has one."""
-        context = await self._outcomes(decision)
+        found = await self._outcomes(decision)
         if not decision.opposite:
-            return Evidence(context)
-        return Evidence(context, opposite=await self._outcomes(opposed(decision)))
+            return Evidence(found.shares, mass=found.mass)
+        opposite = await self._outcomes(opposed(decision))
+        return Evidence(found.shares, opposite=opposite.shares, mass=found.mass)
 
-    async def _outcomes(self, decision: RenderedDecision) -> Probabilities:
-        """Return the log probability of every outcome, in order."""
+    async def _outcomes(self, decision: RenderedDecision) -> LabelShares:
+        """Return the log probability of every outcome, in order, and that of all labels together."""
         n_outcomes = len(decision.outcomes)
         if n_outcomes <= MAX_OPTIONS:
             return await self._average(decision, range(n_outcomes))
         # A tournament: each group by itself, then the groups' winners against each other.
         groups = np.array_split(np.arange(n_outcomes), math.ceil(n_outcomes / MAX_OPTIONS))
-        within = [await self._average(decision, group.tolist()) for group in groups]
+        within = [(await self._average(decision, group.tolist())).shares for group in groups]
         winners = [int(group[logs.argmax()]) for group, logs in zip(groups, within, strict=True)]
         final = await self._average(decision, winners)
         # A winner's share of its group says what the group has beside it.
-        return np.concatenate(
-            [logs - logs.max() + log for log, logs in zip(final.tolist(), within, strict=True)]
-        )
+        pairs = zip(final.shares.tolist(), within, strict=True)
+        logs = np.concatenate([logs - logs.max() + log for log, logs in pairs])
+        return LabelShares(logs, final.mass)
 
-    async def _average(self, decision: RenderedDecision, places: Sequence[int]) -> Probabilities:
+    async def _average(self, decision: RenderedDecision, places: Sequence[int]) -> LabelShares:
         """Return the mean over orders of some outcomes, in their order."""
-        logs = dict.fromkeys(places, 0.0)
+        logs, mass = dict.fromkeys(places, 0.0), 0.0
         orders = rotations(decision.kind, places, self._orders)
         for order in orders:
             question = write_question(decision, order)
-            shares = read_top(question.labels, await self._next_token(question.text))
-            for place, share in zip(order, shares.tolist(), strict=True):
+            found = read_top(question.labels, await self._next_token(question.text))
+            mass += found.mass / len(orders)
+            for place, share in zip(order, found.shares.tolist(), strict=True):
                 logs[place] += math.log(share) / len(orders)
-        return np.array([logs[place] for place in places])
+        return LabelShares(np.array([logs[place] for place in places]), mass)
 
 
 class Recent(Generic[_Key, _Value]):

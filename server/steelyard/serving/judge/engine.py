@@ -19,6 +19,7 @@ from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import ContextTooLongError
 from steelyard.serving.connected.answers import Probabilities, UnusableAnswerError, member
 from steelyard.serving.connected.breaker import RemoteFailureError
+from steelyard.serving.connected.chat import check_mass
 from steelyard.serving.connected.declared import ConnectedModel
 from steelyard.serving.connected.systemone import SystemOneWire
 from steelyard.serving.judge.asking import Asker, NextToken, Recent
@@ -30,6 +31,7 @@ from steelyard.serving.judge.prompts import (
     OPPOSITE_TOKENS,
     ask_for_opposite,
     before_question,
+    end_thinking,
     read_opposite,
 )
 
@@ -289,7 +291,7 @@ class JudgeEngine:
         if not mark:
             raise UnusableAnswerError(f"The chat template of {self.name} leaves messages out.")
         run.head = await self._tokens(run, head, is_own=True, begins=True)
-        run.tail = await self._tokens(run, tail, is_own=True)
+        run.tail = await self._tokens(run, end_thinking(tail), is_own=True)
 
     async def _score(self, run: _Run, request: RenderedRequest) -> list[Judgement]:
         if run.is_decision_model:
@@ -297,7 +299,10 @@ class JudgeEngine:
                 request, lambda path, body: self._send(run, "POST", path, body)
             )
             return [Judgement(probabilities) for probabilities in answers]
-        return [judge(evidence) for evidence in await self._gather(run, request)]
+        gathered = await self._gather(run, request)
+        for evidence in gathered:
+            check_mass(evidence.mass)
+        return [judge(evidence) for evidence in gathered]
 
     async def _gather(self, run: _Run, request: RenderedRequest) -> list[Evidence]:
         if self._writes_opposites:

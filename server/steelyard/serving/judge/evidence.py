@@ -28,6 +28,8 @@ class Evidence:
     opposite: Probabilities | None = None
     #: Whether the judge wrote the opposite itself.
     is_own_opposite: bool = False
+    #: Probability of the next token on the labels together, a mean over orders.
+    mass: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class Judgement:
 
     probabilities: Probabilities
     calibration: str = ""
+    mass: float | None = None
 
 
 def judge(evidence: Evidence) -> Judgement:
@@ -49,12 +52,12 @@ def judge(evidence: Evidence) -> Judgement:
         # An answer to the opposite is one to the question with yes and no exchanged. Both are readings
         # of the text, whose evidence adds up; what leans to yes in both leaves no trace.
         logits = evidence.context + evidence.opposite[::-1]
-        return Judgement(
-            _softmax(logits), "own_opposite" if evidence.is_own_opposite else "opposite"
-        )
+        calibration = "own_opposite" if evidence.is_own_opposite else "opposite"
+        return Judgement(_softmax(logits), calibration, evidence.mass)
     if evidence.neutral is not None:
-        return Judgement(_softmax(evidence.context - evidence.neutral), "contextual")
-    return Judgement(_softmax(evidence.context))
+        logits = evidence.context - evidence.neutral
+        return Judgement(_softmax(logits), "contextual", evidence.mass)
+    return Judgement(_softmax(evidence.context), mass=evidence.mass)
 
 
 def _softmax(logits: Probabilities) -> Probabilities:

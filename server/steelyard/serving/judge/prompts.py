@@ -51,6 +51,15 @@ def before_question(context: str) -> str:
     return f"{_BEFORE}{context}{_AFTER}"
 
 
+def end_thinking(tail: str) -> str:
+    r"""Return what follows a message, without the thinking that some chat templates open there.
+
+    >>> end_thinking("<|assistant|><think>\n")
+    '<|assistant|><think>\n</think>\n\n'
+    """
+    return f"{tail.rstrip()}\n</think>\n\n" if tail.rstrip().endswith("<think>") else tail
+
+
 def write_question(decision: RenderedDecision, places: Sequence[int]) -> Question:
     """Return the prompt that asks some outcomes of a decision, in an order."""
     labels = labels_of(decision, places)

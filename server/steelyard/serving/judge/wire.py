@@ -21,6 +21,7 @@ class GgufWire:
                 np.log(judgement.probabilities).astype(np.float32),
                 np.zeros((len(judgement.probabilities), 0), dtype=np.float32),
                 calibration=judgement.calibration,
+                mass=judgement.mass,
             )
             for judgement in judgements
         ]

@@ -212,6 +212,7 @@ def _show_results(judge: Judge) -> list[Viewable]:
             "Flips when outcomes are reordered (0 % is right)": _share(check.flips_when_reordered),
             "Flips when a question is negated (100 % is right)": _share(check.flips_when_negated),
             "Says yes (50 % is right)": _share(check.share_of_yes),
+            "Probability on the outcomes (100 % is right)": _share(check.share_on_outcomes),
         }
         shown += [heading("Check", 3), facts(values)]
     if judge.calibration is not None:
