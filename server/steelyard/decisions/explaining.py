@@ -27,6 +27,15 @@ def spans_of(text: str) -> list[Span]:
     >>> spans_of("It broke. Please send another!")
     [(0, 9), (10, 30)]
     """
+    spans = sentences_of(text)
+    while len(spans) > MAX_PARTS:
+        least = min(range(len(spans) - 1), key=lambda i: spans[i + 1][1] - spans[i][0])
+        spans[least : least + 2] = [(spans[least][0], spans[least + 1][1])]
+    return spans if len(spans) > 1 else []
+
+
+def sentences_of(text: str) -> list[Span]:
+    """Return where the sentences of a text start and end, without the space around them."""
     edges = [0, *(match.end() for match in _END.finditer(text)), len(text)]
     spans = []
     for start, stop in pairwise(edges):
@@ -34,10 +43,7 @@ def spans_of(text: str) -> list[Span]:
         if part.strip():
             at = start + len(part) - len(part.lstrip())
             spans.append((at, at + len(part.strip())))
-    while len(spans) > MAX_PARTS:
-        least = min(range(len(spans) - 1), key=lambda i: spans[i + 1][1] - spans[i][0])
-        spans[least : least + 2] = [(spans[least][0], spans[least + 1][1])]
-    return spans if len(spans) > 1 else []
+    return spans
 
 
 def without(text: str, span: Span) -> str:
