@@ -37,6 +37,16 @@ def test_abstaining_is_strictly_below_the_threshold(threshold: float, action: st
     assert (choice.action, choice.expected_costs) == (action, None)
 
 
+@pytest.mark.parametrize(
+    ("unstated", "action"), [(None, "billing"), (0.4, "billing"), (0.41, "abstain")]
+)
+def test_abstaining_is_strictly_above_what_is_unstated(
+    unstated: float | None, action: str
+) -> None:
+    policy = Policy(max_unstated=0.4)
+    assert choose_action(policy, NAMES, PROBABILITIES, unstated).action == action
+
+
 @pytest.mark.parametrize(("max_cost", "action"), [(0.91, "auto_refund"), (0.89, "abstain")])
 def test_abstaining_is_strictly_above_the_cost(max_cost: float, action: str) -> None:
     policy = Policy(("auto_refund", "ask"), COSTS, max_cost=max_cost)

@@ -184,3 +184,21 @@ def test_what_is_unread_is_drawn_to_uniform_and_told() -> None:
     assert answer.usage.input_tokens == marked.input_tokens > plain.input_tokens
     quiet = make_service().prepare({"context": "<p>Late</p><br>", "decisions": [decision]})
     assert make_service().finish(quiet, [score]).warnings is msgspec.UNSET
+
+
+def test_an_answer_has_what_is_unstated_and_doubtful_where_the_model_knows() -> None:
+    decision = {"id": "d", "kind": "binary", "question": "Is it late?"}
+    policies = [{"policy": {"abstain_unstated": most}} for most in (0.3, 0.5)]
+    service = make_service()
+    actions = []
+    for policy in policies:
+        prepared = service.prepare(make_request_dict({**decision, **policy}))
+        [score] = scores([2.0, 0.0])
+        known = replace(score, unstated=0.4, doubt="It was read in parts.")
+        result = msgspec.to_builtins(service.finish(prepared, [known]))["decisions"]["d"]
+        assert (result["unstated"], result["doubt"]) == (0.4, "It was read in parts.")
+        actions.append(result["action"])
+        plain = msgspec.to_builtins(service.finish(prepared, [score]))["decisions"]["d"]
+        assert {"unstated", "doubt"}.isdisjoint(plain)
+        assert plain["action"] == "yes"
+    assert actions == ["abstain", "yes"]

@@ -17,18 +17,21 @@ from steelyard.decisions.policy import choose_action
 from steelyard.decisions.wire import MAX_TEMPERATURE, MIN_TEMPERATURE, DecisionResult, PolicyResult
 
 
-def answer_decision(decision: Decision, probabilities: Sequence[float]) -> DecisionResult:
+def answer_decision(
+    decision: Decision, probabilities: Sequence[float], unstated: float | None = None
+) -> DecisionResult:
     """Return the answer to a decision.
 
     ``top`` is the first outcome with the largest probability, ``expected_level`` (ordinal alone) the
-    mean place from 0, and ``action`` the policy's, or ``top`` without one.
+    mean place from 0, and ``action`` the policy's, or ``top`` without one. ``unstated`` is the
+    probability that the context does not say, where the model knows.
     """
     names = decision.outcomes.names
     p_top = max(probabilities)
     top = names[probabilities.index(p_top)]
     action, policy = top, None
     if decision.policy is not None:
-        choice = choose_action(decision.policy, names, probabilities)
+        choice = choose_action(decision.policy, names, probabilities, unstated)
         action = choice.action
         costs = UNSET if choice.expected_costs is None else choice.expected_costs
         policy = PolicyResult(action=action, expected_costs=costs)
@@ -41,6 +44,7 @@ def answer_decision(decision: Decision, probabilities: Sequence[float]) -> Decis
         action=action,
         expected_level=expected_level if decision.kind == "ordinal" else UNSET,
         policy=UNSET if policy is None else policy,
+        unstated=UNSET if unstated is None else unstated,
     )
 
 

@@ -1,7 +1,7 @@
 """From probabilities to an action: costs, weights, and when to abstain.
 
 Two spellings mean the same. ``policy`` has ``action_costs`` and ``abstain_below``, and with them
-``outcome_thresholds``; the older one has ``costs``, ``weights`` and ``abstain`` beside the question.
+``outcome_thresholds`` and ``abstain_unstated``; the older one has ``costs``, ``weights`` and ``abstain`` beside the question.
 ``read_policy`` reads either into one ``Policy``, and ``choose_action`` applies it.
 """
 
@@ -34,6 +34,8 @@ class Policy:
     costs_path: Path = ()
     #: Of each outcome, the probability below which it is not acted on; None where none is its own.
     outcome_thresholds: tuple[float | None, ...] | None = None
+    #: Abstain where it is more probable than this that the context does not say.
+    max_unstated: float | None = None
 
     def threshold_of(self, place: int) -> float | None:
         """Return the probability below which an outcome, the likeliest one, is not acted on."""
@@ -88,12 +90,16 @@ class ChosenAction:
 
 
 def choose_action(
-    policy: Policy, names: Sequence[str], probabilities: Sequence[float]
+    policy: Policy,
+    names: Sequence[str],
+    probabilities: Sequence[float],
+    unstated: float | None = None,
 ) -> ChosenAction:
     """Choose the cheapest action, or abstain; the expected costs stay where it abstains.
 
     Without costs it is the outcome with the largest weight times probability, whose expected cost is
-    what the others' shares come to. Weights scale the probabilities. The first wins a tie.
+    what the others' shares come to. Weights scale the probabilities. The first wins a tie. ``unstated``
+    is the probability that the context does not say, where the model knows.
 
     >>> policy = Policy(("refund", "ask"), ((0.0, 9.0), (2.0, 1.0)))
     >>> choose_action(policy, ("billing", "other"), (0.9, 0.1)).action
@@ -122,7 +128,10 @@ def choose_action(
     threshold = policy.threshold_of(probabilities.index(p_top))
     is_unsure = threshold is not None and p_top < threshold
     is_dear = policy.max_cost is not None and cost > policy.max_cost
-    return ChosenAction(ABSTAIN if is_unsure or is_dear else chosen, expected_costs)
+    most = policy.max_unstated
+    is_unstated = most is not None and unstated is not None and unstated > most
+    abstains = is_unsure or is_dear or is_unstated
+    return ChosenAction(ABSTAIN if abstains else chosen, expected_costs)
 
 
 def _shares(probabilities: Sequence[float], weights: Sequence[float] | None) -> list[float]:
@@ -178,10 +187,13 @@ def _read_new(
     matrix = None if costs_path in violations.paths else policy.get("action_costs")
     threshold = policy.get("abstain_below")
     own = policy.get("outcome_thresholds")
-    if matrix is None and threshold is None and not own and path not in violations.touched:
+    max_unstated = policy.get("abstain_unstated")
+    is_empty = matrix is None and threshold is None and not own and max_unstated is None
+    if is_empty and path not in violations.touched:
         violations.add(
             path,
-            "is empty; give action_costs, abstain_below or outcome_thresholds, or remove it.",
+            "is empty; give action_costs, abstain_below, outcome_thresholds or abstain_unstated, or "
+            "remove it.",
             "missing",
         )
     thresholds = _read_thresholds(own, names, (*path, "outcome_thresholds"), violations)
@@ -194,6 +206,7 @@ def _read_new(
         min_probability=threshold,
         costs_path=costs_path,
         outcome_thresholds=thresholds,
+        max_unstated=max_unstated,
     )
 
 

@@ -59,6 +59,10 @@ class PolicyInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
             "probable than that. Of such an outcome it goes before `abstain_below`."
         ),
     ] = None
+    abstain_unstated: Annotated[
+        Probability | None,
+        Meta(description="Abstain when `unstated` is higher than this; models without it do not."),
+    ] = None
 
 
 class AbstainInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -318,6 +322,17 @@ class DecisionResult(Struct, frozen=True, kw_only=True):
             "the same question asked the other way round; `own_opposite`, likewise in the judge's own "
             "words; `contextual`, its answers about texts that say nothing."
         ),
+    ] = UNSET
+    unstated: Annotated[
+        float | UnsetType,
+        Meta(
+            description="The probability that the context says neither yes nor no, by a model that "
+            "knows: a reader with three logits. `probabilities` are those of yes and no if it does."
+        ),
+    ] = UNSET
+    doubt: Annotated[
+        str | UnsetType,
+        Meta(description="Why the answer is less to be trusted: a long context was read in parts."),
     ] = UNSET
     certified: Annotated[
         Certified | UnsetType,

@@ -36,6 +36,10 @@ class ScoredDecision:
     calibration: str = ""
     #: Probability of the next token that a language model gave to the outcomes' labels together.
     mass: float | None = None
+    #: The probability that the text does not say, of an engine that knows; and why an answer is to be
+    #: trusted less, a sentence.
+    unstated: float | None = None
+    doubt: str = ""
 
 
 #: Where a pass runs.

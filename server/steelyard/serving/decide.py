@@ -333,10 +333,11 @@ class DecideService:
     def _answer(
         self, decision: Decision, score: ScoredDecision, temperature: float | None
     ) -> DecisionResult:
-        answer = answer_decision(decision, self.probabilities(decision, score, temperature))
-        if score.calibration:
-            answer = msgspec.structs.replace(answer, calibration=score.calibration)
-        return answer
+        probabilities = self.probabilities(decision, score, temperature)
+        answer = answer_decision(decision, probabilities, score.unstated)
+        return msgspec.structs.replace(
+            answer, calibration=score.calibration or UNSET, doubt=score.doubt or UNSET
+        )
 
 
 def _too_long(request: ValidRequest, n_tokens: str, most: int) -> ContextTooLongError:

@@ -151,17 +151,19 @@ class _Walk:
             self._scored[n] = dataclasses.replace(score, route=(*before, (step.model.name, p_top)))
             if place < len(self._steps) - 1 and (
                 p_top < step.by_kind.get(decision.kind, step.threshold)
-                or _abstains(decision, probabilities)
+                or _abstains(decision, probabilities, score.unstated)
             ):
                 unsure.append(n)
         return unsure
 
 
-def _abstains(decision: RenderedDecision, probabilities: list[float]) -> bool:
+def _abstains(
+    decision: RenderedDecision, probabilities: list[float], unstated: float | None
+) -> bool:
     """Whether the policy of a decision is not content with an answer: unsure, or too dear."""
     if decision.policy is None:
         return False
-    chosen = choose_action(decision.policy, decision.outcomes, probabilities)
+    chosen = choose_action(decision.policy, decision.outcomes, probabilities, unstated)
     return chosen.action == ABSTAIN
 
 
