@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from steelyard.errors import EngineUnavailableError, InvalidRequestError
 from steelyard.serving.judge.catalogue import CatalogueEntry, read_catalogue
 from steelyard.serving.judge.download import copy, pull
+from support.servers.model_hub import model_hub
 
 CONTENT = bytes(range(256)) * 40
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -22,71 +20,85 @@ UNKNOWN = CatalogueEntry(repository="a/b", file="*.gguf", licence="MIT")
 
 
 @pytest.fixture(scope="module")
-def mirror():
-    """Return the address of a hub with one model, and the ranges that were asked."""
-    ranges = []
-
-    class Hub(BaseHTTPRequestHandler):
-        def do_GET(self):
-            if self.path == "/api/models/a/b/tree/main":
-                entry = {"path": "m.gguf", "lfs": {"oid": SHA256, "size": len(CONTENT)}}
-                content, status = json.dumps([{"path": "README.md"}, entry]).encode(), 200
-            elif self.path == "/a/b/resolve/main/m.gguf":
-                ranges.append(self.headers["Range"])
-                begin = int(self.headers["Range"].removeprefix("bytes=").rstrip("-"))
-                content, status = CONTENT[begin:], 206
-            else:
-                content, status = b"", 404
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}", ranges
-    server.shutdown()
-    server.server_close()
-    thread.join()
+def hub():
+    with model_hub({"a/b": {"README.md": b"Read me.", "m.gguf": CONTENT}}) as hub:
+        yield hub
 
 
-def test_a_file_is_downloaded_with_its_progress(mirror, tmp_path):
-    url, ranges = mirror
+@pytest.fixture(autouse=True)
+def faultless(hub):
+    yield
+    hub.reset()
+
+
+def test_a_file_is_downloaded_with_its_progress(hub, tmp_path):
     done = []
-    path = pull(UNKNOWN, tmp_path / "models", url, on_bytes=done.append)
+    path = pull(UNKNOWN, tmp_path / "models", hub.url, on_bytes=done.append)
     assert (path.name, path.read_bytes(), done[-1]) == ("m.gguf", CONTENT, len(CONTENT))
-    ranges.clear()
-    assert pull(KNOWN, tmp_path / "models", url) == path
-    assert not ranges
+    hub.ranges.clear()
+    assert pull(KNOWN, tmp_path / "models", hub.url) == path
+    assert not hub.ranges
 
 
-def test_an_interrupted_download_goes_on(mirror, tmp_path):
-    url, ranges = mirror
+def test_an_interrupted_download_goes_on(hub, tmp_path):
     (tmp_path / "m.gguf.part").write_bytes(CONTENT[:1000])
-    assert pull(KNOWN, tmp_path, url).read_bytes() == CONTENT
-    assert ranges[-1] == "bytes=1000-"
+    assert pull(KNOWN, tmp_path, hub.url).read_bytes() == CONTENT
+    assert hub.ranges[-1] == "bytes=1000-"
 
 
-def test_a_file_with_another_hash_is_not_kept(mirror, tmp_path):
-    url, _ = mirror
+def test_a_file_with_another_hash_is_not_kept(hub, tmp_path):
     (tmp_path / "m.gguf.part").write_bytes(b"x" * 1000)
     with pytest.raises(InvalidRequestError, match="SHA-256"):
-        pull(KNOWN, tmp_path, url)
+        pull(KNOWN, tmp_path, hub.url)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_hub_that_has_no_such_file_is_told_apart(mirror, tmp_path):
-    url, _ = mirror
+def test_a_hub_that_has_no_such_file_is_told_apart(hub, tmp_path):
     missing = CatalogueEntry(repository="a/b", file="*.bin", licence="MIT")
     with pytest.raises(EngineUnavailableError, match="0 files"):
-        pull(missing, tmp_path, url)
+        pull(missing, tmp_path, hub.url)
     away = CatalogueEntry(repository="no/such", file="*.gguf", licence="MIT")
     with pytest.raises(EngineUnavailableError, match="status 404"):
-        pull(away, tmp_path, url)
+        pull(away, tmp_path, hub.url)
+
+
+@pytest.mark.parametrize("size", [0, -1, "words", None, True, 1.5])
+def test_a_size_that_is_none_is_a_sentence(hub, tmp_path, size):
+    hub.sizes["m.gguf"] = size
+    with pytest.raises(EngineUnavailableError, match=r"as the size of m\.gguf"):
+        pull(UNKNOWN, tmp_path, hub.url)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_hash_that_is_none_is_a_sentence(hub, tmp_path):
+    hub.hashes["m.gguf"] = "none"
+    with pytest.raises(EngineUnavailableError, match=r"as the hash of m\.gguf"):
+        pull(UNKNOWN, tmp_path, hub.url)
+
+
+@pytest.mark.parametrize("listing", [b"<html>", b"{}", b'["m.gguf"]'])
+def test_a_list_that_is_none_is_a_sentence(hub, tmp_path, listing):
+    hub.listing = listing
+    with pytest.raises(EngineUnavailableError, match="is not JSON as it should be"):
+        pull(UNKNOWN, tmp_path, hub.url)
+
+
+@pytest.mark.parametrize("kind", ["text/html; charset=utf-8", "application/octet-stream"])
+@pytest.mark.parametrize("length", [10, 2 * len(CONTENT)])
+def test_a_web_page_in_place_of_a_file_is_not_kept(hub, tmp_path, kind, length):
+    hub.pages["m.gguf"] = (b"<!DOCTYPE html>".ljust(length), kind)
+    with pytest.raises(EngineUnavailableError, match=r"A web page came in place of m\.gguf"):
+        pull(KNOWN, tmp_path, hub.url)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_connection_that_ends_is_gone_on_with(hub, tmp_path):
+    hub.ends_after = 1000
+    with pytest.raises(EngineUnavailableError, match="what was downloaded stays"):
+        pull(KNOWN, tmp_path, hub.url)
+    hub.ends_after = 0
+    assert pull(KNOWN, tmp_path, hub.url).read_bytes() == CONTENT
+    assert hub.ranges == ["bytes=0-", "bytes=1000-"]
 
 
 def test_a_file_that_is_here_is_copied_and_checked(tmp_path):

@@ -1,12 +1,13 @@
-"""Download a judge's file from the hub or a mirror of it: resumed, bounded, and checked by its hash."""
+"""Download files of models from the hub or a mirror of it: resumed, bounded, and checked by their hash."""
 
 from __future__ import annotations
 
 import fnmatch
 import hashlib
+import re
 import shutil
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,15 +26,21 @@ _MAX_LISTING = 4 * 1024 * 1024
 #: Bytes that stay free on the disk.
 _SPARE = 64 * 1024 * 1024
 _TIMEOUT_S = 60.0
+_SHA256, _GIT_SHA1 = re.compile("[0-9a-f]{64}"), re.compile("[0-9a-f]{40}")
+#: How web pages begin, which networks and mirrors send in place of files.
+_PAGE_BEGINNINGS = (b"<!doctype", b"<html", b"<?xml", b"<head")
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A file of a repository: its path there, its size and its hash."""
+    """A file of a repository: its path there, its size, and its hash.
+
+    The hash is a SHA-256 or, of a small file that the hub has in Git itself, Git's SHA-1.
+    """
 
     path: str
     bytes: int
-    sha256: str
+    hash: str
 
 
 def pull(
@@ -44,32 +51,17 @@ def pull(
     on_size: Callable[[RemoteFile], None] = lambda _: None,
     on_bytes: Callable[[int], None] = lambda _: None,
 ) -> Path:
-    """Download a model's file into a folder and return its path; one that is there is checked.
+    """Download a judge's file into a folder and return its path; one that is there is checked.
 
     What an earlier attempt left is gone on with. Raises ``EngineUnavailableError`` where the hub does
     not answer as it should, and ``InvalidRequestError`` where a file is not what its hash says.
     """
-    import httpx  # noqa: PLC0415  slow to import
-
-    with httpx.Client(timeout=_TIMEOUT_S, follow_redirects=True) as client:
-        try:
-            file = find_file(client, entry, hub)
-            on_size(file)
-            path = folder / Path(file.path).name
-            if not path.exists():
-                folder.mkdir(parents=True, exist_ok=True)
-                part = path.with_name(f"{path.name}.part")
-                _fetch(client, _address(hub, entry, file), file, part, on_bytes)
-                _check(part, file)
-                part.replace(path)
-                return path
-        except httpx.HTTPError as error:
-            raise EngineUnavailableError(
-                f"{hub} cannot be read ({type(error).__name__}); what was downloaded stays, so try "
-                "again, or set STEELYARD_MODEL_HUB to a mirror."
-            ) from error
-    _check(path, file)
-    return path
+    with connected(hub) as client:
+        file = _find_file(client, entry, hub)
+        on_size(file)
+        path = folder / Path(file.path).name
+        fetch(client, hub, entry.repository, file, path, on_bytes)
+        return path
 
 
 def copy(entry: CatalogueEntry, source: Path, folder: Path) -> Path:
@@ -83,38 +75,97 @@ def copy(entry: CatalogueEntry, source: Path, folder: Path) -> Path:
     return path
 
 
-def find_file(client: httpx.Client, entry: CatalogueEntry, hub: str) -> RemoteFile:
-    """Return the file of an entry; ask the hub for what the catalogue leaves out."""
-    if entry.sha256:
-        return RemoteFile(entry.file, entry.bytes, entry.sha256)
-    url = f"{hub.rstrip('/')}/api/models/{entry.repository}/tree/main"
-    with client.stream("GET", url) as response:
+@contextmanager
+def connected(hub: str) -> Iterator[httpx.Client]:
+    """Yield a client of the hub; what breaks off is ``EngineUnavailableError``."""
+    import httpx  # noqa: PLC0415  slow to import
+
+    try:
+        with httpx.Client(timeout=_TIMEOUT_S, follow_redirects=True) as client:
+            yield client
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise EngineUnavailableError(
+            f"{hub} cannot be read ({type(error).__name__}); what was downloaded stays, so try "
+            "again, or set STEELYARD_MODEL_HUB to a mirror."
+        ) from error
+
+
+def list_files(
+    client: httpx.Client, hub: str, repository: str, *, recursive: bool = False
+) -> dict[str, dict[str, Any]]:
+    """Return what the hub says of the files of a repository, by path."""
+    url = f"{hub.rstrip('/')}/api/models/{repository}/tree/main"
+    with client.stream("GET", url, params={"recursive": "true"} if recursive else {}) as response:
         _require_success(response)
         content = bytearray()
         for piece in response.iter_bytes():
             content += piece
             if len(content) > _MAX_LISTING:
-                raise EngineUnavailableError(f"The hub's list of {entry.repository} is too long.")
+                raise EngineUnavailableError(f"The hub's list of {repository} is too long.")
     try:
         listed = decode(content, list[dict[str, Any]])
     except msgspec.DecodeError as error:
         raise EngineUnavailableError(
-            f"The hub's list of {entry.repository} is not JSON; try again."
+            f"The hub's list of {repository} is not JSON as it should be; try again, or set "
+            "STEELYARD_MODEL_HUB to a mirror."
         ) from error
+    return {str(file.get("path", "")): file for file in listed}
+
+
+def listed_file(repository: str, path: str, listed: dict[str, Any]) -> RemoteFile:
+    """Return a file as the hub's list has it; raise where its size or hash cannot be used."""
+    large = listed.get("lfs")
+    source, form = (large, _SHA256) if isinstance(large, dict) else (listed, _GIT_SHA1)
+    size, digest = source.get("size"), source.get("oid")
+    is_size = isinstance(size, int) and not isinstance(size, bool) and size > 0
+    if not is_size or not form.fullmatch(str(digest)):
+        what, value = ("hash", digest) if is_size else ("size", size)
+        raise EngineUnavailableError(
+            f"The hub's list has {value!r:.40} as the {what} of {path} in {repository}, which is no "
+            f"{what}; try again later, or set STEELYARD_MODEL_HUB to another mirror."
+        )
+    return RemoteFile(path, int(size), str(digest))
+
+
+def fetch(
+    client: httpx.Client,
+    hub: str,
+    repository: str,
+    file: RemoteFile,
+    path: Path,
+    on_bytes: Callable[[int], None],
+) -> None:
+    """Download a file to a path, or go on with it; one that is there is checked."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f"{path.name}.part")
+        url = f"{hub.rstrip('/')}/{repository}/resolve/main/{file.path}"
+        _receive(client, url, file, part, on_bytes)
+        _check(part, file)
+        part.replace(path)
+    else:
+        _check(path, file)
+
+
+def _find_file(client: httpx.Client, entry: CatalogueEntry, hub: str) -> RemoteFile:
+    """Return the file of an entry; ask the hub for what the catalogue leaves out."""
+    if entry.sha256:
+        return RemoteFile(entry.file, entry.bytes, entry.sha256)
     files = [
-        RemoteFile(str(file["path"]), int(file["lfs"]["size"]), str(file["lfs"]["oid"]))
-        for file in listed
-        if fnmatch.fnmatchcase(str(file.get("path", "")), entry.file) and file.get("lfs")
+        (path, listed)
+        for path, listed in list_files(client, hub, entry.repository).items()
+        if fnmatch.fnmatchcase(path, entry.file) and listed.get("lfs")
     ]
     if len(files) != 1:
         raise EngineUnavailableError(
             f"{entry.repository} has {len(files)} files {entry.file!r}, and one is needed; download a "
             "file by hand, and give it with --from."
         )
-    return files[0]
+    [(path, listed)] = files
+    return listed_file(entry.repository, path, listed)
 
 
-def _fetch(
+def _receive(
     client: httpx.Client, url: str, file: RemoteFile, part: Path, on_bytes: Callable[[int], None]
 ) -> None:
     begun = part.stat().st_size if part.exists() else 0
@@ -128,39 +179,53 @@ def _fetch(
         return
     with client.stream("GET", url, headers={"Range": f"bytes={begun}-"}) as response:
         _require_success(response)
+        if response.headers.get("content-type", "").startswith("text/html"):
+            raise _page(file)
         if response.status_code != 206:
             begun = 0  # the server begins anew
         on_bytes(begun)
         with part.open("ab" if begun else "wb") as target:
-            for piece in response.iter_bytes(_CHUNK):
+            for piece in response.iter_bytes():
+                target.write(piece)
                 begun += len(piece)
+                on_bytes(min(begun, file.bytes))
                 if begun > file.bytes:
                     break  # its hash is wrong
-                target.write(piece)
-                on_bytes(begun)
 
 
 def _check(path: Path, file: RemoteFile, *, keep: bool = False) -> None:
-    with path.open("rb") as content:
-        sha256 = hashlib.file_digest(content, "sha256").hexdigest()
-    if sha256 == file.sha256:
-        return
     size = path.stat().st_size
-    if size < file.bytes and not keep:
+    is_sha256 = _SHA256.fullmatch(file.hash) is not None
+    kind = "SHA-256" if is_sha256 else "Git hash"
+    digest = hashlib.sha256() if is_sha256 else hashlib.sha1(f"blob {size}\0".encode())  # noqa: S324  Git's
+    with path.open("rb") as content:
+        beginning = content.read(64)
+        content.seek(0)
+        while piece := content.read(_CHUNK):
+            digest.update(piece)
+    if digest.hexdigest() == file.hash:
+        return
+    is_page = beginning.lstrip().lower().startswith(_PAGE_BEGINNINGS)
+    if size < file.bytes and not keep and not is_page:
         raise EngineUnavailableError(
             f"{path.name} ends after {size} of {file.bytes} bytes; try again, and it goes on there."
         )
     if not keep:
         with suppress(OSError):
             path.unlink()
+    if is_page:
+        raise _page(file)
     raise InvalidRequestError(
-        f"{path.name} has the SHA-256 {sha256}, and {file.sha256} was expected. Download it again, or "
-        "choose another source."
+        f"{path.name} has the {kind} {digest.hexdigest()}, and {file.hash} was expected. Download it "
+        "again, or choose another source."
     )
 
 
-def _address(hub: str, entry: CatalogueEntry, file: RemoteFile) -> str:
-    return f"{hub.rstrip('/')}/{entry.repository}/resolve/main/{file.path}"
+def _page(file: RemoteFile) -> EngineUnavailableError:
+    return EngineUnavailableError(
+        f"A web page came in place of {file.path}. Sign in to the network, or set STEELYARD_MODEL_HUB to "
+        "a mirror, and try again."
+    )
 
 
 def _require_success(response: httpx.Response) -> None:
