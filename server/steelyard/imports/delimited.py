@@ -1,4 +1,4 @@
-"""CSV and its kind, read strictly and row by row: what cannot be read is read_as, and left out."""
+"""Strict readers of CSV and TSV, row by row; rows that cannot be parsed are skipped and reported."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from steelyard.wire.violations import has_lone_surrogate
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 #: Characters of a row, at most: one that is longer is taken for a mark that is not closed.
 MAX_ROW_CHARACTERS = 16 * 1024 * 1024
-#: Lines of a cell beyond which it is read_as.
+#: A cell of more lines than this is suspected to have swallowed rows.
 LONG_CELL_LINES = 20
 _SAMPLE_CHARACTERS = 1 << 18
 #: Lines inside a cell that look like rows: so many, all of them, are rows that it swallowed.
 _LEAST_SWALLOWED = 3
-#: The line in which Excel is read_as the separator.
+#: The first line of a file that states its separator for Excel.
 _NAMED_SEPARATOR = re.compile(r"sep=(.)\r?\n?", re.IGNORECASE)
 _SURROGATES = "has a lone UTF-16 surrogate; send whole characters."
 
 
 @dataclass(slots=True)
 class Options:
-    """How a user says that a file is to be read, where it is not to be found out."""
+    """Options of the user for what the reader would otherwise detect."""
 
     encoding: str | None = None
     takes_long_cells: bool = False
@@ -56,7 +56,7 @@ def read_delimited(
     Raises
     ------
     ValueError
-        When its encoding cannot be read_as, or it has no line with names.
+        When its encoding is unknown, or it has no header line.
     """
     options = options or Options()
     encoding = encoding or find_encoding(source, options.encoding)

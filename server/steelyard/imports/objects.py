@@ -231,7 +231,7 @@ def _sort_out(
 
 
 def _no_json(error: Exception) -> str:
-    """Return why a text is no JSON; the line is read_as beside."""
+    """Return why a text is not valid JSON, without the line number."""
     if isinstance(error, json.JSONDecodeError):
         return f"It is no JSON at character {error.colno}: {error.msg}."
     return f"It is no JSON: {error}."

@@ -17,7 +17,7 @@ _DISCARDED = "It was discarded."
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a program exports: how its objects are read_as, what it is called, and its items."""
+    """An export of another program: its name, its items, and the reader of its objects."""
 
     title: str
     matches: Callable[[dict[str, Any]], bool]
