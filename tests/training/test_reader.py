@@ -128,7 +128,7 @@ def test_training_learns_twins_and_goes_on_after_a_break(
         recipe = Recipe(
             tokens=tokens,
             tokens_per_step=256,
-            twins_per_step=8,
+            twin_tokens_per_step=200,
             learning_rate=3e-3,
             warmup_steps=1,
             decay=0.0,

@@ -36,8 +36,8 @@ class Recipe:
         Tokens of rows in a step, twins not counted.
     written_share : float
         Share of those rows that are written ones.
-    twins_per_step : int
-        Pairs of twins in a step.
+    twin_tokens_per_step : int
+        Tokens of pairs of twins in a step: 2,800 are 22 pairs on average.
     twin_weight : float
         Weight of the term that puts the text which makes a line true above its twin.
     surrounded_share : float
@@ -49,7 +49,7 @@ class Recipe:
     tokens: int = 40_000_000
     tokens_per_step: int = 4_096
     written_share: float = 0.55
-    twins_per_step: int = 22
+    twin_tokens_per_step: int = 2_800
     twin_weight: float = 1.0
     surrounded_share: float = 0.12
     learning_rate: float = 8e-5
@@ -104,9 +104,12 @@ class Trainer:
             self._load()
         self._rng = np.random.default_rng((recipe.seed, self.step))
         half = recipe.tokens_per_step // _BATCHES_A_STEP
-        self._written, self._public = (iter(self._pool(rows, half)) for rows in (written, public))
-        sizes = [max(length_of(twin.true), length_of(twin.false)) for twin in twins]
-        self._twins = self._batches_of_twins(sizes)
+        self._written, self._public = (self._pool(rows, half) for rows in (written, public))
+        sizes = [2 * max(length_of(twin.true), length_of(twin.false)) for twin in twins]
+        self._twins = (
+            [twins[i] for i in batch]
+            for batch in Pool(sizes, recipe.twin_tokens_per_step, self._rng)
+        )
 
     def run(self, judged: Callable[[Trainer], dict[str, float]]) -> None:
         """Train until the recipe's tokens are seen."""
@@ -139,18 +142,6 @@ class Trainer:
         sizes = [length_of(row) for row in rows]
         for batch in Pool(sizes, budget, self._rng):
             yield [rows[i] for i in batch]
-
-    def _batches_of_twins(self, sizes: Sequence[int]) -> Iterator[list[Twin]]:
-        n, order = self.recipe.twins_per_step, np.argsort(sizes, kind="stable")
-        while True:
-            # Pairs of like length, other ones together each time.
-            shifted = np.roll(order, int(self._rng.integers(n)))
-            noisy = shifted[
-                np.argsort(np.arange(len(order)) + self._rng.uniform(0, 4 * n, len(order)))
-            ]
-            batches = [noisy[i : i + n] for i in range(0, len(noisy), n)]
-            for i in self._rng.permutation(len(batches)):
-                yield [self.twins[int(place)] for place in batches[i]]
 
     def _step(self) -> tuple[float, float]:
         self.reader.train()
