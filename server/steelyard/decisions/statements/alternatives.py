@@ -1,0 +1,61 @@
+"""Alternatives: "or" that asks which of two is declined, "or" that asks whether either is turned."""
+
+from __future__ import annotations
+
+from steelyard.decisions.statements.classes import classes_of
+from steelyard.decisions.statements.clauses import BE, Clause, DeclinedError
+from steelyard.decisions.words import word_set
+
+#: Words of which two with "or" between them are of a kind: something is amiss.
+_AMISS = word_set(
+    "abandoned abusive aggressive alarming angry annoyed anxious ashamed bad biased bitter blocked boring "
+    "broken bullying cancelled cheated clumsy confused confusing corrupt corrupted cracked cruel damaged "
+    "dangerous deceptive defamatory defective degrading delayed deleted demeaning depressed derogatory "
+    "desperate dirty disappointed discriminatory dishonest disrespectful disturbing doubtful dubious "
+    "expired explicit exploitative extremist fake false faulty fearful fraudulent frightened frustrated "
+    "graphic harassing harmful hateful hostile hurtful ignored illegal inaccurate inappropriate "
+    "incomplete inconsistent incorrect indecent injured insecure insulting invalid irrelevant irritated "
+    "late libellous lost malicious manipulated manipulative mean misleading missing mistaken misspelled "
+    "mocking negligent obscene obsolete offensive outdated overdue poor pornographic profane provocative "
+    "racist rejected rude sad sarcastic scared sexist sexual slow spam spoiled stolen stressed "
+    "suspicious threatening tired toxic ugly unclear unfair unhappy unlawful unreadable unsafe "
+    "unsuitable upset vague violent void vulgar weak worried wrong "
+    "abuse attack belittle blackmail bully cheat curse deceive degrade demean harass harm hurt injure "
+    "insult intimidate kill lie mislead mock ridicule shame stalk steal swear threaten"
+)
+_DUTIES = word_set("should shall must")
+_AFTER_OR = word_set(
+    "is are was were do does did has have had can could will would should may might must what which who "
+    "whom whose when where why how if whether"
+)
+#: A word costs less than this as a verb where it may well be one.
+_MAYBE_VERB = 1.3
+
+
+def refuse_alternatives(clause: Clause) -> None:
+    """Raise where "or" asks which of two things is so.
+
+    Raises
+    ------
+    DeclinedError
+        "Is it a bug or a question?" has no yes and no; "does he want tea or coffee" has.
+    """
+    words = [token.word for token in clause.rest]
+    if "or" not in words:
+        return
+    at = words.index("or")
+    if words.count("or") > 1 or "either" in words or not 0 < at < len(words) - 1:
+        raise DeclinedError
+    before, after = words[at - 1], words[at + 1]
+    if before == "," or after in _AFTER_OR:
+        raise DeclinedError
+    if before in _AMISS and after in _AMISS:
+        return
+    following = classes_of(clause.rest[at + 1])
+    is_verb = following.get("V", _MAYBE_VERB) < _MAYBE_VERB
+    if is_verb or "E" in following or clause.auxiliary in _DUTIES:
+        raise DeclinedError
+    # "Is it late or early", "a bug or a question": one of two states.
+    first = set(classes_of(clause.rest[0]))
+    if clause.auxiliary in BE and (at == 1 or not {"I", "E", "P", "H"} & first):
+        raise DeclinedError

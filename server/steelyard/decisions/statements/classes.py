@@ -1,0 +1,207 @@
+"""The word classes that a token may have, and what reading it so costs."""
+
+from __future__ import annotations
+
+import math
+
+from steelyard.decisions.statements.lexicon import base_of, is_listed, uses_of
+from steelyard.decisions.statements.tokens import Token
+from steelyard.decisions.words import word_set
+
+DETERMINERS = word_set(
+    "a an the this that these those some any no every each my your his her its our their all both "
+    "either neither half another many much few several most more less fewer enough"
+)
+PRONOUNS = word_set(
+    "i you he she it we they me him us them himself herself itself themselves myself yourself "
+    "ourselves someone somebody something anyone anybody anything everyone everybody everything "
+    "nobody nothing there none u"
+)
+RELATIVES = word_set("that who whom whose which what where when why how whether if")
+CONJUNCTIONS = word_set("and or but nor & /")
+FINITE = word_set(
+    "is are was were am can could will would shall should may might must cannot has have had do does "
+    "did isn't aren't wasn't weren't don't doesn't didn't hasn't haven't hadn't can't couldn't won't "
+    "wouldn't shouldn't it's he's she's there's"
+)
+#: Prepositions that say where and when; the others often belong to the noun before them.
+_PLACE = word_set(
+    "in at near after before during within since until by under inside outside behind over above "
+    "below through throughout among across along around beside beyond upon amid past"
+)
+_PREPOSITIONS = word_set(
+    "on for from with about against between into out off up down without besides onto per via worth "
+    "toward towards despite except like unlike regarding concerning as than to versus vs plus minus "
+    "instead"
+)
+_ADVERBS = word_set(
+    "not very too quite rather just only also even still already almost always often sometimes usually "
+    "never again ever soon now then today tomorrow yesterday tonight here there once twice maybe "
+    "perhaps well away back together else yet anymore longer so enough more most less least far ago "
+    "first last later earlier better worse ahead apart abroad upstairs online offline home much "
+    "somewhere anywhere nowhere everywhere instead overall right straight both all"
+)
+#: Closed classes: a letter, what it costs, and its words. A word may be of several.
+_CLOSED = (
+    ("B", 0.0, word_set("all both half such")),
+    ("D", 0.0, DETERMINERS - {"that"}),
+    ("Y", 0.0, word_set("few many several more most less fewer enough much")),
+    ("L", 0.0, word_set("here there online today yesterday tomorrow tonight abroad upstairs")),
+    ("M", 0.3, word_set("later earlier better worse first last right straight overall far")),
+    (
+        "Q",
+        1.0,
+        word_set(
+            "this these those some any all both either neither many much few several most more each "
+            "another"
+        ),
+    ),
+    ("Q", 0.8, word_set("her his one")),
+    ("Q", 0.0, PRONOUNS | word_set("mine yours hers ours theirs")),
+    ("D", 1.2, frozenset(("that",))),
+    ("Q", 1.6, frozenset(("that",))),
+    ("H", 0.0, _PLACE),
+    ("P", 0.0, _PREPOSITIONS),
+    ("F", 0.0, frozenset(("of",))),
+    ("P", 1.0, frozenset(("because",))),
+    ("T", 0.0, frozenset(("to",))),
+    ("A", 0.3, _ADVERBS),
+    ("R", 0.0, RELATIVES),
+    (
+        "S",
+        0.3,
+        word_set(
+            "if because although though while when since until unless before after once "
+            "as than whereas so"
+        ),
+    ),
+    ("C", 0.0, CONJUNCTIONS),
+    ("X", 0.0, FINITE),
+    ("V", 0.0, word_set("be have do")),
+    ("E", 0.0, word_set("been had done")),
+    ("I", 0.0, word_set("being having doing")),
+)
+#: Words of closed classes that are of open ones too.
+_ALSO_OPEN = word_set("like past have do less more plus")
+_CLOSED_ONLY = (
+    DETERMINERS
+    | PRONOUNS
+    | RELATIVES
+    | CONJUNCTIONS
+    | FINITE
+    | _PLACE
+    | _PREPOSITIONS
+    | word_set("be been being having doing done of because")
+) - _ALSO_OPEN
+_NUMBERS = word_set(
+    "two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred "
+    "thousand million"
+)
+_ORDINALS = word_set("first second third fourth fifth next")
+_CLASSES_OF = {
+    **{word: {"Y": 0.0, "N": 0.6} for word in _NUMBERS},
+    **{word: {"M": 0.0, "A": 1.5, "N": 1.5} for word in _ORDINALS},
+    **{word: {"A": 1.5, "L": 0.0, "S": 1.5} for word in ("once", "twice")},
+    "one": {"Y": 0.0, "N": 0.6, "Q": 0.5},
+    "last": {"M": 0.0, "A": 1.5, "N": 1.5, "V": 0.8},
+}
+#: The most that a class of a word costs where the word is hardly ever of that class.
+_RARE = 4.5
+_FORMS = (("E", "participle"), ("W", "past"), ("I", "gerund"), ("Z", "third"))
+
+
+def classes_of(token: Token, *, is_first: bool = False) -> dict[str, float]:
+    """Return the classes of a token, each a letter, with what each costs.
+
+    A adverb, B word before a determiner, C conjunction, D determiner, E past participle, F "of",
+    G genitive, H preposition of place or time, I gerund, L adverb that may end a subject,
+    M adjective, N noun, O mark, P preposition, Q pronoun, R relative or question word,
+    S subordinator, T "to", U number in digits, V base form, W past, X auxiliary, Y number in words or
+    amount, Z third person.
+
+    >>> from steelyard.decisions.statements.tokens import tokenize
+    >>> [sorted(classes_of(token)) for token in tokenize("the customer wants it")]
+    [['D'], ['N'], ['N', 'Z'], ['Q']]
+    """
+    word = token.word
+    found = _classes_of_form(token) or _CLASSES_OF.get(word)
+    if found is not None:
+        return dict(found)
+    found = {}
+    for name, cost, words in _CLOSED:
+        if word in words:
+            found[name] = min(cost, found.get(name, cost))
+    is_name = not is_first and token.text[0].isupper() and token.text != "I"
+    if word in _CLOSED_ONLY and not (is_name and word in {"may", "will"}):
+        return found
+    if is_name and not token.text.isupper():
+        return _classes_of_name(word)
+    if not found or is_listed(word) or word in _ALSO_OPEN or word.endswith("ly"):
+        _add_open_classes(found, word)
+    return found
+
+
+def _classes_of_form(token: Token) -> dict[str, float] | None:
+    """Return the classes of a mark, a quotation, a number or a genitive."""
+    word = token.word
+    if not token.is_word and not word.isalnum():
+        return {"C": 0.0} if word in CONJUNCTIONS else {"O": 0.0}
+    if not word[0].isalnum():
+        return {"N": 0.0, "M": 1.5}
+    if word[0].isdigit():
+        return {"U": 0.0, "N": 0.6}
+    is_genitive = word.endswith(("'s", "s'")) and word not in FINITE and len(word) > 2
+    return {"G": 0.0} if is_genitive else None
+
+
+def _classes_of_name(word: str) -> dict[str, float]:
+    found = {"N": 0.1, "M": 2.0}
+    opened: dict[str, float] = {}
+    _add_open_classes(opened, word)
+    return {name: cost + 2.5 for name, cost in opened.items()} | found
+
+
+def _add_open_classes(found: dict[str, float], word: str) -> None:
+    uses = uses_of(word)
+    is_form = _add_verb_forms(found, word)
+    if "I" in found and not uses.verb:
+        found.setdefault("N", 1.8)
+        found.setdefault("M", 1.8)
+    elif "E" in found and not uses.verb:
+        found.setdefault("M", 0.8)
+        found.setdefault("N", 4.0)
+    elif not is_form:
+        for name, share in (("N", uses.noun), ("M", uses.adjective), ("V", uses.verb)):
+            if share > 0:
+                found[name] = min(found.get(name, _RARE), _cost(share))
+        found.setdefault("N", _RARE)
+    if word.endswith("ly") and not uses.verb and uses.adjective < 0.9:
+        found |= {"A": 0.0, "N": 2.0}
+    if uses.verb:
+        found.setdefault("V", _cost(uses.verb))
+
+
+def _add_verb_forms(found: dict[str, float], word: str) -> bool:
+    """Add the inflected forms of a verb that a word may be; return whether it is one of them alone."""
+    is_form = False
+    for name, form in _FORMS:
+        base = base_of(word, form)
+        if base is None:
+            continue
+        if base == word:
+            # "Read", "put", "cost".
+            if name == "E":
+                found.setdefault("E", 0.4)
+        elif name == "Z":
+            uses = uses_of(base)
+            found["Z"] = _cost(uses.verb / (uses.verb + uses.noun))
+            found["N"] = _cost(uses.noun / (uses.verb + uses.noun))
+            is_form = True
+        else:
+            found.setdefault(name, 0.3)
+            is_form = is_form or name in {"E", "I"}
+    return is_form
+
+
+def _cost(share: float) -> float:
+    return min(_RARE, -math.log(share)) if share > 0 else _RARE

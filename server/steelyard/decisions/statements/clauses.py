@@ -1,0 +1,104 @@
+"""Clauses as a subject, an auxiliary and the rest, and how they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from steelyard.decisions.statements.classes import classes_of
+from steelyard.decisions.statements.inflection import past, third_person
+from steelyard.decisions.statements.tokens import Token, join, words_of
+from steelyard.decisions.words import word_set
+
+Tokens = tuple[Token, ...]
+
+DO = frozenset(("do", "does", "did"))
+BE = frozenset(("is", "are", "was", "were", "am"))
+#: Adverbs before a verb, which "not" stands before.
+ADVERBS = word_set(
+    "also already actually really ever still always often usually sometimes explicitly clearly "
+    "directly even just only fully currently now generally normally regularly openly seriously "
+    "specifically truly simply never not ever yet too personally correctly properly successfully"
+)
+#: What another verb costs less than is one for certain.
+_SURE = 1.2
+
+
+class DeclinedError(Exception):
+    """Raised inside where no rule turns a question for certain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One clause; the auxiliary is in its positive form, and ``do`` also where it is not written."""
+
+    subject: Tokens
+    auxiliary: str
+    rest: Tokens
+    #: Words in front, such as a condition.
+    lead: Tokens = ()
+    #: Whether ``have`` is the verb itself: "Has she a car?"
+    is_possession: bool = False
+
+
+def write(clause: Clause, subject: Tokens, rest: Tokens) -> str:
+    """Return a sentence of a subject and the rest behind a clause's lead."""
+    tokens = (*clause.lead, replace(subject[0], before=" "), *subject[1:], *rest)
+    text = join(replace(token, text="I") if token.text == "i" else token for token in tokens)
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def predicate(clause: Clause, rest: Tokens) -> Tokens:
+    """Return the verb of a clause that is not denied, and the rest."""
+    if clause.auxiliary in DO:
+        return inflect(rest, clause.auxiliary)
+    return (*words_of(clause.auxiliary), *rest)
+
+
+def inflect(rest: Tokens, auxiliary: str) -> Tokens:
+    """Return the words after ``do``, ``does`` or ``did`` with their verbs inflected.
+
+    >>> from steelyard.decisions.statements.tokens import tokenize
+    >>> join(inflect(tuple(tokenize("also want a refund")), "does"))
+    'also wants a refund'
+    """
+    place = _verb_place(rest)
+    words = list(rest)
+    words[place] = _inflected(words[place], auxiliary)
+    for i in range(place + 1, len(rest) - 1):
+        if rest[i].word in {"and", "or"} and _is_verb_beside(rest, place, i):
+            words[i + 1] = _inflected(rest[i + 1], auxiliary)
+    return tuple(words)
+
+
+def _verb_place(rest: Sequence[Token]) -> int:
+    for place, token in enumerate(rest):
+        classes = classes_of(token)
+        if "V" in classes and not (token.word in ADVERBS and place + 1 < len(rest)):
+            return place
+        if "A" not in classes:
+            break
+    raise DeclinedError
+
+
+def _is_verb_beside(rest: Sequence[Token], place: int, conjunction: int) -> bool:
+    """Return whether a verb follows a conjunction that belongs to the subject as the first does."""
+    classes = dict(classes_of(rest[conjunction + 1]))
+    verb = classes.pop("V", None)
+    other = min(classes.values(), default=9.0)
+    if verb is None or verb > other + 1.0:
+        return False
+    between = rest[place + 1 : conjunction]
+    # "Wants to cancel and get": the second goes with "to".
+    is_nested = any({"T", "R", "X"} & set(classes_of(token)) for token in between)
+    if between and (is_nested or other < verb + _SURE):
+        raise DeclinedError
+    return True
+
+
+def _inflected(token: Token, auxiliary: str) -> Token:
+    if auxiliary == "do":
+        return token
+    prefix, dash, verb = token.word.rpartition("-")
+    form = third_person(verb) if auxiliary == "does" else past(verb)
+    return replace(token, text=f"{prefix}{dash}{form}", word=f"{prefix}{dash}{form}")

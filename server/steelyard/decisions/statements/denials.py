@@ -1,0 +1,219 @@
+"""Clauses as statements and their negations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+from steelyard.decisions.statements.classes import classes_of
+from steelyard.decisions.statements.clauses import (
+    BE,
+    DO,
+    Clause,
+    DeclinedError,
+    Tokens,
+    inflect,
+    predicate,
+    write,
+)
+from steelyard.decisions.statements.nouns import is_plural
+from steelyard.decisions.statements.polarity import (
+    any_for_some,
+    is_nothing,
+    some_for_any,
+    something,
+    without_ever,
+    without_negation,
+    without_nothing,
+    without_yet,
+)
+from steelyard.decisions.statements.tokens import words_of
+from steelyard.decisions.words import word_set
+
+_NO = {
+    "a": "no",
+    "an": "no",
+    "any": "no",
+    "some": "no",
+    "someone": "no one",
+    "anyone": "no one",
+    "somebody": "nobody",
+    "anybody": "nobody",
+    "something": "nothing",
+    "anything": "nothing",
+    "either": "neither",
+}
+_UNIVERSAL = word_set("all every each everyone everybody everything both")
+#: Amounts, which no single word denies.
+_AMOUNTS = word_set(
+    "most many much few fewer several half less more enough only just almost nearly about over under "
+    "exactly up little lots plenty numerous various"
+)
+_AFTER_A = word_set(
+    "few lot couple number bit little great majority minority handful third quarter"
+)
+#: Adverbs beside which "not" does not deny a sentence, and words that hang on another clause.
+_UNDENIED = word_set(
+    "probably perhaps maybe possibly hardly barely rarely seldom scarcely apparently obviously"
+)
+_STRANDED = word_set("anymore nor neither either")
+_STRANDED_PAIRS = {
+    ("any", "more"),
+    ("any", "longer"),
+    ("as", "any"),
+    ("than", "any"),
+    ("no", "more"),
+}
+_DO_OF = {"has": "does", "have": "do", "had": "did"}
+_NOT = {"might": "could not", "can": "cannot"}
+
+
+def both_ways(clause: Clause) -> tuple[str, str]:
+    """Return a clause as a statement and its negation, in this order.
+
+    Raises
+    ------
+    DeclinedError
+        Where the rules do not say what the negation is.
+    """
+    _refuse_open(clause)
+    if len(clause.subject) == 1 and clause.subject[0].word == "there":
+        return _both_of_there(clause)
+    rest, denier = without_negation(clause.rest)
+    plain = replace(clause, rest=rest)
+    affirmed = _affirm(plain)
+    if denier:
+        return _deny(plain, is_never=denier == "never"), affirmed
+    positive = without_nothing(rest)
+    if positive is not None:
+        if _denied_subject(plain) is not None or is_nothing(clause.subject):
+            raise DeclinedError
+        return affirmed, _affirm(replace(plain, rest=positive))
+    if is_nothing(clause.subject):
+        return affirmed, _affirm(replace(plain, subject=something(clause.subject)))
+    return affirmed, _deny(plain)
+
+
+def _refuse_open(clause: Clause) -> None:
+    words = [token.word for token in clause.rest]
+    subject = {token.word for token in clause.subject}
+    is_adverbial = words[0] in {"both", "all", "each"} and clause.auxiliary not in BE
+    if (
+        not _UNDENIED.isdisjoint(words[:3])
+        or not _STRANDED.isdisjoint(words)
+        or not _STRANDED_PAIRS.isdisjoint(pairwise(words))
+        or not {",", "or", "nor"}.isdisjoint(subject)
+        or (is_adverbial and is_plural(clause.subject))
+    ):
+        raise DeclinedError
+
+
+def _affirm(clause: Clause) -> str:
+    rest = some_for_any(clause, without_ever(clause.rest))
+    return write(clause, some_for_any(clause, clause.subject), predicate(clause, rest))
+
+
+def _deny(clause: Clause, *, is_never: bool = False) -> str:
+    if _is_amount(clause.subject):
+        affirmed = _affirm(clause)
+        start = affirmed if clause.lead else affirmed[:1].lower() + affirmed[1:]
+        return f"It is not the case that {start}"
+    subject = _denied_subject(clause)
+    if subject is None:
+        return _deny_verb(clause, is_never=is_never)
+    if is_never or (clause.auxiliary == "must" and subject[0].word != "not"):
+        raise DeclinedError
+    rest = any_for_some(clause, without_yet(clause.rest))
+    return write(clause, subject, predicate(clause, rest))
+
+
+def _deny_verb(clause: Clause, *, is_never: bool) -> str:
+    rest = any_for_some(clause, clause.rest)
+    first = rest[0].word
+    if is_never or first in {"ever", "sometimes"}:
+        return _around(clause, "never", rest[1:] if first in {"ever", "sometimes"} else rest)
+    if first == "still":
+        return _around(clause, "no longer", rest[1:])
+    auxiliary = clause.auxiliary
+    if clause.is_possession:
+        auxiliary, rest = _DO_OF[auxiliary], (*words_of("have"), *rest)
+    verb = _NOT.get(auxiliary, f"{auxiliary} not")
+    if auxiliary == "must":
+        # Where one must not, one may not; where one need not, it is no duty.
+        verb = "do not have to" if is_plural(clause.subject) else "does not have to"
+    return write(clause, clause.subject, (*words_of(verb), *rest))
+
+
+def _around(clause: Clause, adverb: str, rest: Tokens) -> str:
+    """Return the sentence with an adverb that denies, at its place by the verb."""
+    if not rest:
+        raise DeclinedError
+    words = words_of(adverb)
+    if clause.auxiliary in DO:
+        return write(clause, clause.subject, (*words, *inflect(rest, clause.auxiliary)))
+    return write(clause, clause.subject, (*words_of(clause.auxiliary), *words, *rest))
+
+
+def _is_amount(subject: Tokens) -> bool:
+    """Return whether a subject is a number or an amount of things, such as "most of the bikes"."""
+    first = subject[0].word
+    after = subject[1].word if len(subject) > 1 else ""
+    if first == "one":
+        return after not in {"", "of"}
+    if first in {"a", "an"}:
+        return after in _AFTER_A
+    is_number = "Y" in classes_of(subject[0]) or (first[0].isdigit() and bool(after))
+    return first in _AMOUNTS or is_number or (first == "at" and after in {"least", "most"})
+
+
+def _denied_subject(clause: Clause) -> Tokens | None:
+    """Return the subject that denies the clause by itself; None where the verb is denied."""
+    first, rest = clause.subject[0].word, clause.subject[1:]
+    after = rest[0].word if rest else ""
+    if first in _UNIVERSAL:
+        return (*words_of("not every" if first == "each" else f"not {first}"), *rest)
+    if first in {"any", "some"} and after in {"", "of"}:
+        return (*words_of("none"), *rest)
+    if first == "one" and after == "of":
+        return (*words_of("none"), *rest)
+    if first in {"a", "an"} and clause.auxiliary not in BE | DO | set(_DO_OF):
+        # "A tenant cannot": of every one.
+        return None
+    return (*words_of(_NO[first]), *rest) if first in _NO else None
+
+
+def _both_of_there(clause: Clause) -> tuple[str, str]:
+    """Return what there is, and that there is none."""
+    rest = clause.rest
+    verbs: Tokens = ()
+    while rest and rest[0].word in {"be", "been", "have", "also", "really"}:
+        verbs, rest = (*verbs, rest[0]), rest[1:]
+    is_of_being = clause.auxiliary in BE or {"be", "been"} & {token.word for token in verbs}
+    if not rest or not is_of_being:
+        raise DeclinedError
+    is_denied = rest[0].word == "not"
+    rest = rest[1:] if is_denied else rest
+    front = (*words_of(clause.auxiliary), *verbs)
+    affirmed = write(clause, clause.subject, (*front, *some_for_any(clause, without_ever(rest))))
+    if rest[0].word in {"no", "nobody", "nothing", "none"}:
+        if is_denied:
+            raise DeclinedError
+        return affirmed, write(clause, clause.subject, (*front, *something(rest)))
+    denied = write(clause, clause.subject, _nothing_there(clause, front, without_yet(rest)))
+    return (denied, affirmed) if is_denied else (affirmed, denied)
+
+
+def _nothing_there(clause: Clause, front: Tokens, rest: Tokens) -> Tokens:
+    rest = rest[1:] if len(rest) > 1 and rest[0].word == "ever" else rest
+    first, after = rest[0].word, rest[1].word if len(rest) > 1 else ""
+    if first == "still":
+        return (front[0], *words_of("no longer"), *front[1:], *any_for_some(clause, rest[1:]))
+    if first == "already" or (first in {"any", "some"} and after in {"of", "more", "one"}):
+        raise DeclinedError
+    if first in _NO and after not in _AFTER_A:
+        return (*front, *words_of(_NO[first]), *rest[1:])
+    classes = set(classes_of(rest[0]))
+    is_bare = "M" in classes or not {"U", "Y", "D", "A", "L", "P", "H", "Q"} & classes
+    if is_bare and first not in _AMOUNTS | {"a", "an", "such"}:
+        return (*front, *words_of("no"), *rest)
+    return (front[0], *words_of("not"), *front[1:], *rest)

@@ -1,0 +1,114 @@
+"""How often an English word is a noun, an adjective and a verb, and of which verb it is a form.
+
+``lexicon.txt`` has a word a line with three digits, the shares of its uses as a noun, an adjective
+and a verb in the project's training texts; a word that is a noun alone is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from steelyard.decisions.statements.inflection import (
+    gerund,
+    irregular_verbs,
+    participle,
+    past,
+    third_person,
+)
+from steelyard.decisions.words import singular
+
+_ADJECTIVE_ENDINGS = ("al", "ous", "ful", "ive", "able", "ible", "less", "ic", "ish", "ary", "est")
+
+_NOUN_ENDINGS = ("ity", "ncy", "ory", "ogy", "ery")
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """Shares of a word's uses, from 0 to 1."""
+
+    noun: float
+    adjective: float
+    verb: float
+
+
+@cache
+def _lexicon() -> dict[str, Uses]:
+    text = resources.files(__package__).joinpath("lexicon.txt").read_text("utf-8")
+    rows = (line.split() for line in text.splitlines())
+    return {word: Uses(*(int(digit) / 9 for digit in digits)) for word, digits in rows}
+
+
+@cache
+def _verb_forms() -> dict[str, dict[str, str]]:
+    """Return, for each kind of form, the base of every form."""
+    bases = [word for word, uses in _lexicon().items() if uses.verb]
+    forms = {"third": third_person, "past": past, "participle": participle, "gerund": gerund}
+    tables = {kind: {form(base): base for base in bases} for kind, form in forms.items()}
+    # "Cancelled" and "canceled" are both written.
+    for kind, ending in (("past", "ed"), ("participle", "ed"), ("gerund", "ing")):
+        for base in bases:
+            if base not in irregular_verbs() and base.endswith(("l", "p", "t", "r")):
+                tables[kind].setdefault(base + ending, base)
+    for form, base in (("gotten", "get"), ("learnt", "learn"), ("burnt", "burn"), ("spelt", "spell"),
+                       ("spoilt", "spoil"), ("dreamt", "dream"), ("proven", "prove"), ("lit", "light")):  # fmt: skip
+        tables["participle"].setdefault(form, base)
+    tables["past"].update(learnt="learn", burnt="burn", spelt="spell", spoilt="spoil")
+    return tables
+
+
+def uses_of(word: str) -> Uses:
+    """Return the shares of a word in lower case, by its ending where it is not listed.
+
+    >>> uses_of("customer").noun, uses_of("refundable").adjective
+    (1.0, 0.9)
+    """
+    listed = _lexicon().get(word)
+    if listed is not None:
+        return listed
+    if "-" in word:
+        return _uses_of_compound(word)
+    stem = singular(word)
+    if stem != word and (found := _lexicon().get(stem)) is not None and found.noun > 0:
+        return Uses(found.noun, 0.0, 0.0)
+    return _uses_by_ending(word)
+
+
+def _uses_by_ending(word: str) -> Uses:
+    if word.endswith(_ADJECTIVE_ENDINGS) and len(word) > 4:
+        return Uses(0.1, 0.9, 0.0)
+    if word.endswith(("ed", "ing")) and len(word) > 5 and not word.endswith("eed"):
+        return Uses(0.2, 0.8, 0.0)
+    if word.endswith("y") and len(word) > 4 and not word.endswith(_NOUN_ENDINGS):
+        return Uses(0.7, 0.3, 0.0)
+    return Uses(1.0, 0.0, 0.0)
+
+
+def _uses_of_compound(word: str) -> Uses:
+    last = word.rpartition("-")[2]
+    if base_of(last, "participle") or base_of(last, "gerund"):
+        return Uses(0.1, 0.9, 0.0)
+    if word.startswith(("re-", "un-", "over-", "under-", "mis-", "double-")) and uses_of(last).verb:
+        return uses_of(last)
+    found = uses_of(last)
+    return Uses(max(found.noun, 0.3), max(found.adjective, 0.5), 0.0)
+
+
+def is_listed(word: str) -> bool:
+    """Return whether a word has shares of its own."""
+    return word in _lexicon()
+
+
+def verb_share(word: str) -> float:
+    """Return the share of a base form's uses that are a verb; 0 where it is no verb."""
+    return uses_of(word).verb
+
+
+def base_of(word: str, form: str) -> str | None:
+    """Return the verb that a word is a ``third``, ``past``, ``participle`` or ``gerund`` of.
+
+    >>> base_of("wants", "third"), base_of("sent", "participle"), base_of("bed", "past")
+    ('want', 'send', None)
+    """
+    return _verb_forms()[form].get(word)

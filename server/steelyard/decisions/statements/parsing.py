@@ -1,0 +1,223 @@
+"""Where the subject of a question ends: the cheapest way to read its words as classes, in order.
+
+Two automata run over the words. One reads a subject from the left, with what may follow its noun
+(of the bank, that she wrote, to appeal); the other reads the rest from the right. Their sum
+at each place says how likely the subject ends there; where two places cost nearly the same, the
+question is declined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from steelyard.decisions.statements.classes import classes_of
+from steelyard.decisions.statements.tokens import Token
+
+_INFINITE = float("inf")
+#: Two places whose costs differ by less are both likely.
+MARGIN = 0.6
+
+#: What a class may be followed by, and what that costs.
+_ROWS = {
+    "B": "D0 N.3 M.3 U.2 Y.2 G.2 E.8 I1 Q1.5 P1 H1 F.1",
+    "D": "N0 M0 U.2 Y.2 G0 E.6 I.6 A.8 P3 H3",
+    "L": "P.4 H.4 C.8 O1 S.8 A.6 E.6 M.8 T.8 Q2 D2 I.8 F1",
+    "G": "N0 M0 U.3 Y.3 E.6 I.8 A1 G.3 Q3 F.5",
+    "U": "L1.5 N0 M1 G.3 P.5 H.5 U.4 Y.4 C.8 E2 I2.5 A1.5 R1 T1.5 O1 S1.5 D2 F.3",
+    "Y": "L1.5 N0 M.3 G.3 P.5 H.5 U.4 Y.4 C.8 E2 I2.5 A1.5 R1 T1.5 O1 S1.5 D2 F0",
+    "M": "N0 L1 M.3 U.6 Y.6 C.5 G.2 P.4 H.4 T.4 R.8 A1 O.8 E1 I1 S1 D2.5 Q2.5 F.5",
+    "E": "N.3 B.5 L.4 P.1 H.1 A.4 D.4 Q.4 T.5 M.5 R.6 E.6 I.8 C.7 U.6 Y.6 G.5 O1 S.6 F.3",
+    "I": "N.5 B.4 L.4 P.2 H.2 A.4 D.2 Q.3 T.4 M.5 R.5 E.5 I1 C.8 U.5 Y.5 G.4 O1 S.7 F.3",
+    "N": "N.5 L1.2 P.3 H1 R.6 C.8 T1.3 E1.6 I1.6 U.4 Y2.4 A1.6 O1.2 S1 M3 G.6 D2.6 Q2.6 V3 F0",
+    "Q": "L1 P.6 H1 R.8 C.9 M1.6 A.8 T1.2 E1.4 I1.4 O1.2 S1 D1.6 Q2.6 N2.2 V2.6 U1.5 Y2.4 G1.5 F0",
+    "A": "L.6 B1 M.2 A.4 E.3 I.3 P.4 H.4 D.8 N1 V.5 C.8 T.8 R.9 S.7 O1 Q.9 U.6 Y.6 Z.5 W.5 X1 G1 F.8",
+    "P": "D0 B.2 L.6 N.4 M.3 Q.1 G.1 U.2 Y.2 I.5 R.7 P1.2 H1.2 A1.2 E1.5 T2 C2 O2 F.2",
+    "T": "V0 D.4 N.6 M.6 Q.3 G.4 U.6 Y.6 I1 A1.5 E2 R.8",
+    "R": "D.2 B.3 Q.1 N.5 M.6 G.3 U.6 Y.6 T.6 E2 I1 A1 C1.5 P1.5 H1.5 O2 F2",
+    "S": "D.2 B.3 Q.1 N.6 M.7 G.4 U.6 Y.6 I.5 E.8 P1 H1 A.8 T1 R2",
+    "C": "D.2 B.3 L.6 N.3 M.3 Q.4 G.3 U.4 Y.4 P.4 H.4 V.4 E.5 I.5 A.5 R.6 T.6 Z.8 W.8 X1 S1 C1 F.5",
+    "V": "D0 B.1 L.4 N.5 M.5 Q0 P.3 H.3 A.4 R.3 T.3 G.2 U.3 Y.3 E.7 I.7 C1 S.6 O1 F.4",
+    "X": "D.3 B.4 L.4 M.2 E0 I.1 V.1 A.3 P.4 H.4 N.8 Q.6 T.5 R.8 G.4 U.5 Y.5 C1.5 O1 F1.5",
+    "O": "D.3 B.4 L.5 N.5 M.5 Q.5 P.5 H.5 C.2 A.5 R.5 S.4 E.8 I.6 G.4 U.4 Y.4 V1.5 O1 T1 F1",
+}
+
+
+#: Classes that are followed by what follows another.
+_LIKE = {"H": "P", "F": "P", "Z": "V", "W": "V"}
+
+
+def _costs(row: str) -> dict[str, float]:
+    """Return a row of classes, each with a cost, as a mapping."""
+    return {item[0]: float(item[1:]) for item in row.split()}
+
+
+_FOLLOWS = {name: _costs(row) for name, row in _ROWS.items()}
+_FOLLOWS |= {name: _FOLLOWS[other] for name, other in _LIKE.items()}
+#: Into a finite verb, from a clause that has none yet.
+_INTO_VERB = _costs("N0 Q0 R.3 A.4 U.5 Y.5 L.5 M2 I1 E1.5 O1")
+#: What a subject begins with.
+_FIRST = _costs("D0 B0 L2 N.6 M.8 Q0 G.2 U.5 Y.3 I1.5 A1.8 R2.5 P4 H4 E2 T3")
+#: Where a subject may end, and what that costs; in a clause about its noun also after a verb.
+_LAST = _costs("N0 Q0 L1.2 U.2 Y.8 M4.2 A4 I3.5 E3.5")
+_LAST_IN_CLAUSE = _LAST | _costs("V.4 W.4 Z.6 P.6 H.6 F.6 E1.5 L.5 I1.5 M1.2 A2 X2")
+#: Where the rest is a base form, a participle is likelier the end of the subject.
+_LAST_BEFORE_BASE = _LAST | _costs("I1 E1.2")
+#: Where a sentence may end.
+_END = _costs("X2 D5 T2 C5 S5 O4 G2 R.8 P.8 H.8 F1")
+
+#: What begins the rest after the subject, by the kind of the verb in front of the question.
+STARTS = {
+    "be": _costs("M0 E.1 I.1 P.5 H.5 F2.5 D.5 B.6 L.4 A.3 Q.8 U1.2 Y.4 G.6 T1.2 R2.5 N2.2 S2"),
+    "base": _costs("V0 A.6 L3"),
+    "participle": _costs("E0 A.4 L3"),
+    "noun": _costs("D0 B.2 N.8 M.8 U.4 Y.3 Q.3 G.5"),
+}
+
+_SUBJECT = "subject"
+#: A clause has not begun, lacks its verb, or has it.
+_NONE, _OPEN, _DONE = 0, 1, 2
+_State = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The number of words of a subject, what reading them so costs, and how far the next is."""
+
+    size: int
+    cost: float
+    margin: float
+
+
+def split_subject(tokens: Sequence[Token], start: str) -> Split | None:
+    """Return where the subject of the words after an auxiliary ends.
+
+    ``start`` is a key of ``STARTS``.
+
+    >>> from steelyard.decisions.statements.tokens import tokenize
+    >>> words = tokenize("the problem that the user describes solved now")
+    >>> split_subject(words, "be").size
+    6
+    """
+    classes = [classes_of(token) for token in tokens]
+    subjects = _subject_costs(classes, before_base=start == "base")
+    costs: dict[int, float] = {}
+    for size in range(1, len(tokens)):
+        if subjects[size - 1] == _INFINITE:
+            continue
+        rest = rest_cost(classes[size:], start)
+        if rest < _INFINITE:
+            costs[size] = subjects[size - 1] + rest
+    if not costs:
+        return None
+    best, *others = sorted(costs, key=lambda size: costs[size])
+    margin = costs[others[0]] - costs[best] if others else _INFINITE
+    return Split(best, costs[best], margin)
+
+
+def subject_cost(tokens: Sequence[Token]) -> float:
+    """Return what reading all of some words as one subject costs."""
+    return _subject_costs([classes_of(token) for token in tokens])[-1]
+
+
+def _subject_costs(
+    classes: Sequence[dict[str, float]], *, before_base: bool = False
+) -> list[float]:
+    """Return, for each number of words from one, what reading them as a subject costs."""
+    states: dict[_State, float] = {
+        (name, _OPEN if name == "R" else _NONE): cost + _FIRST[name]
+        for name, cost in classes[0].items()
+        if name in _FIRST
+    }
+    costs = [_last_cost(states, before_base=before_base)]
+    for options in classes[1:]:
+        states = _step(states, options, part=_SUBJECT)
+        costs.append(_last_cost(states, before_base=before_base))
+    return costs
+
+
+def _last_cost(states: dict[_State, float], *, before_base: bool) -> float:
+    ends = _LAST_BEFORE_BASE if before_base else _LAST
+    return min(
+        (
+            cost + (_LAST_IN_CLAUSE if clause == _DONE else ends).get(name, _INFINITE)
+            for (name, clause), cost in states.items()
+            if clause != _OPEN
+        ),
+        default=_INFINITE,
+    )
+
+
+def rest_cost(classes: Sequence[dict[str, float]], start: str) -> float:
+    """Return what reading words as the rest of a question costs."""
+    states: dict[_State, float] = {
+        (name, _OPEN if name == "R" else _NONE): cost + STARTS[start][name]
+        for name, cost in classes[0].items()
+        if name in STARTS[start]
+    }
+    for place, options in enumerate(classes[1:]):
+        if place == 0 and start in {"base", "participle"}:
+            # "always want": an adverb leads to the verb itself.
+            wanted = "V" if start == "base" else "E"
+            adverbs = {state: cost for state, cost in states.items() if state[0] == "A"}
+            verbs = {state: cost for state, cost in states.items() if state[0] != "A"}
+            states = _step(verbs, options, part=start)
+            again = {name: cost for name, cost in options.items() if name in {wanted, "A"}}
+            for state, cost in _step(adverbs, again, part=start).items():
+                states[state] = min(cost, states.get(state, _INFINITE))
+            continue
+        states = _step(states, options, part=start)
+    return min(
+        (
+            cost + _END.get(name, 0.0) + (2.5 if clause == _OPEN and name != "R" else 0.0)
+            for (name, clause), cost in states.items()
+        ),
+        default=_INFINITE,
+    )
+
+
+def _step(
+    states: dict[_State, float], options: dict[str, float], *, part: str
+) -> dict[_State, float]:
+    """Return the states after one more word."""
+    after: dict[_State, float] = {}
+    for (name, clause), cost in states.items():
+        for option, price in options.items():
+            for target, step in _moves(name, clause, option, part=part):
+                total = cost + price + step
+                if total < after.get((option, target), _INFINITE):
+                    after[option, target] = total
+    return after
+
+
+def _moves(name: str, clause: int, option: str, *, part: str) -> Iterable[tuple[int, float]]:
+    """Yield the clauses that a class may lead to, with the cost of each."""
+    if option in "XZWV" and clause == _OPEN and name in _INTO_VERB:
+        yield _DONE, _INTO_VERB[name]
+        return
+    if option in "XZW" and name not in "ALC":
+        return
+    step = _FOLLOWS[name].get(option)
+    if step is None:
+        return
+    if name == "N" and option == "V" and part == _SUBJECT:
+        return
+    if option in "RS":
+        yield _OPEN, step
+        if option == "S":
+            yield clause, step + 0.8
+    elif name in "NQUY" and option in "DQG":
+        # "The drug she takes": a clause about the noun, with no word in front.
+        yield _OPEN, step
+        if part != _SUBJECT:
+            # "Gave the customer a voucher", but hardly "is the customer a voucher".
+            yield clause, step - 1.6 if part in {"base", "participle"} else step
+    elif option == "H" and name in "NQU" and part != _SUBJECT:
+        yield clause, 0.3
+    elif name in "VZWEI" and option in "DBQNGMUY":
+        yield clause, step
+        if part != _SUBJECT or clause == _DONE:
+            # "Think the film is long".
+            yield _OPEN, step + 1.3
+    else:
+        yield clause, step

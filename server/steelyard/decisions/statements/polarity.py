@@ -1,0 +1,133 @@
+"""Words that stand in questions and denials alone, such as "any" and "ever", and those that deny."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from steelyard.decisions.statements.classes import classes_of
+from steelyard.decisions.statements.clauses import ADVERBS, BE, Clause, DeclinedError, Tokens
+from steelyard.decisions.statements.nouns import indefinite_article, is_mass, is_plural
+from steelyard.decisions.statements.tokens import Token, words_of
+from steelyard.decisions.words import word_set
+
+_SOME = {
+    "any": "some",
+    "anyone": "someone",
+    "anybody": "somebody",
+    "anything": "something",
+    "anywhere": "somewhere",
+}
+_ANY = {some: anything for anything, some in _SOME.items()}
+_YES = {"nobody": "somebody", "nothing": "something", "none": "some", "neither": "either"}
+_NOTHING = word_set("no nobody nothing none")
+#: Words before which "any" stays; "at any time", "without any".
+_BEFORE_ANY = word_set("without than before if")
+_AFTER_ANY = word_set("time moment point stage case rate event day date hour way")
+#: Where a verb of leave stands before it, "any" often means every.
+_LEAVE = word_set("can could may might")
+
+
+def without_negation(rest: Tokens) -> tuple[Tokens, str]:
+    """Return the words without a "not" or "never" of the verb, and that word; nothing where none is."""
+    places = [i for i, token in enumerate(rest) if token.word in {"not", "never"}]
+    if not places:
+        return rest, ""
+    at = places[0]
+    if at > 1 or (at == 1 and rest[0].word not in ADVERBS):
+        return rest, ""
+    if len(places) > 1 or len(rest) == 1:
+        raise DeclinedError
+    return rest[:at] + rest[at + 1 :], rest[at].word
+
+
+def without_nothing(rest: Tokens) -> Tokens | None:
+    """Return the words with some of that which they say there is none of; None where there is all."""
+    for i, token in enumerate(rest):
+        if i and not {"R", "S"}.isdisjoint(classes_of(token)):
+            return None
+        following = rest[i + 1].word if i + 1 < len(rest) else ""
+        if token.word == "no" and following == "longer" and i < 2:
+            return (*rest[:i], *words_of("still"), *rest[i + 2 :])
+        if token.word in _NOTHING:
+            is_idiom = following in {"longer", "more", "matter"}
+            if is_idiom or any(other.word in _NOTHING | {"not"} for other in rest[i + 1 :]):
+                raise DeclinedError
+            return (*rest[:i], *something(rest[i:]))
+    return None
+
+
+def is_nothing(subject: Sequence[Token]) -> bool:
+    """Return whether a subject denies its clause."""
+    return subject[0].word in _NOTHING | {"neither"}
+
+
+def something(words: Tokens) -> Tokens:
+    """Return some of that of which words say that there is none.
+
+    >>> from steelyard.decisions.statements.tokens import join, tokenize
+    >>> [join(something(tuple(tokenize(text)))) for text in ("no receipt", "nobody here")]
+    ['a receipt', 'somebody here']
+    """
+    first, rest = words[0].word, words[1:]
+    if first == "no" and rest:
+        if rest[0].word == "one":
+            return (*words_of("someone"), *rest[1:])
+        if is_plural(rest) or is_mass(rest):
+            return (*words_of("some"), *rest)
+        return (*words_of(indefinite_article(rest[0].word)), *rest)
+    if first in _YES:
+        return (*words_of(_YES[first]), *rest)
+    raise DeclinedError
+
+
+def without_ever(rest: Tokens) -> Tokens:
+    """Return the words without "ever", "yet" and "at all"."""
+    words = [token.word for token in rest]
+    if "ever" in words[:3]:
+        at = words.index("ever")
+        rest, words = rest[:at] + rest[at + 1 :], words[:at] + words[at + 1 :]
+    for i in range(len(words) - 1):
+        if words[i : i + 2] == ["at", "all"] and (i + 2 == len(words) or i == 0):
+            rest = rest[:i] + rest[i + 2 :]
+            break
+    rest = without_yet(rest)
+    if not rest:
+        raise DeclinedError
+    return rest
+
+
+def without_yet(rest: Tokens) -> Tokens:
+    """Return the words without "yet" at the end or before a verb."""
+    if len(rest) > 1 and rest[-1].word == "yet":
+        return rest[:-1]
+    return rest[1:] if len(rest) > 1 and rest[0].word == "yet" else rest
+
+
+def some_for_any(clause: Clause, tokens: Tokens) -> Tokens:
+    """Return words of a clause as they stand where it is not denied."""
+    words: list[Token] = []
+    for i, token in enumerate(tokens):
+        before = tokens[i - 1].word if i else ""
+        after = tokens[i + 1].word if i + 1 < len(tokens) else ""
+        is_any = before in _BEFORE_ANY or (before in {"at", "in", "on"} and after in _AFTER_ANY)
+        if token.word not in _SOME or is_any:
+            words.append(token)
+            continue
+        if clause.auxiliary in _LEAVE or before in {"every", "all"}:
+            raise DeclinedError
+        words += words_of(_SOME[token.word])
+    return tuple(words)
+
+
+def any_for_some(clause: Clause, tokens: Tokens) -> Tokens:
+    """Return words of a clause as they stand where its verb is denied."""
+    if clause.auxiliary in BE:
+        return tokens
+    words = list(tokens)
+    for i, token in enumerate(tokens):
+        if not {"R", "S"}.isdisjoint(classes_of(token)):
+            break
+        after = tokens[i + 1].word if i + 1 < len(tokens) else ""
+        if token.word in _ANY and after not in {"else's", "else"}:
+            words[i : i + 1] = words_of(_ANY[token.word])
+    return tuple(words)

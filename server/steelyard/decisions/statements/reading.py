@@ -1,0 +1,150 @@
+"""Yes/no questions as people type them, read as a statement and its negation."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from steelyard.decisions.statements.clauses import Clause, DeclinedError
+from steelyard.decisions.statements.denials import both_ways
+from steelyard.decisions.statements.tokens import tokenize
+from steelyard.decisions.statements.turning import (
+    QUESTION_WORDS,
+    clause_of_phrase,
+    clause_of_question,
+    clause_of_statement,
+    starts_asking,
+)
+from steelyard.decisions.words import STRAIGHT
+
+#: A longer question is declined.
+_MAX_CHARACTERS, _MAX_WORDS = 600, 80
+#: A sentence in capitals of more characters is read as typed loudly.
+_MAX_ACRONYM = 5
+_FILLERS = re.compile(
+    r"^(?:(?:q\d*|question)\s*[:.)]\s*|[-*•>]\s+|\d{1,2}[.)]\s+"
+    r"|(?:so|and|but|well|ok|okay|hi|hello|hey|please|pls|now|also|then|just|um|hmm)\b[,:]?\s+(?=\S))+",
+    re.IGNORECASE,
+)
+_ANSWERS = re.compile(
+    r"\s*[(\[]?\b(?:please )?(?:answer|reply|respond|say|return|choose)\b[^.?!]{0,40}\byes\b[^.?!]{0,12}"
+    r"\bno\b[^.?!]{0,20}[.!)\]]*\s*$"
+    r"|\s*[(\[]\s*(?:yes|y)\s*(?:/|or|,)\s*(?:no|n)\s*[)\]]|\s+(?:yes or no|y/n|yes/no)\s*\??$",
+    re.IGNORECASE,
+)
+_LOOK = re.compile(
+    r"^(?:please )?(?:read|look at|consider|review|see|take|think about|examine)\b[^.?!:]{0,120}[.:!]\s+",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(
+    r"(?<!\b[A-Z]\.)(?<!\b(?:Mr|Ms|Dr|St|No|vs)\.)(?<!\bMrs\.)(?<!\bProf\.)(?<!e\.g\.)(?<!i\.e\.)"
+    r"(?<=[.?!])[\"')]*\s+(?=\S)"
+)
+_THEY = r"(?:it|he|she|they|we|you|i|there|this|that)"
+_AUXILIARIES = r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|ca|wo)"
+#: What trails a sentence and asks nothing of its own.
+_TAG = re.compile(
+    r"\s*,\s*(?:right|correct|yes|no|true|yeah|ok|okay|huh|eh|please|pls|thanks|if any|innit|is that right)$"
+    r"|\s*,?\s+or (?:not|no)$|\s+(?:please|pls)$"
+    rf"|\s*,?\s*\b{_AUXILIARIES}n'?t {_THEY}$|\s*,\s*{_AUXILIARIES} {_THEY}(?: not)?$",
+    re.IGNORECASE,
+)
+_COLON = re.compile(r":(?!\d)(?!\w)")
+_ASK = (
+    r"(?:tell|say|check|see|confirm|verify|determine|decide|judge|find out|work out|figure out|identify|state|"
+    r"indicate|answer|assess|detect|establish|evaluate|mark|flag|test|predict|classify|report|let me know|"
+    r"let us know|look|know|make sure|ensure)"
+)
+_YOU = r"(?:(?:can|could|will|would) you (?:please )?)?(?:please )?"
+#: What asks whether the statement after it is so.
+_WHETHER = re.compile(
+    rf"{_YOU}(?:(?:your task is|i (?:want|need|would like|'d like)|we (?:want|need|would like)|try|help me) to )?"
+    rf"{_ASK}(?: for)?(?: me| us)?,? (?:whether or not|whether|if) (.+)|whether(?: or not)? (.+)|if ([^,]+)",
+    re.IGNORECASE,
+)
+_THAT = re.compile(
+    rf"{_YOU}(?:check|confirm|verify|make sure|ensure|see)(?: for me)? that (.+)"
+    r"|(?:do|would|could|can|should) (?:you|we|one) (?:think|say|believe|agree|conclude|infer|assume|"
+    r"reckon|suppose)(?: from (?:this|it|the text))?(?:,? that)? (.+)"
+    r"|(?:is it|would it be|can it be|is this) (?:true|right|correct|the case|accurate|so|fair|safe|reasonable)"
+    r"(?: to (?:say|conclude|assume|think|state))?(?:,? that|:) (.+)"
+    r"|(?:is it|would it be) (?:fair|safe|right|correct|accurate|reasonable|true) to "
+    r"(?:say|conclude|assume|state)(?: that)? (.+)"
+    r"|does it follow that (.+)|true or false[:,] (.+)",
+    re.IGNORECASE,
+)
+_FALSE = re.compile(
+    r"(?:is it|would it be|is this) (?:false|untrue|wrong|incorrect|not true|not right|not correct|"
+    r"not the case|not so)(?: to say| to conclude)?(?:,? that|:) (.+)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What *yes* to a question states, and what *no* does."""
+
+    statement: str
+    negation: str
+
+
+def read_question(question: str) -> Reading | None:
+    """Return a yes/no question as a statement and its negation; None where no rule is sure.
+
+    >>> read_question("Is the customer satisfied?")
+    Reading(statement='The customer is satisfied.', negation='The customer is not satisfied.')
+    >>> read_question("does she want any help")
+    Reading(statement='She wants some help.', negation='She does not want any help.')
+    >>> read_question("Is it a bug or a question?") is None
+    True
+    """
+    text = _single_sentence(question)
+    if not text or len(text) > _MAX_CHARACTERS:
+        return None
+    try:
+        return _read(text)
+    except DeclinedError:
+        return None
+
+
+def _single_sentence(question: str) -> str:
+    """Return the sentence of a question that asks, without its mark; empty where there are several."""
+    text = " ".join(question.translate(STRAIGHT).split())
+    for pattern in (_ANSWERS, _LOOK, _FILLERS):
+        text = pattern.sub("", text)
+    text = text.strip()
+    if len(_SENTENCE.split(text)) != 1 or text.endswith(":"):
+        return ""
+    text = text.rstrip("?.! ;,")
+    return text.lower() if text.isupper() and len(text) > _MAX_ACRONYM else text
+
+
+def _read(text: str) -> Reading:
+    while (tag := _TAG.search(text)) is not None and tag.start() > 0:
+        text = text[: tag.start()].rstrip(" ,")
+    for pattern in (_FALSE, _WHETHER, _THAT):
+        match = pattern.fullmatch(text)
+        if match is None:
+            continue
+        claim = next(group for group in match.groups() if group).strip("\"' ")
+        statement, negation = both_ways(clause_of_statement(tuple(tokenize(claim))))
+        return Reading(negation, statement) if pattern is _FALSE else Reading(statement, negation)
+    return Reading(*both_ways(_clause_of(text)))
+
+
+def _clause_of(text: str) -> Clause:
+    tokens = tuple(tokenize(text))
+    if not tokens or len(tokens) > _MAX_WORDS or "?" in text or _COLON.search(text):
+        raise DeclinedError
+    if starts_asking(tokens):
+        return clause_of_question(tokens)
+    for clause_of in (clause_of_question, clause_of_statement, clause_of_phrase):
+        try:
+            clause = clause_of(tokens)
+        except DeclinedError:
+            continue
+        if tokens[0].word not in QUESTION_WORDS | {"whether"} and (
+            clause.lead or tokens[0].word != "if"
+        ):
+            return clause
+    raise DeclinedError

@@ -1,0 +1,64 @@
+"""A question as tokens: its words and marks, with the space before each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from steelyard.decisions.words import STRAIGHT
+
+_TOKEN = re.compile(
+    r"\"[^\"]*\"|`[^`]*`|«[^»]*»|(?<!\w)'[^']{2,}?'(?!\w)|\{[^}]*\}|<[^>]*>"
+    r"|(?:Mr|Mrs|Ms|Dr|Prof|St|No|Inc|Ltd|Co|vs|etc|approx|e\.g|i\.e)\.(?:'s)?"
+    r"|(?:[A-Za-z]\.){2,}(?:'s)?|[A-Z]\.(?:'s)?(?= \w)|\w+(?:[-'.,:@/_&]\w+)*(?:'(?=\s|$))?|\S"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One word or mark; ``before`` is the space that stands before it."""
+
+    text: str
+    before: str
+    #: In lower case.
+    word: str
+
+    @property
+    def is_word(self) -> bool:
+        """Whether it is more than a mark."""
+        return self.word[0].isalnum() or len(self.word) > 1
+
+
+def tokenize(text: str) -> list[Token]:
+    """Return the tokens of a text, with straight quotes.
+
+    >>> [token.word for token in tokenize("Isn't the e-mail from Dr. Ito 2.5 MB, then?")]
+    ["isn't", 'the', 'e-mail', 'from', 'dr.', 'ito', '2.5', 'mb', ',', 'then', '?']
+    """
+    tokens, end = [], 0
+    text = text.translate(STRAIGHT)
+    for match in _TOKEN.finditer(text):
+        before = " " if match.start() > end else ""
+        tokens.append(Token(match[0], before, match[0].casefold()))
+        end = match.end()
+    return tokens
+
+
+def words_of(text: str) -> tuple[Token, ...]:
+    """Return words that are added to a sentence."""
+    return tuple(Token(word, " ", word) for word in text.split())
+
+
+def join(tokens: Iterable[Token]) -> str:
+    """Return tokens as text; two words that now stand beside each other are kept apart.
+
+    >>> join((*tokenize("the order"), *words_of("is not"), *tokenize("late")))
+    'the order is not late'
+    """
+    text, last = "", None
+    for token in tokens:
+        is_apart = last is not None and last.is_word and token.is_word
+        text += (" " if is_apart else token.before) + token.text
+        last = token
+    return text.strip()

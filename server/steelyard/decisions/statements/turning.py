@@ -1,0 +1,200 @@
+"""Questions, statements and phrases as clauses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from steelyard.decisions.statements.alternatives import refuse_alternatives
+from steelyard.decisions.statements.classes import classes_of
+from steelyard.decisions.statements.clauses import Clause, DeclinedError, Tokens
+from steelyard.decisions.statements.lexicon import base_of
+from steelyard.decisions.statements.nouns import head_of, indefinite_article, is_mass, is_plural
+from steelyard.decisions.statements.parsing import (
+    MARGIN,
+    Split,
+    rest_cost,
+    split_subject,
+    subject_cost,
+)
+from steelyard.decisions.statements.tokens import Token, join, words_of
+from steelyard.decisions.words import word_set
+
+#: What follows the subject, by the auxiliary; keys of ``parsing.STARTS``.
+KINDS = (
+    dict.fromkeys(("is", "are", "was", "were", "am"), "be")
+    | dict.fromkeys(
+        ("do", "does", "did", "can", "could", "will", "would", "shall", "should", "may", "might", "must"),
+        "base",
+    )
+    | dict.fromkeys(("has", "have", "had"), "participle")
+)  # fmt: skip
+_CONTRACTED = {f"{word}n't": word for word in KINDS if word not in {"am", "can", "will", "shall", "may"}} | {
+    "won't": "will",
+    "can't": "can",
+    "shan't": "shall",
+}  # fmt: skip
+#: Contractions as they are written and as they are typed in haste, and the auxiliary of each.
+CONTRACTIONS = (
+    _CONTRACTED | {word.replace("'", ""): verb for word, verb in _CONTRACTED.items()} | {"cannot": "can"}
+)  # fmt: skip
+QUESTION_WORDS = word_set("what which who whom whose when where why how")
+#: What reading a sentence may cost: so much, and so much for each word.
+_COST, _COST_OF_WORD = 4.5, 0.45
+_FORMS = (("does", "third", "Z"), ("did", "past", "W"), ("do", "", "V"))
+_MAX_PHRASE, _MAX_NOUNS = 6, 3
+_LEAD = re.compile(
+    r"(?:according to|based on|given|judging (?:by|from)|in|for|on|from|at|overall|after|before|if|when|"
+    r"once|under|within|during|as|with|by|unless|assuming|currently|today|apart from|besides)\b",
+    re.IGNORECASE,
+)
+
+
+def starts_asking(tokens: Sequence[Token]) -> bool:
+    """Return whether a sentence begins with an auxiliary."""
+    return tokens[0].word in KINDS or tokens[0].word in CONTRACTIONS
+
+
+def clause_of_question(tokens: Tokens) -> Clause:
+    """Return the clause that a question asks about; it may stand behind a condition.
+
+    Raises
+    ------
+    DeclinedError
+        Where the end of its subject is not certain.
+    """
+    if starts_asking(tokens):
+        return _clause_asked(tokens)
+    for i in range(1, len(tokens) - 2):
+        if tokens[i].word == "," and starts_asking(tokens[i + 1 :]):
+            lead = tokens[: i + 1]
+            if not _LEAD.match(join(lead)):
+                break
+            clause = _clause_asked(tokens[i + 1 :])
+            return Clause(
+                clause.subject, clause.auxiliary, clause.rest, lead, is_possession=clause.is_possession
+            )  # fmt: skip
+    raise DeclinedError
+
+
+def _clause_asked(tokens: Tokens) -> Clause:
+    auxiliary = CONTRACTIONS.get(tokens[0].word, tokens[0].word)
+    # "Is not the bill paid?" asks whether it is.
+    rest = tokens[2:] if tokens[1:2] and tokens[1].word == "not" else tokens[1:]
+    if len(rest) < 2:
+        raise DeclinedError
+    if rest[0].word == "there":
+        return Clause(rest[:1], auxiliary, rest[1:])
+    split, is_possession = split_subject(rest, KINDS[auxiliary]), False
+    if KINDS[auxiliary] == "participle":
+        owned = split_subject(rest, "noun")
+        if owned is not None and (split is None or owned.cost + 1.0 < split.cost):
+            split, is_possession = owned, True
+    size = _certain_size(split, rest)
+    clause = Clause(rest[:size], auxiliary, rest[size:], is_possession=is_possession)
+    refuse_alternatives(clause)
+    return clause
+
+
+def _certain_size(split: Split | None, words: Tokens) -> int:
+    if split is None or split.margin < MARGIN or split.cost > _COST + _COST_OF_WORD * len(words):
+        raise DeclinedError
+    size = split.size
+    # "Anyone else" is one subject.
+    return size + 1 if words[size].word == "else" and size + 1 < len(words) else size
+
+
+def clause_of_statement(tokens: Tokens) -> Clause:
+    """Return the clause of a sentence that states something.
+
+    Raises
+    ------
+    DeclinedError
+        Where its verb is not certain.
+    """
+    if starts_asking(tokens):
+        raise DeclinedError
+    found = sorted(
+        (item for place in range(1, len(tokens)) for item in _clauses_at(tokens, place)),
+        key=lambda item: item[0],
+    )
+    if not found:
+        raise DeclinedError
+    (cost, clause), *others = found
+    is_close = bool(others) and others[0][0] - cost < MARGIN
+    if is_close or cost > _COST + _COST_OF_WORD * len(tokens):
+        raise DeclinedError
+    refuse_alternatives(clause)
+    return clause
+
+
+def _clauses_at(tokens: Tokens, place: int) -> Iterator[tuple[float, Clause]]:
+    """Yield the clauses whose verb stands at a place, with what reading each costs."""
+    subject, rest = tokens[:place], tokens[place + 1 :]
+    word = tokens[place].word
+    auxiliary = CONTRACTIONS.get(word, word)
+    denial = words_of("not") if word in CONTRACTIONS else ()
+    if subject[0].word == "there":
+        if place == 1 and auxiliary in KINDS and rest:
+            yield 0.0, Clause(subject, auxiliary, (*denial, *rest))
+        return
+    cost = subject_cost(subject)
+    if auxiliary in KINDS and rest:
+        plain = rest[1:] if rest[0].word == "not" and len(rest) > 1 else rest
+        price, owned = _rest_cost(plain, KINDS[auxiliary]), float("inf")
+        if KINDS[auxiliary] == "participle":
+            owned = _rest_cost(rest, "noun")
+        clause = Clause(subject, auxiliary, (*denial, *rest), is_possession=owned < price)
+        yield cost + min(price, owned), clause
+    adverbs: Tokens = ()
+    if "A" in classes_of(tokens[place]) and rest:
+        adverbs, word, rest = (tokens[place],), rest[0].word, rest[1:]
+    classes = classes_of(tokens[place + len(adverbs)])
+    for auxiliary, form, name in _FORMS:
+        base = base_of(word, form) if form else word
+        if base is None or name not in classes or (auxiliary == "do" and not is_plural(subject)):
+            continue
+        verb = words_of(base)
+        price = _rest_cost((*verb, *rest), "base") - classes_of(verb[0])["V"] + classes[name] + 0.3
+        yield cost + price, Clause(subject, auxiliary, (*adverbs, *verb, *rest))
+
+
+def _rest_cost(tokens: Tokens, kind: str) -> float:
+    return rest_cost([classes_of(token) for token in tokens], kind)
+
+
+def clause_of_phrase(tokens: Tokens) -> Clause:
+    """Return the clause in which an adjective, a noun or a verb alone is said of the text.
+
+    Raises
+    ------
+    DeclinedError
+        Where it is none of them for certain.
+    """
+    marks = {"or", "and", "not", "no", "yes", ","}
+    if len(tokens) > _MAX_PHRASE or not marks.isdisjoint(token.word for token in tokens):
+        raise DeclinedError
+    this = (Token("This", "", "this"),)
+    first = classes_of(tokens[0], is_first=True)
+    if "Z" in first and first["Z"] < first.get("N", 9.0) and len(tokens) > 1:
+        base = base_of(tokens[0].word, "third") or ""
+        return Clause(this, "does", (*words_of(base), *tokens[1:]))
+    text = tokens[0].text
+    is_acronym = len(text) > 1 and text.isupper()
+    rest = (
+        Token(text if is_acronym else text[:1].lower() + text[1:], " ", tokens[0].word),
+        *tokens[1:],
+    )
+    last = classes_of(tokens[-1], is_first=len(tokens) == 1)
+    likely = {name for name, cost in last.items() if cost < 1.0}
+    is_lone = len(tokens) == 1 or (len(tokens) == 2 and "A" in first)
+    if (is_lone and likely & {"M", "E", "I"} and "N" not in likely) or {"D", "P"} & first.keys():
+        return Clause(this, "is", rest)
+    is_noun = "N" in likely and len(tokens) <= _MAX_NOUNS and head_of(tokens) is tokens[-1]
+    if not is_noun or subject_cost(tokens) > 3.0 or not tokens[-1].word[0].isalpha():
+        raise DeclinedError
+    if is_mass(tokens):
+        return Clause(this, "is", rest)
+    if is_plural(tokens):
+        return Clause((Token("There", "", "there"),), "are", rest)
+    return Clause(this, "is", (*words_of(indefinite_article(rest[0].word)), *rest))
