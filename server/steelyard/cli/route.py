@@ -235,7 +235,7 @@ def _prices(
     client: Client, names: Sequence[str], route: str, routes: Mapping[str, DeclaredRoute]
 ) -> dict[str, int]:
     """Return the price of an input token of each model, in nano-USD, in the order to ask."""
-    from steelyard.serving.connected.declared_route import MAX_STEPS
+    from steelyard.wire.limits import MAX_STEPS
 
     models = [name.strip() for name in names]
     if len(set(models)) != len(models) or not 2 <= len(models) <= MAX_STEPS:

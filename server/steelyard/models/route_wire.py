@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from steelyard.models.judge_wire import SetupTask
-from steelyard.serving.connected.declared_route import MAX_STEPS
 from steelyard.serving.routed.figures import CertifiedAccuracy, Figures
+from steelyard.wire.limits import MAX_STEPS
 
 _Name = Annotated[str, Meta(min_length=1, max_length=128)]
 

@@ -10,3 +10,5 @@ MAX_QUESTIONS = 128
 MAX_PLAYGROUND_DECISIONS = 8
 #: Bounds of the outcomes of a decision.
 MIN_OUTCOMES, MAX_OUTCOMES = 2, 255
+#: Most models of a route.
+MAX_STEPS = 4

@@ -9,9 +9,7 @@ from msgspec import Meta, Struct
 
 from steelyard.decisions.wire import Kind
 from steelyard.settings import InvalidSettingError
-
-#: Most models of a route.
-MAX_STEPS = 4
+from steelyard.wire.limits import MAX_STEPS
 
 
 class RouteStep(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
