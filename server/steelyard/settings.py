@@ -126,6 +126,13 @@ class Settings:
         # It may hold a password.
         is_secret=True,
     )
+    state_timeout_s: float = _setting(
+        8.0,
+        "Seconds that a statement of a PostgreSQL state may take; a host that does nothing for a quarter "
+        "of it in its turn to write loses the turn.",
+        minimum=2,
+        maximum=600,
+    )
     frames_url: str | None = _setting(
         None,
         "Where the rows of datasets are: a directory, or an object store such as "
@@ -340,14 +347,10 @@ class Settings:
     dataset_min_rows: int = _setting(2, "Fewest rows of a dataset.", minimum=1)
     dataset_rows: int = _setting(100_000, "Most rows of a dataset.", minimum=1, maximum=100_000_000)
     requests_per_minute: int = _setting(
-        600,
-        "Requests that a caller may send in a minute; 0 sets no bound.",
-        minimum=0,
+        600, "Requests that a caller may send in a minute; 0 sets no bound.", minimum=0
     )
     tokens_per_minute: int = _setting(
-        2_000_000,
-        "Input tokens that a caller may send in a minute; 0 sets no bound.",
-        minimum=0,
+        2_000_000, "Input tokens that a caller may send in a minute; 0 sets no bound.", minimum=0
     )
     public_requests_per_minute: int = _setting(
         120,
@@ -355,10 +358,7 @@ class Settings:
         minimum=0,
     )
     retention_days: float = _setting(
-        30.0,
-        "Days that decisions are stored, for feedback.",
-        minimum=0.001,
-        maximum=36_500,
+        30.0, "Days that decisions are stored, for feedback.", minimum=0.001, maximum=36_500
     )
     archive_after_days: float = _setting(
         0.0,

@@ -22,7 +22,7 @@ env:
     value: 0.0.0.0
   - name: STEELYARD_JOBS
     value: "off"
-  # The proxy asks for the health of a server each second.
+  # The proxy asks each server once a second whether it takes requests.
   - name: STEELYARD_LEAVING_S
     value: "5"
   # Pods are of private networks, and of the pods the proxy alone may call: see the NetworkPolicy.

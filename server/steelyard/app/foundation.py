@@ -21,12 +21,14 @@ from steelyard.serving.base import (
     open_models,
     parse_base_models,
 )
+from steelyard.serving.readiness import write_probe
 from steelyard.serving.registry import Engines
 from steelyard.settings import InvalidSettingError, Settings, frames_url_of, home_of
 from steelyard.storage import open_state
 from steelyard.storage.damage import DamageNotes, damage_of_database, is_empty_database
 from steelyard.storage.frame_store import FrameStore, open_store
 from steelyard.storage.home import state_url_of
+from steelyard.storage.probing import StateProbe
 
 
 def open_house(
@@ -39,7 +41,11 @@ def open_house(
 ) -> House:
     """Open the state and load every base model."""
     _check_state_is_there(settings)
-    state = open_state(state_url_of(settings), DamageNotes(home_of(settings)))
+    state = open_state(
+        state_url_of(settings),
+        DamageNotes(home_of(settings)),
+        timeout_s=settings.state_timeout_s,
+    )
     closing.callback(state.close)
     host = open_host(settings, closing)
     models, bases = open_models(
@@ -61,7 +67,7 @@ def open_house(
         answers=answers,
         decisions=names_of_decisions(),
     )
-    house.add(settings, state, models, Engines(bases, host))
+    house.add(settings, state, StateProbe(state, write_probe), models, Engines(bases, host))
     return house
 
 

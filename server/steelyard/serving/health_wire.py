@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
+
+
+class HealthQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What the server is asked for."""
+
+    for_: Annotated[
+        Literal["traffic"] | None,
+        Meta(
+            description="`traffic`: also whether the state can be read and written within a second, as "
+            "a proxy asks before it sends requests; 503 where it cannot."
+        ),
+    ] = field(name="for", default=None)
 
 
 class Health(Struct, frozen=True, kw_only=True):
-    """The server answers; nothing else was tried."""
+    """The server answers; nothing else was tried, but for the state where that was asked."""
 
     status: Literal["ok"] = "ok"
     version: Annotated[str, Meta(description="Version of Steelyard.")]

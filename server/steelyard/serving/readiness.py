@@ -39,7 +39,7 @@ async def check_ready(models: ModelRegistry, state: State, damage: DamageNotes) 
     missing: dict[str, str] = {}
     parts = {"state": "ok"}
     try:
-        await state.write(_write)
+        await state.write(write_probe)
     except SteelyardError as error:
         missing["state"] = error.message
     for model in models.hosted:
@@ -83,7 +83,8 @@ def _status_text(status: EngineStatus) -> str:
     return f"{where}: {status.reason}"
 
 
-def _write(connection: Connection) -> None:
+def write_probe(connection: Connection) -> None:
+    """Write a row and remove it."""
     # A transaction that changes nothing would pass on a full disk. What it wrote is gone again.
     probe = rows.KeyRow(
         account_id=LOCAL_ACCOUNT,

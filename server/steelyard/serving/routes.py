@@ -35,17 +35,19 @@ from steelyard.errors import (
     NotFoundError,
     OutcomeUnknownError,
     RequestInProgressError,
+    StorageUnavailableError,
     TooManyTokensError,
 )
 from steelyard.http.access import OPERATIONS, address_group
 from steelyard.http.routing import Access, Call, Route
-from steelyard.serving.health_wire import Health, Readiness
+from steelyard.serving.health_wire import Health, HealthQuery, Readiness
 from steelyard.serving.readiness import check_ready
 from steelyard.serving.registry import ModelRegistry
 from steelyard.serving.service import DecisionService
 from steelyard.settings import Settings, home_of
 from steelyard.storage import State
 from steelyard.storage.damage import DamageNotes
+from steelyard.storage.probing import StateProbe
 from steelyard.version import __version__
 from steelyard.wire.limits import MAX_DECISIONS, MAX_PLAYGROUND_DECISIONS
 
@@ -98,6 +100,9 @@ async def post_playground_decide(call: Call) -> DecideResponse:
 
 async def get_health(call: Call) -> Health:
     """Return that the server answers, with its version, model and engine."""
+    query: HealthQuery = call.query
+    if query.for_ == "traffic":
+        await call.service(StateProbe).check()
     model = call.service(ModelRegistry).default
     return Health(version=__version__, model=model.name, engine=model.runs_on)
 
@@ -179,7 +184,9 @@ HEALTH_ROUTES = (
             summary="Return that the server runs, with its model and engine.",
             access=Access.PUBLIC,
             tags=(OPERATIONS,),
+            query=HealthQuery,
             response=Health,
+            errors=(StorageUnavailableError,),
         )
         for path in ("/v1/health", "/health")
     ),

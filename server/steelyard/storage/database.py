@@ -13,10 +13,10 @@ import contextlib
 import functools
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as FutureTimeoutError
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,6 +28,7 @@ from sqlalchemy.pool import NullPool
 
 from steelyard.errors import DataDamagedError, StorageUnavailableError
 from steelyard.settings import InvalidSettingError
+from steelyard.storage.bounded import TIMEOUT_S, bound, connect_arguments
 from steelyard.storage.damage import STATE, DamageNotes
 from steelyard.storage.failures import is_disconnect, refused, unavailable
 from steelyard.storage.home import check_room
@@ -46,17 +47,25 @@ from steelyard.waiting import wait_for_end
 
 T = TypeVar("T")
 
-#: Seconds that a write waits for its turn, and SQLite or PostgreSQL for a lock.
+#: Seconds that a write of a SQLite state waits for its turn, and SQLite for a lock.
 WAIT_S = 30.0
 _READERS = 4
-_CONNECT_S = 5
 #: Seconds that a count waits for a lock of the database.
-_COUNT_S = 5
+_COUNT_S = 5.0
+#: Of the time for a turn, how long what was lost is made again for.
+_AGAIN = 0.375
+#: Seconds that a write which has begun on PostgreSQL has to end, after the wait for its turn.
+_END_S = 1.5
 
 #: Errors of statements are logged: their parameters, which hold what callers sent, stay out.
 create_engine = functools.partial(sqlalchemy.create_engine, hide_parameters=True)
 
 _LATE = "The state is being written by another process for too long; try again."
+_UNKNOWN = (
+    "The state did not say in time whether this was written; look at it before you send it again, or "
+    "send the same Idempotency-Key."
+)
+_SILENT = "The state's database did not answer in time; try again in a few seconds."
 
 
 class State:
@@ -72,8 +81,14 @@ class State:
         liveness: FileLiveness | ServerLiveness,
         file: StateFile | None = None,
         damage: DamageNotes | None = None,
+        timeout_s: float | None = None,
     ) -> None:
         self.instance = instance
+        #: Seconds that a read may take; ``None`` where nobody is asked.
+        self._read_s = None if timeout_s is None else timeout_s + _END_S
+        self._turn_s, self._end_s = (WAIT_S, WAIT_S) if timeout_s is None else (timeout_s, _END_S)
+        #: When it was last read, by a clock that goes on alone.
+        self.read_at = 0.0
         self._writer = writer
         self._readers = readers
         self._lookups = lookups
@@ -97,33 +112,36 @@ class State:
 
         The work runs on the writer's thread, maybe beside other writes in one transaction, and maybe again
         after a lost connection: it must touch only the database. An exception of it undoes what it wrote
-        and is raised here. A cancelled call is not written if its turn has not come; otherwise it may be.
+        and is raised here. A cancelled call is not written if its turn has not come; otherwise it may be,
+        and so may one that is given up because the database says nothing.
 
         What is not synced survives the process, however it ends, but maybe not the machine's power: it
         is for what nobody was told of yet, and what its process would have to end.
         """
         future = self.submit(work, is_synced=is_synced)
-        if await wait_for_end(future, WAIT_S):
+        if await wait_for_end(future, self._turn_s):
             return future.result()
         if future.cancel():
             raise StorageUnavailableError(_LATE)
-        return await asyncio.wrap_future(future)
+        if await wait_for_end(future, self._end_s):
+            return future.result()
+        raise StorageUnavailableError(_UNKNOWN)
 
     def write_now(self, work: Callable[[Connection], T]) -> T:
         """Do as ``write`` does, blocking the calling thread."""
         future = self.submit(work)
-        try:
-            return future.result(WAIT_S)
-        except FutureTimeoutError:
-            # An answer of the work may itself be a TimeoutError.
-            if not future.done() and future.cancel():
-                raise StorageUnavailableError(_LATE) from None
-            return future.result()
+        for wait_s in (self._turn_s, self._end_s):
+            wait((future,), wait_s)
+            if future.done():
+                return future.result()
+            if future.cancel():
+                raise StorageUnavailableError(_LATE)
+        raise StorageUnavailableError(_UNKNOWN)
 
     async def read(self, work: Callable[[Connection], T]) -> T:
         """Run a read on a thread; all its statements see the same commits."""
         self._check_open()
-        return await asyncio.get_running_loop().run_in_executor(self._pool, self.read_now, work)
+        return await self._read_on_thread(self._readers, work)
 
     async def look_up(self, work: Callable[[Connection], T]) -> T:
         """Do as ``read`` does for a single statement, without a transaction around it.
@@ -136,8 +154,18 @@ class State:
             with contextlib.suppress(StorageUnavailableError):
                 return self._look_up_here(work)
             return await self.read(work)
-        read = functools.partial(self._read_from, self._lookups, work)
-        return await asyncio.get_running_loop().run_in_executor(self._pool, read)
+        return await self._read_on_thread(self._lookups, work)
+
+    async def _read_on_thread(self, engine: Engine, work: Callable[[Connection], T]) -> T:
+        read = functools.partial(self._read_from, engine, work)
+        outcome = asyncio.get_running_loop().run_in_executor(self._pool, read)
+        try:
+            async with asyncio.timeout(self._read_s) as bound:
+                return await outcome
+        except TimeoutError:
+            if bound.expired():
+                raise StorageUnavailableError(_SILENT) from None
+            raise
 
     def _look_up_here(self, work: Callable[[Connection], T]) -> T:
         """Read on a connection that stays open: taking one from a pool costs as much as the read."""
@@ -171,16 +199,25 @@ class State:
 
     def _read_from(self, engine: Engine, work: Callable[[Connection], T]) -> T:
         self._check_open()
+        began_at = time.monotonic()
         try:
-            return _read_once(engine, work)
+            outcome = _read_once(engine, work)
         except (SQLAlchemyError, msgspec.DecodeError, UnicodeDecodeError) as error:
-            if not is_disconnect(error):
+            # A database that said nothing for long will say nothing now.
+            if not is_disconnect(error) or time.monotonic() - began_at > self._turn_s / 2:
                 raise self.explain(error) from error
-        # The server was restarted since the pooled connection was last used.
-        try:
-            return _read_once(engine, work)
-        except SQLAlchemyError as error:
-            raise self.explain(error) from error
+            # The server was restarted since the pooled connection was last used.
+            try:
+                outcome = _read_once(engine, work)
+            except SQLAlchemyError as again:
+                raise self.explain(again) from again
+        self.read_at = time.monotonic()
+        return outcome
+
+    @property
+    def written_at(self) -> float:
+        """When it was last written, by a clock that goes on alone."""
+        return self._writer.written_at
 
     def explain(self, error: Exception) -> Exception:
         """Return the error to raise for a failure of the state, and note damage."""
@@ -250,13 +287,15 @@ def _keep_inherited() -> None:
 os.register_at_fork(after_in_child=_keep_inherited)
 
 
-def open_state(url: str, damage: DamageNotes | None = None) -> State:
+def open_state(
+    url: str, damage: DamageNotes | None = None, *, timeout_s: float = TIMEOUT_S
+) -> State:
     """Open the state, made or migrated first where that is needed."""
     parsed = _parse(url)
     try:
         if parsed.get_backend_name() == "sqlite":
             return _open_file(parsed, damage)
-        return _open_server(parsed, damage)
+        return _open_server(parsed, damage, timeout_s)
     except (SQLAlchemyError, UnicodeDecodeError) as error:
         raise (unavailable(error) or refused(error) or error) from error
     except OSError as error:
@@ -357,16 +396,18 @@ def _begin_read(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN")
 
 
-def _open_server(url: URL, damage: DamageNotes | None) -> State:
+def _open_server(url: URL, damage: DamageNotes | None, timeout_s: float) -> State:
     instance = new_instance()
     liveness = ServerLiveness(instance)
-    arguments = {"connect_timeout": _CONNECT_S, "application_name": "steelyard"}
+    arguments = connect_arguments(url, "steelyard", timeout_s)
     try:
+        migrating = create_engine(url, poolclass=NullPool, connect_args=arguments)
         writing = create_engine(url, poolclass=NullPool, connect_args=arguments)
         reading = create_engine(
             url,
             pool_size=_READERS,
             max_overflow=3 * _READERS,
+            pool_timeout=timeout_s,
             connect_args=arguments,
             isolation_level="REPEATABLE READ",
         )
@@ -379,21 +420,29 @@ def _open_server(url: URL, damage: DamageNotes | None) -> State:
     def prepare_writer(connection: Any, _record: object) -> None:
         connection.autocommit = True
         connection.execute("SET SESSION synchronous_commit = on")
-        connection.execute(f"SET SESSION lock_timeout = {int(WAIT_S * 1000)}")
         connection.execute("SELECT pg_advisory_lock_shared(%s)", (liveness.key,))
         connection.autocommit = False
 
+    bound(writing, timeout_s, has_turn=True)
+    bound(reading, timeout_s, has_turn=False)
     event.listen(writing, "connect", prepare_writer)
-    bring_to_head(writing)
+    # A migration may take its time.
+    bring_to_head(migrating)
     turns = ServerTurns()
     event.listen(writing, "begin", turns.begin)
     return State(
         instance=instance,
-        writer=Writer(writing, turns, note=functools.partial(_note_damage, damage)),
+        writer=Writer(
+            writing,
+            turns,
+            note=functools.partial(_note_damage, damage),
+            again_s=timeout_s * _AGAIN,
+        ),
         readers=reading,
         lookups=reading.execution_options(isolation_level="AUTOCOMMIT"),
         liveness=liveness,
         damage=damage,
+        timeout_s=timeout_s,
     )
 
 
@@ -405,8 +454,9 @@ def open_counters(url: str) -> Writer | None:
     parsed = _parse(url)
     if parsed.get_backend_name() == "sqlite":
         return None
-    arguments = {"connect_timeout": _CONNECT_S, "application_name": "steelyard-counters"}
+    arguments = connect_arguments(parsed, "steelyard-counters", _COUNT_S)
     counting = create_engine(parsed, poolclass=NullPool, connect_args=arguments)
+    bound(counting, _COUNT_S, has_turn=True)
     event.listen(counting, "connect", _prepare_counters)
     turns = ServerTurns(COUNT_KEY)
     event.listen(counting, "begin", turns.begin)
@@ -416,6 +466,4 @@ def open_counters(url: str) -> Writer | None:
 def _prepare_counters(connection: Any, _record: object) -> None:
     connection.autocommit = True
     connection.execute("SET SESSION synchronous_commit = off")
-    connection.execute(f"SET SESSION lock_timeout = {_COUNT_S * 1000}")
-    connection.execute(f"SET SESSION statement_timeout = {_COUNT_S * 1000}")
     connection.autocommit = False

@@ -20,6 +20,7 @@ from sqlalchemy import Connection, text
 
 from steelyard.errors import StorageUnavailableError
 from steelyard.ids import new_id
+from steelyard.storage.bounded import try_connection
 
 # "steelyrd" in ASCII, and two more: any other program's choice is unlikely to be the same.
 WRITE_KEY = 0x7374_6565_6C79_7264
@@ -100,6 +101,7 @@ class ServerTurns:
 
     def begin(self, connection: Connection) -> None:
         """Wait for the turn, as the first thing of a transaction."""
+        try_connection(connection)
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": self._key})
 
     def done(self) -> None:

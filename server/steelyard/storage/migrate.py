@@ -34,6 +34,8 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 #: How long a migration waits for a lock of PostgreSQL, before which nobody gets one after it, and
 #: for how long it tries again.
 _LOCK_MS, _LOCKS_S, _PAUSE_S = 500, 60.0, 0.2
+#: How long a migration may do nothing.
+_IDLE_MS = 10_000
 #: PostgreSQL's lock_not_available.
 _LOCKED = "55P03"
 
@@ -67,6 +69,8 @@ def bring_to_head(engine: Engine) -> None:
 
 def _migrate(connection: Connection) -> None:
     if connection.dialect.name == "postgresql":
+        # A host that freezes meanwhile loses the turn, as any that writes.
+        connection.execute(text(f"SET LOCAL idle_in_transaction_session_timeout = {_IDLE_MS}"))
         for key in (MIGRATE_KEY, WRITE_KEY):
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": key})
         connection.execute(text(f"SET LOCAL lock_timeout = {_LOCK_MS}"))

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import functools
 import logging
+import math
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -83,8 +85,11 @@ class Writer:
         turns: Turns,
         file: StateFile | None = None,
         note: Callable[[BaseException], None] | None = None,
+        again_s: float = math.inf,
     ) -> None:
         self._engine = engine
+        #: Seconds after which a lost transaction is not made again: its callers may have given up.
+        self._again_s = again_s
         self._file = file
         self._turns = turns
         #: Told of every write that fails.
@@ -94,6 +99,8 @@ class Writer:
         self._is_closed = False
         self._connection: Connection | None = None
         self._is_syncing = True
+        #: When it last committed, by a clock that goes on alone.
+        self.written_at = 0.0
         self._thread = threading.Thread(target=self._run, name="steelyard-state", daemon=True)
         self._thread.start()
 
@@ -139,6 +146,7 @@ class Writer:
 
     def _commit(self, first: _Write, batch: list[_Write]) -> None:
         is_gathered = False
+        began_at = time.monotonic()
         for is_last_try in (False, True):
             connection = self._connected()
             is_committing = False
@@ -165,10 +173,12 @@ class Writer:
                 self._drop_connection()
                 # A connection lost before the commit was sent wrote nothing: a server that was
                 # restarted since the last write is met with a new connection.
-                if is_last_try or is_committing or not is_disconnect(error):
+                is_late = time.monotonic() - began_at > self._again_s
+                if is_last_try or is_committing or is_late or not is_disconnect(error):
                     raise
             else:
                 self._check_written()
+                self.written_at = time.monotonic()
                 return
 
     def _choose_sync(self, connection: Connection, batch: list[_Write]) -> None:
