@@ -101,6 +101,7 @@ def test_a_decision_with_a_head_goes_through_it_and_any_other_through_the_base()
     [[alone, below]] = base.score([RenderedRequest("It is late.", (OTHER, READING))])
     np.testing.assert_array_equal(other.logits, alone.logits)
     assert not other.is_calibrated
+    assert [scored.is_untrained for scored in (other, reading, plain)] == [True, False, False]
     for scored, n_outcomes in ((reading, 3), (plain, 2)):
         assert scored.is_calibrated
         assert scored.logits.shape == (n_outcomes,)

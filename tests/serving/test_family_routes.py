@@ -172,6 +172,20 @@ def cold(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "other",
+    [{"question": "Which team owns this?"}, {"outcomes": ["billing", "shipping", "sales"]}],
+    ids=["question", "outcomes"],
+)
+def test_an_untrained_wording_is_said(client: httpx.Client, other: dict[str, Any]) -> None:
+    """A family has nothing to say of a decision that is worded otherwise: its base answers."""
+    assert "warnings" not in ask(client).json()
+    reworded = {**ROUTE, **other, "id": "reworded"}
+    [warning] = ask(client, decisions=[ROUTE, reworded]).json()["warnings"]
+    assert warning["code"] == "untrained_wording"
+    assert "did not train on reworded as worded here" in warning["message"]
+
+
 def test_a_restarted_server_serves_the_family_again(client):
     answer = ask(client).json()
     assert (answer["model"], answer["version"]) == ("router", "router@1")

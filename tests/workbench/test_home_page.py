@@ -29,12 +29,11 @@ from steelyard_workbench.pages.home.attention import (
     proposed_needs,
     server_needs,
 )
-from steelyard_workbench.pages.home.page import HomePage, fetch_spend, show_course, show_spend
+from steelyard_workbench.pages.home.page import HomePage, fetch_spend, show_spend
 from steelyard_workbench.parts import beginning
 from steelyard_workbench.parts.review.row_filter import read_query
 from support.browser.shown_parts import choices, choose, texts_of
-from support.families.family_data import deleted, model
-from support.families.told_families import told_evaluation, told_family
+from support.families.told_families import told_evaluation
 
 NOW = 1_000_000.0
 
@@ -238,18 +237,6 @@ def test_a_newcomer_finds_three_cards_until_there_is_more_than_the_samples(
     assert "Review the sample" not in choices(page.__panel__())
     for one in (sample, own):
         server.client.datasets.delete(one.id)
-
-
-def test_a_family_has_its_course_as_a_line_that_is_told_in_words(server):
-    grown = told_family(models=[model(1), model(2, heldout={"accuracy": 0.9, "n": 80.0})])
-    [row] = show_course(grown)
-    label = (
-        "Held-out accuracy of router, each on the rows of its own gate: router@1 0.870; "
-        "router@2 0.900 (n = 80)"
-    )
-    assert f'role="img" aria-label="{label}"' in texts_of(row)
-    assert "held-out accuracy 0.870 to 0.900, 2 models" in texts_of(row)
-    assert show_course(told_family(models=[model(1), deleted(2)])) == []
 
 
 def test_what_is_spent_is_told_where_accounts_are_on(server):

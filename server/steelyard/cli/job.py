@@ -107,13 +107,14 @@ FINE_TUNES.add_to(
 def show_gate(gate: Gate) -> None:
     """Print a gate's verdict: its reasons, the changes with 95 % intervals, and flips."""
     from steelyard.client.display_gates import GATE_COLUMNS, group_rows, slice_rows, verdict_of
-    from steelyard.evaluations.gate_wire import labels_of
+    from steelyard.evaluations.gate_wire import labels_of, unchanged_of
 
     click.echo(f"{verdict_of(gate)}, against the {gate.against}.")
     for text in gate.sentences:
         click.echo(f"  {printable(text)}")
-    if (labels := labels_of(gate)) is not None:
-        click.echo(f"  {printable(labels)}")
+    for text in (unchanged_of(gate), labels_of(gate)):
+        if text is not None:
+            click.echo(f"  {printable(text)}")
     columns = tuple(name.upper() for name in GATE_COLUMNS)
     rows = list(group_rows(gate))
     if rows:

@@ -22,6 +22,7 @@ from steelyard.evaluations.gate_wire import (
     measure_of,
     name_of,
     paired_change,
+    unchanged_of,
 )
 from steelyard.wire.measures import interval_text
 from steelyard.wire.shown import to_frame, to_html
@@ -41,8 +42,7 @@ def _(gate: Gate) -> str:
     if not gate.passed:
         items = "".join(f"<li>{escape(text)}</li>" for text in gate.sentences)
         parts.append(f"<ul>{items}</ul>")
-    if (labels := labels_of(gate)) is not None:
-        parts.append(f"<p>{escape(labels)}</p>")
+    parts += [f"<p>{escape(text)}</p>" for text in (unchanged_of(gate), labels_of(gate)) if text]
     lines = list(intervals_of(gate))
     if lines:
         measure = measure_of(gate)

@@ -12,6 +12,8 @@ from steelyard.wire.shown import Framed, Plotted
 
 #: What decides: a gain on new decisions, or that all together did not become worse.
 JudgedOn = Literal["new", "all"]
+#: A change that four decimals do not show.
+_LEAST_CHANGE = 5e-5
 #: A sentence and a table name this many decisions, and as many outcomes.
 SHOWN_SLICES = 10
 #: Reasons that a group's change tells: the group, and what is said before the change.
@@ -204,6 +206,24 @@ def labels_of(gate: Gate) -> str | None:
     text = f"Held-out labels that count: {listed(gate.labels.counted)}."
     left_out = gate.labels.left_out
     return f"{text} Left out: {listed(left_out)}." if left_out else text
+
+
+def unchanged_of(gate: Gate) -> str | None:
+    """Return that training changed no answer, in words; None where it changed some."""
+    if not gate.groups or not all(map(is_unchanged, gate.groups.values())):
+        return None
+    return (
+        "It answers the held-out rows as its predecessor does: training changed nothing. Add rows, or "
+        "train longer or with LoRA."
+    )
+
+
+def is_unchanged(group: GateGroup) -> bool:
+    """Return whether no figure of a group differs in four decimals, and no decision flipped."""
+    change = paired_change(group)
+    ends = () if change is None else (change.low, change.change, change.high)
+    is_still = all(abs(end) < _LEAST_CHANGE for end in ends)
+    return is_still and not group.flips.fixed and not group.flips.broken
 
 
 def measure_of(gate: Gate) -> str:

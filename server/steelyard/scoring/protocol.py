@@ -34,6 +34,8 @@ class ScoredDecision:
     novelty: tuple[float, bool] | None = None
     #: What a judge corrected it by without labels.
     calibration: str = ""
+    #: Whether a fine-tuned model did not train on the decision as it is worded.
+    is_untrained: bool = False
     #: Probability of the next token that a language model gave to the outcomes' labels together.
     mass: float | None = None
     #: The probability that the text does not say, of an engine that knows; and why an answer is to be

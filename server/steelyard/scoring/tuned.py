@@ -206,6 +206,7 @@ class TunedScorer:
     ) -> ScoredDecision:
         if head is None:
             assert scored is not None  # noqa: S101  # what has no head was asked below
+            scored = replace(scored, is_untrained=True)
             if self._temperatures is None:
                 return scored
             logs: NDArray[np.floating[Any]] = self._temperatures.log_probabilities(
@@ -216,7 +217,9 @@ class TunedScorer:
             logs = head.log_probabilities(context, decision, scored, embedding)
         empty = np.zeros((len(decision.outcomes), 0), np.float32)
         vectors = empty if scored is None else scored.marker_vectors
-        return ScoredDecision(np.asarray(logs, np.float32), vectors, is_calibrated=True)
+        return ScoredDecision(
+            np.asarray(logs, np.float32), vectors, is_calibrated=True, is_untrained=head is None
+        )
 
     def _check_open(self) -> None:
         if not self._is_open:

@@ -57,6 +57,7 @@ from steelyard.errors.kinds import UnprocessableError
 from steelyard.ids import new_id
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.scoring.shares import Share
+from steelyard.serving.untrained import untrained
 from steelyard.waiting import wait_for_end
 
 #: The calibration of what is calibrated already: a temperature of 1.
@@ -247,10 +248,9 @@ class DecideService:
             "score": score_ms,
             "total": (perf_counter() - prepared.started) * 1000,
         }
-        id_, operation_id = new_id("dec"), new_id("op")
         novelty = scored[0].novelty if scored else None
         return DecideResponse(
-            id=id_,
+            id=new_id("dec"),
             model=self.model_name,
             decisions=results,
             usage=Usage(
@@ -261,9 +261,9 @@ class DecideService:
                 prompt_tokens=prepared.input_tokens,
             ),
             timing_ms={stage: round(value, 3) for stage, value in timing_ms.items()},
-            charge=Charge(operation_id=operation_id),
+            charge=Charge(operation_id=new_id("op")),
             temperature=dict.fromkeys(results, float(temperature or 1)) if is_tempered else UNSET,
-            warnings=list(prepared.warnings) or UNSET,
+            warnings=[*prepared.warnings, *untrained(request.decisions, scored)] or UNSET,
             novelty=UNSET if novelty is None else Novelty(share=novelty[0], unlike=novelty[1]),
         )
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steelyard.evaluations.gate_wire import Gate
+from steelyard.evaluations.gate_wire import Gate, unchanged_of
 from steelyard.evaluations.measures.comparison import compare_evaluations
 from steelyard.evaluations.measures.gate import REASONS, judge
 from steelyard.evaluations.measures.records import UnmeasurableError
@@ -108,8 +108,19 @@ def test_rule_2_new_rows_worse():
     assert "+0.1335" in verdict.sentences[0]
 
 
+@pytest.mark.parametrize(("judged_on", "reasons"), [("new", ["no_gain_on_new_rows"]), ("all", [])])
+def test_training_that_changed_nothing_is_said_so(judged_on, reasons):
+    before = answers(0.8, 25)
+    verdict = judged(
+        before, answers(0.8 + 1e-7, 25) if judged_on == "all" else before, judged_on=judged_on
+    )
+    assert verdict.gate.reasons == reasons
+    assert "training changed nothing" in unchanged_of(verdict.gate)
+    assert all("training changed nothing" in sentence for sentence in verdict.sentences)
+    assert unchanged_of(judged(before, answers(0.81, 25)).gate) is None
+
+
 def test_rule_2_no_gain():
-    assert judged(answers(0.8, 25), answers(0.8, 25)).gate.reasons == ["no_gain_on_new_rows"]
     mixed = answers(0.5, 13) + answers(0.88, 12, start=13)
     unsure = judged(answers(0.72, 25), mixed)
     compared = unsure.gate.groups["new"].loss

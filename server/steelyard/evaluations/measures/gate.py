@@ -45,6 +45,7 @@ from steelyard.evaluations.gate_wire import (
     GateGroup,
     GateSlice,
     JudgedOn,
+    is_unchanged,
 )
 from steelyard.evaluations.measures.comparison import (
     Pairing,
@@ -368,7 +369,11 @@ def _gain_reasons(groups: dict[str, GateGroup], needed: int) -> dict[str, str]:
     if rise.low > 0:
         sentences[NEW_WORSE] = f"The new rows became worse: {_describe(new)}."
     if rise.change >= 0:
-        sentences[NO_GAIN] = f"The new rows became no better: {_describe(new)}."
+        sentences[NO_GAIN] = (
+            "The new rows are answered as before: training changed nothing."
+            if is_unchanged(new)
+            else f"The new rows became no better: {_describe(new)}."
+        )
     elif unsure := _why_unsure(new, rise):
         sentences[INCONCLUSIVE] = f"Whether the new rows became better cannot be told: {unsure}"
     return sentences

@@ -12,7 +12,14 @@ from msgspec import UNSET, structs
 from panel.viewable import Viewable
 
 from steelyard.client.display_gates import GATE_COLUMNS, group_rows
-from steelyard.evaluations.gate_wire import Gate, GateGroup, GateSlice, labels_of, measure_of
+from steelyard.evaluations.gate_wire import (
+    Gate,
+    GateGroup,
+    GateSlice,
+    labels_of,
+    measure_of,
+    unchanged_of,
+)
 from steelyard.evaluations.measures.gate import (
     BELOW_BASELINE,
     EARLIER_ALLOWANCE,
@@ -82,8 +89,8 @@ def show_gate(
     if gate.sentences:
         reasons = zip(gate.sentences, gate.reasons, strict=True)
         parts.append(_list([f"{sentence} ({reason})" for sentence, reason in reasons]))
-    if (labels := labels_of(gate)) is not None:
-        parts.append(pmui.Typography(labels, variant="body2"))
+    notes = (unchanged_of(gate), labels_of(gate))
+    parts += [pmui.Typography(note, variant="body2") for note in notes if note]
     shown, requests = _lines_of_groups(gate)
     if shown:
         parts.append(_draw("What changed on held-out rows", shown, requests, gate, open_rows))

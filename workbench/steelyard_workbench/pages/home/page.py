@@ -14,7 +14,6 @@ from panel.viewable import Viewable
 
 from steelyard.accounts.wire import WalletBalance
 from steelyard.client import Client
-from steelyard.client.display_families import heldout_of
 from steelyard.datasets.wire import Dataset
 from steelyard.errors import SteelyardError
 from steelyard.evaluations.wire import Evaluation
@@ -22,7 +21,6 @@ from steelyard.families.wire import Family
 from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.facts import facts, heading
 from steelyard_workbench.kit.components.numbers import ago
-from steelyard_workbench.kit.components.sparkline import sparkline
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.session import Session
@@ -48,11 +46,7 @@ from steelyard_workbench.parts.live.alarms import fetch_alarms
 from steelyard_workbench.parts.named.starting import START, StartForm
 
 T = TypeVar("T")
-#: What a family's course is drawn of: the first of these that its models have.
-_COURSE = {"accuracy": "accuracy", "expected_reward": "expected reward"}
 _MOST_KEYS = 100
-#: A line that stands close under what it is about.
-_CLOSE = {"& p": {"margin": 0}}
 #: Things of each kind that are listed as recent.
 MOST_RECENT = 5
 _WELCOME = (
@@ -235,45 +229,18 @@ class HomePage(Page):
             none = Choice("Go to Families", go, text=text, look="outlined")
             return Choices([none], title="Models")
         made.sort(key=lambda family: -(family.latest.created_at or 0) if family.latest else 0)
-        shown: list[Viewable] = []
+        choices = []
         for family in made[:MOST_RECENT]:
             text = f"made {ago(family.latest.created_at if family.latest else None)}; " + (
                 f"{family.id} serves {family.served.ref}" if family.served else "not served"
             )
             label = family.latest.ref if family.latest else family.id
-            choice = Choice(label, self._opener("families", family=family.id), text=text)
-            shown += [Choices([choice], title="" if shown else "Models"), *show_course(family)]
-        return pn.Column(*shown, sizing_mode="stretch_width")
+            choices.append(Choice(label, self._opener("families", family=family.id), text=text))
+        return Choices(choices, title="Models")
 
     def _opener(self, page: str, **chosen: Any) -> Callable[[], None]:
         """Return what opens a page."""
         return lambda: self.session.open(page, **chosen)
-
-
-def show_course(family: Family) -> list[Viewable]:
-    """Show how a family's models did, oldest first; nothing of fewer than two."""
-    for measure, word in _COURSE.items():
-        course = [
-            (model.ref, heldout[measure], heldout.get("n"))
-            for model in family.models
-            if measure in (heldout := heldout_of(model))
-        ]
-        if len(course) > 1:
-            description = "; ".join(
-                f"{ref} {value:.3f}" + (f" (n = {n:,.0f})" if n else "") for ref, value, n in course
-            )
-            label = (
-                f"Held-out {word} of {family.id}, each on the rows of its own gate: {description}"
-            )
-            first, last = course[0], course[-1]
-            text = f"held-out {word} {first[1]:.3f} to {last[1]:.3f}, {len(course)} models"
-            return [
-                pn.Row(
-                    sparkline([value for _, value, _ in course], label),
-                    pmui.Typography(text, variant="body2", margin=0, sx=_CLOSE),
-                )
-            ]
-    return []
 
 
 @dataclass(frozen=True, slots=True)
