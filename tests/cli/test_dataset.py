@@ -89,6 +89,26 @@ def test_a_table_becomes_a_dataset_without_its_bad_rows(run, tmp_path):
     assert "There is no column 'tema'; the file has message, team, ref." in refused.stderr
 
 
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_a_file_of_which_much_is_left_out_ends_with_1(run, tmp_path, dry):
+    path = tmp_path / "some.csv"
+    rows = [f"text number {n},{'ab'[n % 2]}" for n in range(20)]
+    path.write_text("\n".join(["text,label", *rows, "broken,a,b", "broken,b,a"]))
+    run("import", path, *dry)
+    path.write_text("\n".join(["text,label", *rows, *["broken,a,b"] * 3]))
+    told = run("import", path, *dry, status=1).stderr
+    assert "3 of 23 rows are left out, more than a tenth, so the exit status is 1" in told
+    run("import", path, *dry, "--bad-rows", tmp_path / "bad.csv")
+    # What the program that wrote a file leaves out is no fault of the file.
+    records = [
+        {"text": f"text {n}", "annotation": "ab"[n % 2], "prediction": None, "status": status}
+        for n, status in enumerate(["Validated", "Validated", "Discarded", "Discarded"])
+    ]
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(to_ndjson(records))
+    assert "It was discarded." in run("import", path, "--dry-run").stderr
+
+
 def test_rows_that_a_server_refuses_are_left_out_with_their_lines(run, tmp_path):
     path, bad = tmp_path / "shares.jsonl", tmp_path / "bad.csv"
     rows = [{"text": f"Message {n}", "team": {"a": n / 10, "b": 1 - n / 10}} for n in range(10)]

@@ -140,6 +140,48 @@ def test_a_mark_that_does_not_close_is_found_where_it_opens():
     assert "in line 9, character 1" in opened.refused[1].reason
 
 
+NEWS = [
+    ("Sport", "Der Verein gewann; die Fans riefen 'Bravo', sagte \"der Trainer\" `laut`"),
+    ("Wirtschaft", 'Die Firma\nmeldet "Gewinn"; die Aktie stieg um 3,4\tProzent|'),
+    ("Sport", "Ein 'kurzer' Satz"),
+]
+
+
+@pytest.mark.parametrize("mark", "\"'`")
+@pytest.mark.parametrize("separator", ",;\t|")
+@pytest.mark.parametrize("has_header", [True, False])
+def test_the_quotation_mark_is_found_whichever_it_is(mark, separator, has_header):
+    text = io.StringIO(newline="")
+    out = csv.writer(text, delimiter=separator, quotechar=mark, quoting=csv.QUOTE_ALL)
+    out.writerows([("kind", "text")] * has_header + NEWS * 5)
+    table = read_table(text.getvalue().encode())
+    assert [tuple(cells) for _, cells in table.rows] == NEWS * 5
+    assert table.columns == (("kind", "text") if has_header else ("column 1", "column 2"))
+    assert any("--quote" in note for note in table.notes) == (mark != '"')
+    assert any("--header" in note for note in table.notes) == (not has_header)
+
+
+def test_what_is_not_found_of_a_file_is_given():
+    data = b"short,a\nmore,b\nlast,a\n"
+    assert "--no-header" in read_table(b"my text,a\nmore,b\nlast,a\n").notes[0]
+    table = read_table(data, has_header=False)
+    assert (table.columns, len(table.rows)) == (("column 1", "column 2"), 3)
+    long = b"a text that is longer than any name of a column is,a\nmore,b\nlast,a\n"
+    assert [read_table(long, has_header=chosen).rows[0][0] for chosen in (None, True)] == [1, 2]
+    rows = read(b"text,team\n%it is, I think%,a\n", quote="%")[0]
+    assert rows == [(2, ["it is, I think", "a"])]
+    assert read(b"text,team\n'one',a\n'two',b\n", quote="")[0][0] == (2, ["'one'", "a"])
+
+
+def test_excel_may_have_no_names(tmp_path):
+    pytest.importorskip("fastexcel", reason="needs the excel extra")
+    path = tmp_path / "rows.xlsx"
+    frame = pl.DataFrame([("one text", "a", None), ("two texts", "b", None)], orient="row")
+    frame.write_excel(path, include_header=False)
+    table = read_table(path, has_header=False)
+    assert [cells[:2] for _, cells in table.rows] == [["one text", "a"], ["two texts", "b"]]
+
+
 def test_quotation_marks_of_a_file_that_does_not_quote_are_cells():
     lines = ["message\tteam", '"Where is it\ta', '5" screen\tb', 'the 7"\ta']
     rows, opened = read("\n".join(lines).encode())

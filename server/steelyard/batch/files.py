@@ -89,6 +89,8 @@ class RowFile:
             sheet=options.sheet,
             encoding=options.encoding,
             long_cells=options.takes_long_cells,
+            quote=options.quote,
+            has_header=options.has_header,
         )
         self.columns, self.refused = list(table.columns), list(table.refused)
         self.read_as, self.notes, self._n_rows = table.read_as, table.notes, len(table.rows)

@@ -200,10 +200,12 @@ def decide_file(
     if rows_file.columns is not None:
         check_columns(rows_file.columns, context, added)
     about = source.stat()
+    chosen = () if options is None else (options.quote, options.has_header)
+    given = [value for value in chosen if value is not None]
     of = {
         "input": [str(source.resolve()), about.st_size, about.st_mtime_ns],
         "columns": list(context),
-        "reading": [rows_file.read_as, options is not None and options.takes_long_cells],
+        "reading": [rows_file.read_as, options is not None and options.takes_long_cells, *given],
         **questions.identity(),
     }
     folder = target.with_name(f"{target.name}.parts")

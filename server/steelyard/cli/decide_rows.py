@@ -129,7 +129,13 @@ def decide_rows(ctx: click.Context, flags: dict[str, Any]) -> None:
                 restart=flags["restart"],
                 overwrite=flags["overwrite"],
                 workers=workers,
-                options=Options(flags["encoding"], flags["long_cells"], sheet=flags["sheet"]),
+                options=Options(
+                    flags["encoding"],
+                    flags["long_cells"],
+                    sheet=flags["sheet"],
+                    quote=flags["quote"],
+                    has_header=flags["header"],
+                ),
                 bad_rows=flags["bad_rows"],
             )
         except ValueError as error:

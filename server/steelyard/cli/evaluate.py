@@ -10,14 +10,13 @@ import click
 
 from steelyard.cli.connecting import Server, dataset_id_of, server_options
 from steelyard.cli.failures import FAILED
-from steelyard.cli.importing import lines_of, rows_of
+from steelyard.cli.importing import FileRows, lines_of, rows_of
 from steelyard.cli.local_state import show_table, show_time
 from steelyard.cli.table_files import ReadAs, has_rows, is_table, read_options
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
     from steelyard.client import Client
-    from steelyard.datasets.wire import Dataset
     from steelyard.evaluations.wire import (
         Evaluation,
         EvaluationComparison,
@@ -114,9 +113,10 @@ def start(
     is_file = not source.startswith("ds_") and Path(source).exists()
     if not is_file and is_table(Path(source)):
         raise click.UsageError(f"There is no file {source}; give a file or a dataset's id.")
+    rows: FileRows | None = None
     with server.connected() as client:
         if is_file:
-            dataset = _store_file(client, Path(source), read_as, context, labels).id
+            rows, dataset = _store_file(client, Path(source), read_as, context, labels)
         else:
             dataset = dataset_id_of(server, source)
         if not models:
@@ -134,18 +134,20 @@ def start(
             _show_detail(client.evaluations.detail(evaluations[0].id))
     if follow and any(evaluation.status != "succeeded" for evaluation in evaluations):
         raise click.exceptions.Exit(FAILED)
+    if rows is not None:
+        rows.exit_where_much_is_left_out()
 
 
 def _store_file(
     client: Client, file: Path, read_as: ReadAs, context: Sequence[str], labels: Sequence[str]
-) -> Dataset:
-    """Make a dataset of a file whose rows are all for evaluation."""
+) -> tuple[FileRows, str]:
+    """Make a dataset of a file whose rows are all for evaluation; return the rows and its id."""
     is_lines = file.is_file() and has_rows(file)
     rows = lines_of(file, read_as) if is_lines else rows_of(file, read_as, None, context, labels)
     made = rows.made.without_sides()
     stored = client.datasets.create(file.stem, evaluation=made.lines, on_refused=made)
     rows.show_sent(client, stored)
-    return stored
+    return rows, stored.id
 
 
 @command.command("list", epilog=_EPILOG)

@@ -12,6 +12,7 @@ import click
 
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.dataset_shown import connected, fraction_option, show_dataset
+from steelyard.cli.failures import FAILED
 from steelyard.cli.table_files import (
     ReadAs,
     has_rows,
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from steelyard.client.tables import Converted, Label, Mapping, Table
     from steelyard.datasets.wire import Dataset
 
+#: Share of the rows of a file that may be left out, where no file for them is named.
+_MOST_LEFT_OUT = 0.1
 _EPILOG = """\b
 Examples:
   steelyard dataset import tickets.csv --dry-run
@@ -120,6 +123,7 @@ def command(
     else:
         rows = rows_of(file, read_as, shape, context, labels, metadata, split, names, no_label)
     if dry_run:
+        rows.exit_where_much_is_left_out()
         return
     rows.put_license(license)
     with connected(server) as client:
@@ -131,6 +135,7 @@ def command(
         )
         rows.show_sent(client, stored)
     server.show(stored, show_dataset)
+    rows.exit_where_much_is_left_out()
 
 
 def lines_of(file: Path, read_as: ReadAs) -> FileRows:
@@ -199,6 +204,18 @@ class FileRows:
         """Put a licence into the metadata of each row that names none."""
         if text is not None:
             self.made = self.made.under_license(text)
+
+    def exit_where_much_is_left_out(self) -> None:
+        """Exit with 1 where more than a tenth of the rows is left out, and no file for them is named."""
+        n_left = sum(not row.by_program for row in self._read_as.left_out)
+        n_rows = self.made.n_rows - len(self.made.refused_by_server) + n_left
+        if self._read_as.bad_rows is None and n_left > _MOST_LEFT_OUT * n_rows:
+            click.echo(
+                f"{n_left:,} of {n_rows:,} rows are left out, more than a tenth, so the exit status is 1; "
+                "with --bad-rows FILE it is 0.",
+                err=True,
+            )
+            raise click.exceptions.Exit(FAILED)
 
     def show_sent(self, client: Client, stored: Dataset | None) -> None:
         """Print which rows the server refused, and record who said what of those of a dataset."""

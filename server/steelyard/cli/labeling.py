@@ -99,6 +99,7 @@ def upload(
         source = client.labeling.upload(name, made.lines, on_refused=made)
         rows.show_sent(client, None)
     server.show([source], _show_sources)
+    rows.exit_where_much_is_left_out()
 
 
 def _has_contexts(file: Path) -> bool:

@@ -24,6 +24,13 @@ _FIRST_BYTES = 1 << 20
 #: Endings of files that have tables, without decisions.
 _TABLES = frozenset({".csv", ".tsv", ".xlsx", ".xls", ".parquet", ".zip"})
 
+
+def _check_mark(mark: str | None) -> str | None:
+    if mark is not None and len(mark) > 1:
+        raise click.BadParameter(f"{mark!r} has {len(mark)} characters; give one, or '' for none.")
+    return mark
+
+
 encoding_option = click.option(
     "--encoding",
     help="Of text: how it is encoded, as UTF-8, Windows-1252 or Shift_JIS. [default: found]",
@@ -47,6 +54,17 @@ READING = (
         is_flag=True,
         help="Of CSV: take cells whose lines look like rows as they are.",
     ),
+    click.option(
+        "--quote",
+        metavar="MARK",
+        callback=lambda _ctx, _option, mark: _check_mark(mark),
+        help="Of CSV: the quotation mark; '' for none. [default: found]",
+    ),
+    click.option(
+        "--header/--no-header",
+        default=None,
+        help="Of CSV and Excel: whether the first line has the names of the columns. [default: found]",
+    ),
     bad_rows_option,
 )
 
@@ -59,6 +77,8 @@ class ReadAs:
     encoding: str | None
     long_cells: bool
     bad_rows: Path | None
+    quote: str | None = None
+    header: bool | None = None
     left_out: list[Refused] = field(default_factory=list)
 
     def read(self, file: Path, shape: str | None = None) -> Table:
@@ -73,6 +93,8 @@ class ReadAs:
                 encoding=self.encoding,
                 long_cells=self.long_cells,
                 shape=shape,
+                quote=self.quote,
+                has_header=self.header,
             )
         except ValueError as error:
             raise click.UsageError(str(error)) from error
@@ -107,9 +129,12 @@ def read_options(command: Callable[..., None]) -> Callable[..., None]:
         encoding: str | None,
         long_cells: bool,
         bad_rows: Path | None,
+        quote: str | None,
+        header: bool | None,
         **given: Any,
     ) -> None:
-        command(read_as=ReadAs(sheet, encoding, long_cells, bad_rows), **given)
+        read_as = ReadAs(sheet, encoding, long_cells, bad_rows, quote, header)
+        command(read_as=read_as, **given)
 
     for option in reversed(READING):
         call = option(call)

@@ -24,6 +24,8 @@ _SAMPLE_CHARACTERS = 1 << 18
 _LEAST_SWALLOWED = 3
 #: The first line of a file that states its separator for Excel.
 _NAMED_SEPARATOR = re.compile(r"sep=(.)\r?\n?", re.IGNORECASE)
+#: The usual quotation mark, and others that programs write.
+_MARK, _OTHER_MARKS = '"', "'`"
 _SURROGATES = "has a lone UTF-16 surrogate; send whole characters."
 
 
@@ -35,6 +37,8 @@ class Options:
     takes_long_cells: bool = False
     shape: str | None = None
     sheet: str | None = None
+    quote: str | None = None
+    has_header: bool | None = None
 
 
 @dataclass(slots=True)
@@ -62,30 +66,34 @@ def read_delimited(
     encoding = encoding or find_encoding(source, options.encoding)
     with encoding.open(source) as text:
         sample = text.read(_SAMPLE_CHARACTERS)
+    mark = _find_mark(sample) if options.quote is None else options.quote
     named = _NAMED_SEPARATOR.match(sample)
     n_before = 0
     if named is not None and named[1] in SEPARATORS:
         separator, n_before = named[1], 1
     else:
-        separator = _find_separator(sample)
-    is_quoted = not _is_unquoted(source, encoding, separator, n_before)
+        separator = _find_separator(sample, mark)
+    if options.quote is None and _is_unquoted(source, encoding, separator, n_before, mark):
+        mark = ""
     refused: list[Refused] = []
-    is_spaced = is_quoted and _is_spaced(sample, separator)
+    is_spaced = bool(mark) and _is_spaced(sample, separator, mark)
     reader = _Records(
         separator,
         refused,
-        is_quoted=is_quoted,
+        mark=mark,
         is_spaced=is_spaced,
         takes_long=options.takes_long_cells,
     )
     records = reader.read(_lines(source, encoding, n_before), n_before)
     first = list(islice(records, SAMPLE_RECORDS))
-    header = find_header(first)
+    header = find_header(first, has_names=options.has_header)
     if header is None:
         raise ValueError(f"{source.name} has no line with names of columns; add one.")
     read_as = f"Text separated by {SEPARATORS[separator]}, {encoding.name}"
     notes = header.notes
-    if not is_quoted:
+    if mark not in (_MARK, ""):
+        notes.append(f"Its quotation mark is {mark} (--quote gives another).")
+    elif not mark:
         notes.append("Quotation marks are part of the cells: its rows are not quoted.")
     if is_spaced:
         notes.append("Blanks between a separator and a cell are left out.")
@@ -100,9 +108,7 @@ def split_records(
 ) -> Iterator[tuple[int, list[str]] | Refused]:
     """Yield the records of CSV with their first lines, and those that cannot be read."""
     refused: list[Refused] = []
-    for record in _Records(separator, refused, is_quoted=True, takes_long=True).read(
-        lines, n_before
-    ):
+    for record in _Records(separator, refused, mark=_MARK, takes_long=True).read(lines, n_before):
         yield from refused
         refused.clear()
         yield record
@@ -156,13 +162,13 @@ class _Records:
         separator: str,
         refused: list[Refused],
         *,
-        is_quoted: bool,
+        mark: str,
         takes_long: bool,
         is_spaced: bool = False,
     ) -> None:
         self._separator = separator
         self._refused = refused
-        self._is_quoted = is_quoted
+        self._mark = mark
         self._is_spaced = is_spaced
         self._takes_long = takes_long
         self.notes: list[str] = []
@@ -212,17 +218,18 @@ class _Records:
                 yield line, cells
 
     def _reader(self, lines: Iterable[str]) -> Iterator[list[str]]:
-        if self._is_quoted:
+        if self._mark:
             return csv.reader(
                 lines,
                 delimiter=self._separator,
+                quotechar=self._mark,
                 skipinitialspace=self._is_spaced,
                 strict=True,
             )
         return csv.reader(lines, delimiter=self._separator, quoting=csv.QUOTE_NONE, strict=True)
 
     def _refuse(self, start: int, left: _Lines, error: csv.Error) -> None:
-        place = _opening(left.record, self._separator)
+        place = _opening(left.record, self._separator, self._mark)
         n_used, column = place or (1, 1)
         used = left.give_back(n_used)
         if "field larger" in str(error):
@@ -264,7 +271,7 @@ def wrong_characters(cells: Sequence[str]) -> str:
     return f"It {_SURROGATES}"
 
 
-def _opening(record: Sequence[str], separator: str) -> tuple[int, int] | None:
+def _opening(record: Sequence[str], separator: str, mark: str) -> tuple[int, int] | None:
     """Return the line of a record, and the character in it, where a mark opens that does not close."""
     place = None
     is_open = was_mark = False
@@ -274,25 +281,42 @@ def _opening(record: Sequence[str], separator: str) -> tuple[int, int] | None:
             if is_open:
                 if was_mark:
                     was_mark = False
-                    if sign == '"':
+                    if sign == mark:
                         continue
                     if sign != separator and sign not in "\r\n":
                         return place
                     is_open, at_start = False, sign == separator or sign in "\r\n"
-                elif sign == '"':
+                elif sign == mark:
                     was_mark = True
-            elif at_start and sign == '"':
+            elif at_start and sign == mark:
                 is_open, place = True, (number, column)
             else:
                 at_start = sign == separator or sign in "\r\n"
     return place
 
 
-def _find_separator(sample: str) -> str:
+def _find_mark(sample: str) -> str:
+    """Return the quotation mark of a file: another than the usual one where most lines have cells in it."""
+    lines = [line for line in sample.splitlines()[:SAMPLE_RECORDS] if line.strip()]
+    counts = {
+        mark: sum(
+            re.search(rf"(?:^|[,;\t|] *){mark}(?:[^{mark}]|{mark}{mark})*{mark}(?:$|[,;\t|])", line)
+            is not None
+            for line in lines
+        )
+        for mark in (_MARK, *_OTHER_MARKS)
+    }
+    mark = max(counts, key=counts.__getitem__)
+    return mark if 2 * counts[mark] > len(lines) else _MARK
+
+
+def _find_separator(sample: str, mark: str) -> str:
     """Return the separator that cuts the first records most evenly into most cells."""
 
     def fit(separator: str) -> tuple[float, int]:
-        reader = csv.reader(io.StringIO(sample, newline=""), delimiter=separator)
+        quoting = csv.QUOTE_MINIMAL if mark else csv.QUOTE_NONE
+        text = io.StringIO(sample, newline="")
+        reader = csv.reader(text, delimiter=separator, quotechar=mark or _MARK, quoting=quoting)
         try:
             widths = Counter(len(cells) for cells in islice(reader, SAMPLE_RECORDS) if cells)
         except csv.Error:
@@ -305,19 +329,22 @@ def _find_separator(sample: str) -> str:
     return max(SEPARATORS, key=fit)
 
 
-def _is_spaced(sample: str, separator: str) -> bool:
+def _is_spaced(sample: str, separator: str, mark: str) -> bool:
     """Return whether a blank stands before the quotation marks of most lines: ``"a", "b"``."""
-    pattern = re.compile(rf'(?<!")"{re.escape(separator)} +"(?!")')
+    mark = re.escape(mark)
+    pattern = re.compile(rf"(?<!{mark}){mark}{re.escape(separator)} +{mark}(?!{mark})")
     lines = [line for line in sample.splitlines()[:SAMPLE_RECORDS] if line.strip()]
     return 2 * sum(pattern.search(line) is not None for line in lines) > len(lines)
 
 
-def _is_unquoted(source: Source, encoding: Encoding, separator: str, n_before: int) -> bool:
+def _is_unquoted(
+    source: Source, encoding: Encoding, separator: str, n_before: int, mark: str
+) -> bool:
     """Return whether quotation marks are part of cells, as programs write that separate by tabs.
 
     That is so where some mark means nothing, and every line has as many cells as any other.
     """
-    if separator not in "\t|":
+    if separator not in "\t|" or mark != _MARK:
         return False
     n_separators = None
     has_marks = False
@@ -328,7 +355,7 @@ def _is_unquoted(source: Source, encoding: Encoding, separator: str, n_before: i
         n_separators = count if n_separators is None else n_separators
         if count != n_separators or not count:
             return False
-        has_marks = has_marks or '"' in line
+        has_marks = has_marks or mark in line
     if not has_marks:
         return False
     lines = _lines(source, encoding, n_before)

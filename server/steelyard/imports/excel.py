@@ -29,7 +29,7 @@ _ERRORS = {
 }
 
 
-def excel_table(data: bytes, name: str, sheet: str | None) -> Table:
+def excel_table(data: bytes, name: str, sheet: str | None, has_names: bool | None = None) -> Table:
     """Return the rows of a sheet: the named one, or the first that has a table."""
     try:
         import fastexcel  # noqa: PLC0415  an extra
@@ -50,7 +50,7 @@ def excel_table(data: bytes, name: str, sheet: str | None) -> Table:
         names = [sheet] if sheet is not None else list(book.sheet_names)
         chosen, table = names[0], None
         for candidate in names:
-            rows = _sheet(book, candidate)
+            rows = _sheet(book, candidate, has_names)
             if table is None or (rows is not None and len(rows.columns) > 1):
                 chosen, table = candidate, rows
             # A first sheet that explains the workbook is common: one with two columns is a table.
@@ -71,7 +71,7 @@ def excel_table(data: bytes, name: str, sheet: str | None) -> Table:
     return replace(table, read_as=read_as, notes=notes)
 
 
-def _sheet(book: Any, name: str) -> Table | None:
+def _sheet(book: Any, name: str, has_names: bool | None) -> Table | None:
     """Return the rows of a sheet; ``None`` of one without."""
     sheet = book.load_sheet(name, header_row=None, skip_rows=0, dtypes="string")
     batch, wrong = sheet.to_arrow_with_errors()
@@ -91,13 +91,13 @@ def _sheet(book: Any, name: str) -> Table | None:
             reason = "Its cells have errors of Excel alone; repair their formulas."
             shown_cells = [errors[number].get(place) for place in range(len(cells))]
             refused.append(Refused(number, reason, shown_cells))
-    header = find_header(rows[:SAMPLE_RECORDS])
+    header = find_header(rows[:SAMPLE_RECORDS], has_names=has_names)
     below = rows[header.n_above + 1 :] if header is not None else []
     if header is None or not (below or refused):
         return None
     columns, notes = header.columns, header.notes
     # Columns that are empty throughout are those that were only formatted.
-    named = rows[header.n_above][1]
+    named = rows[header.n_above][1] if header.n_above >= 0 else [None] * len(columns)
     full = [
         place
         for place in range(len(columns))

@@ -59,7 +59,7 @@ def table_of_items(
         if item.reason or not item.questions:
             reason = item.reason or _NOT_LABELLED
             cells = [json.dumps(item.fields, ensure_ascii=False, default=str)]
-            left_out.append(Refused(number, reason, cells))
+            left_out.append(Refused(number, reason, cells, by_program=True))
         else:
             usable.append((number, item))
     every = [item for _, item in usable]

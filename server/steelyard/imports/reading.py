@@ -84,6 +84,8 @@ def read_table(
     encoding: str | None = None,
     long_cells: bool = False,
     shape: str | None = None,
+    quote: str | None = None,
+    has_header: bool | None = None,
 ) -> Table:
     """Read a file or a folder as a table.
 
@@ -101,14 +103,18 @@ def read_table(
     long_cells : bool
         Of CSV: take cells of many lines that look like rows as they are.
     shape : str, optional
-        Of JSON: the program whose export it is, a key of ``SHAPES``; found when left out.
+        The program whose export it is, a key of ``SHAPES``; found when left out.
+    quote : str, optional
+        Of CSV: the quotation mark, empty for none; found when left out.
+    has_header : bool, optional
+        Of CSV and Excel: whether the first line has the names of the columns; found when left out.
 
     Raises
     ------
     ValueError
         When it cannot be read, or has no rows; the message says what to do.
     """
-    table = _read(source, name, Options(encoding, long_cells, shape, sheet))
+    table = _read(source, name, Options(encoding, long_cells, shape, sheet, quote, has_header))
     if table.rows or set(table.columns) >= _OURS:
         return table
     if table.refused:
@@ -144,7 +150,7 @@ def _plain_table(source: Source, options: Options) -> Table:
         data = b"".join(source.chunks())
         if start.startswith(_ZIP) and (packed := _packed(data, name, options)) is not None:
             return packed
-        return excel_table(data, name, options.sheet)
+        return excel_table(data, name, options.sheet, options.has_header)
     if start.startswith(_GZIP):
         raise ValueError(f"{name} is compressed; unpack it, and import what is in it.")
     return _text(source, options)

@@ -20,6 +20,8 @@ _CHUNK_ROWS = 8_192
 #: Rows at the start in which the names of the columns are looked for.
 SAMPLE_RECORDS = 50
 _MOST_SHOWN, _MOST_LISTED = 80, 5
+#: Characters of the name of a column, in a file that may have none.
+_LONGEST_NAME = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +38,15 @@ class Refused:
         What it has, as it was.
     file : str
         Of several files: the one that it is in.
+    by_program : bool
+        Whether the program that wrote the file says so: nobody labelled it, or it was discarded.
     """
 
     line: int
     reason: str
     cells: Sequence[Any]
     file: str = ""
+    by_program: bool = False
 
     @property
     def place(self) -> str:
@@ -176,21 +181,34 @@ class TextRows(Sequence[Row]):
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The names of columns, how many records are above them, and what a user should know."""
+    """The names of columns, how many records are above them, and what a user should know.
+
+    ``n_above`` is -1 where no record has names.
+    """
 
     columns: tuple[str, ...]
     n_above: int
     notes: list[str]
 
 
-def find_header(records: Sequence[tuple[int, Sequence[str | None]]]) -> Header | None:
+def find_header(
+    records: Sequence[tuple[int, Sequence[str | None]]], *, has_names: bool | None = None
+) -> Header | None:
     """Return the names of the columns, given the first records of a table; ``None`` without any.
 
     A title stands above the names where it fills one cell, or less than half as many as most of
-    the records below.
+    the records below. ``has_names`` says whether the first record is of names, where a user knows it:
+    it is none if it has a long text and a cell that its column has again.
     """
     if not records:
         return None
+    if has_names is False or (has_names is None and _is_row(records)):
+        width = Counter(len(cells) for _, cells in records).most_common(1)[0][0]
+        columns, _ = unique_names([""] * width)
+        note = (
+            f"Line {records[0][0]} is a row: the columns have no names, and are called {columns[0]}"
+        )
+        return Header(columns, -1, [f"{note} to {width} (--header where it has their names)."])
     counts = [sum(1 for cell in cells if cell and cell.strip()) for _, cells in records]
     usual = Counter(counts[1:] or counts).most_common(1)[0][0]
     n_above = 0
@@ -211,7 +229,7 @@ def find_header(records: Sequence[tuple[int, Sequence[str | None]]]) -> Header |
             notes.append(
                 f"Line {line} is taken for the names of the columns, and column {place + 1} has its "
                 f"name, {name.strip()[:_MOST_SHOWN]}, as a cell too; add a line with names where it is "
-                "a row."
+                "a row, or use --no-header."
             )
             break
     for line, cells in reversed(records[:n_above]):
@@ -219,6 +237,19 @@ def find_header(records: Sequence[tuple[int, Sequence[str | None]]]) -> Header |
         shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
         notes.insert(0, f"Line {line} is above the names of the columns, and no row: {shown}")
     return Header(columns, n_above, notes)
+
+
+def _is_row(records: Sequence[tuple[int, Sequence[str | None]]]) -> bool:
+    """Return whether the first record has a text too long for a name, and a cell that is there again."""
+    _, first = records[0]
+    if not any(cell and len(cell) > _LONGEST_NAME and " " in cell.strip() for cell in first):
+        return False
+    return any(
+        cell
+        and cell.strip()
+        and any(cell == cells[place] for _, cells in records[1:] if place < len(cells))
+        for place, cell in enumerate(first)
+    )
 
 
 def _is_title(cells: Sequence[str | None], n_filled: int, usual: int) -> bool:
