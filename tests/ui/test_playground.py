@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 
 import pytest
@@ -36,6 +37,14 @@ def test_what_was_asked_is_answered_and_its_curl_command_works(quiet_page):
     answered = subprocess.run(["bash", "-c", command], capture_output=True, check=True, text=True)
     [result] = json.loads(answered.stdout)["decisions"].values()
     assert set(result["probabilities"]) == {"billing", "shipping", "technical"}
+    # What was typed is there after a reload, and after another page.
+    quiet_page.reload()
+    expect(quiet_page.get_by_label("Question")).to_have_value("Who should look at it?")
+    expect(quiet_page.get_by_label("Context")).to_have_value(LONG)
+    quiet_page.get_by_role("tab", name="Decisions", exact=True).click()
+    expect(quiet_page).to_have_url(re.compile("page=decisions"))
+    quiet_page.go_back()
+    expect(quiet_page.get_by_label("Question")).to_have_value("Who should look at it?")
 
 
 @pytest.mark.slow

@@ -174,7 +174,7 @@ def test_outcomes_follow_the_kind_and_come_back(page: PlaygroundPage) -> None:
     kind.value = "binary"
     assert sent() is None
     [meaning] = page.form_box.select(pmui.TextAreaInput)
-    assert (meaning.value, "yes and no mean" in meaning.label) == ("", True)
+    assert (meaning.value, "“yes: …”" in meaning.label) == ("", True)
     meaning.value = "yes: it asks for money"
     for again in ("ordinal", "single"):
         kind.value = again
@@ -185,6 +185,34 @@ def test_outcomes_follow_the_kind_and_come_back(page: PlaygroundPage) -> None:
     meaning.value = "billing: it is about money"
     asyncio.run(page.check())
     assert "billing is neither yes nor no." in texts(page.warnings)
+
+
+def reloaded(page: PlaygroundPage, **chosen: Any) -> PlaygroundPage:
+    """Return the page as another session opens it in the same tab."""
+    again = PlaygroundPage(Session(page.client, page="playground", **chosen))
+    again.open()
+    again.memory.in_tab.text = page.memory.text
+    return again
+
+
+def test_what_was_typed_survives_a_reload_and_the_way_back(page: PlaygroundPage) -> None:
+    [kind], [question] = named(page.form_box, "Kind"), named(page.form_box, "Question")
+    assert page.memory.text == ""
+    page.context.value_input = "Half a sent"  # with no key that ends it
+    kind.value, question.value = "binary", "Is it urgent?"
+    buttons(page.__panel__())["Add a decision"].clicks += 1
+    page.why.value = True
+    expected = [form.fields for form in page._forms]
+    again = reloaded(page)
+    assert [form.fields for form in again._forms] == expected
+    assert (again.context.value, again.why.value) == ("Half a sent", True)
+    [kind, _] = named(again.form_box, "Kind")
+    kind.value = "single"  # the outcomes of the example are there too
+    assert list(again.request()["decisions"][0]["outcomes"]) == ["billing", "shipping", "technical"]
+
+    page.close()
+    page.open()  # by the menu
+    assert [form.fields for form in page._forms] == expected
 
 
 def overtake(page: PlaygroundPage, do: str, meanwhile: Callable[[], None]) -> None:

@@ -101,3 +101,26 @@ def test_a_row_that_is_not_there_says_so(server: Any) -> None:
     made = server.client.datasets.create("few", training=rows)
     page = opened(server, dataset=made.id, row=7, view="row")
     assert "The dataset has no row 7." in texts(page.origin)
+
+
+def test_a_named_decision_is_asked_by_its_name_until_something_of_it_is_changed(
+    server: Any,
+) -> None:
+    client = server.client
+    client.named_decisions.create("whose", [RULES], model="second")
+    page = opened(server, named="whose")
+    assert "**whose**, version 1" in texts(page.origin)
+    assert (page.request()["decisions"], page.model.value) == ([RULES], "second")
+    assert '"decision": "whose"' in page.show_code(page.request()).texts["JSON"]
+    page.keep.value = True
+    asyncio.run(page.ask())
+    assert client.decision_summary(named="whose").answers == 1
+
+    page.memory.in_tab.text = page.memory.text  # a reload puts back what was typed
+    page.model.value = "hashing"
+    asyncio.run(page.ask())
+    assert client.decision_summary(named="whose").answers == 1
+    assert page.session.model == ""
+    buttons(page.__panel__())["Ask something else"].clicks += 1
+    assert (page.session.named, page.request()["decisions"][0]["id"]) == ("", "team")
+    assert page.request()["decisions"] != [RULES]

@@ -72,7 +72,10 @@ def find_models(client: Client, text: str) -> list[SearchHit]:
         )
         if model.kind == "family"
         else SearchHit(
-            "model", model.name, model.reason or "", {"page": "playground", "model": model.name}
+            "model",
+            model.name,
+            model.reason or "",
+            {"page": "playground", "model": model.name, "named": ""},
         )
         for model in client.models.choices()
         if lowered in model.name.lower()

@@ -54,7 +54,7 @@ def show_beginning(session: Session, beginning: Beginning, scope: Scope) -> View
     cards = [
         Choice(
             "Ask a question",
-            lambda: session.open("playground"),
+            lambda: session.open("playground", named=""),
             text="An example is filled in: press Ask to see the probability of each outcome.",
         ),
         Choice(

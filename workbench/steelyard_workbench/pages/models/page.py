@@ -138,7 +138,7 @@ class ModelsPage(Page):
         ask = pmui.Button(
             label="Ask it", variant="contained", size="small", disabled=choice.reason is not None
         )
-        ask.on_click(lambda _: self.session.open("playground", model=choice.name))
+        ask.on_click(lambda _: self.session.open("playground", model=choice.name, named=""))
         actions = [ask]
         if choice.kind == "family":
             family = pmui.Button(label="Open the family", variant="outlined", size="small")

@@ -196,7 +196,7 @@ class Routes(Section):
         actions: list[Viewable] = []
         if route.models:
             ask = pmui.Button(label="Ask it", variant="contained", size="small")
-            ask.on_click(lambda _: self.session.open("playground", model=route.name))
+            ask.on_click(lambda _: self.session.open("playground", model=route.name, named=""))
             actions.append(ask)
         if not _runs(route):
             remove = pmui.Button(label="Remove …", variant="outlined", size="small", color="danger")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import panel as pn
 import panel_material_ui as pmui
@@ -14,6 +14,7 @@ from steelyard.decisions.kinds import BINARY_NAMES
 from steelyard.decisions.several import LabelSet, ids_of_labels, multi_label
 from steelyard.errors import InvalidRequestError
 from steelyard_workbench.kit.components.any_length import ANY_LENGTH
+from steelyard_workbench.pages.playground.typing_memory import follow_typing
 
 #: No kind of a decision: each of the labels is a decision of its own.
 _SEVERAL = "several"
@@ -29,7 +30,18 @@ _QUESTION = "Question"
 _LABEL_QUESTION = "Question about each label, with {} where it goes; empty, whether it fits"
 _OUTCOMES = "Outcomes, one a line; a description after a colon"
 _LABELS = "Labels, one a line; a description after a colon"
-_YES_NO = "What yes and no mean, where the question does not say it: “yes: …”, “no: …”, a line each"
+_YES_NO = "Outcomes, one a line: “yes: …” and “no: …”, where the meaning needs words"
+
+
+class DecisionFields(NamedTuple):
+    """The texts of a form; outcomes are one a line, a description after a colon."""
+
+    name: str
+    kind: str
+    question: str = ""
+    outcomes: str = ""
+    #: Outcomes of yes/no decisions while another kind is chosen, and of the others while that is.
+    other_outcomes: str = ""
 
 
 class DecisionForm(Viewer):
@@ -37,47 +49,48 @@ class DecisionForm(Viewer):
 
     Parameters
     ----------
-    name, kind, question, outcomes : str
-        What they hold at first; outcomes are one a line, a description after a colon.
+    fields : DecisionFields
+        What they hold at first.
+    on_typing : callable
+        Called at every change, those of a text that is not complete yet too.
     given : mapping, optional
         The decision that they hold, which is sent as it is until one of them is changed.
     """
 
     def __init__(
         self,
-        name: str,
-        kind: str,
-        question: str,
-        outcomes: str,
+        fields: DecisionFields,
         *,
         on_change: Callable[[], None],
+        on_typing: Callable[[], None],
         on_remove: Callable[[DecisionForm], None],
         given: Mapping[str, Any] | None = None,
     ) -> None:
-        self._id = pmui.TextInput(label="Name", value=name, width=160)
-        self._kind = pmui.Select(label="Kind", options=_KINDS, value=kind, width=180)
+        self._id = pmui.TextInput(label="Name", value=fields.name, width=160)
+        self._kind = pmui.Select(label="Kind", options=_KINDS, value=fields.kind, width=180)
         self._question = pmui.TextInput(
             label=_QUESTION,
-            value=question,
+            value=fields.question,
             max_length=ANY_LENGTH,
             sizing_mode="stretch_width",
         )
         self._outcomes = pmui.TextAreaInput(
             label=_OUTCOMES,
-            value=outcomes,
+            value=fields.outcomes,
             rows=4,
             max_length=ANY_LENGTH,
             sizing_mode="stretch_width",
         )
         remove = pmui.Button(label="Remove", variant="text", color="danger", align="center")
         remove.on_click(lambda _: on_remove(self))
-        self._on_change = on_change
-        self._given, self._filled = given, (name, kind, question, outcomes)
-        #: The outcomes of yes/no decisions if another kind is chosen, and of the others if that is.
-        self._other_outcomes = ""
-        self._is_binary = kind == _BINARY
+        self._on_change, self._on_typing = on_change, on_typing
+        self._given, self._filled = given, fields[:4]
+        self._other_outcomes = fields.other_outcomes
+        self._is_binary = fields.kind == _BINARY
         self._label_fields()
         super().__init__()
+        for field in (self._id, self._question, self._outcomes):
+            follow_typing(field, on_typing)
         self._box = pn.Column(
             pn.FlexBox(self._id, self._kind, remove, align_items="center"),
             self._question,
@@ -97,6 +110,7 @@ class DecisionForm(Viewer):
             self._is_binary = not self._is_binary
             others, self._other_outcomes = self._other_outcomes, self._outcomes.value
             self._outcomes.value = others  # which changes them, and is heard here again
+        self._on_typing()
         self._on_change()
 
     def _label_fields(self) -> None:
@@ -105,6 +119,14 @@ class DecisionForm(Viewer):
         self._question.label = _LABEL_QUESTION if kind == _SEVERAL else _QUESTION
         self._outcomes.param.update(
             label=labels.get(kind, _OUTCOMES), rows=2 if kind == _BINARY else 4
+        )
+
+    @property
+    def fields(self) -> DecisionFields:
+        """The texts as they stand in the browser, whether they are complete or not."""
+        question, outcomes = self._question.value_input, self._outcomes.value_input
+        return DecisionFields(
+            self._id.value_input, self._kind.value, question, outcomes, self._other_outcomes
         )
 
     @property

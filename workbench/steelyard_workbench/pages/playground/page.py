@@ -13,12 +13,11 @@ import panel_material_ui as pmui
 from msgspec import UNSET
 from panel.viewable import Viewable, Viewer
 
-from steelyard.client.answers import DecideAnswer, expected_of, labels_of
+from steelyard.client.answers import DecideAnswer, expected_of
 from steelyard.client.model_choices import ModelChoice
-from steelyard.datasets.wire import Example
 from steelyard.decisions.several import LabelSet
 from steelyard.decisions.wire import Novelty
-from steelyard.errors import InvalidRequestError, NotFoundError
+from steelyard.errors import InvalidRequestError
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.any_length import ANY_LENGTH
 from steelyard_workbench.kit.components.copy_text import CopyText
@@ -34,28 +33,27 @@ from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.problems import not_loaded, problem_of
-from steelyard_workbench.kit.snippets import as_curl, as_json, as_python
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.snippets import as_curl, as_json, as_python, as_python_named
 from steelyard_workbench.kit.states import empty, failed, loading, verdict
 from steelyard_workbench.kit.tasks import Task
-from steelyard_workbench.pages.playground.decision_form import DecisionForm
+from steelyard_workbench.pages.playground.decision_form import DecisionFields, DecisionForm
 from steelyard_workbench.pages.playground.keeping import WasItRight
+from steelyard_workbench.pages.playground.origin import Origin, fetch_origin, origin_key
 from steelyard_workbench.pages.playground.saving import SaveRow
 from steelyard_workbench.pages.playground.side_by_side import MOST_MODELS, AnswersTogether
+from steelyard_workbench.pages.playground.typing_memory import Typed, TypingMemory, follow_typing
 from steelyard_workbench.pages.playground.why import marked_context
-from steelyard_workbench.parts.datasets.questions import as_text, labels_text, questions_of
-from steelyard_workbench.parts.datasets.row_pages import at_places
-from steelyard_workbench.parts.families.labels import ASK
+from steelyard_workbench.parts.datasets.questions import as_text
 
 _CONTEXT = "My card was charged twice for order 118. Please send one payment back today."
 _OUTCOMES = """\
 billing: charges, invoices and refunds
 shipping: where a parcel is
 technical: the product does not work"""
-#: The view of a row of a dataset that is asked about.
-_ROW = "row"
 #: The route of a server with a judge, which asks it where it is needed: chosen at first.
 _ROUTE = "auto"
-_FIRST = ("team", "single", "Which team should own this ticket?", _OUTCOMES)
+_FIRST = DecisionFields("team", "single", "Which team should own this ticket?", _OUTCOMES)
 
 
 class PlaygroundPage(Page):
@@ -65,16 +63,25 @@ class PlaygroundPage(Page):
     title = "Playground"
     summary = "Ask any model that answers here, or several side by side."
 
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        #: What was typed on earlier visits, by what the page was opened with.
+        self._typed_before: dict[str, str] = {}
+
     def build(self) -> list[Viewable]:
         """Return the fields and the place of the answer."""
-        self.model = pmui.Select(label="Model", options=[], width=240)
+        self.model = pmui.Select(label="Model", options={}, width=240)
         self.beside = pmui.CheckBoxGroup(
             label=f"Beside it, {MOST_MODELS - 1} at most",
             options=[],
             inline=True,
             sizing_mode="stretch_width",
         )
-        self._row: Example | None = None
+        self._from: Origin | None = None
+        #: The model that a named decision is asked by its name with; ``None`` where it is not.
+        self._named_model: object = None
+        #: The model that a person chose, and whether the page itself is choosing one.
+        self._picked, self._is_offering = "", False
         self.saving: SaveRow | None = None
         self.feedback: WasItRight | None = None
         self.context = pmui.TextAreaInput(
@@ -88,6 +95,7 @@ class PlaygroundPage(Page):
         pn.bind(self._changed, self.model, watch=True)
         self._able: dict[str, str] = {}
         pn.bind(self._offer_beside, self.model, watch=True)
+        pn.bind(self._on_model, self.model, watch=True)
         self._forms: list[DecisionForm] = []
         self.form_box = pn.Column(sizing_mode="stretch_width")
         self.answer = pn.Column(
@@ -97,26 +105,37 @@ class PlaygroundPage(Page):
         self.ask = Task(self._send, "No answer:", self.answer, scope=self.visit)
         self.check = Task(self._lint, on_failure=self._show_no_warnings, scope=self.visit)
         self._code = pn.Column(sizing_mode="stretch_width")
-        self._add(*_FIRST)
         add = pmui.Button(label="Add a decision", variant="outlined")
-        add.on_click(lambda _: self._add(self._free_name(), "binary", "", ""))
+        add.on_click(lambda _: self._add(DecisionFields(self._free_name(), "binary")))
         self._ask = pmui.Button(label="Ask", variant="contained")
         self._ask.on_click(self.ask.on_event)
         self.keep = pmui.Switch(label="Keep this answer", value=False, align="center")
         self.why = pmui.Switch(label="Show why", value=False, align="center")
         pn.bind(self._changed, self.why, watch=True)
+        key = origin_key(self.session)
+        self.memory = TypingMemory(
+            f"{self.session.account} {key}", self._typed_before.get(key, ""), self._put_back
+        )
+        self.memory.fill(lambda: self._put([(_FIRST, None)]), self._typed)
+        follow_typing(self.context, self._keep_typed)
+        for switch in (self.keep, self.why):
+            pn.bind(self._keep_typed, switch, watch=True)
         models = Loaded("The models", self.client.models.choices, self._fill_models, n_lines=1)
         self.origin = pn.Column(sizing_mode="stretch_width")
-        if self.session.dataset and (
-            self.session.view == ASK or (self.session.view == _ROW and self.session.row >= 0)
-        ):
-            row = Loaded("The row", self._fetch_row, self._fill_row, n_lines=1)
-            self.origin[:] = [self.part(row)]
+        if key:
+            origin = Loaded(
+                "The decisions",
+                partial(fetch_origin, self.session),
+                self._fill_origin,
+                n_lines=1,
+            )
+            self.origin[:] = [self.part(origin)]
         return [
             side_by_side(
                 pn.Column(
                     self.part(models),
                     self.origin,
+                    self.memory.in_tab,
                     self.context,
                     self.form_box,
                     pn.FlexBox(self._ask, add, self.keep, self.why, align_items="center"),
@@ -130,10 +149,11 @@ class PlaygroundPage(Page):
         """Return the request as it is sent."""
         context: Any = self.context.value
         images: dict[str, Any] = {}
-        if self._row is not None and context == as_text(self._row.context):
-            context = self._row.context
-            if self._row.images is not UNSET:
-                images = {"images": self._row.images}
+        row = None if self._from is None else self._from.row
+        if row is not None and context == as_text(row.context):
+            context = row.context
+            if row.images is not UNSET:
+                images = {"images": row.images}
         return {
             "context": context,
             **images,
@@ -161,8 +181,17 @@ class PlaygroundPage(Page):
                 self.answer.append(self._offer_row(request, answers))
             return
         self.answer[:] = [loading(3, "The answer")]
-        answer = await asyncio.to_thread(
-            self.client.decide,
+        answer = await asyncio.to_thread(self._decide, request)
+        feedback = self._offer_feedback(request, [answer])
+        shown = show_answer(answer, context=request["context"], label_sets=label_sets)
+        self.answer[:] = [shown, *feedback, self._offer_row(request, [answer])]
+
+    def _decide(self, request: Mapping[str, Any]) -> DecideAnswer:
+        name = self._asked_name(request)
+        if name:
+            named = self.client.decision(name)
+            return named.decide(request["context"], store=request["store"])
+        return self.client.decide(
             request["context"],
             request["decisions"],
             model=request.get("model"),
@@ -170,9 +199,17 @@ class PlaygroundPage(Page):
             store=request["store"],
             explain=True if self._explains(request) else None,
         )
-        feedback = self._offer_feedback(request, [answer])
-        shown = show_answer(answer, context=request["context"], label_sets=label_sets)
-        self.answer[:] = [shown, *feedback, self._offer_row(request, [answer])]
+
+    def _asked_name(self, request: Mapping[str, Any]) -> str:
+        """Return the named decision that a request is for; empty once it differs from the version."""
+        version = None if self._from is None else self._from.version
+        is_same = (
+            version is not None
+            and request["decisions"] == version.decisions
+            and request.get("model") == self._named_model
+            and not self._explains(request)
+        )
+        return version.name if version is not None and is_same else ""
 
     def _explains(self, request: Mapping[str, Any]) -> bool:
         return bool(self.why.value) and isinstance(request["context"], str)
@@ -188,7 +225,7 @@ class PlaygroundPage(Page):
     def _offer_row(self, request: Mapping[str, Any], answers: list[DecideAnswer]) -> Viewable:
         """Return the fields that save what was asked as a row; what a row said is right stays so."""
         labels: dict[str, str] = {}
-        row = self._row
+        row = None if self._from is None else self._from.row
         for name in answers[0].decisions:
             is_row = row is not None and row.context == request["context"]
             expected = expected_of(row, name) if row is not None and is_row else None
@@ -201,34 +238,83 @@ class PlaygroundPage(Page):
         self.saving.part.start()
         return self.saving.__panel__()
 
-    def _fetch_row(self) -> Example:
-        rows = self.client.datasets.search(
-            self.session.dataset,
-            where=None if self.session.view == ASK else at_places([self.session.row]),
-            version=self.session.version or None,
-            limit=1,
-        )
-        if not rows.data:
-            raise NotFoundError(f"The dataset has no row {max(self.session.row, 0):,}.")
-        return rows.data[0]
+    def _fill_origin(self, origin: Origin) -> Viewable:
+        """Fill the fields with what the page is opened with; what is not changed is sent as it is."""
+        self._from = origin
 
-    def _fill_row(self, row: Example) -> Viewable:
-        """Fill the fields with a row; what is not changed is sent as the row has it."""
-        self._row = row
-        self.context.value = as_text(row.context)
+        def fill() -> None:
+            if origin.row is not None:
+                self.context.value = as_text(origin.row.context)
+            self._put(origin.fields)
+
+        self.memory.fill(fill, self._typed)
+        self._choose_model()
+        text = pmui.Typography(origin.text, variant="body2")
+        if origin.version is None:
+            return text
+        leave = pmui.Button(label="Ask something else", variant="text", size="small")
+        leave.on_click(lambda _: self._leave_origin())
+        return pn.FlexBox(text, leave, align_items="center")
+
+    def _leave_origin(self) -> None:
+        """Go back to the decisions that were asked without a named one."""
+        self.session.named = ""
+        self.open()
+
+    def _choose_model(self) -> None:
+        """Choose the model of the page: the address's, a person's, or the named decision's.
+
+        What a person chooses takes the place of that of the address. A named decision is asked by its
+        name as long as its own model stays.
+        """
+        version = None if self._from is None else self._from.version
+        named = version.model if version is not None else None
+        before = [self.session.model] if version is None else []
+        wanted = [*before, self._picked, named, _ROUTE]
+        self._is_offering = True
+        try:
+            offered = self.model.options.values()
+            self.model.value = next((name for name in wanted if name in offered), self.model.value)
+        finally:
+            self._is_offering = False
+        if version is not None and not self._picked:
+            self._named_model = self.model.value or None
+            if named not in (None, self.model.value):
+                self._named_model = named  # which cannot be chosen: another is asked by itself
+
+    def _on_model(self, model: object) -> None:
+        """Keep the model that a person chose, which goes before that of the address."""
+        if not self._is_offering and model:
+            self._picked, self.session.model = str(model), ""
+            self._keep_typed()
+
+    def _put(self, decisions: Sequence[tuple[DecisionFields, Mapping[str, Any] | None]]) -> None:
+        """Show these decisions alone."""
         self._forms.clear()
-        for given in row.decisions:
-            for question in questions_of([given]):
-                described = zip(question.outcomes, question.descriptions, strict=True)
-                lines = [f"{name}: {text}" if text else name for name, text in described]
-                kind = str(given.get("kind") or "single")
-                self._add(question.id, kind, question.text, "\n".join(lines), given)
-        labels = labels_text(labels_of(row), row.decisions)
-        origin = f"Row {self.session.row:,}"
-        if self.session.view == ASK:
-            origin = "The first row of the family's dataset, in its wording"
-        origin += f", labelled {labels}" if labels else ""
-        return pmui.Typography(escape_markdown(origin), variant="body2")
+        for fields, given in decisions:
+            self._add(fields, given)
+
+    def _typed(self) -> Typed:
+        return Typed(
+            self.context.value_input,
+            [form.fields for form in self._forms],
+            self.keep.value,
+            self.why.value,
+            self._picked,
+        )
+
+    def _keep_typed(self, *_: object) -> None:
+        self.memory.keep(self._typed())
+        self._typed_before[origin_key(self.session)] = self.memory.text
+
+    def _put_back(self, typed: Typed) -> None:
+        """Put back what was typed; a decision that is the origin's again is sent as it is there."""
+        known = dict(self._from.fields) if self._from is not None else {}
+        self.context.value = typed.context
+        self.keep.value, self.why.value, self._picked = typed.keep, typed.why, typed.model
+        self._choose_model()
+        decisions = [DecisionFields(*fields) for fields in typed.decisions]
+        self._put([(fields, known.get(fields)) for fields in decisions])
 
     async def _lint(self) -> None:
         request = self.request()
@@ -242,7 +328,9 @@ class PlaygroundPage(Page):
         self.warnings[:] = [failed(problem_of(error, title))]
 
     def _fill_models(self, choices: Sequence[ModelChoice]) -> Viewable:
-        offer_models(self.model, choices, value=self.session.model or _ROUTE)
+        self._is_offering = True
+        offer_models(self.model, choices)
+        self._choose_model()
         self._able = able_models(choices)
         self._offer_beside()
         self._changed()
@@ -256,25 +344,20 @@ class PlaygroundPage(Page):
         chosen = [name for name in self.beside.value if name in others.values()]
         self.beside.param.update(options=others, value=chosen)
 
-    def _add(
-        self,
-        name: str,
-        kind: str,
-        question: str,
-        outcomes: str,
-        given: Mapping[str, Any] | None = None,
-    ) -> None:
+    def _add(self, fields: DecisionFields, given: Mapping[str, Any] | None = None) -> None:
         form = DecisionForm(
-            name,
-            kind,
-            question,
-            outcomes,
+            fields,
             on_change=self._changed,
+            on_typing=self._keep_typed,
             on_remove=self._remove,
             given=given,
         )
         self._forms.append(form)
+        self._draw_forms()
+
+    def _draw_forms(self) -> None:
         self.form_box[:] = [*self._forms]
+        self._keep_typed()
         self._changed()
 
     def _free_name(self) -> str:
@@ -286,8 +369,7 @@ class PlaygroundPage(Page):
     def _remove(self, form: DecisionForm) -> None:
         if len(self._forms) > 1:
             self._forms.remove(form)
-            self.form_box[:] = [*self._forms]
-            self._changed()
+            self._draw_forms()
 
     def _changed(self, *_: Any) -> None:
         if pn.state.curdoc is not None:
@@ -296,13 +378,16 @@ class PlaygroundPage(Page):
     def show_code(self, request: Mapping[str, Any]) -> CopyText:
         """Return programs that send a request, asking why where that is switched on."""
         why = {"explain": True} if self._explains(request) else {}
-        url, request = self.client.url, {**request, "store": True, **why}
-        texts = {
-            "curl": as_curl(url, request),
-            "Python": as_python(url, request),
-            "JSON": as_json(request),
-        }
-        return CopyText(texts=texts)
+        url, name = self.client.url, self._asked_name(request)
+        if name:
+            request = {"decision": name, "context": request["context"], "store": True}
+            python = as_python_named(url, name, request["context"])
+        else:
+            request = {**request, "store": True, **why}
+            python = as_python(url, request)
+        return CopyText(
+            texts={"curl": as_curl(url, request), "Python": python, "JSON": as_json(request)}
+        )
 
 
 def show_answer(

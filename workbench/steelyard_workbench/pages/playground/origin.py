@@ -1,0 +1,107 @@
+"""What the Playground is opened with: a row of a dataset, a family's wording, or a named decision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from steelyard.client.answers import labels_of
+from steelyard.datasets.wire import Example
+from steelyard.decisions.named import PRODUCTION
+from steelyard.errors import NotFoundError
+from steelyard.named.wire import NamedVersion
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.pages.playground.decision_form import DecisionFields
+from steelyard_workbench.parts.datasets.questions import labels_text, questions_of
+from steelyard_workbench.parts.datasets.row_pages import at_places
+from steelyard_workbench.parts.families.labels import ASK
+
+#: The view of a row of a dataset that is asked about.
+ROW = "row"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Decisions to ask, and what comes with them.
+
+    Parameters
+    ----------
+    text : str
+        Markdown: where they are from.
+    decisions : sequence of mapping
+        As they are sent.
+    row : Example, optional
+        The row that they are of, with the text to fill in.
+    version : NamedVersion, optional
+        The version of a named decision that they are of.
+    """
+
+    text: str
+    decisions: Sequence[Mapping[str, Any]]
+    row: Example | None = None
+    version: NamedVersion | None = None
+    #: The fields of each decision, and the decision.
+    fields: list[tuple[DecisionFields, Mapping[str, Any]]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fields", [(_fields_of(sent), sent) for sent in self.decisions])
+
+
+def origin_key(session: Session) -> str:
+    """Return the name of what the address has the page opened with; empty for nothing."""
+    at = f"{session.dataset} {session.version}"
+    if session.dataset and session.view == ASK:
+        return f"family {at}"
+    if session.dataset and session.view == ROW and session.row >= 0:
+        return f"row {at} {session.row}"
+    return f"named {session.named}" if session.named else ""
+
+
+def fetch_origin(session: Session) -> Origin:
+    """Fetch what the page is opened with; it blocks.
+
+    Raises
+    ------
+    NotFoundError
+        When the row, or the named decision, is not there.
+    """
+    key = origin_key(session)
+    return _fetch_named(session) if key.startswith("named ") else _fetch_row(session)
+
+
+def _fetch_named(session: Session) -> Origin:
+    version = session.client.named_decisions.version(session.named, PRODUCTION)
+    name = escape_markdown(session.named)
+    text = f"The decision **{name}**, version {version.version}, which is in production."
+    return Origin(text, version.decisions, version=version)
+
+
+def _fetch_row(session: Session) -> Origin:
+    is_row = session.view == ROW
+    rows = session.client.datasets.search(
+        session.dataset,
+        where=at_places([session.row]) if is_row else None,
+        version=session.version or None,
+        limit=1,
+    )
+    if not rows.data:
+        raise NotFoundError(f"The dataset has no row {max(session.row, 0):,}.")
+    [row] = rows.data
+    labels = labels_text(labels_of(row), row.decisions)
+    text = (
+        f"Row {session.row:,}"
+        if is_row
+        else "The first row of the family's dataset, in its wording"
+    )
+    text += f", labelled {labels}" if labels else ""
+    return Origin(escape_markdown(text), row.decisions, row=row)
+
+
+def _fields_of(sent: Mapping[str, Any]) -> DecisionFields:
+    [question] = questions_of([sent])
+    described = zip(question.outcomes, question.descriptions, strict=True)
+    lines = [f"{name}: {text}" if text else name for name, text in described]
+    kind = str(sent.get("kind") or "single")
+    return DecisionFields(question.id, kind, question.text, "\n".join(lines))
