@@ -53,7 +53,7 @@ def save(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
 
 @pytest.fixture
 def written(tmp_path: Path) -> list[Row]:
-    return read_written(save(tmp_path / "written.jsonl.gz", WRITTEN), tmp_path / "line_only.npy")
+    return read_written(save(tmp_path / "written.jsonl.gz", WRITTEN), tmp_path)
 
 
 def test_twins_share_a_line_in_neighbouring_groups(written: list[Row]) -> None:
@@ -66,6 +66,17 @@ def test_twins_share_a_line_in_neighbouring_groups(written: list[Row]) -> None:
         abs(int(twin.true.group.rsplit("/")[-1]) - int(twin.false.group.rsplit("/")[-1])) == 1
         for twin in twins
     )
+
+
+def test_negation_swaps_true_and_false(written: list[Row]) -> None:
+    row = next(row for row in written if row.label == 1)
+    negated = row.as_negation()
+    assert (negated.line, negated.label) == ("The train is not late.", 0)
+    assert row.expert is not None
+    assert negated.expert == (row.expert[1], row.expert[0], row.expert[2])
+    assert row.as_statement().line == "The train is late."
+    unstated = next(row for row in written if row.label == 2)
+    assert unstated.as_negation().label == 2
 
 
 def test_line_alone_is_judged_by_lines_of_other_texts() -> None:

@@ -72,7 +72,7 @@ def main(
     recipe = Recipe(**options)
     torch.manual_seed(recipe.seed)
     tokenizer = Tokenizer((BASE / TOKENIZER).read_bytes(), name="bert", revision="uncased")
-    rows = read_written(written, out / "line_only.npy")
+    rows = read_written(written, out)
     learnt = [row for row in rows if row.split == "train"]
     validation = [row for row in rows if row.split == "validation"]
     public = read_public(data / "reading.jsonl.gz", left_out=frozenset(left_out.split(",")))

@@ -21,6 +21,14 @@ def evidence(logits: NDArray[np.float32]) -> NDArray[np.float32]:
     return difference
 
 
+def balance(read: Read, rows: Sequence[Row]) -> NDArray[np.float32]:
+    """Return the evidence for each row's statement less that for its negation, halved."""
+    statements = evidence(read([row.as_statement() for row in rows]))
+    negations = evidence(read([row.as_negation() for row in rows]))
+    is_turned = np.array([row.reading is not None for row in rows])
+    return np.where(is_turned, (statements - negations) / 2, statements)
+
+
 def judge(
     read: Read, twins: Sequence[Twin], rows: Sequence[Row], public: Sequence[Row]
 ) -> dict[str, float]:
@@ -37,14 +45,18 @@ def judge(
     for form in ("statement", "question"):
         pairs = [twin for twin in twins if twin.true.form == form]
         if pairs:
-            above = evidence(read([twin.true for twin in pairs])) - evidence(
-                read([twin.false for twin in pairs])
-            )
+            sides = [[twin.true for twin in pairs], [twin.false for twin in pairs]]
+            above = np.subtract(*(evidence(read(side)) for side in sides))
             figures[f"twins_{form}"] = float((above > 0).mean())
+            above = np.subtract(*(balance(read, side) for side in sides))
+            figures[f"twins_{form}_balance"] = float((above > 0).mean())
         sided = [row for row in rows if row.form == form and row.label in (0, 1)]
         if len({row.label for row in sided}) == 2:
             figures[f"auc_{form}"] = float(
                 roc_auc_score([row.label == 0 for row in sided], evidence(read(sided)))
+            )
+            figures[f"auc_{form}_balance"] = float(
+                roc_auc_score([row.label == 0 for row in sided], balance(read, sided))
             )
     by_set: dict[str, list[Row]] = {}
     for row in public:

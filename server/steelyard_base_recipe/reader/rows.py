@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.decisions.statements import Reading, read_question
 from steelyard_base_recipe.reader.line_only import line_log_probabilities
 from steelyard_base_recipe.reader.model import N_LABELS
 
@@ -32,6 +33,8 @@ class Row:
         0 true by the text, 1 false by it, 2 not said, 3 not true (1 or 2), 4 not false (0 or 2).
     expert : tuple of float or None
         Log-probabilities of the three labels by the line alone; None without such a model.
+    reading : Reading or None
+        The line as a statement and as its negation; None where it is not written or not turned.
     """
 
     source: str
@@ -42,6 +45,19 @@ class Row:
     label: int
     split: str
     expert: tuple[float, ...] | None = None
+    reading: Reading | None = None
+
+    def as_statement(self) -> Row:
+        """Return the row with its line as a statement; itself where that is unknown."""
+        return self if self.reading is None else replace(self, line=self.reading.statement)
+
+    def as_negation(self) -> Row:
+        """Return the row with its line negated: true and false change places; itself where unknown."""
+        if self.reading is None or self.label > 2:
+            return self
+        label = (1, 0, 2)[self.label]
+        expert = self.expert and (self.expert[1], self.expert[0], *self.expert[2:])
+        return replace(self, line=self.reading.negation, label=label, expert=expert)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +80,16 @@ def read_public(path: Path, *, left_out: frozenset[str] = UNLICENSED) -> list[Ro
 
 
 def read_written(path: Path, cache: Path) -> list[Row]:
-    """Read the written rows, with what their lines give away, which ``cache`` keeps for the next time."""
+    """Read the written rows, with statements and line-only models, which a folder keeps for the next time."""
     raws = list(_lines(path))
-    if not cache.exists():
-        np.save(cache, _experts(raws))
+    experts, readings = cache / "line_only.npy", cache / "statements.json"
+    if not experts.exists():
+        np.save(experts, _experts(raws))
+    if not readings.exists():
+        lines = {raw["hypothesis"] for raw in raws}
+        turned = {line: reading for line in lines if (reading := read_question(line)) is not None}
+        readings.write_bytes(msgspec.json.encode(turned))
+    turned = msgspec.json.decode(readings.read_bytes(), type=dict[str, Reading])
     return [
         Row(
             raw["source"],
@@ -78,8 +100,9 @@ def read_written(path: Path, cache: Path) -> list[Row]:
             raw["label"],
             raw["split"],
             tuple(map(float, expert)),
+            turned.get(raw["hypothesis"]),
         )
-        for raw, expert in zip(raws, np.load(cache), strict=True)
+        for raw, expert in zip(raws, np.load(experts), strict=True)
     ]
 
 

@@ -40,6 +40,8 @@ class Recipe:
         Tokens of pairs of twins in a step: 2,800 are 22 pairs on average.
     twin_weight : float
         Weight of the term that puts the text which makes a line true above its twin.
+    statement_share, negation_share : float
+        Shares of the written rows and twins that are read as statements, and as their negations.
     surrounded_share : float
         Share of the rows and twins that get sentences of other texts around their own.
     decay : float
@@ -51,6 +53,8 @@ class Recipe:
     written_share: float = 0.55
     twin_tokens_per_step: int = 2_800
     twin_weight: float = 1.0
+    statement_share: float = 0.45
+    negation_share: float = 0.2
     surrounded_share: float = 0.12
     learning_rate: float = 8e-5
     warmup_steps: int = 40
@@ -150,12 +154,14 @@ class Trainer:
         totals = [0.0, 0.0]
         for _ in range(_BATCHES_A_STEP):
             is_written = self._rng.random() < self.recipe.written_share
-            rows = next(self._written if is_written else self._public)
+            rows = [
+                self._turned(row) for row in next(self._written if is_written else self._public)
+            ]
             around = [self._around() for _ in rows]
             loss = label_loss(self._logits(rows, around), rows).mean()
             (loss / _BATCHES_A_STEP).backward()
             totals[0] += float(loss.detach()) / _BATCHES_A_STEP
-        twins = next(self._twins)
+        twins = [self._turned_twin(twin) for twin in next(self._twins)]
         around = [self._around() for _ in twins]
         logits = self._logits(
             [twin.true for twin in twins] + [twin.false for twin in twins], around * 2
@@ -178,6 +184,21 @@ class Trainer:
         ]
         self.tokens += sum(3 + len(line) + len(text) for line, text in pairs)
         return logits_of(self.reader, pairs).float()
+
+    def _turned(self, row: Row) -> Row:
+        """Return a row as it is typed, as a statement, or negated."""
+        draw = self._rng.random() - self.recipe.negation_share
+        if draw < 0:
+            return row.as_negation()
+        return row.as_statement() if draw < self.recipe.statement_share else row
+
+    def _turned_twin(self, twin: Twin) -> Twin:
+        first, second = self._turned(twin.true), twin.false
+        if first.line == twin.true.line:
+            return twin
+        if first.label == 0:
+            return Twin(first, second.as_statement())
+        return Twin(second.as_negation(), first)
 
     def _around(self) -> tuple[str, str]:
         """Return what stands before and after a text: mostly nothing, else a text of another row."""
