@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, cast
 
-from sqlalchemy import Column
+from sqlalchemy import Column, Connection
 
 from steelyard.jobs.ticker import Ticker
+from steelyard.model_use import ModelUse
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.settings import Settings
 from steelyard.storage import State
@@ -44,6 +45,8 @@ class House:
     now: Callable[[], float] = time.time
     #: Columns of all rooms that name stored decisions.
     decisions: tuple[Column[Any], ...] = ()
+    #: Returns the models that an account's unfinished jobs of all rooms use.
+    model_uses: Callable[[Connection, str], Iterable[ModelUse]] = lambda *_: ()
 
     def add(self, *services: object) -> None:
         """Add services, which rooms find by their classes."""

@@ -16,6 +16,7 @@ from steelyard.errors import SteelyardError
 from steelyard.house import House
 from steelyard.http.routing import Route
 from steelyard.jobs.work import Work
+from steelyard.model_use import ModelUse
 from steelyard.outbox.names import Event
 
 
@@ -31,9 +32,20 @@ class NamedFile:
 
 @dataclass(frozen=True, slots=True)
 class JobKind:
-    """A kind of job: whether one has not ended, and what runs them in a worker."""
+    """A kind of job.
+
+    Attributes
+    ----------
+    has_unfinished : callable
+        Returns whether a job has not ended.
+    uses : callable
+        Returns the models that unfinished jobs of an account use: a rollback or a deletion spares them.
+    open : callable
+        Returns what runs the jobs in a worker.
+    """
 
     has_unfinished: Callable[[Connection], bool]
+    uses: Callable[[Connection, str], Iterable[ModelUse]]
     open: Callable[[House], Work]
 
 
@@ -60,6 +72,11 @@ class Room:
     sweeps: tuple[Callable[[House], Callable[[], object]], ...] = ()
     #: Its columns that name stored decisions, which stay in the state for them.
     decisions: tuple[Column[Any], ...] = ()
+
+
+def no_models(connection: Connection, account_id: str) -> tuple[ModelUse, ...]:  # noqa: ARG001
+    """Return the models of jobs that use none of an account's."""
+    return ()
 
 
 def files_of(

@@ -19,6 +19,7 @@ from steelyard.errors import error_classes, errors_of, requests
 from steelyard.house import House
 from steelyard.http.openapi import build_document
 from steelyard.http.routing import Access, Route
+from steelyard.model_use import ModelUse
 from steelyard.outbox.names import EVENTS
 from steelyard.room import JobKind, Room, files_of
 from steelyard.settings import read_settings
@@ -114,6 +115,7 @@ class Forester:
 def test_a_made_up_room_is_found_wherever_rooms_are_walked(tmp_path, monkeypatch):
     opened = []
     work = SimpleNamespace(name="felling", pending=lambda connection: [])
+    use = ModelUse(id="fell_1", adapter="ft-1")
 
     def open_work(house: House) -> SimpleNamespace:
         opened.append(("work", house.settings.engine))
@@ -140,7 +142,7 @@ def test_a_made_up_room_is_found_wherever_rooms_are_walked(tmp_path, monkeypatch
         routes=(route,),
         base=lambda house: (house.get(DatasetService),),
         open=lambda house: (Forester(house),),
-        jobs=(JobKind(lambda connection: True, open_work),),
+        jobs=(JobKind(lambda connection: True, lambda *_: (use,), open_work),),
         files=(files_of("trees", "a tree", lambda connection: {"ab" * 32}),),
         sweeps=(open_sweep,),
     )
@@ -166,6 +168,7 @@ def test_a_made_up_room_is_found_wherever_rooms_are_walked(tmp_path, monkeypatch
         runtime = closing.enter_context(open_worker(settings))
         assert runtime.work["felling"] is work
         assert state.read_now(rooms.has_jobs)
+        assert use in state.read_now(lambda connection: [*rooms.model_uses(connection, "local")])
         assert state.read_now(lambda connection: inspect(connection).has_table("trees"))
         assert [(one.room, one.needed_by) for one in state.read_now(named_in)] == [
             ("trees", "a tree")

@@ -37,7 +37,6 @@ from steelyard.families.lineage.fine_tunes import (
 from steelyard.families.lineage.lineage import (
     Conditions,
     Lineage,
-    ModelUse,
     answering,
     idle_at,
     kept_warm,
@@ -50,6 +49,7 @@ from steelyard.families.lineage.rollback import roll_back
 from steelyard.families.lineage.switching import NotLoadedError, switch_family, switch_model
 from steelyard.families.lineage.warmth import keep_family_warm, keep_model_warm
 from steelyard.families.serializers import family_to_wire, fine_tune_to_wire
+from steelyard.model_use import ModelUse
 from support.families.lineage_cases import (
     BASE,
     DAY,
@@ -388,8 +388,8 @@ class AnAccount(RuleBasedStateMachine):
         elif ready := sorted(a for a, m in self.lineage.models.items() if m.status == "ready"):
             work = ModelUse(
                 id=self.new_id("evl"),
-                kind=data.draw(st.sampled_from(["evaluation", "prompt_tuning"])),
                 adapter=data.draw(st.sampled_from(ready)),
+                yields=data.draw(st.booleans()),
             )
             self.work[work.id] = work
 

@@ -26,6 +26,7 @@ from steelyard.house import House
 from steelyard.http.routing import Route
 from steelyard.labeling.room import ROOM as LABELING
 from steelyard.maps.room import ROOM as MAPS
+from steelyard.model_use import ModelUse
 from steelyard.models.room import ROOM as MODELS
 from steelyard.named.room import ROOM as NAMED
 from steelyard.people.room import ROOM as PEOPLE
@@ -90,6 +91,13 @@ def routes() -> tuple[Route, ...]:
 def has_jobs(connection: Connection) -> bool:
     """Return whether there is a job that has not ended, of any kind."""
     return any(kind.has_unfinished(connection) for room in ROOMS for kind in room.jobs)
+
+
+def model_uses(connection: Connection, account_id: str) -> Iterator[ModelUse]:
+    """Yield the models that an account's unfinished jobs use, of every kind."""
+    for room in ROOMS:
+        for kind in room.jobs:
+            yield from kind.uses(connection, account_id)
 
 
 def named_files(connection: Connection) -> Iterator[NamedFile]:

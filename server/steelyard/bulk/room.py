@@ -37,7 +37,7 @@ ROOM = Room(
         tables.bulk_runs,
         tables.bulk_partitions,
     ),
-    jobs=(JobKind(store.has_unfinished, _open_runs),),
+    jobs=(JobKind(store.has_unfinished, store.uses, _open_runs),),
     files=(files_of("bulk", "rows that wait for an answer", store.live_files),),
     sweeps=(_sweep,),
 )

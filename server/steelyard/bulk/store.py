@@ -10,11 +10,13 @@ import functools
 from collections.abc import Callable, Collection
 from typing import Any
 
+import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, select, update
 
 from steelyard.accounts.store_owner import sweep_owned
 from steelyard.bulk.tables import bulk_partitions, bulk_runs
 from steelyard.jobs.store import PendingJob
+from steelyard.model_use import ModelUse
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
 
@@ -116,6 +118,20 @@ def pending(connection: Connection) -> list[PendingJob]:
 def has_unfinished(connection: Connection) -> bool:
     """Return whether rows wait for an answer."""
     return bool(pending(connection))
+
+
+def uses(connection: Connection, account_id: str) -> list[ModelUse]:
+    """Return the models of an account's files with rows that wait for an answer."""
+    of_run = bulk_runs.c.id == _parts.run_id
+    runs = connection.execute(
+        select(bulk_runs)
+        .join(bulk_partitions, of_run)
+        .where(_is_open, bulk_runs.c.account_id == account_id)
+        .distinct()
+    )
+    # A family that is named answers by the model that it then serves; a number is that model.
+    named = ((run.id, run.model_id or msgspec.json.decode(run.asked).get("model")) for run in runs)
+    return [ModelUse(id=run_id, adapter=model) for run_id, model in named if model is not None]
 
 
 def claim(connection: Connection, job: PendingJob) -> None:

@@ -18,7 +18,7 @@ from steelyard.decision_log.store import record_answer
 from steelyard.decision_log.tables import feedback
 from steelyard.house import House
 from steelyard.jobs.work import Work
-from steelyard.room import JobKind, Room, files_of
+from steelyard.room import JobKind, Room, files_of, no_models
 from steelyard.serving.service import DecisionService
 
 
@@ -65,7 +65,7 @@ ROOM = Room(
     tables=(tables.decisions, tables.feedback, tables.decision_files, tables.decision_archivings),
     routes=ROUTES,
     open=_open,
-    jobs=(JobKind(store.has_unfinished, _open_runs),),
+    jobs=(JobKind(store.has_unfinished, no_models, _open_runs),),
     files=(files_of("decision_log", "the log of decisions", store.live_files),),
     sweeps=(_archive, _sweep),
     decisions=(feedback.c.decision_id,),

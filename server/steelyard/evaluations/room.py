@@ -62,7 +62,7 @@ ROOM = Room(
     routes=ROUTES,
     base=_open_base,
     open=_open,
-    jobs=(JobKind(store.EVALUATIONS.has_unfinished, _open_runs),),
+    jobs=(JobKind(store.EVALUATIONS.has_unfinished, store.EVALUATIONS.uses, _open_runs),),
     files=(files_of("evaluations", "an evaluation", store.live_files),),
     sweeps=(_sweep,),
 )

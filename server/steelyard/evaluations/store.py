@@ -42,6 +42,8 @@ EVALUATIONS = JobStore(
     plural="evaluations",
     advice="list the dataset's",
     is_priced=False,
+    models=("model_id",),
+    yields=True,
 )
 
 

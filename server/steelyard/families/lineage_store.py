@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
+from msgspec import structs
 from sqlalchemy import Connection
 
 from steelyard.errors import SteelyardError
@@ -43,8 +44,6 @@ from steelyard.families.lineage.lineage import (
     Conditions,
     Lineage,
     LineageRules,
-    ModelUse,
-    WorkKind,
     answering,
     kept_warm,
 )
@@ -54,8 +53,8 @@ from steelyard.families.store import StoredLineage
 from steelyard.families.tuned import TunedModels
 from steelyard.jobs.store import UNFINISHED
 from steelyard.ledger.store import available
+from steelyard.model_use import ModelUse
 from steelyard.outbox.publishing import publish
-from steelyard.prompt_tuning import store as prompt_tuning_rows
 from steelyard.storage import State
 
 _log = logging.getLogger(__name__)
@@ -84,13 +83,6 @@ class Applied:
         return self.stored.lineage
 
 
-#: Work that has not ended, as its id and the model that it uses, by kind.
-_USES: dict[WorkKind, Callable[[Connection, str], list[tuple[str, str]]]] = {
-    "evaluation": evaluation_rows.EVALUATIONS.unfinished_of_account,
-    "prompt_tuning": prompt_tuning_rows.JOBS.unfinished_of_account,
-}
-
-
 @dataclass(frozen=True, slots=True)
 class _Watch:
     """What a process looks after of an account's lineage at a revision."""
@@ -115,12 +107,14 @@ class LineageStore:
         *,
         engines: TunedModels | None = None,
         wake: Callable[[], None] = lambda: None,
+        uses: Callable[[Connection, str], Iterable[ModelUse]] = lambda *_: (),
         now: Callable[[], float] = time.time,
     ) -> None:
         self._state = state
         self._rules = rules
         self._engines = engines
         self._wake = wake
+        self._uses_of = uses
         self._now = now
         self._lock = threading.Lock()
         self._cache: OrderedDict[str, StoredLineage] = OrderedDict()
@@ -351,14 +345,18 @@ class LineageStore:
 
     def _conditions(self, connection: Connection, account_id: str, lineage: Lineage) -> Conditions:
         rules = self._rules()
+        by_name = {
+            name: adapter
+            for adapter, model in lineage.models.items()
+            for name in (adapter, model.ref)
+        }
         return dataclasses.replace(
             self.view(),
             available_nano=(available(connection, account_id) if rules.accounts_enabled else None),
             work=tuple(
-                ModelUse(id=id_, kind=kind, adapter=model)
-                for kind, unfinished in _USES.items()
-                for id_, model in unfinished(connection, account_id)
-                if model in lineage.models
+                structs.replace(use, adapter=by_name[use.adapter])
+                for use in self._uses_of(connection, account_id)
+                if use.adapter in by_name
             ),
             queue_room=rules.queue - job_rows.count_queued(connection),
         )

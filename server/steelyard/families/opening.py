@@ -63,6 +63,7 @@ def open_base(house: House) -> tuple[object, ...]:
         lambda: LineageRules.of(settings, registry.names),
         engines=tuned if house.answers else None,
         wake=house.wake,
+        uses=house.model_uses,
     )
     return (
         artifacts,

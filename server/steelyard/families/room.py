@@ -15,7 +15,7 @@ from steelyard.families.opening import FOLDER, jobs_folder, open_base, open_fami
 from steelyard.families.routes import ROUTES
 from steelyard.house import House
 from steelyard.jobs.work import Work
-from steelyard.room import JobKind, Room, files_of
+from steelyard.room import JobKind, Room, files_of, no_models
 from steelyard.serving.base import further_sources
 from steelyard.serving.registry import ModelRegistry
 from steelyard.storage.artifacts import ArtifactStore
@@ -49,7 +49,7 @@ def _sweep(house: House) -> Callable[[], object]:
 
 ROOM = Room(
     name="families",
-    after=("prompt_tuning", "review", "trainer"),
+    after=("evaluations", "review", "trainer"),
     nouns=("fine-tuning",),
     tables=(
         tables.account_lines,
@@ -70,7 +70,7 @@ ROOM = Room(
     routes=(*ROUTES, *fine_tuning.ROUTES),
     base=open_base,
     open=open_families,
-    jobs=(JobKind(fine_tune_store.FINE_TUNES.has_unfinished, _open_runs),),
+    jobs=(JobKind(fine_tune_store.FINE_TUNES.has_unfinished, no_models, _open_runs),),
     files=(
         files_of(FOLDER, "the held-out rows of a fine-tune", fine_tune_store.live_records),
         files_of("models", "a fine-tuned model", fine_tune_store.live_artifacts),

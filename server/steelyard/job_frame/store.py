@@ -17,6 +17,7 @@ from steelyard.caller import Caller
 from steelyard.errors import NotFoundError
 from steelyard.jobs import store as jobs
 from steelyard.jobs.store import UNFINISHED, PendingJob
+from steelyard.model_use import ModelUse
 from steelyard.operations import held_jobs
 from steelyard.storage.pages import RowPage, newest_first
 from steelyard.wire.violations import show
@@ -36,6 +37,9 @@ class JobStore:
     advice: str
     #: Whether it has the columns of ``steelyard.operations.held_jobs``.
     is_priced: bool = True
+    #: The columns with the models that a job uses, and whether it is cancelled where one is discarded.
+    models: tuple[str, ...] = ()
+    yields: bool = False
 
     def find(
         self, connection: Connection, job_id: str, account_id: str | None = None
@@ -79,15 +83,21 @@ class JobStore:
         """Return whether there is a job that has not ended, on any dataset or on one."""
         return jobs.has_unfinished(connection, self.table, dataset_id)
 
-    def unfinished_of_account(
-        self, connection: Connection, account_id: str
-    ) -> list[tuple[str, str]]:
-        """Return the jobs of an account that have not ended, and the model of each."""
+    def unfinished_of_account(self, connection: Connection, account_id: str) -> Sequence[Row[Any]]:
+        """Return the jobs of an account that have not ended."""
         table = self.table.c
-        unfinished = select(table.id, table.model_id).where(
+        unfinished = select(self.table).where(
             table.account_id == account_id, table.status.in_(UNFINISHED)
         )
-        return [(row.id, row.model_id) for row in connection.execute(unfinished)]
+        return connection.execute(unfinished).all()
+
+    def uses(self, connection: Connection, account_id: str) -> list[ModelUse]:
+        """Return the models that an account's unfinished jobs use."""
+        return [
+            ModelUse(id=row.id, adapter=row._mapping[column], yields=self.yields)
+            for row in self.unfinished_of_account(connection, account_id)
+            for column in self.models
+        ]
 
     def add(
         self,

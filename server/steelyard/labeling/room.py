@@ -16,7 +16,7 @@ from steelyard.labeling import store, tables
 from steelyard.labeling.finalizing import LabelingFinalizer
 from steelyard.labeling.reviewed import LabelingReviews
 from steelyard.labeling.routes import ROUTES
-from steelyard.labeling.service import LabelingJobs
+from steelyard.labeling.service import LabelingJobs, uses
 from steelyard.labeling.sources import LabelingSources
 from steelyard.labeling.teachers import Teachers
 from steelyard.review.reviews import Reviews
@@ -60,7 +60,7 @@ ROOM = Room(
     events=("labeling.review_ready",),
     routes=ROUTES,
     open=_open,
-    jobs=(JobKind(store.JOBS.has_unfinished, _open_runs),),
+    jobs=(JobKind(store.JOBS.has_unfinished, uses, _open_runs),),
     files=(files_of("labeling", "labeling", store.live_files),),
     sweeps=(_sweep,),
 )

@@ -37,6 +37,7 @@ from steelyard.labeling.wire import (
 )
 from steelyard.ledger.max_price import check_price
 from steelyard.ledger.money import to_usd
+from steelyard.model_use import ModelUse
 from steelyard.operations.holds import require_credit
 from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.operations.write import Write
@@ -196,6 +197,15 @@ def require_ready(job: Row[Any]) -> Row[Any]:
             f"The labeling job is {job.status}; its labels are there once it is review_ready."
         )
     return job
+
+
+def uses(connection: Connection, account_id: str) -> list[ModelUse]:
+    """Return the teachers of an account's unfinished jobs."""
+    return [
+        ModelUse(id=job.id, adapter=teacher.model_id)
+        for job in rows.JOBS.unfinished_of_account(connection, account_id)
+        for teacher in teachers_of(job)
+    ]
 
 
 def teachers_of(job: Row[Any]) -> list[JobTeacher]:

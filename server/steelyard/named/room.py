@@ -57,5 +57,5 @@ ROOM = Room(
     errors=errors_of(errors),
     routes=ROUTES,
     open=_open,
-    jobs=(JobKind(store.COMPARISONS.has_unfinished, _open_runs),),
+    jobs=(JobKind(store.COMPARISONS.has_unfinished, store.COMPARISONS.uses, _open_runs),),
 )

@@ -41,6 +41,7 @@ COMPARISONS = JobStore(
     noun="comparison",
     plural="comparisons",
     advice="look at GET /v1/named-comparisons",
+    models=("from_model_id", "to_model_id"),
 )
 
 

@@ -44,5 +44,5 @@ ROOM = Room(
     errors=errors_of(errors),
     routes=ROUTES,
     open=_open,
-    jobs=(JobKind(store.JOBS.has_unfinished, _open_runs),),
+    jobs=(JobKind(store.JOBS.has_unfinished, store.JOBS.uses, _open_runs),),
 )

@@ -16,6 +16,7 @@ JOBS = JobStore(
     noun="prompt-tuning job",
     plural="prompt-tuning jobs",
     advice="look at GET /v1/prompt-tuning/jobs",
+    models=("model_id",),
 )
 
 

@@ -8,11 +8,12 @@ from steelyard import errors
 from steelyard.families.lineage.deletion import delete_family, delete_model
 from steelyard.families.lineage.events import DropModel
 from steelyard.families.lineage.fine_tunes import cancel_job, continue_family, start_family
-from steelyard.families.lineage.lineage import Lineage, ModelUse
+from steelyard.families.lineage.lineage import Lineage
 from steelyard.families.lineage.references import find_family, resolve_call
 from steelyard.families.lineage.rollback import roll_back
 from steelyard.families.lineage.switching import switch_family, switch_model
 from steelyard.families.serializers import fine_tune_to_wire, model_to_wire
+from steelyard.model_use import ModelUse
 from support.families.lineage_cases import (
     BASE,
     START,
@@ -71,8 +72,8 @@ def test_what_answers_trains_or_is_used_stays(lineage):
     training = continue_family(lineage, "ant", order, make_growth(4), at()).lineage
     with pytest.raises(errors.FamilyTrainingError):
         delete_family(training, "ant", at())
-    for kind in ("evaluation", "prompt_tuning"):
-        work = (ModelUse(id="x_1", kind=kind, adapter=adapter("ant", 1)),)
+    for yields in (True, False):
+        work = (ModelUse(id="x_1", adapter=adapter("ant", 1), yields=yields),)
         with pytest.raises(errors.VersionInUseError, match="x_1"):
             delete_family(lineage, "ant", at(work=work))
     child = start_family(lineage, "bee", "ant@1", make_order("ftj_bee_1"), at()).lineage
@@ -102,7 +103,7 @@ def test_a_model_that_is_the_latest_answers_or_is_used_stays(lineage):
         delete_model(lineage, "ant@3", at())
     with pytest.raises(errors.ModelAnswersError):
         delete_model(switch_model(lineage, "ant@2", at(), on=True).lineage, "ant@2", at())
-    work = (ModelUse(id="evl_1", kind="evaluation", adapter=adapter("ant", 2)),)
+    work = (ModelUse(id="evl_1", adapter=adapter("ant", 2), yields=True),)
     with pytest.raises(errors.VersionInUseError):
         delete_model(lineage, "ant@2", at(work=work))
     with pytest.raises(errors.ModelChangedError):

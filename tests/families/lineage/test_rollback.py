@@ -14,13 +14,14 @@ from steelyard.families.lineage.events import (
     Settle,
 )
 from steelyard.families.lineage.fine_tunes import continue_family, start_family, start_job
-from steelyard.families.lineage.lineage import Lineage, ModelUse, SelfMove, answering, latest_of
+from steelyard.families.lineage.lineage import Lineage, SelfMove, answering, latest_of
 from steelyard.families.lineage.moving import move_ready
 from steelyard.families.lineage.references import resolve_call
 from steelyard.families.lineage.rollback import plan_rollback, roll_back
 from steelyard.families.lineage.switching import switch_family, switch_model
 from steelyard.families.lineage.warmth import keep_family_warm
 from steelyard.families.serializers import family_to_wire
+from steelyard.model_use import ModelUse
 from support.families.lineage_cases import (
     START,
     AllLoaded,
@@ -72,7 +73,7 @@ def test_the_next_model_gets_the_next_number(lineage):
 def test_another_list_is_refused_with_what_it_would_do(lineage, discard):
     order = make_order("ftj_ant_4", dataset_version=4)
     lineage = continue_family(lineage, "ant", order, make_growth(4), at()).lineage
-    work = (ModelUse(id="evl_1", kind="evaluation", adapter=adapter("ant", 3)),)
+    work = (ModelUse(id="evl_1", adapter=adapter("ant", 3), yields=True),)
     with pytest.raises(errors.RollbackChangedError) as refused:
         roll_back(lineage, "ant", "ant@1", discard, at(work=work))
     assert refused.value.details == [
@@ -91,8 +92,8 @@ def test_the_work_on_them_is_cancelled(lineage):
     order = make_order("ftj_ant_4", dataset_version=4, price_nano=70)
     lineage = continue_family(lineage, "ant", order, make_growth(4), at()).lineage
     work = (
-        ModelUse(id="evl_1", kind="evaluation", adapter=adapter("ant", 3)),
-        ModelUse(id="evl_2", kind="evaluation", adapter=adapter("ant", 2)),
+        ModelUse(id="evl_1", adapter=adapter("ant", 3), yields=True),
+        ModelUse(id="evl_2", adapter=adapter("ant", 2), yields=True),
     )
     change = roll_back(lineage, "ant", "ant@2", ["ant@3"], at(work=work))
     assert [e for e in change.effects if isinstance(e, CancelJob | CancelEvaluation | Settle)] == [
@@ -107,7 +108,7 @@ def test_the_work_on_them_is_cancelled(lineage):
 
 
 def test_work_of_another_kind_holds_them(lineage):
-    tuned = at(work=(ModelUse(id="pt_1", kind="prompt_tuning", adapter=adapter("ant", 3)),))
+    tuned = at(work=(ModelUse(id="pt_1", adapter=adapter("ant", 3)),))
     with pytest.raises(errors.VersionInUseError, match="pt_1"):
         roll_back(lineage, "ant", "ant@2", ["ant@3"], tuned)
     child = start_family(lineage, "bee", "ant@3", make_order("ftj_bee_1"), at()).lineage

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
+from steelyard.app.rooms import model_uses
 from steelyard.caller import Caller
 from steelyard.datasets.store import DatasetRow, insert_dataset
 from steelyard.datasets.tables import datasets
@@ -184,6 +185,7 @@ class Kept:
             lambda: LineageRules(base_models=frozenset(bases.names), **rules),
             engines=self.engines,
             wake=self._wake,
+            uses=model_uses,
             now=self.clock,
         )
         writes = LineageWrites(self.lineages, KeyedWrites(state, now=self.clock), warm_wait_s=0.0)

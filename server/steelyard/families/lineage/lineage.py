@@ -21,11 +21,11 @@ from steelyard.families.fine_tune_wire import (
     ResolvedHyperparameters,
 )
 from steelyard.families.wire import Charge, FamilyBound, JobOutcome, JobStatus, LoadState, OffReason
+from steelyard.model_use import ModelUse
 from steelyard.settings import Settings
 from steelyard.wire.methods import Method
 
 ModelStatus = Literal["ready", "deleted", "discarded"]
-WorkKind = Literal["evaluation", "prompt_tuning"]
 
 #: How long an hour of keep warm is.
 HOUR_S = 3600.0
@@ -187,14 +187,6 @@ class Lineage(Struct, frozen=True, kw_only=True):
     jobs: dict[str, FineTune] = {}
     windows: dict[str, WarmHour] = {}
     n_windows: int = 0
-
-
-class ModelUse(Struct, frozen=True, kw_only=True):
-    """Work that has not ended and uses a model: an evaluation or a prompt-tuning job."""
-
-    id: str
-    kind: WorkKind
-    adapter: str
 
 
 def _nothing() -> Mapping[str, Any]:

@@ -70,10 +70,9 @@ def plan_rollback(lineage: Lineage, name: str, to: str, conditions: Conditions) 
         if newer.version > model.version and newer.status == "ready"
     )
     adapters = {newer.adapter for newer in discard}
+    # One that uses several of them is cancelled once.
     evaluations = tuple(
-        work.id
-        for work in conditions.work
-        if work.kind == "evaluation" and work.adapter in adapters
+        dict.fromkeys(use.id for use in conditions.work if use.yields and use.adapter in adapters)
     )
     return RollbackPlan(
         to=model, discard=discard, job=active_job(lineage, family), evaluations=evaluations
@@ -121,12 +120,12 @@ def check_unused(
     may_cancel_evaluations: bool = False,
 ) -> None:
     """Refuse to go on while work needs models that would be gone."""
-    users = [
-        work.id
-        for work in conditions.work
-        if work.adapter in adapters and not (may_cancel_evaluations and work.kind == "evaluation")
-    ]
-    users.extend(
+    users = {
+        use.id
+        for use in conditions.work
+        if use.adapter in adapters and not (may_cancel_evaluations and use.yields)
+    }
+    users.update(
         job.id
         for job in lineage.jobs.values()
         if job.is_active and job.parent in adapters and job.family != by
