@@ -15,6 +15,7 @@ import pytest
 from steelyard.decisions.validation import read_request
 from steelyard.decisions.wire import DecideResponse, Novelty
 from steelyard.errors import (
+    ContextTooLongError,
     DeadlineExceededError,
     EngineUnavailableError,
     InvalidRequestError,
@@ -97,6 +98,34 @@ def test_a_model_that_reads_less_does_not_stand_in() -> None:
         registry = ModelRegistry([first, second])
         prepared = first.decide.prepare(make_request_dict())
         assert candidates_of(prepared, registry) == (first,)
+
+
+def too_long(*_: Any) -> Any:
+    raise ContextTooLongError("The context has 9 tokens, and it reads 5.")
+
+
+def test_a_context_that_an_engine_cannot_read_says_nothing_against_it(models: Models) -> None:
+    """A connected model counts by its own tokens: some requests are refused by it alone."""
+    models.scorers["a"].behave = too_long
+    for fallback in ("auto", "none", ["b"]):
+        with pytest.raises(UnansweredError) as caught:
+            models.ask(fallback=fallback)
+        assert type(caught.value.error) is ContextTooLongError
+        assert caught.value.error.details[0]["path"] == ["body", "context"]
+        assert not caught.value.has_begun
+    assert models.calls()["b"] == 0
+    assert not models.registry.get("a").failed_recently
+    models.scorers["a"].behave = None
+    assert report(models.ask()) is None
+
+
+def test_a_model_that_cannot_read_the_context_does_not_stand_in(models: Models) -> None:
+    models.scorers["a"].behave = crash
+    models.scorers["b"].behave = too_long
+    assert report(models.ask(fallback=["b", "dear"])) == ("a", "dear", "engine_unavailable")
+    with pytest.raises(UnansweredError) as caught:
+        models.ask(fallback=["b"])
+    assert type(caught.value.error) is EngineUnavailableError
 
 
 def test_a_quote_is_never_above_the_price_of_the_model_asked_for(models: Models) -> None:

@@ -26,7 +26,8 @@ from steelyard.errors import (
 )
 from steelyard.families.lineage.lineage import AnswerBound, FamilyModel
 from steelyard.families.tuned import TunedModels, tuned_evaluation_key, without_base
-from steelyard.serving.decide import Prepared, unknown_model
+from steelyard.serving.decide import Prepared
+from steelyard.serving.refusals import unknown_model
 from steelyard.serving.registry import HostedModel, ModelRegistry, Scores
 
 

@@ -16,7 +16,7 @@ from steelyard.families.lineage_store import LineageStore
 from steelyard.families.store import StoredLineage, find_tuned_model
 from steelyard.families.tuned import TunedModels, tuned_evaluation_key
 from steelyard.models.calls import TunedCalls
-from steelyard.serving.decide import unknown_model
+from steelyard.serving.refusals import unknown_model
 from steelyard.serving.registry import HostedModel, ModelRegistry
 
 

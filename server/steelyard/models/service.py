@@ -39,7 +39,7 @@ from steelyard.families.wire import DeletedModel, KeepModelWarm, SwitchModel
 from steelyard.models.directory import TunedDirectory, datasets_of
 from steelyard.models.wire import Model, ModelReadiness
 from steelyard.operations.write import Write
-from steelyard.serving.decide import unknown_model
+from steelyard.serving.refusals import unknown_model
 from steelyard.serving.registry import ModelRegistry
 from steelyard.storage import State
 

@@ -150,7 +150,7 @@ class ConnectedModels:
                 None if calibration is None else calibration.temperatures
             ),
             tokenizer=self._tokenizer,
-            limits=DecideLimits(model.max_input_tokens),
+            limits=DecideLimits(model.reads_tokens),
         )
         facts = ModelFacts(
             decide=decide,

@@ -43,13 +43,11 @@ from steelyard.decisions.wire import (
     Usage,
 )
 from steelyard.errors import (
-    ContextTooLongError,
     DeadlineExceededError,
     EngineUnavailableError,
     ImagesNotSupportedError,
     InternalError,
     InvalidRequestError,
-    NotFoundError,
     SteelyardError,
     Violation,
 )
@@ -57,6 +55,7 @@ from steelyard.errors.kinds import UnprocessableError
 from steelyard.ids import new_id
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.scoring.shares import Share
+from steelyard.serving.refusals import too_long, unknown_model
 from steelyard.serving.untrained import untrained
 from steelyard.waiting import wait_for_end
 
@@ -177,7 +176,7 @@ class DecideService:
         if request.is_long:
             least = self._counter.least(render_value(request.context))
             if least > most:
-                raise _too_long(request, f"at least {least}", most)
+                raise too_long(request, f"at least {least}", most)
         # Nothing is read when a request of another dialect has one answer everywhere.
         input_tokens = (
             count_input_tokens(self._counter, request.context, request.decisions)
@@ -185,7 +184,7 @@ class DecideService:
             else 0
         )
         if input_tokens > most:
-            raise _too_long(request, str(input_tokens), most)
+            raise too_long(request, str(input_tokens), most)
         rendered = RenderedRequest(
             context=render_context(request.context),
             decisions=tuple(render_decision(decision) for decision in request.decisions),
@@ -340,28 +339,6 @@ class DecideService:
         )
 
 
-def _too_long(request: ValidRequest, n_tokens: str, most: int) -> ContextTooLongError:
-    return ContextTooLongError(
-        f"The request has {n_tokens} input tokens, and {most} are allowed; shorten the context, or "
-        "ask its decisions in several requests.",
-        path=request.context_path,
-    )
-
-
-def unknown_model(name: str, known: Sequence[str]) -> NotFoundError:
-    """Return the refusal of a name that no model has."""
-    return NotFoundError(
-        f"There is no model named {name!r}; the models here are: {', '.join(known)}."
-    )
-
-
-def not_in_playground(name: str, known: Sequence[str]) -> InvalidRequestError:
-    """Return the playground's refusal of a name that no base model has."""
-    models = ", ".join(known)
-    message = f"model is {name!r}; the playground answers with base models alone: {models}."
-    return InvalidRequestError(violations=[Violation(("body", "model"), message, "not_allowed")])
-
-
 class Queue(Protocol):
     """Where rendered requests wait for the engine."""
 
@@ -409,7 +386,11 @@ class AnswerService:
 
         def take() -> None:
             place, prepared, submitted, future = waiting.popleft()
-            scored = self._wait(future)
+            try:
+                scored = self._wait(future)
+            except UnprocessableError as refusal:  # more than a connected model reads
+                answers[place] = refusal
+                return
             started = getattr(future, "started_at", submitted)
             answers[place] = self._finish(prepared, scored, submitted, started)
 

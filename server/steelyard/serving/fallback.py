@@ -40,6 +40,7 @@ from steelyard.caller import Caller
 from steelyard.decisions.validation import ValidRequest
 from steelyard.decisions.wire import ABSTAIN, DecideResponse, FallbackReport
 from steelyard.errors import (
+    ContextTooLongError,
     DeadlineExceededError,
     EngineUnavailableError,
     FamilyEmptyError,
@@ -236,8 +237,8 @@ class Attempts:
             left_s = self._deadline - perf_counter()
             try:
                 answer = await self._attempt(model, left_s / 2 if untried else left_s)
-            except ModelUnavailableError as failure:
-                if model is requested:  # it is gone for good, and no other model may replace it
+            except (ModelUnavailableError, ContextTooLongError) as failure:
+                if model is requested:  # it can never answer, and no other model may replace it
                     raise UnansweredError(failure, has_begun=False) from failure
                 if not untried and error is None:  # no other model is left
                     untried, put_off = put_off, []

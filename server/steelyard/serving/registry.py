@@ -24,15 +24,17 @@ from steelyard.decisions.rendering import RenderedRequest
 from steelyard.decisions.tokens import TokenCounter
 from steelyard.decisions.wire import DecideResponse
 from steelyard.errors import (
+    ContextTooLongError,
     DeadlineExceededError,
     EngineUnavailableError,
-    InvalidRequestError,
     ModelWarmingError,
 )
+from steelyard.errors.kinds import UnprocessableError
 from steelyard.scoring.protocol import EngineStatus, ScoredDecision, Scorer
 from steelyard.scoring.remote.engine_host import RemoteHost
 from steelyard.scoring.shares import Share
-from steelyard.serving.decide import DecideService, Prepared, Queue, unknown_model, wait_for_scores
+from steelyard.serving.decide import DecideService, Prepared, Queue, wait_for_scores
+from steelyard.serving.refusals import unknown_model
 
 _log = logging.getLogger(__name__)
 
@@ -277,7 +279,10 @@ class HostedModel:
         except ModelWarmingError as error:
             self.health.note_failure()
             raise ModelWarmingError(error.message, retry_after_s=error.retry_after_s) from error
-        except InvalidRequestError:
+        except ContextTooLongError as error:  # by the tokens of a connected model
+            path = prepared.request.context_path
+            raise ContextTooLongError(error.message, path=path) from error
+        except UnprocessableError:
             raise
         except Exception as error:
             self.health.note_failure()

@@ -38,7 +38,6 @@ from steelyard.errors import (
     FamilyEmptyError,
     FamilyOffError,
     InternalError,
-    InvalidRequestError,
     ModelDeletedError,
     ModelDiscardedError,
     ModelOffError,
@@ -48,12 +47,13 @@ from steelyard.errors import (
     SteelyardError,
     StorageUnavailableError,
 )
+from steelyard.errors.kinds import UnprocessableError
 from steelyard.ledger.money import to_usd
 from steelyard.operations.service import OperationLog
 from steelyard.operations.write import Write
 from steelyard.operations.writes import Accepted, FurtherWrite
 from steelyard.scoring.shares import Share
-from steelyard.serving.decide import Prepared, not_in_playground
+from steelyard.serving.decide import Prepared
 from steelyard.serving.fallback import (
     NO_TUNED,
     OFF,
@@ -69,6 +69,7 @@ from steelyard.serving.fallback import (
     reserve_nano,
 )
 from steelyard.serving.floods import Floods
+from steelyard.serving.refusals import not_in_playground
 from steelyard.serving.registry import HostedModel, ModelRegistry
 
 _log = logging.getLogger(__name__)
@@ -319,7 +320,7 @@ class DecisionService:
             error = unanswered.error
             await self._release(accepted, error, is_terminal=unanswered.has_begun)
             raise error from unanswered
-        except InvalidRequestError as error:
+        except UnprocessableError as error:
             # The request was at fault after all: it is refused as if it had not been accepted.
             await self._release(accepted, error, is_terminal=False)
             raise

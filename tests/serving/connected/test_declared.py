@@ -93,3 +93,16 @@ def test_a_key_comes_from_a_variable_or_a_file(tmp_path, monkeypatch):
     for given in ({"key_env": "FAR_KEY"}, {"key_file": str(file)}, {"key_file": "/nowhere"}):
         with pytest.raises(InvalidSettingError):
             model(**given).key()
+
+
+@pytest.mark.parametrize(
+    ("given", "reads"),
+    [
+        ({"wire": "gguf", "file": "j.gguf"}, 3_584),
+        ({"wire": "gguf", "file": "j.gguf", "context_tokens": 8_192}, 7_680),
+        ({"wire": "gguf", "file": "j.gguf", "max_input_tokens": 900}, 900),
+        ({"wire": "chat", "url": "http://x"}, 65_536),
+    ],
+)
+def test_a_judge_reads_what_its_context_has_room_for(given, reads):
+    assert ConnectedModel(**given).reads_tokens == reads

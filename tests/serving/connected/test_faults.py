@@ -11,7 +11,7 @@ from msgspec import UNSET
 from steelyard.app.job_runtime import open_worker
 from steelyard.client import Client, ClientOptions
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
-from steelyard.errors import DeadlineExceededError, EngineUnavailableError
+from steelyard.errors import ContextTooLongError, DeadlineExceededError, EngineUnavailableError
 from steelyard.jobs import runtime
 from steelyard.scoring.cancellation import only_while
 from steelyard.scoring.exported import ExportedModel
@@ -235,6 +235,36 @@ def test_what_has_no_deadline_waits_a_rest_out(open_far, monkeypatch):
         assert all(future.result(10) for future in [queue.submit(REQUEST) for _ in range(3)])
 
 
+#: How servers say that a context is too long.
+TOO_LONG = {
+    "llama.cpp": (
+        400,
+        {"error": {"code": 400, "type": "exceed_context_size_error", "message": "It exceeds."}},
+    ),
+    "OpenAI": (400, {"error": {"code": "context_length_exceeded", "message": "It is long."}}),
+    "vLLM": (400, {"message": "This model's maximum context length is 4096 tokens."}),
+    "Steelyard": (422, {"error": {"code": "context_too_long", "message": "It is long."}}),
+    "a proxy": (413, "<html>Request Entity Too Large</html>"),
+}
+
+
+def reading(most: int, refusal: tuple[int, object]):
+    """Return how a server answers that reads so many characters."""
+    return lambda path, body: systemone(path, body) if len(body["state"]) <= most else refusal
+
+
+@pytest.mark.parametrize("refusal", TOO_LONG.values(), ids=TOO_LONG)
+def test_a_context_that_a_server_cannot_read_is_no_failure_of_it(open_far, refusal):
+    with remote_model(reading(100, refusal)) as far:
+        queue = open_far(far.url)
+        for _ in range(FAILURES + 1):
+            with pytest.raises(ContextTooLongError, match="longer than far reads"):
+                queue.submit(RenderedRequest("x" * 101, REQUEST.decisions), 10).result(10)
+        assert len(far.asked) == FAILURES + 1  # each once
+        assert queue.rest_s == 0
+        assert queue.submit(REQUEST, 10).result(10)
+
+
 class TestServed:
     """A connected model among a server's own."""
 
@@ -248,6 +278,17 @@ class TestServed:
             return live_server(home=str(home), **given)
 
         return serve
+
+    def test_a_context_too_long_for_it_is_refused_as_such(self, serve):
+        answer = reading(100, TOO_LONG["llama.cpp"])
+        with remote_model(answer) as far, serve(far.url) as server:
+            url = f"{server.url}/v1/decide"
+            for fallback in ("auto", "none", ["hashing"]):
+                long = {**BODY, "context": "x " * 60, "fallback": fallback}
+                refused = CLIENT.post(url, json=long)
+                assert_canonical_error(refused, 422, "context_too_long", path=["body", "context"])
+            answered = CLIENT.post(url, json={**BODY, "fallback": "auto"}).json()
+            assert (answered["model"], answered["fallback"]) == ("far", None)
 
     def test_it_answers_where_it_is_named(self, serve):
         with remote_model(systemone) as far, serve(far.url) as server:

@@ -13,7 +13,8 @@ from steelyard.decisions.validation import ValidRequest
 from steelyard.decisions.wire import DecideResponse
 from steelyard.operations.write import Write
 from steelyard.scoring.hashing import HashingScorer
-from steelyard.serving.decide import Prepared, unknown_model
+from steelyard.serving.decide import Prepared
+from steelyard.serving.refusals import unknown_model
 from support.decisions.factories import make_service
 from support.servers.calling import LOCAL
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.errors import EngineUnavailableError
+from steelyard.errors import ContextTooLongError, EngineUnavailableError
 
 #: How far a sum of probabilities may be from 1.
 SUM_TOLERANCE = 1e-3
@@ -21,6 +22,34 @@ Probabilities = NDArray[np.float64]
 
 class UnusableAnswerError(EngineUnavailableError):
     """An answer of a remote server that is not what its wire says."""
+
+
+#: Statuses with which servers refuse a context that is too long, and what their bodies then say.
+TOO_LONG_STATUSES = (400, 413, 422, 500)
+_TOO_LONG = (
+    "context_too_long",
+    "context_length",
+    "context length",
+    "context size",
+    "context window",
+    "exceed_context",
+    "too many tokens",
+    "too_many_tokens",
+    "prompt is too long",
+)
+
+
+def context_refusal(name: str, status: int, body: bytes | bytearray) -> ContextTooLongError | None:
+    """Return the refusal of a context that a model's server cannot read; ``None`` of any other."""
+    if status not in TOO_LONG_STATUSES:
+        return None
+    text = body.decode("utf-8", "replace").lower()
+    if status != HTTPStatus.REQUEST_ENTITY_TOO_LARGE and not any(map(text.__contains__, _TOO_LONG)):
+        return None
+    return ContextTooLongError(
+        f"The request is longer than {name} reads; shorten the context, or ask its decisions in "
+        "several requests."
+    )
 
 
 def checked(names: Sequence[str], shares: Any) -> Probabilities:

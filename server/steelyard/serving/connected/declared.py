@@ -25,6 +25,8 @@ from steelyard.wire.names import FOREIGN_PREFIX
 
 FILE = "models.toml"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+#: Tokens of a judge's context that questions and its chat template keep free.
+ROOM_TOKENS = 512
 #: A key's longest file; what is longer is none.
 _MAX_KEY_BYTES = 8 * 1024
 
@@ -125,6 +127,13 @@ class ConnectedModel(
                 "price_in", "write USD per million tokens, a multiple of 0.001, such as 0.15"
             )
         return int(nano)
+
+    @property
+    def reads_tokens(self) -> int:
+        """Most input tokens of a request: a judge reads no more than its context has room for."""
+        if self.wire != "gguf":
+            return self.max_input_tokens
+        return min(self.max_input_tokens, max(self.context_tokens - ROOM_TOKENS, 1))
 
     @property
     def orders(self) -> int | None:

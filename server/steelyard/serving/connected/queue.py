@@ -17,6 +17,7 @@ import numpy as np
 
 from steelyard.decisions.rendering import RenderedRequest
 from steelyard.errors import EngineUnavailableError, SteelyardError
+from steelyard.errors.kinds import UnprocessableError
 from steelyard.scoring.batching import ScoreFuture
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.scoring.shares import FairQueue, Share
@@ -227,6 +228,10 @@ class ConnectedQueue:
             if error.is_servers:
                 self.breaker.failed(error.message, is_try=is_try)
             elif is_try:  # it answers
+                self.breaker.succeeded()
+            raise
+        except UnprocessableError:  # the request is at fault: its server answers
+            if is_try:
                 self.breaker.succeeded()
             raise
         except BaseException:

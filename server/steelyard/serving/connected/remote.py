@@ -11,7 +11,11 @@ import msgspec
 import tenacity
 
 from steelyard import tracing
-from steelyard.serving.connected.answers import UnusableAnswerError
+from steelyard.serving.connected.answers import (
+    TOO_LONG_STATUSES,
+    UnusableAnswerError,
+    context_refusal,
+)
 from steelyard.serving.connected.breaker import REFUSED_KEY, RemoteFailureError
 from steelyard.serving.connected.declared import ConnectedModel
 
@@ -78,7 +82,7 @@ class Remote:
             async with self._client.stream(
                 "POST", url, content=content, headers=headers
             ) as response:
-                if response.status_code != 200:
+                if response.status_code not in {200, *TOO_LONG_STATUSES}:
                     raise self._refusal(response)
                 received = bytearray()
                 async for piece in response.aiter_bytes():
@@ -88,6 +92,9 @@ class Remote:
                             f"The server of {self._name} answered with more than "
                             f"{MAX_ANSWER_BYTES} bytes."
                         )
+                if response.status_code != 200:
+                    too_long = context_refusal(self._name, response.status_code, received)
+                    raise too_long or self._refusal(response)
         except httpx.TimeoutException as error:
             message = f"The server of {self._name} did not answer in time."
             raise RemoteFailureError(message) from error

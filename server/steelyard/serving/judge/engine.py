@@ -17,10 +17,15 @@ import numpy as np
 from steelyard.decisions.kinds import BINARY_NAMES
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import ContextTooLongError
-from steelyard.serving.connected.answers import Probabilities, UnusableAnswerError, member
+from steelyard.serving.connected.answers import (
+    Probabilities,
+    UnusableAnswerError,
+    context_refusal,
+    member,
+)
 from steelyard.serving.connected.breaker import RemoteFailureError
 from steelyard.serving.connected.chat import check_mass
-from steelyard.serving.connected.declared import ConnectedModel
+from steelyard.serving.connected.declared import ROOM_TOKENS, ConnectedModel
 from steelyard.serving.connected.systemone import SystemOneWire
 from steelyard.serving.judge.asking import Asker, NextToken, Recent
 from steelyard.serving.judge.evidence import NEUTRAL_CONTEXTS, Evidence, Judgement, judge
@@ -53,8 +58,6 @@ _PATIENCE_S = 2.0
 _KEEP_OPEN_S = 2.0
 #: Stands for the user's message while the template is split around it.
 _MARK = "STEELYARD-MESSAGE"
-#: Tokens of a context that questions and template keep free.
-_ROOM_TOKENS = 512
 
 
 @dataclass(eq=False, slots=True)
@@ -368,7 +371,7 @@ class JudgeEngine:
         slot = run.take_slot(context)
         try:
             tokens = await self._tokens(run, before_question(context))
-            room = self._options.context_tokens - _ROOM_TOKENS
+            room = self._options.context_tokens - ROOM_TOKENS
             if len(tokens) > room:
                 raise ContextTooLongError(
                     f"The context has {len(tokens)} tokens, and {self.name} reads {room}. Shorten it, "
@@ -420,7 +423,8 @@ class JudgeEngine:
                 "again, or name another model."
             ) from error
         if response.status_code != 200:
-            raise RemoteFailureError(
+            too_long = context_refusal(self.name, response.status_code, response.content)
+            raise too_long or RemoteFailureError(
                 f"The judge {self.name} refused the request with status {response.status_code}.",
                 status=response.status_code,
             )
