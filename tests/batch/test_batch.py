@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import multiprocessing
 import os
@@ -205,6 +206,30 @@ def test_a_file_is_scored_into_any_format(deployment, tmp_path, source, target):
         [expected(deployment, text)["probabilities"]["other"] for text in TEXTS]
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == [source, target]
+
+
+@pytest.mark.parametrize("target", ["b.csv", "b.tsv", "b.jsonl", "b.parquet"])
+def test_columns_of_lists_and_bytes_are_written_in_every_format(deployment, tmp_path, target):
+    columns = {
+        "tags": [["a", "é"], []],
+        "of": [{"n": 1, "raw": b"\xff"}, {"n": 2, "raw": b"x"}],
+        "raw": [b"\xff", None],
+        "took": [dt.timedelta(seconds=3), None],
+    }
+    rows = pl.DataFrame({"text": [text.encode() for text in TEXTS[:2]], **columns})
+    write(rows, tmp_path / "a.parquet")
+    done = decide_file(tmp_path / "a.parquet", tmp_path / target, Questions([TEAM]))
+    assert done.errors == 0
+    scored = read(tmp_path / target)
+    assert scored["team.top"].to_list() == [expected(deployment, text)["top"] for text in TEXTS[:2]]
+    if target == "b.parquet":
+        assert scored.select(rows.columns).equals(rows)
+        return
+    tags = scored["tags"].to_list()
+    assert (tags if target == "b.jsonl" else list(map(json.loads, tags))) == columns["tags"]
+    assert json.loads(scored["of"][0]) == {"n": 1, "raw": "/w=="}
+    assert scored["raw"].to_list() == ["/w==", None]
+    assert scored["took"].to_list() == ["PT3S", None]
 
 
 def test_a_file_goes_on_where_a_run_died(deployment, tmp_path):

@@ -7,6 +7,7 @@ very characters of their values.
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -185,9 +186,22 @@ def check_format(path: Path, formats: frozenset[str] = FORMATS) -> None:
 
 def contexts_of(rows: pl.DataFrame, context: Sequence[str]) -> list[Any]:
     """Return the context of each row: a column's value, or an object of several columns."""
-    if len(context) == 1:
-        return rows[context[0]].to_list()
-    return rows.select(context).to_dicts()
+    # Older writers leave texts as bytes.
+    texts = [
+        pl.Series(name, map(_text_of, rows[name].to_list()), dtype=pl.String)
+        for name in context
+        if rows.schema[name] == pl.Binary
+    ]
+    rows = rows.select(context).with_columns(texts)
+    return rows[context[0]].to_list() if len(context) == 1 else rows.to_dicts()
+
+
+def _text_of(cell: bytes | None) -> str | None:
+    """Return the text of bytes; what is not UTF-8 is no context."""
+    try:
+        return None if cell is None else cell.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def write_rows(
@@ -197,6 +211,7 @@ def write_rows(
 
     ``raw`` names the columns whose cells are JSON: they become those values again, and texts where
     the format or the other cells of a column do not take them. Then ``parts`` are the rows too.
+    Lists and objects become JSON in CSV; bytes become base64.
     """
     partial = path.with_name(f".{path.name}.partial")
     suffix = path.suffix.lower()
@@ -205,6 +220,8 @@ def write_rows(
     else:
         if raw:
             rows = rows.with_columns(_plain_columns(rows, raw, are_texts=suffix != ".parquet"))
+        if suffix != ".parquet":
+            rows = rows.with_columns(_as_texts(rows, are_flat=suffix not in _LINES))
         if suffix == ".parquet":
             rows.sink_parquet(partial)
         elif suffix in _LINES:
@@ -215,6 +232,29 @@ def write_rows(
     flush(partial)
     partial.replace(path)
     flush(path.parent)
+
+
+def _as_texts(rows: pl.LazyFrame, *, are_flat: bool) -> list[pl.Expr]:
+    """Return the columns that a format of texts cannot write otherwise, as it can."""
+    texts = []
+    for name, kind in rows.collect_schema().items():
+        column = pl.col(name)
+        if kind == pl.Duration and are_flat:
+            texts.append(column.dt.to_string("iso"))
+        elif kind == pl.Binary:
+            texts.append(column.bin.encode("base64"))
+        elif kind.is_nested() and (are_flat or "Binary" in str(kind)):
+            texts.append(column.map_batches(_as_json, return_dtype=pl.String, is_elementwise=True))
+    return texts
+
+
+def _as_json(cells: pl.Series) -> pl.Series:
+    values = (None if cell is None else _encoded(cell) for cell in cells.to_list())
+    return pl.Series(cells.name, map(_raw, values), dtype=pl.String)
+
+
+def _base64(value: Any) -> str:
+    return b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
 def _raw_batch(rows: Sequence[tuple[int, Any]], context: Sequence[str]) -> Batch:
@@ -239,7 +279,7 @@ def is_cut(value: msgspec.Raw) -> bool:
 
 
 def _encoded(cell: Any) -> msgspec.Raw:
-    return msgspec.Raw(json.dumps(cell, ensure_ascii=False, default=str).encode())
+    return msgspec.Raw(json.dumps(cell, ensure_ascii=False, default=_base64).encode())
 
 
 def _raw(value: msgspec.Raw | None) -> str | None:
