@@ -3,7 +3,8 @@
 About once a second what was said becomes a file, and only when it is durable the progress that names
 it is committed. So a teacher that answered a row is not asked about it again, whenever the process
 dies: what is lost is at most what was said since the last commit. A teacher that fails for a while is
-asked again a few times, and then the row has its error in place of an answer.
+asked again a few times, and then the row has its error in place of an answer. Rows that it was not
+asked about stay open as long as it answers any.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import logging
 import queue
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import KW_ONLY, dataclass, field
@@ -101,13 +102,14 @@ class _Teacher:
     #: What it last failed with on rows of the window, and on any row.
     failures: dict[int, str] = field(default_factory=dict)
     last_failure: str = "The teacher did not answer."
-    #: Whether it answered about no row of the window.
+    #: Whether there are rows in the window and it answered about none.
     is_silent: bool = False
     waiting: dict[_Scores, ReadyRow] = field(default_factory=dict)
 
-    def begin(self, window: list[ReadyRow]) -> None:
-        """Take the rows that it is asked about next."""
-        self.window, self.failures, self.is_silent = window, {}, True
+    def begin(self, rendered: Iterable[ReadyRow]) -> None:
+        """Take the rows that it is asked about next, besides those that are open."""
+        self.window += rendered
+        self.failures, self.is_silent = {}, bool(self.window)
 
     def begin_round(self) -> None:
         """Take the rows that it failed on again, after those that it was not asked about."""
@@ -123,6 +125,14 @@ class _Teacher:
             if getattr(future, "started_at", None) is None and future.cancel():
                 del self.waiting[future]
                 self.again.append(row)
+
+    @property
+    def unasked(self) -> str:
+        """What to say of a row that it was never asked about."""
+        return (
+            "The teacher was not asked about this row, since it failed on all that it was asked about "
+            f"last: {self.last_failure}"
+        )
 
     def judge(self, row: ReadyRow, scored: list[ScoredDecision]) -> Judgment:
         """Return what the scores of a row say."""
@@ -235,12 +245,16 @@ class LabelingRun(Run):
         return _Teacher(place, model, RowRenderer(model.decide, "Row"))
 
     def _ask(self, labeling: _Labeling) -> None:
-        """Ask every teacher about the next rows, again where it failed, and commit as they answer."""
-        window = list(itertools.islice(labeling.left, self._work.window_rows))
+        """Ask every teacher about the next rows, again where it failed, and commit as they answer.
+
+        No rows are next while any is open.
+        """
         teachers = labeling.teachers
+        n_next = 0 if any(teacher.window for teacher in teachers) else self._work.window_rows
+        window = list(itertools.islice(labeling.left, n_next))
         silent = [teacher for teacher in teachers if teacher.is_silent]
         for teacher in teachers:
-            teacher.begin(list(self._render(labeling, teacher, window)))
+            teacher.begin(self._render(labeling, teacher, window))
         try:
             for pause_s in (*self._work.pauses_s, None):
                 self._ask_once(labeling)
@@ -251,7 +265,7 @@ class LabelingRun(Run):
                 for teacher in silent if pause_s is not None else teachers:
                     if teacher.is_silent or pause_s is None:
                         self._give_up(labeling, teacher)
-                if not any(teacher.window for teacher in teachers):
+                if pause_s is None or not any(teacher.window for teacher in teachers):
                     return
                 if self.stopping.wait(pause_s):
                     return
@@ -259,11 +273,17 @@ class LabelingRun(Run):
             self._commit(labeling)
 
     def _give_up(self, labeling: _Labeling, teacher: _Teacher) -> None:
-        """Note for the rows that a teacher did not answer what it failed with."""
-        for row in teacher.window:
-            error = teacher.failures.get(row.place, teacher.last_failure)
-            self._note(labeling, teacher, row.place, Judgment(error=error))
-        teacher.window = []
+        """Note for the rows that a teacher failed on what it said; of one that answers the others stay.
+
+        One that answers none would hold the job for a rest of its server a row.
+        """
+        left, teacher.window = teacher.window, []
+        for row in left:
+            error = teacher.failures.get(row.place)
+            if error is None and not teacher.is_silent:
+                teacher.window.append(row)
+            else:
+                self._note(labeling, teacher, row.place, Judgment(error=error or teacher.unasked))
 
     def _render(
         self, labeling: _Labeling, teacher: _Teacher, window: list[tuple[int, LabelledRow]]
