@@ -16,8 +16,8 @@ Examples
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
+from os import environ  # noqa: TID251  # written, not read
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +43,7 @@ __all__ = [
 
 # Set before anything of this package can load them, and for the processes that it starts: these
 # libraries send events to their makers, and leave an identifier of the machine's in its cache.
-os.environ |= dict.fromkeys(("HF_HUB_DISABLE_TELEMETRY", "ORT_DISABLE_TELEMETRY"), "1")  # noqa: TID251  # written, not read
+environ |= dict.fromkeys(("HF_HUB_DISABLE_TELEMETRY", "ORT_DISABLE_TELEMETRY"), "1")
 
 
 def decide(

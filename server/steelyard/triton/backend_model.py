@@ -7,12 +7,12 @@ model is loaded: elsewhere Triton's module is missing.
 
 import hashlib
 import json
-import os
+from os import environ  # noqa: TID251  # written, not read
 from pathlib import Path
 from typing import Any
 
 # The host has no other way: ONNX Runtime sends events to its maker unless this is set before.
-os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # noqa: TID251  # written, not read
+environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 GRAPH, WEIGHTS = "graph.onnx", "weights.npz"
 #: A pass whose inputs are larger, in bytes, returns its memory to the system: it is part of a long
