@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from html import unescape
 from types import SimpleNamespace
 
 import pytest
@@ -264,43 +263,3 @@ def test_a_judge_goes_from_the_catalogue_to_a_route(server):
     assert [step for step, _ in steps] == ["download", "connect", "check", "calibrate", "route"]
     [listed] = section.__panel__().select(MarkTable)
     assert listed.rows[0][-1] == "connected, calibrated, in the route auto"
-
-
-def test_a_named_decision_says_what_it_asks_and_which_step_is_next(server):
-    named_decisions = server.client.named_decisions
-    page = opened(server, "decisions")
-    assert "No named decisions yet." in texts(page.__panel__())
-    press(page.__panel__(), "Start from a template")
-    assert page.session.named == "contract_clause"
-    assert "What does this clause of a contract regulate?" in texts(page.__panel__())
-    named_decisions.archive("contract_clause")
-    question = {"id": "team", "question": "Which team?", "outcomes": ["billing", "shipping"]}
-    named_decisions.create("desk", [question], owner="Mia")
-    [listed] = opened(server, "home").__panel__().select(MarkTable)
-    assert listed.rows == [["desk", "", "production 1", "0", "—", "Mia"]]
-    page = opened(server, "decisions")
-    page.__panel__().select(MarkTable)[0].press(0)
-    assert page.session.named == "desk"
-    shown = unescape(texts(page.__panel__()))
-    assert "No requests in the last day." in shown
-    assert "Which team?" in shown
-    assert "client.decision('desk').decide(" in shown
-    server.client.decision("desk").decide("Charged twice")
-    named_decisions.add_version("desk", [{**question, "question": "Whose is it?"}])
-    page.on_session()
-    press(page.__panel__(), "Compare version 2")
-    comparison = named_decisions.wait(next(iter(named_decisions.comparisons("desk"))))
-    assert comparison.result.verdict == "inconclusive"
-    page.on_session()
-    assert "2 against 1: inconclusive." in texts(page.__panel__())
-    assert "1 in the last day" in texts(page.__panel__())
-    assert "1,000 requests: 0 USD before, 0 USD after." in texts(page.__panel__())
-    press(page.__panel__(), "Look at its answers")
-    assert page.session.page == "live"
-    assert '"named":"desk"' in page.session.query.replace(" ", "")
-    page = opened(server, "alarms", named="desk", view="of-decision")
-    assert "No alarm is raised about desk." in texts(page.__panel__())
-    press(page.__panel__(), "Show all")
-    assert page.session.view == ""
-    page = opened(server, "jobs", named="desk", view="of-decision")
-    assert "Of the decision desk alone." in texts(page.__panel__())

@@ -72,6 +72,7 @@ _THINGS: dict[str, _Thing] = {
         "labeling",
     ),
     "families": _Thing("family", None, "All families", "families"),
+    "decisions": _Thing("named", None, "All decisions", "decisions"),
     "evaluations": _Thing("evaluation", _evaluation_name, "All evaluations", "evaluations"),
     "tuning": _Thing(
         "tuning",

@@ -1,4 +1,4 @@
-"""A figure in a card: its name, its value in large letters, and what belongs to it."""
+"""Cards: figures with their name and a note, and parts that belong together."""
 
 from __future__ import annotations
 
@@ -11,6 +11,12 @@ from panel.viewable import Viewable
 from steelyard_workbench.kit.theme import TITLE
 
 _CARD_PX = 190
+_FRAME = {
+    "border": "1px solid rgba(128, 128, 128, 0.4)",
+    "border-radius": "8px",
+    "padding": "6px",
+    "box-sizing": "border-box",
+}
 _VALUE = {"fontSize": TITLE, "fontWeight": 600, "overflowWrap": "anywhere"}
 
 
@@ -31,3 +37,8 @@ def cards(figures: Sequence[tuple[str, str, str]]) -> Viewable:
         align_items="stretch",
         margin=(0, 10),
     )
+
+
+def card(*parts: Viewable) -> Viewable:
+    """Return parts under each other in a frame of their own."""
+    return pn.Column(*parts, sizing_mode="stretch_width", margin=(6, 10), styles=_FRAME)

@@ -24,6 +24,22 @@ def measure_text(measure: Measure | None, *, places: int = 3) -> str:
     return f"{measure.value:.{places}f} ({ends}, n = {measure.n:,})"
 
 
+def share_text(measure: Measure | None) -> str:
+    """Return a share in percent with its 95 % interval and n; ``not known yet`` where there is none.
+
+    Examples
+    --------
+    >>> from steelyard.wire.measures import Measure
+    >>> share_text(Measure(value=0.5, low=0.4, high=0.6, n=80))
+    '50 % (40 to 60, of 80)'
+    """
+    if measure is None:
+        return "not known yet"
+    low, high = measure.low, measure.high
+    ends = "" if low is None or high is None else f"{low * 100:.0f} to {high * 100:.0f}, "
+    return f"{measure.value * 100:.0f} % ({ends}of {measure.n:,})"
+
+
 def change_text(change: Change | None, *, places: int = 3) -> str:
     """Return a paired change with its 95 % interval and n; ``—`` where there is none."""
     if change is None:

@@ -1,41 +1,52 @@
-"""Named decisions: the list of them, and one with its day, its versions and its next step."""
+"""Named decisions: the list of them, and one with production and what is to replace it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
-from steelyard.client import Client
-from steelyard.decision_log.wire import DecisionSummary
-from steelyard.decisions.named import PRODUCTION
-from steelyard.named.comparison_wire import ComparisonResult
-from steelyard.named.wire import NamedDecision
+from steelyard.errors import InvalidRequestError, PriceChangedError
+from steelyard.named.comparison_wire import NamedComparison
+from steelyard.named.files import content_of, write_file
+from steelyard.named.wire import NamedVersion
+from steelyard_workbench.kit.components.cards import card
+from steelyard_workbench.kit.components.choices import Choice, Choices
 from steelyard_workbench.kit.components.copy_text import CopyText
-from steelyard_workbench.kit.components.facts import facts, heading, table
-from steelyard_workbench.kit.components.mark_table import mark_table
-from steelyard_workbench.kit.components.numbers import ago, change_text, measure_text
+from steelyard_workbench.kit.components.download import Download
+from steelyard_workbench.kit.components.facts import facts, heading
+from steelyard_workbench.kit.components.numbers import measure_text, share_text
+from steelyard_workbench.kit.components.side_by_side import side_by_side
 from steelyard_workbench.kit.escaping import escape_markdown
 from steelyard_workbench.kit.loaded import Loaded
 from steelyard_workbench.kit.one_part_page import OnePartPage
+from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.snippets import as_curl, as_python_named
 from steelyard_workbench.kit.states import empty, verdict
-from steelyard_workbench.kit.theme import Status
+from steelyard_workbench.pages.decisions.beside import show_beside
+from steelyard_workbench.pages.decisions.edit_form import EXAMPLE, EditForm
+from steelyard_workbench.pages.decisions.growing import growth_card
+from steelyard_workbench.pages.decisions.history import show_history
+from steelyard_workbench.pages.decisions.judging import UNFINISHED, comparison_figures, judge
+from steelyard_workbench.pages.decisions.moving import Moves, last_move
+from steelyard_workbench.pages.decisions.share_slider import share_card
+from steelyard_workbench.pages.decisions.trying import TryRows
 from steelyard_workbench.parts.live.view import View, to_text
 from steelyard_workbench.parts.named.filtering import OF_NAMED
-from steelyard_workbench.parts.named.looking import GROW, Looked, last_days, look_at, next_step
+from steelyard_workbench.parts.named.listing import Listed, list_decisions, show_decisions
+from steelyard_workbench.parts.named.looking import WEEK_S, Looked, look_at, next_step
 from steelyard_workbench.parts.named.starting import START, StartForm
 
-_EXAMPLE = "My card was charged twice for order 118."
 _NONE = (
     "**No named decisions yet.** A named decision has questions, policies and a model. Applications ask it by "
-    "name, so a better wording is a new version here and needs no release there."
+    "name, so a better wording is a new version here and needs no release there. Press *New decision*, or "
+    "start from a template."
 )
-_VERDICTS: dict[str, Status] = {"passed": "good", "refused": "bad", "inconclusive": "unsure"}
-_DAY_S = 86_400
 
 
 class DecisionsPage(OnePartPage):
@@ -45,332 +56,299 @@ class DecisionsPage(OnePartPage):
     title = "Decisions"
     summary = "Questions, policies and a model under a name, which applications ask."
     watched = ("named",)
+    look_ms = 2000
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        #: How far a comparison is.
+        self.bar = pmui.LinearProgress(
+            value=0, variant="determinate", sizing_mode="stretch_width", margin=(5, 10)
+        )
 
     def content(self) -> list[Viewable]:
         """Return the list, or the decision that is chosen."""
-        if self.session.named:
-            name = self.session.named
-            self.shown = Loaded(
-                "The decision", lambda: look_at(self.client, name), self._show_decision, n_lines=8
-            )
-            back = pmui.Button(label="All decisions", variant="text")
-            back.on_click(lambda _: self.session.open("decisions", named=""))
-            return [back, heading(name), self.part(self.shown)]
-        self.shown = Loaded("The decisions", lambda: list_decisions(self.client), self._show_list)
-        return [self.part(self.shown), heading(START), self._start_form()]
-
-    def _start_form(self) -> StartForm:
-        return StartForm(
-            self.client, lambda name: self.session.open("decisions", named=name), self.visit
+        #: What is under way above what is shown: a form, or rows that are tried.
+        self.work = pn.Column(sizing_mode="stretch_width")
+        self.dialog = pn.Column()
+        self.moves = Moves(self.client, self.dialog, self.refresh)
+        #: The version beside production, 0: the one that is to replace it; and the price agreed to.
+        self._beside, self._agreed = 0, "0"
+        name = self.session.named
+        if not name:
+            fetch = partial(list_decisions, self.client)
+            self.shown = Loaded("The decisions", fetch, self._show_list)
+            new = Choices([Choice("New decision", self._new, look="filled")], layout="row")
+            form = StartForm(self.client, self._open, self.visit)
+            return [new, self.work, self.part(self.shown), heading(START), form]
+        self.shown = Loaded(
+            "The decision", lambda: look_at(self.client, name, self._beside), self._show, n_lines=8
         )
+        verbs = [
+            Choice("Edit", self._edit, look="filled"),
+            Choice("Try on rows", self._try, look="outlined"),
+            Choice("Ask it in the playground", lambda: self._go("playground"), look="outlined"),
+        ]
+        return [Choices(verbs, layout="row"), self.dialog, self.work, self.part(self.shown)]
+
+    async def look(self) -> None:
+        """Show how far a comparison is, and what it came to once it ends."""
+        comparison = None if self.looked is None else self.looked.comparison
+        if comparison is not None and comparison.status in UNFINISHED:
+            now = await asyncio.to_thread(self.client.named_decisions.comparison, comparison.id)
+            self._show_progress(now)
+            if now.status not in UNFINISHED:
+                await self.refresh()
+
+    @property
+    def looked(self) -> Looked | None:
+        """The decision that is shown, once it is here."""
+        data = None if self.shown is None else self.shown.data
+        return data if isinstance(data, Looked) else None
+
+    async def refresh(self) -> None:
+        """Show what has changed."""
+        if self.shown is not None:
+            await self.shown.refresh(quietly=True)
+
+    def _open(self, name: str) -> None:
+        self.session.open("decisions", named=name)
 
     def _show_list(self, listed: Listed) -> Viewable:
-        if not listed.decisions:
-            return empty_list(self.client)
-        return show_decisions(listed, lambda name: self.session.open("decisions", named=name))
+        shown = [show_decisions(listed, self._open)] if listed.decisions else [empty(_NONE)]
+        if listed.archived:
+            archived = show_decisions(Listed(listed.archived, {}), self._open, label="Archived")
+            shown += [heading("Archived"), archived]
+        return pn.Column(*shown, sizing_mode="stretch_width")
 
-    def _show_decision(self, looked: Looked) -> Viewable:
-        decision, version, day = looked.decision, looked.version, looked.summary
+    def _new(self) -> None:
+        async def open_(name: str, _: int) -> None:
+            self._open(name)
+
+        self._write("", None, open_, None)
+
+    def _edit(self) -> None:
+        if self.looked is not None:
+            base = self.looked.beside or self.looked.version
+            self._write(base.name, base, self._show_saved, self._try_content)
+
+    def _write(self, name: str, base: NamedVersion | None, on_saved: Any, on_try: Any) -> None:
+        self.form = EditForm(
+            self.client,
+            name,
+            base,
+            on_saved=on_saved,
+            on_leave=self.work.clear,
+            on_try=on_try,
+            scope=self.visit,
+        )
+        self.work[:] = [self.form]
+
+    async def _show_saved(self, _: str, number: int) -> None:
+        self.work[:] = [verdict("good", f"Version {number} is saved.")]
+        self._beside = number
+        await self.refresh()
+
+    def _try(self) -> None:
+        if self.looked is not None:
+            other = self.looked.beside or self.looked.version
+            self._try_beside(self.looked, 0, f"version {other.version}", content_of(other))
+
+    def _try_content(self, content: Mapping[str, Any]) -> None:
+        """Try what the form says, under it, before it is saved."""
+        if self.looked is not None:
+            self._try_beside(self.looked, 1, "the new version", content)
+
+    def _try_beside(
+        self, looked: Looked, place: int, label: str, content: Mapping[str, Any]
+    ) -> None:
+        def leave(_: object) -> None:
+            self.work[place:] = []
+
+        before, after = ("production", content_of(looked.version)), (label, content)
+        self.tried = TryRows(self.client, looked.decision, before, after, leave, self.visit)
+        self.work[place:] = [self.tried]
+
+    def _show(self, looked: Looked) -> Viewable:
+        named, decision = self.client.named_decisions, looked.decision
         place = pn.Column(sizing_mode="stretch_width")
-        today = {
-            "Answers": f"{day.answers:,} in the last day",
-            "Cost": f"{looked.cost_usd} USD",
-            "Latency, median": measure_text(day.latency_p50_ms, places=1) + " ms",
-            "Abstained": measure_text(day.abstain_rate),
-            "Right, on feedback": measure_text(day.accuracy),
-            "Drift": f"{len(looked.alarms)} alarms" if looked.alarms else "no alarm",
-            "Waits for a person": _waiting(looked),
-        }
-        about = {
-            "For": decision.description or "—",
-            "Owner": decision.owner or "—",
-            "Model": version.model or "the server's default",
-            "Dataset": looked.dataset or "none",
-            "Aliases": ", ".join(f"{each.alias} {each.version}" for each in decision.aliases),
-        }
-        url, with_key = self.client.url, self.session.who is not None
-        request = {"decision": decision.name, "context": _EXAMPLE}
+        shown: list[Viewable] = [self._week(looked)]
+        if decision.archived_at is not None:
+            back = partial(named.archive, decision.name, archived=False)
+            shown.append(verdict("off", "Archived.", "It answers no requests."))
+            shown += [self.button("Bring it back", back, place), place]
+        for alarm in looked.alarms:
+            shown.append(verdict("bad", "Drift.", escape_markdown(alarm.message)))
         return pn.Column(
-            self._step(looked, place),
-            place,
-            *(verdict("bad", "Alarm.", escape_markdown(alarm.message)) for alarm in looked.alarms),
-            facts(about),
-            heading("Its last day"),
-            facts(today),
-            self._links(looked),
-            heading("What it asks"),
-            _questions(looked),
-            heading("How it is called"),
-            CopyText(as_curl(url, request, with_key=with_key), f"{decision.name} with curl"),
-            CopyText(
-                as_python_named(url, decision.name, _EXAMPLE, with_key=with_key),
-                f"{decision.name} in Python",
-            ),
-            *self._growth(looked, place),
-            *_shares(looked),
-            *_comparisons(looked),
-            heading("Moves"),
-            _moves(looked),
+            *shown,
+            show_beside(looked),
+            self._verdict(looked),
+            side_by_side(share_card(self, looked), show_history(looked)),
+            growth_card(self, looked),
+            _closed("Use it in your program", self._code(looked)),
+            _closed("Details", self._details(looked)),
             sizing_mode="stretch_width",
         )
 
-    def _step(self, looked: Looked, place: pn.Column) -> Viewable:
-        step = next_step(looked)
-        shown = verdict("running", "Next.", escape_markdown(step.text))
-        if not step.label:
-            return shown
-        named, name = self.client.named_decisions, looked.decision.name
-        number, before = looked.candidate, looked.version.version
-        if step.page:
-            button = pmui.Button(label=step.label, variant="contained")
-            button.on_click(lambda _: self._go(step.page, looked))
-        elif step.label == GROW:
-            button = self.button(step.label, lambda: named.grow(name), place, variant="contained")
-        elif number is not None and step.label.startswith("Compare"):
-            button = self.button(
-                step.label, lambda: named.compare(name, number), place, variant="contained"
-            )
+    def _week(self, looked: Looked) -> Viewable:
+        """Return the last week in a sentence, and the page that brings the decision forward."""
+        week, step = looked.summary, next_step(looked)
+        text = (
+            f"{week.answers:,} answers in the last week · right {share_text(week.accuracy)} · to a "
+            f"person {share_text(week.abstain_rate)} · {looked.cost_usd} USD · "
+            f"{'drift' if looked.alarms else 'no drift'}. {step.text}"
+        )
+        is_elsewhere = step.page not in {"", "playground"}
+        go = [self._opens(step.label, lambda: self._go(step.page), "text")] if is_elsewhere else []
+        about = pmui.Typography(escape_markdown(text), variant="body2")
+        return pn.FlexBox(about, *go, align_items="center")
+
+    def _verdict(self, looked: Looked) -> Viewable:
+        """Return how the version beside stands, and the buttons that this allows."""
+        moves, other, comparison = self.moves, looked.beside, looked.comparison
+        place = pn.Column(sizing_mode="stretch_width")
+        number = looked.decision.latest if other is None else other.version
+        status, sentence, basis = judge(number, comparison)
+        result = None if comparison is None else comparison.result
+        buttons: list[Viewable] = []
+        details: list[Viewable] = []
+        if other is None:
+            status, sentence = "off", "No other version stands beside production."
+            basis = ["Edit makes one; nothing changes in production until it is moved."]
+        elif comparison is not None and comparison.status in UNFINISHED:
+            self._show_progress(comparison)
+            details = [self.bar]
+            stop = partial(self.client.named_decisions.cancel_comparison, comparison.id)
+            buttons = [self.button("Stop", stop, place)]
         else:
-            button = self.button(
-                step.label,
-                lambda: named.move(name, PRODUCTION, number or before, expected=before),
-                place,
-                variant="contained",
-            )
-        return pn.Column(shown, button, sizing_mode="stretch_width")
+            is_passed = result is not None and result.verdict == "passed"
+            compare = partial(self._compare, looked.decision.name, number)
+            if is_passed:
+                move = partial(moves.ask_production, looked, number)
+                buttons = [self._opens(f"Move {number} to production", move, "contained")]
+            label = "Compare with production" if comparison is None else "Compare again"
+            variant = "contained" if comparison is None else "outlined"
+            buttons.append(self.button(label, compare, place, variant=variant))
+            if not is_passed:
+                overrule = partial(moves.ask_overrule, looked, number)
+                buttons.append(self._opens("Overrule…", overrule))
+        last = last_move(looked)
+        if last is not None:
+            back = partial(moves.ask_roll_back, looked, last)
+            buttons.append(self._opens(f"Roll back to {last.from_version}", back))
+        alias = partial(moves.ask_alias, looked, number)
+        buttons.append(self._opens("Point an alias…", alias, "text"))
+        if result is not None:
+            details.append(_closed("What changes", comparison_figures(result)))
+        return card(
+            verdict(status, sentence, "\n\n".join(map(escape_markdown, basis))),
+            *details,
+            pn.FlexBox(*buttons, *self._choose_beside(looked), align_items="center"),
+            place,
+        )
 
-    def _growth(self, looked: Looked, place: pn.Column) -> list[Viewable]:
-        """Return how far the decision grows, why it waits, and what stops it."""
-        growth, name = looked.growth, looked.decision.name
-        if growth is None:
+    def _choose_beside(self, looked: Looked) -> list[Viewable]:
+        """Return the field that chooses the version beside production, where there are others."""
+        numbers = [each.version for each in looked.versions]
+        numbers.remove(looked.version.version)
+        if not numbers:
             return []
-        text = f"{growth.stage}, with leave to {growth.policy.policy}. {growth.waits_for}"
-        shown: list[Viewable] = [
-            heading("Growth"),
-            verdict("running", "Growth.", escape_markdown(text)),
-        ]
-        if growth.stopped_at is None:
-            named = self.client.named_decisions
-            shown.append(self.button("Stop growing", lambda: named.stop_growing(name), place))
-        rows = [(step.stage, step.message, ago(step.at)) for step in growth.steps[:10]]
-        if rows:
-            shown.append(table(("stage", "what", "when"), rows, label="Steps of its growth"))
-        return shown
+        options = {"the next": 0, **{f"version {number}": number for number in numbers}}
+        beside = 0 if looked.beside is None else looked.beside.version
+        field = pmui.Select(
+            label="Beside production", options=options, value=beside, width=180, size="small"
+        )
 
-    def _links(self, looked: Looked) -> Viewable:
-        """Return buttons to the other pages, which open on what is this decision's."""
+        def choose(number: int) -> None:
+            self._beside = number
+            if self.shown is not None:
+                self.shown.refresh.start(quietly=True)
+
+        pn.bind(choose, field, watch=True)
+        return [field]
+
+    def _compare(self, name: str, number: int) -> None:
+        """Compare a version with production; a price is shown first, and agreed to by another press."""
+        try:
+            self.client.named_decisions.compare(name, number, max_price_usd=self._agreed)
+        except PriceChangedError as error:
+            self._agreed = str((error.details or [{}])[0].get("price_usd"))
+            raise InvalidRequestError(
+                f"It costs {self._agreed} USD. Press again to reserve that amount and compare."
+            ) from None
+        self._agreed = "0"
+
+    def _show_progress(self, comparison: NamedComparison) -> None:
+        n = comparison.contexts
+        self.bar.value = round(100 * min(1, comparison.completed_contexts / max(1, n)))
+
+    def _opens(
+        self, label: str, do: Callable[[], object], variant: str = "outlined"
+    ) -> pmui.Button:
+        button = pmui.Button(label=label, variant=variant)
+        button.on_click(lambda _: do())
+        return button
+
+    def _code(self, looked: Looked) -> Viewable:
+        name, url, with_key = looked.decision.name, self.client.url, self.session.who is not None
+        request = {"decision": name, "context": EXAMPLE}
+        texts = {
+            "curl": as_curl(url, request, with_key=with_key),
+            "Python": as_python_named(url, name, EXAMPLE, with_key=with_key),
+        }
+        file = Download(
+            "Download it as a file",
+            lambda: write_file(looked.decision, looked.version).encode(),
+            lambda: f"{name}.toml",
+        )
+        return pn.Column(CopyText(texts=texts), file, sizing_mode="stretch_width")
+
+    def _details(self, looked: Looked) -> Viewable:
+        """Return what else is known of it, the pages that show what is its own, and archiving."""
+        decision, week = looked.decision, looked.summary
+        about = {
+            "For": decision.description or "—",
+            "Owner": decision.owner or "—",
+            "Dataset": looked.dataset or "none",
+            "Aliases": ", ".join(f"{each.alias} {each.version}" for each in decision.aliases),
+            "Latency, median": measure_text(week.latency_p50_ms, places=1) + " ms",
+        }
         pages = [("Live answers", "live"), ("Alarms", "alarms"), ("Jobs", "jobs")]
-        if looked.decision.dataset_id is not None:
+        if decision.dataset_id is not None:
             pages += [("Dataset", "datasets"), ("Evaluations", "evaluations")]
             pages += [("Prompt tuning", "tuning")]
         if looked.growth is not None:
             pages += [("Family", "families")]
-        buttons = []
-        for label, page in pages:
-            button = pmui.Button(label=label, variant="outlined", size="small")
-            button.on_click(lambda _, page=page: self._go(page, looked))
-            buttons.append(button)
-        return pn.FlexBox(*buttons)
+        links = [Choice(label, partial(self._go, page), look="outlined") for label, page in pages]
+        if decision.archived_at is None:
+            archive = partial(self.moves.ask_archive, decision.name)
+            links.append(Choice("Archive…", archive, look="danger"))
+        row = Choices(links, layout="row", is_small=True)
+        return pn.Column(facts(about), row, sizing_mode="stretch_width")
 
-    def _go(self, page: str, looked: Looked) -> None:
-        dataset_id = looked.decision.dataset_id
+    def _go(self, page: str) -> None:
+        """Open another page on what is this decision's."""
+        looked, session = self.looked, self.session
+        chosen: dict[str, Any] = {}
+        if looked is not None and looked.decision.dataset_id is not None:
+            chosen["dataset"] = looked.decision.dataset_id
         if page == "live":
-            view = View(window_s=_DAY_S, named=looked.decision.name)
-            self.session.open(page, query=to_text(view), decision="")
-        elif page == "review" and looked.drafts:
+            view = View(window_s=int(WEEK_S), named=session.named)
+            chosen = {"query": to_text(view), "decision": ""}
+        elif page == "review" and looked is not None and looked.drafts:
             draft = looked.drafts[0]
-            self.session.open(
-                page, draft=draft.id, version=draft.dataset_version, dataset=draft.dataset_id
-            )
-        elif page == "families":
-            family = "" if looked.growth is None else looked.growth.policy.family or ""
-            self.session.open(page, family=family)
+            chosen |= {"draft": draft.id, "version": draft.dataset_version}
+        elif page == "families" and looked is not None and looked.growth is not None:
+            chosen = {"family": looked.growth.policy.family or ""}
         elif page in {"alarms", "jobs"}:
-            self.session.open(page, view=OF_NAMED, job="")
+            chosen = {"view": OF_NAMED, "job": ""}
         elif page == "datasets":
-            self.session.open(page, version=0, dataset=dataset_id or "")
-        elif dataset_id is not None:
-            self.session.open(page, dataset=dataset_id)
-        else:
-            self.session.open(page)
+            chosen["version"] = 0
+        elif page == "playground":
+            chosen = {}
+        session.open(page, **chosen)
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """The account's named decisions, the newest first, with the last day of those at the top."""
-
-    decisions: Sequence[NamedDecision]
-    days: Mapping[str, DecisionSummary]
-
-
-def list_decisions(client: Client) -> Listed:
-    """Fetch the account's named decisions; it blocks."""
-    decisions = list(client.named_decisions.list())
-    return Listed(decisions, last_days(client, [each.name for each in decisions]))
-
-
-def show_decisions(listed: Listed, open_: Callable[[str], None]) -> Viewable:
-    """Show named decisions as a table whose lines open them."""
-    decisions, days = listed.decisions, listed.days
-    rows = [
-        [
-            each.name,
-            each.description or "",
-            ", ".join(f"{alias.alias} {alias.version}" for alias in each.aliases),
-            f"{days[each.name].answers:,}" if each.name in days else "",
-            measure_text(days[each.name].accuracy) if each.name in days else "",
-            each.owner or "",
-        ]
-        for each in decisions
-    ]
-    return mark_table(
-        ("decision", "for", "aliases", "last day", "right on feedback", "owner"),
-        rows,
-        label="Named decisions",
-        open_=lambda place: open_(decisions[place].name),
-        opens="Open the decision",
+def _closed(title: str, content: Viewable) -> Viewable:
+    return pmui.Accordion(
+        (title, content), sizing_mode="stretch_width", margin=(6, 10), title_variant="body1"
     )
-
-
-def empty_list(client: Client) -> Viewable:
-    """Show how the first named decision is made."""
-    command = (
-        'steelyard decision new support_triage --question "Which team should own this message?" \\\n'
-        '    --outcome "billing=charges, refunds" --outcome "shipping=where a parcel is"\n'
-        f"steelyard decision push --url {client.url}"
-    )
-    return pn.Column(
-        empty(_NONE), CopyText(command, "a first named decision"), sizing_mode="stretch_width"
-    )
-
-
-def _waiting(looked: Looked) -> str:
-    """Return what waits for a person: drafts of its dataset, and the version that is proposed."""
-    growth, waiting = looked.growth, []
-    if looked.drafts:
-        waiting.append(f"{len(looked.drafts)} drafts")
-    if growth is not None and growth.stopped_at is None and growth.stage == "proposed":
-        waiting.append("the version that its growth proposed")
-    return ", ".join(waiting) or "nothing"
-
-
-def _questions(looked: Looked) -> Viewable:
-    rows = []
-    for question in looked.version.decisions:
-        outcomes = question.get("outcomes") or question.get("rubric") or ("yes", "no")
-        policy = [name for name in ("policy", "abstain", "costs", "weights") if question.get(name)]
-        rows.append(
-            (
-                str(question["id"]),
-                str(question["question"]),
-                ", ".join(map(str, outcomes)),
-                "; ".join(_policy_text(name, question[name]) for name in policy) or "—",
-            )
-        )
-    return table(("decision", "question", "outcomes", "policy"), rows, label="What it asks")
-
-
-def _policy_text(name: str, value: object) -> str:
-    """Return a part of a policy in words, as ``abstain: min probability 0.5``."""
-    if not isinstance(value, dict):
-        return f"{name}: {value}"
-    return f"{name}: " + ", ".join(
-        f"{str(part).replace('_', ' ') if name == 'abstain' else part} {amount}"
-        for part, amount in value.items()
-    )
-
-
-def _shares(looked: Looked) -> list[Viewable]:
-    shares = looked.decision.shares
-    if not shares:
-        return []
-    rows = [
-        (
-            f"{each.share:.0%} of {each.alias} ({each.from_version})",
-            f"{each.to} ({each.to_version})",
-            measure_text(each.figures.before),
-            measure_text(each.figures.after),
-            "goes on" if each.ended_at is None else f"{each.ended_reason}, {ago(each.ended_at)}",
-            each.started_by,
-            each.reason or "",
-            ago(each.created_at),
-        )
-        for each in shares
-    ]
-    columns = ("share", "answered by", "right before", "right after", "ended", "by", "why", "since")
-    shown: list[Viewable] = [heading("Shares of its traffic")]
-    newest = shares[0]
-    if newest.ended_reason == "worse":
-        text = f"{newest.to} was right less often on feedback; it answers its share no longer."
-        shown.append(verdict("bad", "Stopped.", escape_markdown(text)))
-    return [*shown, table(columns, rows, label="Shares of its traffic")]
-
-
-def _comparisons(looked: Looked) -> list[Viewable]:
-    if not looked.comparisons:
-        return []
-    newest = looked.comparisons[0]
-    shown: list[Viewable] = [heading("Comparisons")]
-    result = newest.result
-    if result is not None:
-        lines = [f"Changed: {', '.join(result.changes)}.", *result.sentences]
-        text = "\n- ".join(map(escape_markdown, lines))
-        of = f"{newest.version} against {newest.against}: {result.verdict}."
-        shown.append(verdict(_VERDICTS[result.verdict], of, text.replace("\n", "\n\n", 1)))
-        shown += _figures(result)
-    rows = [
-        (
-            f"{each.version} against {each.against}",
-            each.result.verdict if each.result else each.status,
-            f"{each.contexts:,}",
-            f"{each.price_usd} USD",
-            ago(each.created_at),
-        )
-        for each in looked.comparisons
-    ]
-    columns = ("versions", "verdict", "contexts", "price", "asked for")
-    return [*shown, table(columns, rows, label="Comparisons", numbers=(2,))]
-
-
-def _figures(result: ComparisonResult) -> list[Viewable]:
-    """Return what a comparison says of each decision, and at what price."""
-    rows = [
-        (
-            name,
-            each.decision,
-            measure_text(each.changed),
-            change_text(each.abstained),
-            change_text(each.right),
-            change_text(each.wrong),
-        )
-        for name, side in (("held-out rows", result.rows), ("stored decisions", result.stored))
-        if side is not None
-        for each in side.decisions
-    ]
-    columns = ("on", "decision", "other action", "abstained", "right", "wrong")
-    price = result.price
-    text = (
-        ""
-        if price is None
-        else f"1,000 requests: {price.usd_before} USD before, {price.usd_after} USD after."
-    )
-    return [
-        table(columns, rows, label="What changes"),
-        pmui.Typography(text, variant="body2", visible=bool(text)),
-    ]
-
-
-def _moves(looked: Looked) -> Viewable:
-    rows = [
-        (
-            each.alias,
-            f"{each.from_version or '—'} to {each.to_version}",
-            each.moved_by,
-            f"overruled: {each.overruled}" if each.overruled else each.verdict or "",
-            each.reason or "",
-            ago(each.created_at),
-        )
-        for each in looked.moves
-    ]
-    columns = ("alias", "versions", "by", "verdict", "why", "when")
-    return table(columns, rows, label="Moves of its aliases")

@@ -26,7 +26,6 @@ from steelyard_workbench.kit.page import Page
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.shared_fetch import SharedFetch
 from steelyard_workbench.kit.states import empty, verdict
-from steelyard_workbench.pages.decisions.page import Listed, list_decisions, show_decisions
 from steelyard_workbench.pages.home.attention import (
     Need,
     alarm_needs,
@@ -43,6 +42,7 @@ from steelyard_workbench.pages.home.attention import (
 )
 from steelyard_workbench.parts.beginning import Beginning, find_beginning, show_beginning
 from steelyard_workbench.parts.live.alarms import fetch_alarms
+from steelyard_workbench.parts.named.listing import Listed, list_decisions, show_decisions
 from steelyard_workbench.parts.named.starting import START, StartForm
 
 T = TypeVar("T")

@@ -20,41 +20,51 @@ from steelyard.review.wire import DraftSummary
 from steelyard_workbench.parts.datasets.names import dataset_name
 from steelyard_workbench.parts.live.alarms import fetch_alarms
 
-DAY_S = 86_400.0
+DAY_S, WEEK_S = 86_400.0, 7 * 86_400.0
+#: The alias of what is tried before it is moved to production, and that of what grew.
+STAGING, PROPOSED = "staging", "proposed"
 #: The label of the button that lets a decision grow.
 GROW = "Let it grow"
 #: Decisions with feedback without which accuracy says little.
 _ENOUGH_FEEDBACK = 50
-_MOST_MOVES, _MOST_COMPARISONS, _MOST_DRAFTS = 10, 20, 20
+_MOST_MOVES, _MOST_COMPARISONS, _MOST_DRAFTS, _MOST_VERSIONS = 20, 20, 20, 50
 #: Decisions of a list whose last day is summed up.
 _MOST_SUMMED = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """A named decision, the version in production, its last day, and what is under way."""
+    """A named decision, the version in production and one beside it, its last week, and its past.
+
+    Parameters
+    ----------
+    versions : sequence of NamedVersion
+        The newest first.
+    summary, of_version, of_beside : DecisionSummary
+        The last week of all of it, of production's version and of the one beside.
+    """
 
     decision: NamedDecision
     version: NamedVersion
     summary: DecisionSummary
+    of_version: DecisionSummary
     cost_usd: Decimal
     alarms: Sequence[Alarm]
     drafts: Sequence[DraftSummary]
     comparisons: Sequence[NamedComparison]
     moves: Sequence[AliasMove]
+    versions: Sequence[NamedVersion]
+    beside: NamedVersion | None = None
+    of_beside: DecisionSummary | None = None
     growth: Growth | None = None
     dataset: str = ""
 
     @property
-    def candidate(self) -> int | None:
-        """The newest version, where production is at an older one."""
-        newest = self.decision.latest
-        return newest if newest > self.version.version else None
-
-    @property
     def comparison(self) -> NamedComparison | None:
-        """The newest comparison of the candidate with production."""
-        pair = (self.candidate, self.version.version)
+        """The newest comparison of the version beside with production."""
+        if self.beside is None:
+            return None
+        pair = (self.beside.version, self.version.version)
         return next(
             (each for each in self.comparisons if (each.version, each.against) == pair), None
         )
@@ -64,8 +74,7 @@ class Looked:
 class Step:
     """The next step of the loop: why, the label of its button, and where that leads.
 
-    ``page`` is empty where the button acts here: it compares the candidate, moves production, or lets
-    the decision grow.
+    ``page`` is empty where the button acts here: it lets the decision grow.
     """
 
     text: str
@@ -73,25 +82,50 @@ class Step:
     page: str = ""
 
 
-def look_at(client: Client, name: str) -> Looked:
-    """Fetch what is known of a named decision; it blocks."""
+def look_at(client: Client, name: str, beside: int = 0) -> Looked:
+    """Fetch what is known of a named decision; it blocks.
+
+    Parameters
+    ----------
+    beside : int
+        The version to show beside production; 0: the one that is to replace it.
+    """
     named = client.named_decisions
     decision, version = named.get(name), named.version(name, PRODUCTION)
-    since = time.time() - DAY_S
-    summary = client.decision_summary(named=name, since=since, bucket_s=3_600)
+    versions = list(islice(named.versions(name), _MOST_VERSIONS))
+    number = beside or _candidate(decision, version.version)
+    other = named.version(name, number) if number and number != version.version else None
+    since = time.time() - WEEK_S
+
+    def week(of: str) -> DecisionSummary:
+        return client.decision_summary(named=of, since=since, bucket_s=86_400)
+
+    summary = week(name)
     drafts = client.drafts.list(status="open", limit=_MOST_DRAFTS).data
     return Looked(
         decision=decision,
         version=version,
         summary=summary,
+        of_version=week(f"{name}@{version.version}"),
         cost_usd=_cost(client, name, since),
         alarms=_about(client, summary),
         drafts=[draft for draft in drafts if draft.dataset_id == decision.dataset_id],
         comparisons=list(islice(named.comparisons(name), _MOST_COMPARISONS)),
         moves=list(islice(named.history(name), _MOST_MOVES)),
+        versions=versions,
+        beside=other,
+        of_beside=None if other is None else week(f"{name}@{other.version}"),
         growth=_growth(client, name),
         dataset="" if decision.dataset_id is None else dataset_name(client, decision.dataset_id),
     )
+
+
+def _candidate(decision: NamedDecision, production: int) -> int:
+    """Return the version that is to replace production; 0 where none is."""
+    places = {each.alias: each.version for each in decision.aliases}
+    waiting = (places.get(STAGING), places.get(PROPOSED))
+    staged = next((number for number in waiting if number not in {None, production}), None)
+    return staged or (decision.latest if decision.latest > production else 0)
 
 
 def alarms_about(client: Client, name: str) -> list[Alarm]:
@@ -113,31 +147,13 @@ def next_step(looked: Looked) -> Step:
     """Return the step that brings a decision forward now."""
     if looked.drafts:
         return Step("Rows of its dataset wait for a person.", "Review the rows", "review")
-    return _candidate_step(looked) or _traffic_step(looked)
-
-
-def _candidate_step(looked: Looked) -> Step | None:
-    """Return what is to be done with a newer version; ``None`` where it did not pass or is none."""
-    comparison, candidate = looked.comparison, looked.candidate
-    last = next((move for move in looked.moves if move.alias == PRODUCTION), None)
-    # Whoever moved production back from the candidate does not want it again.
-    if candidate is None or (last is not None and last.from_version == candidate):
-        return None
-    if comparison is None:
-        return Step(
-            f"Version {candidate} is newer than production.", f"Compare version {candidate}"
-        )
-    if comparison.result is None:
-        return Step(f"The comparison with version {candidate} is {comparison.status}.", "")
-    if comparison.result.verdict != "passed":
-        return None
-    return Step(f"Version {candidate} passed the comparison.", f"Move production to {candidate}")
+    return _traffic_step(looked)
 
 
 def _traffic_step(looked: Looked) -> Step:
     seen = looked.summary.accuracy
     if not looked.summary.answers:
-        return Step("No requests in the last day.", "Ask it in the playground", "playground")
+        return Step("No requests in the last week.", "Ask it in the playground", "playground")
     if looked.decision.dataset_id is None:
         return Step(
             "It has no dataset: send answers to a review, and name the dataset of their rows.",

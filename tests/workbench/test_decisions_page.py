@@ -1,0 +1,384 @@
+"""Decisions: production beside what is to replace it, and every verb of a named decision."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from html import unescape
+
+import pytest
+
+pytest.importorskip("panel", reason="needs the workbench extra")
+
+import steelyard
+from steelyard.decision_log.wire import DecisionSummary
+from steelyard.evaluations.wire import Change
+from steelyard.named.comparison_wire import (
+    ComparedDecision,
+    ComparedSide,
+    ComparisonResult,
+    NamedComparison,
+)
+from steelyard.wire.measures import Measure
+from steelyard_workbench.frame.navigation import make_page
+from steelyard_workbench.kit.components.mark_table import MarkTable
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.tasks import Scope
+from steelyard_workbench.pages.decisions.edit_form import EditForm
+from steelyard_workbench.pages.decisions.judging import judge
+from steelyard_workbench.pages.decisions.share_slider import meaning_of
+from steelyard_workbench.parts.named.looking import look_at
+from support.browser.shown_parts import choose, named, press, texts
+from support.families.learnable_rows import DECISION, learnable_rows
+
+TEAM = {"id": "team", "question": "Which team?", "outcomes": ["billing", "shipping"]}
+
+
+@pytest.fixture(scope="module")
+def server():
+    with steelyard.embed(engine="hashing", webhook_hosts="hook.example") as running:
+        yield running
+
+
+@pytest.fixture
+def decisions(server, request):
+    """The named decisions, with one named after the test, which is at version 1."""
+    name = request.node.originalname.replace("_", "")[:40]
+    server.client.named_decisions.create(name, [TEAM], owner="Mia")
+    return server.client.named_decisions, name
+
+
+def opened(server, slug="decisions", **chosen):
+    page = make_page(slug, Session(server.client, page=slug, **chosen))
+    page.open()
+    return page
+
+
+def shown(page):
+    return unescape(texts(page.__panel__()))
+
+
+def form_of(page) -> EditForm:
+    choose(page.__panel__(), "Edit")
+    return page.form
+
+
+def confirm(page, reason=""):
+    """Answer the question that is asked."""
+    dialog = page.moves.dialog
+    for field in named(dialog.dialog, "Why, for the history (may be empty)"):
+        field.value = reason
+    for field in named(dialog.dialog, "Why, for the history"):
+        field.value = reason
+    asyncio.run(dialog.confirm())
+    return dialog
+
+
+def test_the_list_makes_decisions_and_opens_them(server):
+    named_decisions = server.client.named_decisions
+    page = opened(server)
+    assert "No named decisions yet." in shown(page)
+    named(page.__panel__(), "Start from a template")[0].clicks += 1
+    assert page.session.named == "contract_clause"
+    assert "What does this clause of a contract regulate?" in shown(page)
+    named_decisions.archive("contract_clause")
+    page = opened(server)
+    choose(page.__panel__(), "New decision")
+    form = page.form
+    form.new_name.value = "desk"
+    named(form.__panel__(), "Question")[0].value = "Which team?"
+    named(form.__panel__(), "Kind")[0].value = "single"
+    named(form.__panel__(), "Outcomes, one a line; a description after a colon")[
+        0
+    ].value = "billing: money\nshipping"
+    asyncio.run(form.save())
+    assert page.session.named == "desk"
+    assert named_decisions.version("desk").decisions[0]["outcomes"] == {
+        "billing": "money",
+        "shipping": None,
+    }
+    [listed] = opened(server, "home").__panel__().select(MarkTable)
+    assert listed.rows == [["desk", "", "production 1", "0", "—", ""]]
+    page = opened(server)
+    archived = page.__panel__().select(MarkTable)[1]
+    archived.press(0)
+    press(page, "Bring it back")
+    assert named_decisions.get("contract_clause").archived_at is None
+
+
+def test_a_decision_has_its_week_its_code_and_pages_of_its_own(server, decisions):
+    _, name = decisions
+    page = opened(server, named=name)
+    assert "No requests in the last week." in shown(page)
+    assert "Which team?" in shown(page)
+    assert f"client.decision('{name}').decide(" in shown(page)
+    server.client.decision(name).decide("Charged twice")
+    page.on_session()
+    assert "1 answers in the last week" in shown(page)
+    press(page, "Look at its answers")
+    assert page.session.page == "live"
+    assert f'"named":"{name}"' in page.session.query.replace(" ", "")
+    page = opened(server, "alarms", named=name, view="of-decision")
+    assert f"No alarm is raised about {name}." in shown(page)
+    named(page.__panel__(), "Show all")[0].clicks += 1
+    assert page.session.view == ""
+    page = opened(server, "jobs", named=name, view="of-decision")
+    assert f"Of the decision {name} alone." in shown(page)
+
+
+def test_what_is_edited_becomes_a_version_that_keeps_the_rest(server, decisions):
+    named_decisions, name = decisions
+    costs = {"billing": 1.0, "shipping": 4.0}
+    named_decisions.add_version(name, [{**TEAM, "costs": costs}], model="hashing")
+    page = opened(server, named=name)
+    form = form_of(page)
+    named(form.__panel__(), "Question")[0].value = "Whose is it?"
+    [act_from] = form.act_from.values()
+    act_from.value = "much"
+    asyncio.run(form.save())
+    assert "'much' is not a number." in texts(form.__panel__())
+    act_from.value, form.note.value = "0,6", "shorter"
+    asyncio.run(form.save())
+    version = named_decisions.version(name, "staging")
+    assert (version.version, version.note, version.model) == (3, "shorter", "hashing")
+    assert version.decisions == [
+        {
+            "id": "team",
+            "kind": "single",
+            "question": "Whose is it?",
+            "outcomes": ["billing", "shipping"],
+            "costs": costs,
+            "abstain": {"min_probability": 0.6},
+        }
+    ]
+    text = shown(page)
+    assert "Version 3 is saved." in text
+    assert '<section aria-label="Staging">' in text
+    assert "<del" in text
+    assert "acts from 0.6, else a person" in re.sub("<[^>]*>", "", text)
+    assert "Version 3 made: shorter" in text
+
+
+def test_production_moves_by_a_reason_alone_and_rolls_back(server, decisions):
+    named_decisions, name = decisions
+    named_decisions.add_version(name, [{**TEAM, "question": "Whose is it?"}])
+    page = opened(server, named=name)
+    assert "Version 2 was not compared yet." in shown(page)
+    page.moves.ask_production(page.looked, 2)
+    assert "No comparison with production passed this version" in texts(confirm(page).dialog)
+    press(page, "Overrule…")
+    assert "Write why, for those who read the history." in texts(confirm(page).dialog)
+    confirm(page, "asked for by support")
+    assert named_decisions.version(name).version == 2
+    assert "production moved from 1 to 2, overruled: asked for by support" in shown(page)
+    press(page, "Roll back to 1")
+    confirm(page, "too many")
+    assert named_decisions.version(name).version == 1
+    press(page, "Point an alias…")
+    confirm(page)
+    assert "staging moved to 2" in shown(page)
+    choose(page.__panel__(), "Archive…")
+    confirm(page)
+    assert "Archived." in shown(page)
+
+
+def test_a_comparison_is_started_followed_and_stopped(server, decisions):
+    named_decisions, name = decisions
+    named_decisions.add_version(name, [{**TEAM, "question": "Whose is it?"}])
+    server.client.decision(name).decide("Charged twice")
+    page = opened(server, named=name)
+    press(page, "Compare with production")
+    comparison = named_decisions.wait(next(iter(named_decisions.comparisons(name))))
+    assert comparison.result.verdict == "inconclusive"
+    asyncio.run(page.look())
+    asyncio.run(page.refresh())
+    text = shown(page)
+    assert "Version 2 may be better or worse: no outcomes are known." in text
+    assert "2 compared with 1: inconclusive" in text
+    assert named(page.__panel__(), "Compare again")
+    assert not named(page.__panel__(), "Move 2 to production")
+
+
+def test_a_share_is_sent_and_ended_by_the_slider(server, decisions):
+    named_decisions, name = decisions
+    page = opened(server, named=name)
+    assert "Point staging to another version" in shown(page)
+    named_decisions.move(name, "staging", named_decisions.add_version(name, [DECISION]).version)
+    page.on_session()
+    for percent, label in ((20, "Send it 20 %"), (0, "End the share")):
+        [slider] = named(page.__panel__(), "Percent of the requests for production")
+        slider.value = percent
+        press(page, label)
+        assert named_decisions.get(name).shares[0].share == 0.2
+    assert "20% of production to staging ended: a person ended it" in shown(page)
+
+
+def test_growth_is_given_leave_and_stopped(server, decisions):
+    named_decisions, name = decisions
+    dataset = server.client.datasets.create(f"{name} rows", examples=learnable_rows(n_rows=20))
+    named_decisions.change(name, dataset_id=dataset.id)
+    page = opened(server, named=name)
+    [policy] = named(page.__panel__(), "What it may do")
+    policy.value = "rows"
+    press(page, "Let it grow")
+    assert named_decisions.growth(name).policy.policy == "rows"
+    press(page, "Look now")
+    assert "It grows by itself." in shown(page)
+    press(page, "Stop growing")
+    assert named_decisions.growth(name).stopped_at is not None
+
+
+def test_rows_are_answered_by_both_versions_and_nothing_is_stored(server, decisions):
+    named_decisions, name = decisions
+    dataset = server.client.datasets.create(f"{name} rows", examples=learnable_rows(n_rows=20))
+    named_decisions.change(name, dataset_id=dataset.id)
+    page = opened(server, named=name)
+    form = form_of(page)
+    named(form.__panel__(), "Question")[0].value = "Whose is it?"
+    named(form.__panel__(), "Try it on rows")[0].clicks += 1
+    tried = page.tried
+    asyncio.run(tried.ask())
+    assert len(tried.rows) > 0
+    assert f"Right of {len(tried.rows)}: production: " in texts(tried.result)
+    assert server.client.decision_summary(named=name).answers == 0
+
+
+def measured(value, low, high, n=410):
+    return Change(before=0.88, after=0.88 + value, change=value, low=low, high=high, n=n)
+
+
+def compared(verdict, right, sentences=()):
+    decision = ComparedDecision(
+        decision="refund",
+        n=410,
+        changed=None,
+        abstained=measured(-0.03, -0.05, -0.01),
+        right=right,
+        wrong=None,
+        moves=[],
+    )
+    side = ComparedSide(contexts=410, labelled=410, decisions=[decision], gate=None)
+    return NamedComparison(
+        id="ndc_1",
+        object="named.comparison",
+        status="succeeded",
+        decision="refund",
+        version=7,
+        against=6,
+        dataset_id=None,
+        dataset_version=None,
+        contexts=410,
+        completed_contexts=410,
+        price_usd="0",
+        charge="free",
+        result=ComparisonResult(
+            verdict=verdict,
+            reasons=[],
+            sentences=list(sentences),
+            changes=[],
+            rows=side,
+            stored=None,
+            price=None,
+            left_out=0,
+        ),
+        error=None,
+        error_code=None,
+        created_at=1.0,
+        updated_at=2.0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("verdict", "right", "sentence"),
+    [
+        (
+            "passed",
+            measured(0.05, 0.01, 0.09),
+            "Version 7 is better: +5 points right, between +1 and +9.",
+        ),
+        (
+            "passed",
+            measured(0.0, -0.01, 0.01),
+            "Version 7 is as good as production: +0 points right, between -1 and +1.",
+        ),
+        (
+            "refused",
+            measured(-0.05, -0.14, 0.04),
+            "Version 7 is refused: -5 points right, between -14 and +4.",
+        ),
+        (
+            "inconclusive",
+            measured(0.004, None, None),
+            "Version 7 may be better or worse: +0.4 points right.",
+        ),
+        ("refused", None, "Version 7 is refused: no outcomes are known."),
+    ],
+)
+def test_the_verdict_is_a_sentence(verdict, right, sentence):
+    comparison = compared(verdict, right, ["It no longer asks team."])
+    _, text, basis = judge(7, comparison)
+    assert text == sentence
+    assert basis[-1] == "It no longer asks team."
+
+
+def week(answers, feedback):
+    share = None if not answers else Measure(value=feedback, low=None, high=None, n=answers)
+    return DecisionSummary(
+        since=0.0,
+        until=1.0,
+        bucket_s=60,
+        answers=answers,
+        decisions=answers,
+        abstain_rate=None,
+        feedback_share=share,
+        accuracy=None,
+        reliability=[],
+        latency_p50_ms=None,
+        latency_p95_ms=None,
+        buckets=[],
+        groups=[],
+        groups_left_out=0,
+        server=None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("percent", "answers", "feedback", "text"),
+    [
+        (
+            20,
+            12_400,
+            0.01,
+            "20 % is about 2,480 of 12,400 answers a week. Feedback can judge it in 6",
+        ),
+        (20, 12_400, 0.5, "Feedback can judge it within a day."),
+        (90, 12_400, 0.01, "Feedback can judge it in 11 days."),
+        (20, 100, 0.0, "Without feedback it cannot be judged."),
+        (20, 0, 0.0, "Without feedback it cannot be judged."),
+        (0, 100, 0.5, "Production answers every request itself."),
+    ],
+)
+def test_a_share_says_what_it_would_mean(percent, answers, feedback, text):
+    assert text in meaning_of(percent, week(answers, feedback))
+
+
+def test_the_next_version_is_that_of_staging_then_the_newest(server, decisions):
+    named_decisions, name = decisions
+    client = server.client
+    assert look_at(client, name).beside is None
+    for number in (2, 3):
+        named_decisions.add_version(name, [{**TEAM, "question": f"Which team of {number}?"}])
+    assert look_at(client, name).beside.version == 3
+    named_decisions.move(name, "staging", 2)
+    assert look_at(client, name).beside.version == 2
+    assert look_at(client, name, 3).beside.version == 3
+    form = EditForm(
+        client,
+        name,
+        named_decisions.version(name, 3),
+        on_saved=None,
+        on_leave=list,
+        on_try=None,
+        scope=Scope(),
+    )
+    assert form.content()["decisions"] == [{**TEAM, "question": "Which team of 3?"}]

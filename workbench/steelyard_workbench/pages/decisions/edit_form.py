@@ -1,0 +1,245 @@
+"""The form that makes a version of a named decision, or the first one of a new decision."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.client.model_choices import ModelChoice
+from steelyard.errors import InvalidRequestError
+from steelyard.named.files import content_of
+from steelyard.named.wire import NamedVersion
+from steelyard_workbench.kit.components.cards import card
+from steelyard_workbench.kit.components.facts import heading
+from steelyard_workbench.kit.components.lint_warnings import show_warnings
+from steelyard_workbench.kit.components.model_fields import offer_models
+from steelyard_workbench.kit.components.numbers import is_free
+from steelyard_workbench.kit.components.side_by_side import side_by_side
+from steelyard_workbench.kit.problems import not_loaded, problem_of
+from steelyard_workbench.kit.states import failed
+from steelyard_workbench.kit.tasks import Scope, Task, Write
+from steelyard_workbench.pages.playground.decision_form import DecisionForm
+from steelyard_workbench.parts.datasets.questions import questions_of
+from steelyard_workbench.parts.named.looking import STAGING
+
+#: A text whose warnings and price stand for those of the texts to come.
+EXAMPLE = "My card was charged twice for order 118."
+_DEFAULT = ModelChoice(name="", kind="base", note="the server's default")
+#: What the fields of a decision hold; its other fields stay as they are.
+_WORDS = ("id", "kind", "question", "outcomes", "rubric")
+_FIRST = {"id": "answer", "kind": "binary"}
+
+
+class EditForm(Viewer):
+    """Fields of a version, with what the linter says of it and what a request costs.
+
+    Parameters
+    ----------
+    name : str
+        The named decision; empty: a new one, whose name is a field.
+    base : NamedVersion, optional
+        The version that the fields hold at first.
+    on_saved : coroutine function
+        Awaited with the decision's name and the version's number.
+    on_leave, on_try : callable
+        Called when nothing is to be saved, and with the content, to try it before it is.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        name: str,
+        base: NamedVersion | None,
+        *,
+        on_saved: Callable[[str, int], Awaitable[None]],
+        on_leave: Callable[[], Any],
+        on_try: Callable[[Mapping[str, Any]], Any] | None,
+        scope: Scope,
+    ) -> None:
+        self._client, self._name, self._scope = client, name, scope
+        self._on_saved, self._on_try = on_saved, on_try
+        self._content = {} if base is None else content_of(base)
+        self.new_name = pmui.TextInput(
+            label="Name of the decision, such as refund_request", visible=not name, width=330
+        )
+        self.model = pmui.Select(
+            label="Model", options={"the server's default": ""}, sizing_mode="stretch_width"
+        )
+        self.note = pmui.TextInput(
+            label="What changes, for your colleagues",
+            visible=bool(name),
+            sizing_mode="stretch_width",
+        )
+        self.staging = pmui.Switch(
+            label="Point staging to it", value=True, visible=bool(name), align="center"
+        )
+        #: By form, the probability from which its answers act.
+        self.act_from: dict[DecisionForm, pmui.TextInput] = {}
+        self._form_box = pn.Column(sizing_mode="stretch_width")
+        self.checks = pn.Column(sizing_mode="stretch_width")
+        self._place = pn.Column(sizing_mode="stretch_width")
+        super().__init__()
+        self.check = Task(self._check, on_failure=self._show_refusal, scope=scope)
+        fields = {"name": self.new_name}
+        self.save = Write(self._save, "Not saved:", self._place, scope=scope, fields=fields)
+        self.fill = Task(self._fill, not_loaded("The models"), self._place, scope=scope)
+        for decision in self._content.get("decisions", [_FIRST]):
+            self._add(decision)
+        pn.bind(self._changed, self.model, watch=True)
+        self.fill.start()
+        label = "Save as a new version" if name else "Make it"
+        verbs: list[tuple[str, str, Callable[..., Any]]] = [
+            (label, "contained", self.save.on_event)
+        ]
+        if on_try is not None:
+            try_ = Write(self._try, "Not tried:", self._place, scope=scope)
+            verbs.append(("Try it on rows", "outlined", try_.on_event))
+        verbs.append(("Add a question", "text", lambda _: self._add({"id": self._free_name()})))
+        verbs.append(("Leave it", "text", lambda _: on_leave()))
+        buttons = []
+        for label, variant, do in verbs:
+            buttons.append(pmui.Button(label=label, variant=variant))
+            buttons[-1].on_click(do)
+        self._box = card(
+            heading(f"A new version, from version {base.version}" if base else "A new decision"),
+            self.new_name,
+            side_by_side(
+                self._form_box, pn.Column(self.model, self.checks, sizing_mode="stretch_width")
+            ),
+            self.note,
+            self._place,
+            pn.FlexBox(*buttons, self.staging, align_items="center"),
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    def content(self) -> dict[str, Any]:
+        """Return what the version says; what has no field stays as it was.
+
+        Raises
+        ------
+        InvalidRequestError
+            When a question is missing, or a probability is not a number.
+        """
+        before = {each["id"]: each for each in self._content.get("decisions", ())}
+        decisions = []
+        for form, act_from in self.act_from.items():
+            for decision in form.decisions():
+                if not decision["question"]:
+                    raise InvalidRequestError("Write a question.")
+                words = {name: value for name, value in decision.items() if name in _WORDS}
+                stays = before.get(decision["id"], {}).items()
+                rest = {name: value for name, value in stays if name not in _WORDS}
+                decisions.append(_acting_from(act_from.value, words | rest))
+        return {**self._content, "decisions": decisions, "model": self.model.value or None}
+
+    def _add(self, decision: Mapping[str, Any]) -> None:
+        [question] = questions_of([decision])
+        described = zip(question.outcomes, question.descriptions, strict=True)
+        lines = [f"{name}: {text}" if text else name for name, text in described]
+        form = DecisionForm(
+            question.id,
+            str(decision.get("kind") or "single"),
+            question.text,
+            # Yes and no are the outcomes of a question without any.
+            "\n".join(lines if decision.get("outcomes") or decision.get("rubric") else ()),
+            on_change=self._changed,
+            on_remove=self._remove,
+            given=decision if decision.get("question") else None,
+        )
+        threshold = _threshold_of(decision)
+        self.act_from[form] = pmui.TextInput(
+            label="Sure enough to act from, 0 to 1; empty: always",
+            value="" if threshold is None else f"{threshold:g}",
+            sizing_mode="stretch_width",
+        )
+        pn.bind(self._changed, self.act_from[form], watch=True)
+        self._draw()
+
+    def _free_name(self) -> str:
+        taken = {form.id for form in self.act_from}
+        return next(name for n in range(2, 99) if (name := f"answer_{n}") not in taken)
+
+    def _remove(self, form: DecisionForm) -> None:
+        if len(self.act_from) > 1:
+            del self.act_from[form]
+            self._draw()
+
+    def _draw(self) -> None:
+        self._form_box[:] = [part for pair in self.act_from.items() for part in pair]
+        self._changed()
+
+    def _changed(self, *_: Any) -> None:
+        if pn.state.curdoc is not None:
+            self.check.start()
+
+    async def _fill(self) -> None:
+        choices = await asyncio.to_thread(self._client.models.choices)
+        offer_models(self.model, [_DEFAULT, *choices], value=self._content.get("model") or "")
+
+    async def _check(self) -> None:
+        """Show what the linter says, and what a request costs."""
+        content = self.content()
+        answer = await asyncio.to_thread(self._client.lint, EXAMPLE, content["decisions"])
+        self.checks[:] = show_warnings(answer)
+        estimate = await asyncio.to_thread(self._client.estimate, EXAMPLE, **content)
+        price = estimate.maximum_charge_usd
+        cost = "It is free here" if is_free(price) else f"It costs {price} USD at most"
+        text = f"{cost}, for a short text: {estimate.input_tokens} tokens."
+        self.checks.append(pmui.Typography(text, variant="body2"))
+
+    def _show_refusal(self, error: Exception) -> None:
+        is_invalid = isinstance(error, InvalidRequestError)
+        title = "This version would be refused." if is_invalid else not_loaded("Its warnings")
+        self.checks[:] = [failed(problem_of(error, title))]
+
+    async def _try(self) -> None:
+        self._place[:] = []
+        if self._on_try is not None:
+            self._on_try(self.content())
+
+    async def _save(self) -> None:
+        named, content, name = self._client.named_decisions, self.content(), self._name
+        content["note"] = (self.note.value_input or self.note.value or "").strip() or None
+        if name:
+            version = await asyncio.to_thread(lambda: named.add_version(name, **content))
+            number = version.version
+            if self.staging.value:
+                await asyncio.to_thread(named.move, name, STAGING, number, reason=content["note"])
+        else:
+            name, number = (self.new_name.value_input or self.new_name.value or "").strip(), 1
+            await asyncio.to_thread(lambda: named.create(name, **content))
+        if not self._scope.say_if_ended(f"Version {number} of {name} is saved."):
+            await self._on_saved(name, number)
+
+
+def _threshold_of(decision: Mapping[str, Any]) -> float | None:
+    """Return the probability from which a decision acts; ``None`` where it always does."""
+    abstain, policy = decision.get("abstain") or {}, decision.get("policy") or {}
+    threshold = abstain.get("min_probability", policy.get("abstain_below"))
+    return None if threshold is None else float(threshold)
+
+
+def _acting_from(text: str, decision: dict[str, Any]) -> dict[str, Any]:
+    """Return a decision that acts from a probability, in the field where it has one."""
+    try:
+        threshold = float(text.strip().replace(",", ".")) if text.strip() else None
+    except ValueError:
+        raise InvalidRequestError(
+            f"{text!r} is not a number. Write one from 0 to 1, or leave it empty."
+        ) from None
+    if threshold == _threshold_of(decision):
+        return decision
+    policy = {**(decision.get("policy") or {}), "abstain_below": None}
+    changed = {
+        "abstain": {**(decision.get("abstain") or {}), "min_probability": threshold},
+        **({"policy": policy} if decision.get("policy") else {}),
+    }
+    return {**decision, **changed}

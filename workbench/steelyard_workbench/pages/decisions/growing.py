@@ -1,0 +1,75 @@
+"""Leave for a named decision to grow a model of its own, and how far that is."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard_workbench.kit.components.cards import card
+from steelyard_workbench.kit.components.facts import heading, table
+from steelyard_workbench.kit.components.numbers import ago
+from steelyard_workbench.kit.components.step_names import number_fields
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.one_part_page import OnePartPage
+from steelyard_workbench.kit.states import verdict
+from steelyard_workbench.parts.named.looking import Looked
+
+_POLICIES = {
+    "Gather rows of feedback": "rows",
+    "Train, and propose what passes": "propose",
+    "Train, and move production to what passes": "move",
+}
+#: What has no field, and a growth keeps.
+_KEPT = ("family", "margin", "shadow", "judge_rows", "novel")
+
+
+def growth_card(page: OnePartPage, looked: Looked) -> Viewable:
+    """Return the form of a growth, how far it is, and what stops it."""
+    named, name, growth = page.client.named_decisions, looked.decision.name, looked.growth
+    policy = None if growth is None else growth.policy
+    leave = pmui.Select(
+        label="What it may do",
+        options=_POLICIES,
+        value="propose" if policy is None else policy.policy,
+        width=320,
+    )
+    at_least = pmui.IntInput(
+        label="New rows before it trains",
+        value=100 if policy is None else policy.at_least,
+        start=1,
+        width=220,
+    )
+    price = pmui.TextInput(
+        label="Most USD for a training; empty: any",
+        value="" if policy is None else policy.max_price_usd or "",
+        width=290,
+    )
+    place = pn.Column(sizing_mode="stretch_width")
+
+    def grow() -> None:
+        kept = {} if policy is None else {field: getattr(policy, field) for field in _KEPT}
+        most = (price.value_input or price.value or "").strip() or None
+        named.grow(name, leave.value, at_least=at_least.value, max_price_usd=most, **kept)
+
+    is_on = growth is not None and growth.stopped_at is None
+    text = "Its feedback may train a model of its own, which is as right for less."
+    if growth is not None:
+        text = f"Stage: {growth.stage}. {growth.waits_for}"
+    word = "It grows by itself." if is_on else "It does not grow."
+    buttons = [page.button("Change its leave" if is_on else "Let it grow", grow, place)]
+    if is_on:
+        buttons.append(page.button("Look now", partial(named.turn_growth, name), place))
+        buttons.append(page.button("Stop growing", partial(named.stop_growing, name), place))
+    steps = [] if growth is None else growth.steps[:10]
+    rows = [(step.stage, step.message, ago(step.at)) for step in steps]
+    return card(
+        heading("Growth"),
+        verdict("running" if is_on else "off", word, escape_markdown(text)),
+        number_fields(leave, at_least, price),
+        pn.FlexBox(*buttons),
+        place,
+        *([table(("stage", "what", "when"), rows, label="Steps of its growth")] if rows else []),
+    )

@@ -1,0 +1,108 @@
+"""Whether the version beside may replace production: the verdict in a sentence, and what it rests on."""
+
+from __future__ import annotations
+
+import panel as pn
+from panel.viewable import Viewable
+
+from steelyard.evaluations.wire import Change
+from steelyard.named.comparison_wire import ComparisonResult, NamedComparison
+from steelyard_workbench.kit.components.facts import table
+from steelyard_workbench.kit.components.numbers import change_text, is_free, measure_text
+from steelyard_workbench.kit.theme import Status
+
+#: States of a comparison that goes on.
+UNFINISHED = frozenset({"queued", "running", "cancelling"})
+_STATUS: dict[str, Status] = {"passed": "good", "refused": "bad", "inconclusive": "unsure"}
+
+
+def judge(number: int, comparison: NamedComparison | None) -> tuple[Status, str, list[str]]:
+    """Return how a version stands against production, a sentence, and what that rests on."""
+    if comparison is None:
+        text = "Compare it with production before it answers there."
+        return "running", f"Version {number} was not compared yet.", [text]
+    if comparison.status in UNFINISHED:
+        return "running", f"Version {number} is being compared with production.", []
+    result = comparison.result
+    if result is None:
+        end = "was stopped" if comparison.status == "cancelled" else "failed"
+        why = comparison.error or "Compare them again."
+        return "bad", f"The comparison of version {number} {end}.", [why]
+    gain = best_known(result)
+    return _STATUS[result.verdict], _sentence(number, result, gain), _basis(result, gain)
+
+
+def best_known(result: ComparisonResult) -> Change | None:
+    """Return the change of right actions where it is largest; ``None`` without known outcomes."""
+    side = result.rows if result.rows is not None and result.rows.labelled else result.stored
+    changes = [] if side is None else [each.right for each in side.decisions if each.right]
+    return max(changes, key=lambda change: abs(change.change), default=None)
+
+
+def _sentence(number: int, result: ComparisonResult, gain: Change | None) -> str:
+    """Return the verdict, as ``Version 7 is better: +5 points right, between +1 and +9.``."""
+    word = {
+        "passed": "is as good as production",
+        "refused": "is refused",
+        "inconclusive": "may be better or worse",
+    }[result.verdict]
+    if gain is None:
+        return f"Version {number} {word}: no outcomes are known."
+    low, high = gain.low, gain.high
+    if result.verdict == "passed" and low is not None and low > 0:
+        word = "is better"
+    if low is None or high is None:
+        return f"Version {number} {word}: {_points(gain.change)} points right."
+    between = f"between {_points(low)} and {_points(high)}"
+    return f"Version {number} {word}: {_points(gain.change)} points right, {between}."
+
+
+def _basis(result: ComparisonResult, gain: Change | None) -> list[str]:
+    sides = [side for side in (result.rows, result.stored) if side is not None]
+    gates = [side.gate for side in sides if side.gate is not None]
+    flips = [group.flips for gate in gates for group in gate.groups.values()]
+    texts = []
+    if gain is not None:
+        fixed, broken = sum(each.fixed for each in flips), sum(each.broken for each in flips)
+        n = sum(side.labelled for side in sides)
+        texts.append(f"Compared on {n:,} known outcomes: {fixed:,} fixed, {broken:,} broken.")
+    price = result.price
+    if price is not None and not (is_free(price.usd_before) and is_free(price.usd_after)):
+        texts.append(
+            f"1,000 requests cost {price.usd_after} USD instead of {price.usd_before} USD."
+        )
+    return [*texts, *result.sentences]
+
+
+def comparison_figures(result: ComparisonResult) -> Viewable:
+    """Show what a comparison measured of each decision, and which actions became which."""
+    sides = (("held-out rows", result.rows), ("stored decisions", result.stored))
+    known = [(name, each) for name, side in sides if side is not None for each in side.decisions]
+    rows = [
+        (
+            name,
+            each.decision,
+            measure_text(each.changed),
+            change_text(each.abstained),
+            change_text(each.right),
+            change_text(each.wrong),
+        )
+        for name, each in known
+    ]
+    moves = [
+        (name, each.decision, f"{move.before} → {move.after}", f"{move.n:,}")
+        for name, each in known
+        for move in each.moves
+    ]
+    measures = ("on", "decision", "other action", "left to a person", "right", "wrong")
+    shown = [table(measures, rows, label="What changes")]
+    if moves:
+        counts = ("on", "decision", "action", "how often")
+        shown.append(table(counts, moves, label="Actions that changed", numbers=(3,)))
+    return pn.Column(*shown, sizing_mode="stretch_width")
+
+
+def _points(share: float) -> str:
+    """Return a change of a share in points, with a place behind the comma where it is small."""
+    points = share * 100
+    return f"{points:+.0f}" if abs(points) >= 1 or points == 0 else f"{points:+.1f}"

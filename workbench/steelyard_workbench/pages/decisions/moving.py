@@ -1,0 +1,136 @@
+"""Dialogs that move the aliases of a named decision, back too, and one that archives it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+
+from steelyard.client import Client
+from steelyard.decisions.named import PRODUCTION
+from steelyard.errors import ComparisonNeededError, InvalidRequestError, MoveRefusedError
+from steelyard.named.wire import AliasMove
+from steelyard_workbench.kit import corner
+from steelyard_workbench.kit.components.confirmation import Confirmation
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.parts.named.looking import STAGING, Looked
+
+_NOT_PASSED = "No comparison with production passed this version in the last 7 days. Compare them, or overrule."
+
+
+class Moves:
+    """Asks before an alias moves, with a reason for the history; ``on_moved`` is awaited after it."""
+
+    def __init__(
+        self, client: Client, place: pn.Column, on_moved: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._named, self._place, self._on_moved = client.named_decisions, place, on_moved
+
+    def ask_production(self, looked: Looked, number: int) -> None:
+        """Ask about moving production to a version that a comparison passed."""
+        now = looked.version.version
+        self._ask(
+            f"Move production to version {number}?",
+            f"It is at version {now}. Every request follows within a second.",
+            "Move production",
+            lambda why: self._named.move(
+                looked.decision.name, PRODUCTION, number, expected=now, reason=why
+            ),
+        )
+
+    def ask_overrule(self, looked: Looked, number: int) -> None:
+        """Ask why production moves although no comparison passed the version."""
+        result = None if looked.comparison is None else looked.comparison.result
+        why_not = [] if result is None else result.sentences
+        self._ask(
+            f"Overrule, and move production to version {number}?",
+            " ".join(
+                [*(why_not or ["No comparison passed it."]), "Your reason stays in the history."]
+            ),
+            "Overrule and move",
+            lambda why: self._named.move(
+                looked.decision.name,
+                PRODUCTION,
+                number,
+                expected=looked.version.version,
+                overrule=why,
+            ),
+            needs_reason=True,
+        )
+
+    def ask_alias(self, looked: Looked, number: int) -> None:
+        """Ask which alias to point to which version."""
+        alias = pmui.TextInput(label="Alias, such as staging", value=STAGING, width=220)
+        version = pmui.Select(
+            label="Version", options=[each.version for each in looked.versions], value=number
+        )
+        self._ask(
+            "Point an alias to a version?",
+            "Applications that name the alias are answered by that version.",
+            "Point it there",
+            lambda why: self._named.move(
+                looked.decision.name, alias.value_input or alias.value, version.value, reason=why
+            ),
+            alias,
+            version,
+        )
+
+    def ask_roll_back(self, looked: Looked, last: AliasMove) -> None:
+        """Ask about pointing an alias to where it was before its last move."""
+        self._ask(
+            f"Roll {last.alias} back to version {last.from_version}?",
+            f"It is at version {last.to_version}. No comparison is needed.",
+            "Roll back",
+            lambda why: self._named.roll_back(looked.decision.name, last.alias, reason=why),
+        )
+
+    def ask_archive(self, name: str) -> None:
+        """Ask about archiving the decision."""
+        text = "It then answers no requests. Its versions stay, and it can be brought back."
+        self._ask(
+            f"Archive {name}?",
+            text,
+            "Archive",
+            lambda _: self._named.archive(name),
+            has_reason=False,
+        )
+
+    def _ask(
+        self,
+        title: str,
+        text: str,
+        action: str,
+        call: Callable[[str | None], Any],
+        *fields: Any,
+        needs_reason: bool = False,
+        has_reason: bool = True,
+    ) -> None:
+        label = "Why, for the history" + ("" if needs_reason else " (may be empty)")
+        reason = pmui.TextInput(label=label, visible=has_reason, sizing_mode="stretch_width")
+
+        async def act() -> bool:
+            why = (reason.value_input or reason.value or "").strip() or None
+            reason.error_state = needs_reason and why is None
+            if reason.error_state:
+                raise InvalidRequestError("Write why, for those who read the history.")
+            try:
+                await asyncio.to_thread(partial(call, why))
+            except (ComparisonNeededError, MoveRefusedError):
+                raise InvalidRequestError(_NOT_PASSED) from None
+            corner.say(f"Done: {title[0].lower()}{title[1:-1]}.")
+            await self._on_moved()
+            return True
+
+        about = pmui.Typography(escape_markdown(text), variant="body2")
+        self.dialog = Confirmation(title, about, *fields, reason, action=action, act=act)
+        self._place[:] = [self.dialog]
+
+
+def last_move(looked: Looked) -> AliasMove | None:
+    """Return the newest move of production; ``None`` where it is at its first version."""
+    last = next((move for move in looked.moves if move.alias == PRODUCTION), None)
+    return None if last is None or last.from_version is None else last

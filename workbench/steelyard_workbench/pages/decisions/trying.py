@@ -1,0 +1,140 @@
+"""Rows that two versions of a named decision answer, side by side; nothing is stored."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.client.answers import DecideAnswer, expected_of
+from steelyard.named.wire import NamedDecision
+from steelyard_workbench.kit.components.cards import card
+from steelyard_workbench.kit.components.facts import heading, table
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.states import verdict
+from steelyard_workbench.kit.tasks import Scope, Task
+from steelyard_workbench.parts.datasets.questions import as_text
+
+_ROWS, _STORED = "rows", "stored"
+_TEXT_CHARACTERS = 200
+#: What a version says, and its name on the page.
+Side = tuple[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class TriedRow:
+    """A text, the outcome that is right by decision where it is known, and both answers."""
+
+    context: Any
+    right: Mapping[str, str]
+    answers: tuple[DecideAnswer, DecideAnswer]
+
+
+class TryRows(Viewer):
+    """Asks both versions about the same texts, and shows where they differ."""
+
+    def __init__(
+        self,
+        client: Client,
+        decision: NamedDecision,
+        before: Side,
+        after: Side,
+        on_leave: Callable[[object], None],
+        scope: Scope,
+    ) -> None:
+        self._client, self._decision = client, decision
+        self._before, self._after = before, after
+        sources = {"Rows of its dataset": _ROWS} if decision.dataset_id else {}
+        sources["What it was asked lately"] = _STORED
+        self.source = pmui.Select(
+            label="Texts", options=sources, value=next(iter(sources.values())), width=260
+        )
+        self.count = pmui.Select(label="How many", options=[10, 20, 50], value=20, width=120)
+        start = pmui.Button(label="Ask both", variant="contained")
+        leave = pmui.Button(label="Leave it", variant="text")
+        leave.on_click(on_leave)
+        self.bar = pmui.LinearProgress(
+            value=0, variant="determinate", visible=False, sizing_mode="stretch_width"
+        )
+        self.result = pn.Column(sizing_mode="stretch_width")
+        self.rows: list[TriedRow] = []
+        super().__init__()
+        self.ask = Task(self._ask, "Not tried:", self.result, can_retry=False, scope=scope)
+        start.on_click(self.ask.on_event)
+        self._box = card(
+            heading(f"Try {after[0]} on rows, beside {before[0]}"),
+            pn.FlexBox(self.source, self.count, start, leave, align_items="center"),
+            self.bar,
+            self.result,
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    async def _ask(self) -> None:
+        self.rows = []
+        self.bar.param.update(visible=True, value=0)
+        try:
+            texts = await asyncio.to_thread(self._fetch)
+            for number, (context, right) in enumerate(texts, start=1):
+                answers = await asyncio.gather(
+                    asyncio.to_thread(self._answer, context, self._before[1]),
+                    asyncio.to_thread(self._answer, context, self._after[1]),
+                )
+                self.rows.append(TriedRow(context, right, (answers[0], answers[1])))
+                self.bar.value = round(100 * number / len(texts))
+                self.result[:] = [pmui.Typography(f"{number} of {len(texts)}", variant="body2")]
+        finally:
+            self.bar.visible = False
+        self.result[:] = show_tried(self.rows, self._before[0], self._after[0])
+
+    def _fetch(self) -> list[tuple[Any, dict[str, str]]]:
+        """Return texts, with the outcomes that are right where those are known; it blocks."""
+        n, decision = int(self.count.value), self._decision
+        if self.source.value == _STORED:
+            logged = self._client.decision_log(named=decision.name, limit=n).data
+            stored = [self._client.stored_decision(each.id) for each in logged]
+            return [(each.request["context"], {}) for each in stored]
+        page = self._client.datasets.rows(decision.dataset_id or "", limit=n)
+        ids = [each["id"] for each in self._after[1]["decisions"]]
+        return [
+            (row.context, {id_: top for id_ in ids if (top := expected_of(row, id_))})
+            for row in page.data
+        ]
+
+    def _answer(self, context: Any, content: Mapping[str, Any]) -> DecideAnswer:
+        return self._client.decide(context, store=False, **content)
+
+
+def show_tried(rows: Sequence[TriedRow], before: str, after: str) -> list[Viewable]:
+    """Show how many answers differ and are right, then each text."""
+    lines: list[tuple[str, ...]] = []
+    for row in rows:
+        for name in dict.fromkeys(id_ for answer in row.answers for id_ in answer.decisions):
+            actions = [
+                answer.decisions[name].action if name in answer.decisions else "not asked"
+                for answer in row.answers
+            ]
+            text = as_text(row.context)[:_TEXT_CHARACTERS]
+            lines.append((text, name, row.right.get(name, ""), *actions))
+    # Those that differ come first.
+    lines.sort(key=lambda line: line[3] == line[4])
+    n_other, n_known = sum(a != b for *_, a, b in lines), sum(bool(line[2]) for line in lines)
+    text = f"{n_other:,} of {len(lines):,} answers differ."
+    if n_known:
+        n_before, n_after = (sum(line[2] == line[place] for line in lines) for place in (3, 4))
+        text += f" Right of {n_known:,}: {before}: {n_before:,}, {after}: {n_after:,}."
+    cost = sum(Decimal(answer.charge.amount_usd) for row in rows for answer in row.answers)
+    text += f" They cost {cost} USD." if cost else ""
+    columns = ("text", "decision", "right", before, after)
+    return [
+        verdict("running", "Tried.", escape_markdown(text)),
+        table(columns, lines, label="Rows"),
+    ]

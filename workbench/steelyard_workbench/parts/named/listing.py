@@ -1,0 +1,60 @@
+"""The account's named decisions as a table whose lines open them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from panel.viewable import Viewable
+
+from steelyard.client import Client
+from steelyard.decision_log.wire import DecisionSummary
+from steelyard.named.wire import NamedDecision
+from steelyard_workbench.kit.components.mark_table import mark_table
+from steelyard_workbench.kit.components.numbers import measure_text
+from steelyard_workbench.parts.named.looking import last_days
+
+#: Archived decisions that are listed.
+_MOST_ARCHIVED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The account's named decisions, the newest first, with the last day of those at the top."""
+
+    decisions: Sequence[NamedDecision]
+    days: Mapping[str, DecisionSummary]
+    archived: Sequence[NamedDecision] = ()
+
+
+def list_decisions(client: Client) -> Listed:
+    """Fetch the account's named decisions; it blocks."""
+    decisions = list(client.named_decisions.list())
+    archived = list(islice(client.named_decisions.list(archived=True), _MOST_ARCHIVED))
+    return Listed(decisions, last_days(client, [each.name for each in decisions]), archived)
+
+
+def show_decisions(
+    listed: Listed, open_: Callable[[str], None], label: str = "Named decisions"
+) -> Viewable:
+    """Show named decisions as a table whose lines open them."""
+    decisions, days = listed.decisions, listed.days
+    rows = [
+        [
+            each.name,
+            each.description or "",
+            ", ".join(f"{alias.alias} {alias.version}" for alias in each.aliases),
+            f"{days[each.name].answers:,}" if each.name in days else "",
+            measure_text(days[each.name].accuracy) if each.name in days else "",
+            each.owner or "",
+        ]
+        for each in decisions
+    ]
+    return mark_table(
+        ("decision", "for", "aliases", "last day", "right on feedback", "owner"),
+        rows,
+        label=label,
+        open_=lambda place: open_(decisions[place].name),
+        opens="Open the decision",
+    )
