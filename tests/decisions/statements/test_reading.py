@@ -9,15 +9,15 @@ import pytest
 
 from steelyard.decisions.statements import read_question
 
-_ROWS = [
-    json.loads(line)
-    for line in Path(__file__).with_name("questions.jsonl").read_text("utf-8").splitlines()
-]
 
-
-def test_typed_questions_are_turned_rightly_or_declined():
+@pytest.mark.parametrize(
+    ("file", "size"), [("questions.jsonl", 400), ("later_questions.jsonl", 80)]
+)
+def test_typed_questions_are_turned_rightly_or_declined(file, size):
+    text = Path(__file__).with_name(file).read_text("utf-8")
+    rows = [json.loads(line) for line in text.splitlines()]
     wrong, declined = [], []
-    for row in _ROWS:
+    for row in rows:
         reading = read_question(row["question"])
         expected = (row["statement"], row["negation"])
         if reading is None:
@@ -26,8 +26,8 @@ def test_typed_questions_are_turned_rightly_or_declined():
         elif (reading.statement, reading.negation) != expected:
             wrong.append((row["question"], reading, expected))
     assert not wrong
-    assert len(_ROWS) >= 400
-    assert len(declined) <= 0.05 * len(_ROWS), declined
+    assert len(rows) >= size
+    assert len(declined) <= 0.05 * len(rows), declined
 
 
 @pytest.mark.parametrize(

@@ -36,9 +36,9 @@ _PREPOSITIONS = word_set(
 )
 _ADVERBS = word_set(
     "not very too quite rather just only also even still already almost always often sometimes usually "
-    "never again ever soon now then today tomorrow yesterday tonight here there once twice maybe "
+    "never again ever soon now then here there once twice maybe "
     "perhaps well away back together else yet anymore longer so enough more most less least far ago "
-    "first last later earlier better worse ahead apart abroad upstairs online offline home much "
+    "first last later earlier better worse ahead apart offline home much "
     "somewhere anywhere nowhere everywhere instead overall right straight both all"
 )
 #: Closed classes: a letter, what it costs, and its words. A word may be of several.
@@ -46,7 +46,7 @@ _CLOSED = (
     ("B", 0.0, word_set("all both half such")),
     ("D", 0.0, DETERMINERS - {"that"}),
     ("Y", 0.0, word_set("few many several more most less fewer enough much")),
-    ("L", 0.0, word_set("here there online today yesterday tomorrow tonight abroad upstairs")),
+    ("L", 0.0, word_set("here there")),
     ("M", 0.3, word_set("later earlier better worse first last right straight overall far")),
     (
         "Q",
@@ -97,6 +97,7 @@ _NUMBERS = word_set(
     "two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred "
     "thousand million"
 )
+_DAYS = word_set("today yesterday tomorrow tonight online abroad upstairs")
 _ORDINALS = word_set("first second third fourth fifth next")
 _CLASSES_OF = {
     **{word: {"Y": 0.0, "N": 0.6} for word in _NUMBERS},
@@ -104,6 +105,8 @@ _CLASSES_OF = {
     **{word: {"A": 1.5, "L": 0.0, "S": 1.5} for word in ("once", "twice")},
     "one": {"Y": 0.0, "N": 0.6, "Q": 0.5},
     "last": {"M": 0.0, "A": 1.5, "N": 1.5, "V": 0.8},
+    "will": {"X": 0.0, "N": 1.5},
+    **{word: {"L": 0.0, "A": 1.2} for word in _DAYS},
 }
 #: The most that a class of a word costs where the word is hardly ever of that class.
 _RARE = 4.5
@@ -124,26 +127,32 @@ def classes_of(token: Token, *, is_first: bool = False) -> dict[str, float]:
     [['D'], ['N'], ['N', 'Z'], ['Q']]
     """
     word = token.word
-    found = _classes_of_form(token) or _CLASSES_OF.get(word)
-    if found is not None:
-        return dict(found)
-    found = {}
+    fixed = _classes_of_form(token) or _CLASSES_OF.get(word)
+    if fixed is not None:
+        return dict(fixed)
+    classes: dict[str, float] = {}
     for name, cost, words in _CLOSED:
         if word in words:
-            found[name] = min(cost, found.get(name, cost))
+            classes[name] = min(cost, classes.get(name, cost))
     is_name = not is_first and token.text[0].isupper() and token.text != "I"
     if word in _CLOSED_ONLY and not (is_name and word in {"may", "will"}):
-        return found
+        return classes
     if is_name and not token.text.isupper():
         return _classes_of_name(word)
-    if not found or is_listed(word) or word in _ALSO_OPEN or word.endswith("ly"):
-        _add_open_classes(found, word)
-    return found
+    if not classes or is_listed(word) or word in _ALSO_OPEN or word.endswith("ly"):
+        _add_open_classes(classes, word)
+    return classes
 
 
 def _classes_of_form(token: Token) -> dict[str, float] | None:
     """Return the classes of a mark, a quotation, a number or a genitive."""
     word = token.word
+    if token.is_compound:
+        last = word.rpartition(" ")[2]
+        is_numbered = (
+            len(last) == 1 or last[0].isdigit() or last in _NUMBERS | {"one", "below", "above"}
+        )
+        return {"N": 0.0} if is_numbered else {"M": 0.0}
     if not token.is_word and not word.isalnum():
         return {"C": 0.0} if word in CONJUNCTIONS else {"O": 0.0}
     if not word[0].isalnum():
@@ -155,33 +164,33 @@ def _classes_of_form(token: Token) -> dict[str, float] | None:
 
 
 def _classes_of_name(word: str) -> dict[str, float]:
-    found = {"N": 0.1, "M": 2.0}
+    classes = {"N": 0.1, "M": 2.0}
     opened: dict[str, float] = {}
     _add_open_classes(opened, word)
-    return {name: cost + 2.5 for name, cost in opened.items()} | found
+    return {name: cost + 2.5 for name, cost in opened.items()} | classes
 
 
-def _add_open_classes(found: dict[str, float], word: str) -> None:
+def _add_open_classes(classes: dict[str, float], word: str) -> None:
     uses = uses_of(word)
-    is_form = _add_verb_forms(found, word)
-    if "I" in found and not uses.verb:
-        found.setdefault("N", 1.8)
-        found.setdefault("M", 1.8)
-    elif "E" in found and not uses.verb:
-        found.setdefault("M", 0.8)
-        found.setdefault("N", 4.0)
+    is_form = _add_verb_forms(classes, word)
+    if "I" in classes and not uses.verb:
+        classes.setdefault("N", 1.8)
+        classes.setdefault("M", 1.8)
+    elif "E" in classes and not uses.verb:
+        classes.setdefault("M", 0.8)
+        classes.setdefault("N", 4.0)
     elif not is_form:
         for name, share in (("N", uses.noun), ("M", uses.adjective), ("V", uses.verb)):
             if share > 0:
-                found[name] = min(found.get(name, _RARE), _cost(share))
-        found.setdefault("N", _RARE)
+                classes[name] = min(classes.get(name, _RARE), _cost(share))
+        classes.setdefault("N", _RARE)
     if word.endswith("ly") and not uses.verb and uses.adjective < 0.9:
-        found |= {"A": 0.0, "N": 2.0}
+        classes |= {"A": 0.0, "N": 2.0}
     if uses.verb:
-        found.setdefault("V", _cost(uses.verb))
+        classes.setdefault("V", _cost(uses.verb))
 
 
-def _add_verb_forms(found: dict[str, float], word: str) -> bool:
+def _add_verb_forms(classes: dict[str, float], word: str) -> bool:
     """Add the inflected forms of a verb that a word may be; return whether it is one of them alone."""
     is_form = False
     for name, form in _FORMS:
@@ -191,14 +200,14 @@ def _add_verb_forms(found: dict[str, float], word: str) -> bool:
         if base == word:
             # "Read", "put", "cost".
             if name == "E":
-                found.setdefault("E", 0.4)
+                classes.setdefault("E", 0.4)
         elif name == "Z":
             uses = uses_of(base)
-            found["Z"] = _cost(uses.verb / (uses.verb + uses.noun))
-            found["N"] = _cost(uses.noun / (uses.verb + uses.noun))
+            classes["Z"] = _cost(uses.verb / (uses.verb + uses.noun))
+            classes["N"] = _cost(uses.noun / (uses.verb + uses.noun))
             is_form = True
         else:
-            found.setdefault(name, 0.3)
+            classes.setdefault(name, 0.3)
             is_form = is_form or name in {"E", "I"}
     return is_form
 

@@ -21,6 +21,15 @@ from steelyard.decisions.words import singular
 
 _ADJECTIVE_ENDINGS = ("al", "ous", "ful", "ive", "able", "ible", "less", "ic", "ish", "ary", "est")
 
+#: Second forms of past and participle.
+_OTHER_FORMS = {
+    "burnt": "burn",
+    "dreamt": "dream",
+    "learnt": "learn",
+    "lit": "light",
+    "spelt": "spell",
+    "spoilt": "spoil",
+}
 _NOUN_ENDINGS = ("ity", "ncy", "ory", "ogy", "ery")
 
 
@@ -51,10 +60,10 @@ def _verb_forms() -> dict[str, dict[str, str]]:
         for base in bases:
             if base not in irregular_verbs() and base.endswith(("l", "p", "t", "r")):
                 tables[kind].setdefault(base + ending, base)
-    for form, base in (("gotten", "get"), ("learnt", "learn"), ("burnt", "burn"), ("spelt", "spell"),
-                       ("spoilt", "spoil"), ("dreamt", "dream"), ("proven", "prove"), ("lit", "light")):  # fmt: skip
-        tables["participle"].setdefault(form, base)
-    tables["past"].update(learnt="learn", burnt="burn", spelt="spell", spoilt="spoil")
+    tables["participle"] = (
+        _OTHER_FORMS | {"gotten": "get", "proven": "prove"} | tables["participle"]
+    )
+    tables["past"] = _OTHER_FORMS | tables["past"]
     return tables
 
 
@@ -70,8 +79,9 @@ def uses_of(word: str) -> Uses:
     if "-" in word:
         return _uses_of_compound(word)
     stem = singular(word)
-    if stem != word and (found := _lexicon().get(stem)) is not None and found.noun > 0:
-        return Uses(found.noun, 0.0, 0.0)
+    singular_uses = _lexicon().get(stem)
+    if stem != word and singular_uses is not None and singular_uses.noun > 0:
+        return Uses(singular_uses.noun, 0.0, 0.0)
     return _uses_by_ending(word)
 
 
@@ -91,8 +101,8 @@ def _uses_of_compound(word: str) -> Uses:
         return Uses(0.1, 0.9, 0.0)
     if word.startswith(("re-", "un-", "over-", "under-", "mis-", "double-")) and uses_of(last).verb:
         return uses_of(last)
-    found = uses_of(last)
-    return Uses(max(found.noun, 0.3), max(found.adjective, 0.5), 0.0)
+    uses = uses_of(last)
+    return Uses(max(uses.noun, 0.3), max(uses.adjective, 0.5), 0.0)
 
 
 def is_listed(word: str) -> bool:

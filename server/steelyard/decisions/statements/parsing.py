@@ -37,7 +37,7 @@ _ROWS = {
     "R": "D.2 B.3 Q.1 N.5 M.6 G.3 U.6 Y.6 T.6 E2 I1 A1 C1.5 P1.5 H1.5 O2 F2",
     "S": "D.2 B.3 Q.1 N.6 M.7 G.4 U.6 Y.6 I.5 E.8 P1 H1 A.8 T1 R2",
     "C": "D.2 B.3 L.6 N.3 M.3 Q.4 G.3 U.4 Y.4 P.4 H.4 V.4 E.5 I.5 A.5 R.6 T.6 Z.8 W.8 X1 S1 C1 F.5",
-    "V": "D0 B.1 L.4 N.5 M.5 Q0 P.3 H.3 A.4 R.3 T.3 G.2 U.3 Y.3 E.7 I.7 C1 S.6 O1 F.4",
+    "V": "D0 B.1 L.4 N.5 M.5 Q0 P.3 H.3 A.4 R.3 T.3 G.2 U.3 Y.3 E.7 I.7 C2.2 S.6 O1 F.4",
     "X": "D.3 B.4 L.4 M.2 E0 I.1 V.1 A.3 P.4 H.4 N.8 Q.6 T.5 R.8 G.4 U.5 Y.5 C1.5 O1 F1.5",
     "O": "D.3 B.4 L.5 N.5 M.5 Q.5 P.5 H.5 C.2 A.5 R.5 S.4 E.8 I.6 G.4 U.4 Y.4 V1.5 O1 T1 F1",
 }
@@ -54,6 +54,11 @@ def _costs(row: str) -> dict[str, float]:
 
 _FOLLOWS = {name: _costs(row) for name, row in _ROWS.items()}
 _FOLLOWS |= {name: _FOLLOWS[other] for name, other in _LIKE.items()}
+#: Participles with nothing after them: hardly about the noun before.
+_BARE = {"E": "K", "I": "K"}
+for _row in _FOLLOWS.values():
+    _row["K"] = _row.get("E", 3.0)
+_FOLLOWS["N"]["K"] = 3.2
 #: Into a finite verb, from a clause that has none yet.
 _INTO_VERB = _costs("N0 Q0 R.3 A.4 U.5 Y.5 L.5 M2 I1 E1.5 O1")
 #: What a subject begins with.
@@ -155,14 +160,15 @@ def rest_cost(classes: Sequence[dict[str, float]], start: str) -> float:
         for name, cost in classes[0].items()
         if name in STARTS[start]
     }
-    for place, options in enumerate(classes[1:]):
+    final = {_BARE.get(name, name): cost for name, cost in classes[-1].items()}
+    for place, options in enumerate([*classes[1:-1], final] if len(classes) > 1 else []):
         if place == 0 and start in {"base", "participle"}:
             # "always want": an adverb leads to the verb itself.
-            wanted = "V" if start == "base" else "E"
+            verb = "V" if start == "base" else "E"
             adverbs = {state: cost for state, cost in states.items() if state[0] == "A"}
             verbs = {state: cost for state, cost in states.items() if state[0] != "A"}
             states = _step(verbs, options, part=start)
-            again = {name: cost for name, cost in options.items() if name in {wanted, "A"}}
+            again = {name: cost for name, cost in options.items() if name in {verb, "A", "K"}}
             for state, cost in _step(adverbs, again, part=start).items():
                 states[state] = min(cost, states.get(state, _INFINITE))
             continue

@@ -36,6 +36,10 @@ _LOOK = re.compile(
     r"^(?:please )?(?:read|look at|consider|review|see|take|think about|examine)\b[^.?!:]{0,120}[.:!]\s+",
     re.IGNORECASE,
 )
+_ASIDE = re.compile(
+    r",? (?:in your (?:opinion|view|eyes)|by any chance|for example|would you say|do you think)(?:,|(?=\?|$))",
+    re.IGNORECASE,
+)
 _SENTENCE = re.compile(
     r"(?<!\b[A-Z]\.)(?<!\b(?:Mr|Ms|Dr|St|No|vs)\.)(?<!\bMrs\.)(?<!\bProf\.)(?<!e\.g\.)(?<!i\.e\.)"
     r"(?<=[.?!])[\"')]*\s+(?=\S)"
@@ -110,7 +114,7 @@ def read_question(question: str) -> Reading | None:
 def _single_sentence(question: str) -> str:
     """Return the sentence of a question that asks, without its mark; empty where there are several."""
     text = " ".join(question.translate(STRAIGHT).split())
-    for pattern in (_ANSWERS, _LOOK, _FILLERS):
+    for pattern in (_ANSWERS, _LOOK, _FILLERS, _ASIDE):
         text = pattern.sub("", text)
     text = text.strip()
     if len(_SENTENCE.split(text)) != 1 or text.endswith(":"):

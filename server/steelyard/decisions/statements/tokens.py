@@ -8,11 +8,30 @@ from dataclasses import dataclass
 
 from steelyard.decisions.words import STRAIGHT
 
-_TOKEN = re.compile(
-    r"\"[^\"]*\"|`[^`]*`|«[^»]*»|(?<!\w)'[^']{2,}?'(?!\w)|\{[^}]*\}|<[^>]*>"
-    r"|(?:Mr|Mrs|Ms|Dr|Prof|St|No|Inc|Ltd|Co|vs|etc|approx|e\.g|i\.e)\.(?:'s)?"
-    r"|(?:[A-Za-z]\.){2,}(?:'s)?|[A-Z]\.(?:'s)?(?= \w)|\w+(?:[-'.,:@/_&]\w+)*(?:'(?=\s|$))?|\S"
+#: A noun and its number, and words that together are one adjective.
+_NUMBERED = (
+    r"\b(?:page|clause|section|chapter|line|rule|part|step|level|room|question|point|version|paragraph|"
+    r"article|item|option|figure|table|track|gate|platform|phase|grade|class|number|form|annex|appendix|"
+    r"schedule) (?:\d[\w.]*\b|(?:one|two|three|four|five|six|seven|eight|nine|ten|[A-HJ-Z])\b(?!-))"
+    r"|\b(?:text|message|review|passage|comment|e-?mail|ticket|post|conversation|content|document) "
+    r"(?:below|above)\b"
 )
+_ADJECTIVES = (
+    r"\b(?:brand new|tax deductible|user friendly|cost effective|up to date|on time|"
+    r"(?:tax|error|risk|duty|smoke|fat|sugar|gluten|interest) free|"
+    r"(?:year|month|week|day|hour|minute)s? (?:old|long|late|early|overdue)|"
+    r"out of (?:date|stock|order|scope|office|place|use|reach|hand|control|time|breath|work)|"
+    r"in (?:favou?r|charge|line|order|stock|force|touch|contact|doubt|danger|pain|love|debt|trouble|"
+    r"writing|time)|"
+    r"(?:metre|meter|centimetre|kilometre|mile|inche?|foot|feet|floor)s? (?:deep|long|tall|high|wide|away))\b(?! \d)"
+)
+_QUOTED = r"\"[^\"]*\"|`[^`]*`|«[^»]*»|(?<!\w)'[^']{2,}?'(?!\w)|\{[^}]*\}|<[^>]*>"
+_ABBREVIATED = (
+    r"(?:Mr|Mrs|Ms|Dr|Prof|St|No|Inc|Ltd|Co|vs|etc|approx|e\.g|i\.e)\.(?:'s)?"
+    r"|(?:[A-Za-z]\.){2,}(?:'s)?|[A-Z]\.(?:'s)?(?= \w)"
+)
+_WORD = r"\w+(?:[-'.,:@/_&]\w+)*(?:'(?=\s|$))?"
+_TOKEN = re.compile(rf"{_NUMBERED}|{_ADJECTIVES}|{_QUOTED}|{_ABBREVIATED}|{_WORD}|\S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +42,11 @@ class Token:
     before: str
     #: In lower case.
     word: str
+
+    @property
+    def is_compound(self) -> bool:
+        """Whether it is of several words that are read as one."""
+        return " " in self.word and self.is_word and self.word[0].isalpha()
 
     @property
     def is_word(self) -> bool:

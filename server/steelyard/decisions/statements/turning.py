@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from steelyard.decisions.statements.alternatives import refuse_alternatives
 from steelyard.decisions.statements.classes import classes_of
@@ -21,23 +22,19 @@ from steelyard.decisions.statements.tokens import Token, join, words_of
 from steelyard.decisions.words import word_set
 
 #: What follows the subject, by the auxiliary; keys of ``parsing.STARTS``.
-KINDS = (
-    dict.fromkeys(("is", "are", "was", "were", "am"), "be")
-    | dict.fromkeys(
-        ("do", "does", "did", "can", "could", "will", "would", "shall", "should", "may", "might", "must"),
-        "base",
-    )
-    | dict.fromkeys(("has", "have", "had"), "participle")
-)  # fmt: skip
-_CONTRACTED = {f"{word}n't": word for word in KINDS if word not in {"am", "can", "will", "shall", "may"}} | {
-    "won't": "will",
-    "can't": "can",
-    "shan't": "shall",
-}  # fmt: skip
+KINDS = {
+    **dict.fromkeys(word_set("is are was were am"), "be"),
+    **dict.fromkeys(word_set("has have had"), "participle"),
+    **dict.fromkeys(
+        word_set("do does did can could will would shall should may might must"), "base"
+    ),
+}
+_NOT_CONTRACTED = word_set("am can will shall may")
+_CONTRACTED = {f"{word}n't": word for word in KINDS if word not in _NOT_CONTRACTED}
+_CONTRACTED |= {"won't": "will", "can't": "can", "shan't": "shall"}
 #: Contractions as they are written and as they are typed in haste, and the auxiliary of each.
-CONTRACTIONS = (
-    _CONTRACTED | {word.replace("'", ""): verb for word, verb in _CONTRACTED.items()} | {"cannot": "can"}
-)  # fmt: skip
+CONTRACTIONS = {word.replace("'", ""): verb for word, verb in _CONTRACTED.items()} | _CONTRACTED
+CONTRACTIONS["cannot"] = "can"
 QUESTION_WORDS = word_set("what which who whom whose when where why how")
 #: What reading a sentence may cost: so much, and so much for each word.
 _COST, _COST_OF_WORD = 4.5, 0.45
@@ -64,20 +61,18 @@ def clause_of_question(tokens: Tokens) -> Clause:
         Where the end of its subject is not certain.
     """
     if starts_asking(tokens):
-        return _clause_asked(tokens)
+        return _clause_of_auxiliary(tokens)
     for i in range(1, len(tokens) - 2):
         if tokens[i].word == "," and starts_asking(tokens[i + 1 :]):
             lead = tokens[: i + 1]
             if not _LEAD.match(join(lead)):
                 break
-            clause = _clause_asked(tokens[i + 1 :])
-            return Clause(
-                clause.subject, clause.auxiliary, clause.rest, lead, is_possession=clause.is_possession
-            )  # fmt: skip
+            clause = _clause_of_auxiliary(tokens[i + 1 :])
+            return replace(clause, lead=lead)
     raise DeclinedError
 
 
-def _clause_asked(tokens: Tokens) -> Clause:
+def _clause_of_auxiliary(tokens: Tokens) -> Clause:
     auxiliary = CONTRACTIONS.get(tokens[0].word, tokens[0].word)
     # "Is not the bill paid?" asks whether it is.
     rest = tokens[2:] if tokens[1:2] and tokens[1].word == "not" else tokens[1:]
@@ -100,6 +95,12 @@ def _certain_size(split: Split | None, words: Tokens) -> int:
     if split is None or split.margin < MARGIN or split.cost > _COST + _COST_OF_WORD * len(words):
         raise DeclinedError
     size = split.size
+    if (
+        words[size + 1 : size + 2]
+        and words[size + 1].word == ","
+        and "N" in classes_of(words[size])
+    ):
+        raise DeclinedError
     # "Anyone else" is one subject.
     return size + 1 if words[size].word == "else" and size + 1 < len(words) else size
 
@@ -114,15 +115,18 @@ def clause_of_statement(tokens: Tokens) -> Clause:
     """
     if starts_asking(tokens):
         raise DeclinedError
-    found = sorted(
+    clauses = sorted(
         (item for place in range(1, len(tokens)) for item in _clauses_at(tokens, place)),
         key=lambda item: item[0],
     )
-    if not found:
+    if not clauses:
         raise DeclinedError
-    (cost, clause), *others = found
+    (cost, clause), *others = clauses
     is_close = bool(others) and others[0][0] - cost < MARGIN
     if is_close or cost > _COST + _COST_OF_WORD * len(tokens):
+        raise DeclinedError
+    if len(tokens) <= _MAX_NOUNS and subject_cost(tokens) + MARGIN < cost:
+        # "Five stars" is no sentence of somebody called five.
         raise DeclinedError
     refuse_alternatives(clause)
     return clause
@@ -163,6 +167,10 @@ def _rest_cost(tokens: Tokens, kind: str) -> float:
     return rest_cost([classes_of(token) for token in tokens], kind)
 
 
+def _words(tokens: Tokens) -> set[str]:
+    return {token.word for token in tokens}
+
+
 def clause_of_phrase(tokens: Tokens) -> Clause:
     """Return the clause in which an adjective, a noun or a verb alone is said of the text.
 
@@ -172,7 +180,8 @@ def clause_of_phrase(tokens: Tokens) -> Clause:
         Where it is none of them for certain.
     """
     marks = {"or", "and", "not", "no", "yes", ","}
-    if len(tokens) > _MAX_PHRASE or not marks.isdisjoint(token.word for token in tokens):
+    is_number = not {"U", "Y"}.isdisjoint(classes_of(tokens[0]))
+    if len(tokens) > _MAX_PHRASE or is_number or not marks.isdisjoint(_words(tokens)):
         raise DeclinedError
     this = (Token("This", "", "this"),)
     first = classes_of(tokens[0], is_first=True)
