@@ -1,5 +1,6 @@
-"""Yes/no questions, outcomes and levels as statements, for readers of text that judge statements."""
+"""Yes/no questions, outcomes and levels as statements, for models that judge statements."""
 
+from steelyard.decisions.statements.outcomes import statement_of_outcome
 from steelyard.decisions.statements.reading import Reading, read_question
 
-__all__ = ("Reading", "read_question")
+__all__ = ("Reading", "read_question", "statement_of_outcome")
