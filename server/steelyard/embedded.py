@@ -24,7 +24,7 @@ from steelyard.app.bootstrap import open_service
 from steelyard.app.services import ApiServices
 from steelyard.client import Client, ClientOptions
 from steelyard.http.server import Stop, serve_app
-from steelyard.settings import InvalidSettingError, read_settings
+from steelyard.settings import InvalidSettingError, read_server_settings
 from steelyard.storage.home import make_home, sqlite_url
 
 _LOOPBACK = "127.0.0.1"
@@ -32,9 +32,6 @@ _LOOPBACK = "127.0.0.1"
 _KEY_NAME = "embedded"
 #: Settings that are decided here, because the environment's would be another server's.
 _OWN_SETTINGS = frozenset({"host", "workers", "url", "api_key"})
-#: Bounds a minute, off unless they are given: whoever calls here without accounts is the process
-#: that also does the work, and would only wait for itself.
-_NO_RATES = {"requests_per_minute": 0, "tokens_per_minute": 0, "public_requests_per_minute": 0}
 
 
 class Embedded:
@@ -88,7 +85,7 @@ class Embedded:
                 "port": port,
                 "workers": 1,
             }
-            checked = read_settings(given, defaults=_NO_RATES if accounts == "off" else {})
+            checked = read_server_settings(given)
             self._listener = self._closing.enter_context(_listen(checked.port))
             self.url = f"http://{_LOOPBACK}:{self._listener.getsockname()[1]}"
             services = self._closing.enter_context(open_service(checked))

@@ -15,6 +15,9 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
+#: Bounds a minute of a server that others call.
+_RATES = ("requests_per_minute", "tokens_per_minute", "public_requests_per_minute")
+_NO_BOUND = "0 sets no bound, which a server without accounts and proxies begins with"
 _NOUNS = {str: "a text", int: "a whole number", float: "a number", Path: "a path"}
 
 
@@ -89,8 +92,7 @@ class Settings:
     """
 
     host: str = _setting(
-        "127.0.0.1",
-        "Address the server listens on; any but loopback needs `accounts` on.",
+        "127.0.0.1", "Address the server listens on; any but loopback needs `accounts` on."
     )
     port: int = _setting(8420, "Port to listen on; 0 takes a free one.", minimum=0, maximum=65535)
     hosts: str = _setting(
@@ -159,14 +161,10 @@ class Settings:
         choices=("off", "on"),
     )
     job_queue: int = _setting(
-        256,
-        "Evaluations that may wait or run; more are refused with 503.",
-        minimum=1,
+        256, "Evaluations that may wait or run; more are refused with 503.", minimum=1
     )
     job_queue_per_account: int = _setting(
-        64,
-        "Evaluations of one account that may wait or run; more are refused with 429.",
-        minimum=1,
+        64, "Evaluations of one account that may wait or run; more are refused with 429.", minimum=1
     )
     fine_tune_queue: int = _setting(
         20,
@@ -347,15 +345,13 @@ class Settings:
     dataset_min_rows: int = _setting(2, "Fewest rows of a dataset.", minimum=1)
     dataset_rows: int = _setting(100_000, "Most rows of a dataset.", minimum=1, maximum=100_000_000)
     requests_per_minute: int = _setting(
-        600, "Requests that a caller may send in a minute; 0 sets no bound.", minimum=0
+        600, f"Requests that a caller may send in a minute; {_NO_BOUND}.", minimum=0
     )
     tokens_per_minute: int = _setting(
-        2_000_000, "Input tokens that a caller may send in a minute; 0 sets no bound.", minimum=0
+        2_000_000, f"Input tokens that a caller may send in a minute; {_NO_BOUND}.", minimum=0
     )
     public_requests_per_minute: int = _setting(
-        120,
-        "Requests without a key that an address may send in a minute; 0 sets no bound.",
-        minimum=0,
+        120, f"Requests without a key that an address may send in a minute; {_NO_BOUND}.", minimum=0
     )
     retention_days: float = _setting(
         30.0, "Days that decisions are stored, for feedback.", minimum=0.001, maximum=36_500
@@ -455,6 +451,17 @@ def read_settings(
             value = source.get(setting.variable, "").strip() or default
         values[setting.name] = setting.parse(value)
     return Settings(**values)
+
+
+def read_server_settings(overrides: Mapping[str, Any]) -> Settings:
+    """Return the settings of a server; one of its own machine alone begins without bounds a minute.
+
+    There a script would only wait for the machine that it runs on.
+    """
+    settings = read_settings(overrides)
+    if settings.accounts == "on" or settings.trusted_proxies:
+        return settings
+    return read_settings(overrides, defaults=dict.fromkeys(_RATES, 0))
 
 
 def home_of(settings: Settings) -> Path:

@@ -43,6 +43,9 @@ def test_the_printed_command_works(tmp_path):
         command = curl_command(address["url"])
         done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
         assert json.loads(done.stdout)["decisions"].keys() == {"team"}
+        # A script of this machine is not held up.
+        limits = httpx.get(f"{address['url']}/v1/account").json()["effective_limits"]
+        assert limits["requests_per_minute"] == limits["tokens_per_minute"] == 0
 
 
 def test_a_port_in_use_is_named(tmp_path, run):

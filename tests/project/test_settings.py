@@ -11,7 +11,13 @@ import pytest
 
 from steelyard.scoring.assets import AUTO, ENGINES
 from steelyard.serving.base import HASHING
-from steelyard.settings import SETTINGS, InvalidSettingError, Settings, read_settings
+from steelyard.settings import (
+    SETTINGS,
+    InvalidSettingError,
+    Settings,
+    read_server_settings,
+    read_settings,
+)
 from support.tree.repository import PACKAGE, RECIPE, copied_tree, python_files
 
 
@@ -35,6 +41,21 @@ def test_an_override_wins_over_the_environment_over_the_default():
     assert read_settings(environ=environ).port == 9000
     assert read_settings(environ=environ).threads == 0
     assert read_settings({"port": 9001, "threads": None}, environ=environ).port == 9001
+
+
+@pytest.mark.parametrize(
+    ("given", "variable", "expected"),
+    [
+        ({}, "", 0),
+        ({}, "7", 7),
+        ({"public_requests_per_minute": 8}, "7", 8),
+        ({"accounts": "on"}, "", 120),
+        ({"trusted_proxies": "127.0.0.1"}, "", 120),
+    ],
+)
+def test_only_a_server_that_others_call_begins_with_bounds(monkeypatch, given, variable, expected):
+    monkeypatch.setenv("STEELYARD_PUBLIC_REQUESTS_PER_MINUTE", variable)
+    assert read_server_settings(given).public_requests_per_minute == expected
 
 
 @pytest.mark.parametrize(

@@ -71,9 +71,9 @@ def command(**given: str | None) -> None:
     Without accounts whoever reaches the server may use it, so it then listens on loopback
     addresses only.
     """
-    from steelyard.settings import read_settings
+    from steelyard.settings import read_server_settings
 
-    serve(read_settings(given))
+    serve(read_server_settings(given))
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,9 +69,9 @@ def command(
     from steelyard.cli.first_operator import first_operator
     from steelyard.cli.samples import load_samples
     from steelyard.cli.serve import serve
-    from steelyard.settings import read_settings
+    from steelyard.settings import read_server_settings, read_settings
 
-    settings = read_settings({**given, "jobs": "on"})
+    settings = read_server_settings({**given, "jobs": "on"})
     home = home_of(settings)
     signs_in = first_operator(settings, operator)
 
