@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 
 import httpx
+import numpy as np
 import pytest
 from msgspec import UNSET
 
@@ -17,9 +19,10 @@ from steelyard.scoring.cancellation import only_while
 from steelyard.scoring.exported import ExportedModel
 from steelyard.scoring.shares import Share
 from steelyard.serving.connected import breaker, remote
+from steelyard.serving.connected import queue as connected_queue
 from steelyard.serving.connected.breaker import FAILURES, REST_S, Breaker
 from steelyard.serving.connected.declared import ConnectedModel, write_models
-from steelyard.serving.connected.queue import Loop
+from steelyard.serving.connected.queue import ConnectedQueue, Loop
 from steelyard.serving.connected_hosting import open_queue
 from support.api.error_shape import assert_canonical_error
 from support.datasets.dataset_rows import make_rows
@@ -184,6 +187,44 @@ def test_only_so_many_are_asked_at_once_and_accounts_take_turns(open_far):
         far.may_answer.set()
         for future in (*noisy[:-1], quiet):
             assert future.result(10)
+
+
+def test_a_deadline_that_others_keep_from_being_met_is_refused_at_once(monkeypatch):
+    clock = iter(range(0, 1_000, 20))  # an answer takes 20 s
+    monkeypatch.setattr(connected_queue, "perf_counter", lambda: next(clock))
+    loop, may_answer = Loop(), asyncio.Event()
+
+    class Slow:
+        async def post(self, path, body):
+            await may_answer.wait()
+            return {}
+
+        async def close(self):
+            pass
+
+    class Wire:
+        async def score(self, request, post):
+            await post("", request)
+            return [np.array([0.5, 0.5])]
+
+    queue = ConnectedQueue("slow", Wire(), Slow(), loop, concurrency=1, timeout_s=30, max_queue=8)
+    loop.call(may_answer.set)
+    for _ in range(2):
+        queue.submit(REQUEST, 30).result(30)
+        wait_until(lambda: not queue.n_unanswered)
+    loop.call(may_answer.clear)
+    waiting = [queue.submit(REQUEST, 30), queue.submit(REQUEST)]
+    with pytest.raises(EngineUnavailableError, match=r"2 requests wait for slow.* 40 s") as refusal:
+        queue.submit(REQUEST, 30)
+    assert (refusal.value.retry_after_s, refusal.value.is_unreached) == (40, True)
+    waiting.append(queue.submit(REQUEST, 60))
+    waiting[1].cancel()
+    loop.call(may_answer.set)
+    for future in (waiting[0], waiting[2]):
+        future.result(30)
+    wait_until(lambda: not queue.n_unanswered)
+    queue.close()
+    loop.close()
 
 
 def test_who_goes_away_frees_its_place(open_far):

@@ -28,6 +28,8 @@ from steelyard.serving.connected.wire import ModelEngine, ModelWire
 _log = logging.getLogger(__name__)
 _RETRY_S = 2.0
 _NOBODY = Share()
+#: How much the last answer counts in what a decision usually takes.
+_NEWEST_SHARE = 0.2
 
 
 class Loop:
@@ -104,12 +106,20 @@ class ConnectedQueue:
         self._lock = threading.Lock()
         self._queue: FairQueue[_Waiting] = FairQueue()
         self._n_running = 0
+        #: Decisions that wait or are under way, and seconds that one usually takes; 0 while not known.
+        self._n_decisions, self._n_answers = 0, 0
+        self._usual_s = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def n_waiting(self) -> int:
         """Requests that wait for a place."""
         return len(self._queue)
+
+    @property
+    def n_unanswered(self) -> int:
+        """Decisions that wait or are under way."""
+        return self._n_decisions
 
     @property
     def rest_s(self) -> float:
@@ -131,17 +141,22 @@ class ConnectedQueue:
     ) -> ScoreFuture:
         """Queue a request; the future gives one scored decision per decision.
 
-        While the breaker is open, a request without a deadline waits; one with a deadline fails.
+        While the breaker is open, a request without a deadline waits; one with a deadline fails. One that
+        others keep from its deadline is refused at once, as far as earlier answers tell.
         """
         size = len(request.context) + sum(len(decision.question) for decision in request.decisions)
         entry = _Waiting(request, deadline_s, share, size)
         with self._lock:
+            self._check_deadline(entry)
             evicted = None
             if len(self._queue) >= self.max_queue:
                 if self._queue.n_of(share) >= self._queue.most():
                     raise self._full()
                 evicted = self._queue.take_last_of_longest()
             self._queue.push(entry)
+            self._n_decisions += len(request.decisions)
+            if evicted is not None:
+                self._n_decisions -= len(evicted.request.decisions)
         if evicted is not None:
             _resolve(evicted.future, self._full())
         self._loop.call(self._begin)
@@ -165,6 +180,20 @@ class ConnectedQueue:
             is_unreached=True,
         )
 
+    def _check_deadline(self, entry: _Waiting) -> None:
+        """Refuse a request whose deadline is over before those are answered that came before it."""
+        if entry.deadline_s is None or not self._n_decisions:
+            return
+        before_s = self._usual_s * self._n_decisions / self._concurrency
+        if before_s + self._usual_s > entry.deadline_s:
+            n_requests = len(self._queue) + self._n_running
+            raise EngineUnavailableError(
+                f"{n_requests} requests wait for {self._name}, which takes about {before_s:.0f} s for them; "
+                "send the request again after Retry-After, or name another model.",
+                retry_after_s=max(before_s, _RETRY_S),
+                is_unreached=True,
+            )
+
     def _begin(self) -> None:
         """Begin what there is a place for; on the loop's thread."""
         while self._n_running < self._concurrency:
@@ -174,15 +203,21 @@ class ConnectedQueue:
                 return
             for entry in taken:
                 if entry.future.done():  # its caller gave it up
+                    self._leave(entry)
                     continue
                 self._n_running += 1
                 task = asyncio.get_running_loop().create_task(self._answer(entry))
                 entry.future.add_done_callback(partial(self._give_up, task))
                 self._tasks.add(task)
-                task.add_done_callback(self._end)
+                task.add_done_callback(partial(self._end, entry))
 
-    def _end(self, task: asyncio.Task[None]) -> None:
+    def _leave(self, entry: _Waiting) -> None:
+        with self._lock:
+            self._n_decisions -= len(entry.request.decisions)
+
+    def _end(self, entry: _Waiting, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
+        self._leave(entry)
         self._n_running -= 1
         self._begin()
 
@@ -239,8 +274,17 @@ class ConnectedQueue:
                 self.breaker.gave_up()
             raise
         self.breaker.succeeded()
+        self._note_duration(perf_counter() - entry.future.started_at, len(answers))
         pairs = zip(entry.request.decisions, answers, strict=True)
         return [_scored(answer, len(decision.outcomes)) for decision, answer in pairs]
+
+    def _note_duration(self, seconds: float, n_decisions: int) -> None:
+        """Note how long an answer took; the first may have waited for the model to be loaded."""
+        newest = seconds / max(n_decisions, 1)
+        self._n_answers += 1
+        if self._n_answers > 1:
+            share = _NEWEST_SHARE if self._usual_s else 1.0
+            self._usual_s += share * (newest - self._usual_s)
 
 
 def _scored(answer: Probabilities | ScoredDecision, n_outcomes: int) -> ScoredDecision:
