@@ -72,6 +72,7 @@ def test_on_a_terminal_a_panel_says_where_everything_is_and_requests_are_quiet(t
     plain = click.unstyle(shown)
     assert f"API        {url}" in plain
     assert f"Data       {tmp_path}" in plain
+    assert "Yes/no     steelyard model pull reader" in plain
     assert "Stop       Ctrl-C" in plain
     assert "PRODUCTION" not in plain
     assert '"level"' not in plain

@@ -74,6 +74,7 @@ def examine(
         ("engine", check_engine),
         ("scorer", check_scorer),
         ("judge", check_judges),
+        ("reader", check_readers),
         ("disk", check_disk),
         ("state", lambda settings: check_state(settings, deep=deep)),
         ("leftovers", check_leftovers),
@@ -228,6 +229,27 @@ def check_judges(settings: Settings) -> Iterator[Finding]:
             yield ok("judge", message)
         else:
             yield fail("judge", message, advice)
+
+
+def check_readers(settings: Settings) -> Iterator[Finding]:
+    """Look at the folder of each reader: that its files are there, and what memory it takes."""
+    from steelyard.scoring.entailment.folder import read_folder
+    from steelyard.serving.auto import completed
+    from steelyard.serving.base import default_name
+    from steelyard.serving.connected.declared import read_file
+
+    home = home_of(settings)
+    for name, model in completed(read_file(home), default_name(settings)).models.items():
+        if model.wire != "entailment":
+            continue
+        try:
+            facts = read_folder(
+                home / model.file, labels=model.labels, hypothesis_first=model.hypothesis_first
+            )
+        except InvalidSettingError as error:
+            yield fail("reader", f"{name}: {error}", "Add or download it again.")
+        else:
+            yield ok("reader", f"{name} needs about {facts.memory_bytes / 1e6:.0f} MB of memory")
 
 
 def check_scorer(settings: Settings) -> Iterator[Finding]:

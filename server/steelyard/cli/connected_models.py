@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from steelyard.serving.connected.declared import ConnectedModel
     from steelyard.serving.connected.queue import ConnectedQueue
 
-_WIRES = ("systemone", "decisions", "decide", "chat", "hub", "gguf")
+_WIRES = ("systemone", "decisions", "decide", "chat", "hub", "gguf", "entailment")
+#: What comes first in a pair, and whether that is the statement.
+_PAIR_ORDERS = {"context": False, "statement": True}
 
 _EPILOG = """\b
 Examples:
@@ -32,6 +34,7 @@ Examples:
   steelyard model add far --wire decide --url https://steelyard.example --key-env FAR_KEY
   steelyard model add nli --wire hub --model cross-encoder/nli-deberta-v3-base
   steelyard model add judge --wire gguf --file qwen2.5-1.5b-instruct-q4_k_m.gguf
+  steelyard model add reader --wire entailment --file ./nli-deberta-v3-xsmall
   steelyard model list
   steelyard model check qwen
   steelyard model calibrate qwen ds_01k…
@@ -42,21 +45,39 @@ Examples:
 @click.command("add", epilog=_EPILOG)
 @click.argument("name")
 @click.option("--wire", type=click.Choice(_WIRES), required=True, help="What the server speaks.")
-@click.option("--url", default="", help="Its address, with or without /v1; none for hub and gguf.")
+@click.option(
+    "--url", default="", help="Its address, with or without /v1; none for hub, gguf and entailment."
+)
 @click.option(
     "--model",
     default="",
     help="The model's name there. [default: NAME] For hub: a folder, or a name to fetch.",
 )
 @click.option(
-    "--file", "file", default="", metavar="FILE", help="GGUF file of a language model (gguf)."
+    "--file",
+    "file",
+    default="",
+    metavar="FILE",
+    help="GGUF file of a language model (gguf), or folder with model.onnx, tokenizer.json and config.json "
+    "(entailment).",
+)
+@click.option(
+    "--labels",
+    metavar="NAMES",
+    help="What each logit means, in order, such as contradiction,entailment,neutral (entailment). "
+    "[default: id2label of config.json]",
+)
+@click.option(
+    "--pair-order",
+    type=click.Choice([*_PAIR_ORDERS]),
+    help="What comes first in a pair (entailment). [default: steelyard.json of the folder, else context]",
 )
 @click.option(
     "--context-tokens",
     type=click.IntRange(512, 131_072),
     default=4_096,
     show_default=True,
-    help="Tokens of a context with its question (gguf).",
+    help="Tokens of a context with its question (gguf), or of a part of it with a statement (entailment).",
 )
 @click.option(
     "--gpu-layers",
@@ -64,7 +85,7 @@ Examples:
     default=-1,
     help="Layers on the GPU; -1 for all that it takes (gguf).",
 )
-@click.option("--warm", is_flag=True, help="Load it when the server starts, and keep it (gguf).")
+@click.option("--warm", is_flag=True, help="Load it when the server starts (gguf, entailment).")
 @click.option("--key-env", default="", metavar="VAR", help="Variable that holds its key.")
 @click.option("--key-file", default="", metavar="FILE", help="File that holds its key.")
 @click.option("--price-in", default="0", metavar="USD", help="Per million input tokens.")
@@ -94,21 +115,24 @@ def add(*, name: str, replace: bool, home: str | None, **given: Any) -> None:
     """Connect the model NAME of another server; running servers have it within a second.
 
     With --wire gguf the language model of a file runs on this machine, which needs the extra 'judge'.
+    With --wire entailment the encoder of a folder reads in this server, and the route auto asks it.
     With --wire hub the model is exported once, which needs the extra 'train', and runs on this machine.
     """
     import datetime as dt
 
     from steelyard.scoring.assets import BASE, earlier_models
     from steelyard.serving.connected.declared import ConnectedModel, read_models, write_models
+    from steelyard.serving.reader.declaring import BUNDLED
 
     folder = home_folder(home)
     models = read_models(folder)
     if name in models and not replace:
         raise click.UsageError(f"There is a model {name!r}; change it with --replace.")
-    if name in {BASE.name, *earlier_models()}:
+    if name in {BASE.name, BUNDLED.name, *earlier_models()}:
         raise click.UsageError(f"{name!r} is a model that ships; choose another name.")
     if given["wire"] == "gguf":
         given = _judge_options(given)
+    given |= _reader_options(given)
     if given["wire"] == "hub":
         given["folder"] = _exported(given["model"], folder)
     given = {option: value for option, value in given.items() if value is not None}
@@ -124,9 +148,7 @@ def add(*, name: str, replace: bool, home: str | None, **given: Any) -> None:
 @setting_option("home")
 def list_models(*, as_json: bool, home: str | None) -> None:
     """List the connected models; keys are not shown."""
-    from steelyard.serving.connected.declared import read_models
-
-    models = read_models(home_folder(home))
+    models = _declared(home)
     if as_json:
         show_json(models)
         return
@@ -152,9 +174,12 @@ def list_models(*, as_json: bool, home: str | None) -> None:
 @setting_option("home")
 def remove(*, name: str, home: str | None) -> None:
     """Disconnect the model NAME, and delete its export; what it answered stays stored."""
-    from steelyard.serving.connected.declared import read_file, write_models
+    from steelyard.serving.connected.declared import read_file, read_models, write_models
 
-    folder, models = home_folder(home), _declared(home)
+    folder = home_folder(home)
+    models = read_models(folder)
+    if name not in models and name in _declared(home):
+        raise click.UsageError(f"{name!r} ships with Steelyard and stays.")
     _named(models, name)
     if through := [
         route for route, declared in read_file(folder).routes.items() if name in declared.models
@@ -237,7 +262,7 @@ def calibrate(
 
     from steelyard.serving.connected.calibrating import ask_rows
     from steelyard.serving.connected.calibrating import calibrate as fit
-    from steelyard.serving.connected.declared import Calibration, write_models
+    from steelyard.serving.connected.declared import Calibration, read_models, write_models
 
     models = _declared(home)
     model = _named(models, name)
@@ -269,11 +294,10 @@ def calibrate(
         version=number,
         temperatures=report.temperatures,
     )
-    models = _declared(home)
     calibrated = msgspec.structs.replace(
-        _named(models, name), calibrations=(*model.calibrations, calibration)
+        _named(_declared(home), name), calibrations=(*model.calibrations, calibration)
     )
-    write_models(home_folder(home), {**models, name: calibrated})
+    write_models(home_folder(home), {**read_models(home_folder(home)), name: calibrated})
     if not server.as_json:
         click.echo(f"Kept as calibration {calibration.number} of {name}.")
 
@@ -306,6 +330,27 @@ def _exported(source: str, home: Path) -> str:
         raise click.ClickException(str(error)) from error
 
 
+def _reader_options(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a reader, whose encoder is loaded once to see that it can be used."""
+    order, labels = given.pop("pair_order"), given.pop("labels")
+    if given["wire"] != "entailment":
+        if order or labels:
+            raise click.UsageError("--pair-order and --labels are for --wire entailment alone.")
+        return {}
+    if not given["file"]:
+        raise click.UsageError("Name the encoder's folder with --file FOLDER.")
+    from steelyard.scoring.entailment.encoder import Encoder
+    from steelyard.scoring.entailment.folder import read_folder
+
+    folder = Path(given["file"]).expanduser().absolute()
+    options: dict[str, Any] = {"labels": tuple(filter(None, (labels or "").split(",")))}
+    if order is not None:
+        options["hypothesis_first"] = _PAIR_ORDERS[order]
+    encoder = Encoder(read_folder(folder, **options))
+    click.echo(f"It needs about {encoder.facts.memory_bytes / 1e6:.0f} MB of memory.", err=True)
+    return {**options, "file": str(folder)}
+
+
 def _judge_options(given: dict[str, Any]) -> dict[str, Any]:
     """Return the options of a judge, with the defaults of its wire."""
     from steelyard.serving.judge.gguf import read_header
@@ -327,9 +372,13 @@ COMMANDS = (add, list_models, remove, check, calibrate)
 
 
 def _declared(home: str | None) -> dict[str, ConnectedModel]:
-    from steelyard.serving.connected.declared import read_models
+    """Return the connected models of a home, with the reader that ships."""
+    from steelyard.serving.auto import completed
+    from steelyard.serving.base import default_name
+    from steelyard.serving.connected.declared import read_file
+    from steelyard.settings import read_settings
 
-    return read_models(home_folder(home))
+    return completed(read_file(home_folder(home)), default_name(read_settings())).models
 
 
 def _named(models: dict[str, ConnectedModel], name: str) -> ConnectedModel:

@@ -1,10 +1,11 @@
-"""``steelyard model catalogue`` and ``pull``: files of language models that answer on this machine."""
+"""``steelyard model catalogue`` and ``pull``: files of models that answer on this machine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,9 +13,15 @@ from steelyard.cli.local_state import home_folder, show_json, show_table
 from steelyard.cli.options import setting_option
 from steelyard.cli.terminal import progress_bar
 
+if TYPE_CHECKING:
+    from steelyard.serving.judge.catalogue import CatalogueEntry
+    from steelyard.serving.reader.catalogue import ReaderEntry
+
+_HASH_OF_HUB = "The hub's own metadata gave size and hash; the model is not measured by us."
 _EPILOG = """\b
 Examples:
   steelyard model catalogue
+  steelyard model pull reader
   steelyard model pull qwen3-1.7b
   steelyard model pull qwen3-1.7b --from ~/Downloads/Qwen3-1.7B-Q8_0.gguf
   steelyard model opposite judge "Is the customer angry?"
@@ -24,24 +31,27 @@ Examples:
 @click.command("catalogue", epilog=_EPILOG)
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def catalogue(*, as_json: bool) -> None:
-    """List language models that can be pulled, and how good we found them."""
+    """List readers and language models that can be pulled, and how good we found them."""
     from steelyard.serving.judge.catalogue import read_catalogue
+    from steelyard.serving.reader.catalogue import read_readers
 
-    entries = read_catalogue()
+    readers, judges = read_readers(), read_catalogue()
     if as_json:
-        show_json(dict(entries))
+        show_json({**readers, **judges})
         return
     show_table(
-        ("NAME", "GB", "LICENCE", "FROM", "QUALITY"),
+        ("NAME", "KIND", "GB", "LICENCE", "FROM", "RECOMMENDED", "QUALITY"),
         [
             (
                 name,
-                f"{entry.bytes / 1e9:.1f}" if entry.bytes else None,
+                "reader" if name in readers else "judge",
+                f"{entry.bytes / 1e9:.2f}" if entry.bytes else None,
                 entry.licence,
                 entry.repository,
+                entry.recommended or None,
                 entry.measured or "not measured by us",
             )
-            for name, entry in entries.items()
+            for name, entry in [*readers.items(), *judges.items()]
         ],
     )
 
@@ -51,7 +61,12 @@ def catalogue(*, as_json: bool) -> None:
 @click.option(
     "--to", "folder", metavar="FOLDER", help="Where to put it. [default: models in the home]"
 )
-@click.option("--from", "source", metavar="FILE", help="Take a file that is here already.")
+@click.option(
+    "--from",
+    "source",
+    metavar="FILE",
+    help="Take a file that is here already; of a reader, a folder or a zip archive.",
+)
 @setting_option("model_hub")
 @setting_option("home")
 def pull_model(
@@ -59,41 +74,83 @@ def pull_model(
 ) -> None:
     """Download the model NAME of the catalogue, and check it; an interrupted download goes on.
 
-    Where the catalogue has no hash, the hub's own is checked: the command then says so.
+    Where the catalogue has no hash, the hub's own is checked: the command then says so. A reader is
+    connected at once: running servers have it within a second, and the route auto asks it.
     """
     from steelyard.errors import SteelyardError
     from steelyard.serving.judge.catalogue import read_catalogue
-    from steelyard.serving.judge.download import RemoteFile, copy, pull
+    from steelyard.serving.reader.catalogue import find_reader, read_readers
     from steelyard.settings import read_settings
 
-    entries = read_catalogue()
-    if name not in entries:
+    judges, reader = read_catalogue(), find_reader(name)
+    if name not in judges and reader is None:
+        known = ", ".join([*read_readers(), *judges])
         raise click.UsageError(
-            f"No model of the catalogue has the name {name!r}; there are: {', '.join(entries)}."
+            f"No model of the catalogue has the name {name!r}; there are: {known}."
         )
-    entry = entries[name]
-    target = Path(folder).expanduser() if folder else home_folder(home) / "models"
+    target = Path(folder).expanduser().absolute() if folder else None
+    path = None if source is None else Path(source).expanduser()
+    hub = read_settings({"model_hub": model_hub}).model_hub
     try:
-        if source is not None:
-            path = copy(entry, Path(source).expanduser(), target)
+        if reader is not None:
+            _pull_reader(*reader, home_folder(home), target, path, hub)
         else:
-            hub = read_settings({"model_hub": model_hub}).model_hub
-            with ExitStack() as shown:
-                bars: list[Callable[[int], None]] = []
-
-                def begin(file: RemoteFile) -> None:
-                    label = f"Downloading {file.bytes / 1e9:.2f} GB"
-                    bars.append(shown.enter_context(progress_bar(label, file.bytes)))
-
-                def advance(n_bytes: int) -> None:
-                    bars[-1](n_bytes)
-
-                path = pull(entry, target, hub, on_size=begin, on_bytes=advance)
+            _pull_judge(judges[name], target or home_folder(home) / "models", path, hub)
     except SteelyardError as error:
         raise click.ClickException(error.message) from error
+
+
+def _pull_judge(entry: CatalogueEntry, folder: Path, source: Path | None, hub: str) -> None:
+    from steelyard.serving.judge.download import copy, pull
+
+    if source is not None:
+        path = copy(entry, source, folder)
+    else:
+        with _progress() as (begin, advance):
+            path = pull(entry, folder, hub, on_size=begin, on_bytes=advance)
     if not entry.sha256:
-        click.echo("The hub's own metadata gave size and hash; the model is not measured by us.")
+        click.echo(_HASH_OF_HUB)
     click.echo(f"{path}\nStart with it: steelyard up --judge {path}")
+
+
+def _pull_reader(
+    name: str, entry: ReaderEntry, home: Path, target: Path | None, source: Path | None, hub: str
+) -> None:
+    from steelyard.scoring.entailment.folder import read_folder
+    from steelyard.serving.reader.declaring import declare_reader, folder_of
+    from steelyard.serving.reader.download import pull_reader, take_reader
+
+    folder = folder_of(home, entry)
+    if target is not None:
+        folder = target / folder.name
+    if source is not None:
+        take_reader(source, folder)
+    else:
+        with _progress() as (begin, advance):
+            pull_reader(entry, folder, hub, on_size=begin, on_bytes=advance)
+        click.echo(_HASH_OF_HUB)
+    declare_reader(home, name, folder)
+    memory = read_folder(folder).memory_bytes / 1e6
+    click.echo(
+        f"{folder}\nConnected as {name}; it needs about {memory:.0f} MB of memory, and the route auto asks "
+        f"it. Try it: steelyard model check {name}"
+    )
+
+
+@contextmanager
+def _progress() -> Iterator[tuple[Callable[[int], None], Callable[[int], None]]]:
+    """Yield what shows a bar for so many bytes, and what moves it to so many."""
+    with ExitStack() as shown:
+        bars: list[Callable[[int], None]] = []
+
+        def begin(size: int) -> None:
+            amount = f"{size / 1e9:.2f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB"
+            bars.append(shown.enter_context(progress_bar(f"Downloading {amount}", size)))
+
+        def advance(n_bytes: int) -> None:
+            bars[-1](n_bytes)
+
+        yield begin, advance
 
 
 @click.command("opposite", epilog=_EPILOG)

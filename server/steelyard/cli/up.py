@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import threading
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -92,7 +91,8 @@ def command(
             if not no_workbench:
                 address = _start_workbench(beside, running.url, workbench_port, settings)
             if is_terminal:
-                click.echo(_panel(running, address, home, signs_in))
+                panel = _panel(running, address, settings, signs_in)
+                click.echo(panel)
             elif address is not None:
                 click.echo(f"Workbench on {address}")
 
@@ -117,13 +117,16 @@ def command(
         serve(settings, on_ready=start, moves_port=moves_port)
 
 
-def _panel(running: Running, workbench: str | None, home: Path, signs_in: str | None) -> str:
+def _panel(
+    running: Running, workbench: str | None, settings: Settings, signs_in: str | None
+) -> str:
     """Return what a person wants to know of what was started."""
     entries = {
         "API": running.url,
         **({} if workbench is None else {"Workbench": workbench}),
         "Model": f"{running.model} on {running.engine}",
-        "Data": str(home),
+        "Yes/no": _yes_no(settings),
+        "Data": str(home_of(settings)),
         **({} if signs_in is None else {"Sign in": signs_in}),
         "Stop": "Ctrl-C; a second one does not wait",
     }
@@ -132,6 +135,21 @@ def _panel(running: Running, workbench: str | None, home: Path, signs_in: str | 
     ]
     title = click.style(f"Steelyard {__version__}", bold=True)
     return "\n".join(["", f"  {title}", "", *lines, "", "  Try:", f"  {running.example}", ""])
+
+
+def _yes_no(settings: Settings) -> str:
+    """Return which reader answers a plain yes/no, or the command that gets one."""
+    from steelyard.serving.auto import completed
+    from steelyard.serving.base import default_name
+    from steelyard.serving.connected.declared import read_file
+    from steelyard.serving.reader.catalogue import READER, read_readers
+
+    models = completed(read_file(home_of(settings)), default_name(settings)).models
+    reader = next((name for name, model in models.items() if model.wire == "entailment"), None)
+    if reader is not None:
+        return f"{reader}, along the route auto"
+    megabytes = read_readers()[READER].bytes / 1e6
+    return f"steelyard model pull {READER} gets a model that reads them ({megabytes:.0f} MB)"
 
 
 def _start_workbench(

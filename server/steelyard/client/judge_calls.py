@@ -18,6 +18,11 @@ def download(name: str) -> Call[Judge]:
     return write(f"{_JUDGES}/{segment(name)}/download", Judge, {}, key=None)
 
 
+def stop(name: str) -> Call[Judge]:
+    """End what runs for a judge; a download goes on later: ``POST /v1/judges/{judge}/stop``."""
+    return write(f"{_JUDGES}/{segment(name)}/stop", Judge, {}, key=None)
+
+
 def connect(name: str) -> Call[Judge]:
     """Connect a judge that was downloaded: ``POST /v1/judges/{judge}/connect``."""
     return write(f"{_JUDGES}/{segment(name)}/connect", Judge, {}, key=None)

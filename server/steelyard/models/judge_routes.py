@@ -32,6 +32,11 @@ async def download_judge(call: Call) -> Judge:
     return await call.service(JudgeSetup).download(call.path["judge"])
 
 
+async def stop_judge(call: Call) -> Judge:
+    """End what runs for a judge."""
+    return await call.service(JudgeSetup).stop(call.path["judge"])
+
+
 async def connect_judge(call: Call) -> Judge:
     """Connect a judge that was downloaded."""
     return await call.service(JudgeSetup).connect(call.path["judge"])
@@ -78,14 +83,20 @@ JUDGE_ROUTES = (
         method="GET",
         path="/v1/judges",
         use=get_judges,
-        summary="List the language models that can run on this server, and how far each is set up.",
+        summary="List the readers and language models that can run on this server, and how far each is.",
         response=JudgeList,
     ),
     _change(
         path="/v1/judges/{judge}/download",
         use=download_judge,
-        summary="Download a judge of the catalogue and check its hash, or go on with it.",
+        summary="Download a judge or a reader of the catalogue and check its hash, or go on with it.",
         errors=_BUSY,
+    ),
+    _change(
+        path="/v1/judges/{judge}/stop",
+        use=stop_judge,
+        summary="End a download or a calibration; a download goes on where it was stopped.",
+        errors=(errors.NotFoundError,),
     ),
     _change(
         path="/v1/judges/{judge}/connect",

@@ -31,6 +31,7 @@ from steelyard.models.judge_wire import (
     RouteJudge,
 )
 from steelyard.models.setup_tasks import Report, SetupTasks, each_side, first_rows
+from steelyard.serving.auto import auto_route, completed
 from steelyard.serving.base import default_name
 from steelyard.serving.connected.calibrating import Scored, ask_rows, calibrate
 from steelyard.serving.connected.checking import check_model
@@ -42,12 +43,14 @@ from steelyard.serving.connected.declared import (
     read_file,
     write_file,
 )
-from steelyard.serving.connected.declared_route import DeclaredRoute, RouteStep
 from steelyard.serving.judge.catalogue import CatalogueEntry, read_catalogue
 from steelyard.serving.judge.checkup import examine_judge
-from steelyard.serving.judge.download import RemoteFile, pull
+from steelyard.serving.judge.download import pull
 from steelyard.serving.judge.gguf import read_header
-from steelyard.serving.judge_setting import AUTO_THRESHOLD, CONCURRENCY, CONTEXT_TOKENS, TIMEOUT_S
+from steelyard.serving.judge_setting import CONCURRENCY, CONTEXT_TOKENS, TIMEOUT_S
+from steelyard.serving.reader.catalogue import ReaderEntry, read_readers
+from steelyard.serving.reader.declaring import WIRE, declare_reader, folder_of
+from steelyard.serving.reader.download import pull_reader
 from steelyard.serving.registry import HostedModel, ModelRegistry
 from steelyard.settings import InvalidSettingError, Settings, home_of
 from steelyard.wire.violations import BODY
@@ -85,30 +88,39 @@ class JudgeSetup:
         self._calibrations: dict[str, JudgeCalibration] = {}
 
     async def list(self) -> JudgeList:
-        """Return the connected models and the judges of the catalogue."""
+        """Return the connected models and the readers and judges of the catalogue."""
         return await asyncio.to_thread(self._list)
 
     async def download(self, name: str) -> Judge:
-        """Begin to download a model of the catalogue, or go on with it."""
+        """Begin to download a model of the catalogue, or go on with it; a reader is then connected."""
         entry = _entry(name)
 
         def work(report: Report) -> None:
             total = 0
 
-            def on_size(file: RemoteFile) -> None:
+            def begin(size: int) -> None:
                 nonlocal total
-                total = file.bytes
+                total = size
 
-            pull(
-                entry,
-                self._home / _FOLDER,
-                self._settings.model_hub,
-                on_size=on_size,
-                on_bytes=lambda done: report(done, total),
-            )
+            def advance(done: int) -> None:
+                report(done, total)
+
+            hub = self._settings.model_hub
+            if isinstance(entry, ReaderEntry):
+                folder = folder_of(self._home, entry)
+                pull_reader(entry, folder, hub, on_size=begin, on_bytes=advance)
+                self._connect(name)
+            else:
+                pull(entry, self._home / _FOLDER, hub, on_size=begin, on_bytes=advance)
 
         self._tasks.start(name, "download", work)
         return await self._judge(name)
+
+    async def stop(self, name: str) -> Judge:
+        """End what runs for a model; what was downloaded stays, and the next download goes on with it."""
+        judge = await self._judge(name)
+        self._tasks.stop(name)
+        return judge
 
     async def connect(self, name: str) -> Judge:
         """Connect a model that was downloaded; requests may name it within a second."""
@@ -182,11 +194,14 @@ class JudgeSetup:
 
     async def _judge(self, name: str) -> Judge:
         judges = await self.list()
-        return next(judge for judge in judges.data if judge.name == name)
+        judge = next((judge for judge in judges.data if judge.name == name), None)
+        if judge is None:
+            raise NotFoundError(f"No judge and no connected model is called {name[:60]!r}.")
+        return judge
 
     def _list(self) -> JudgeList:
-        declared = read_file(self._home)
-        catalogue = read_catalogue()
+        declared = self._declared()
+        catalogue: dict[str, CatalogueEntry | ReaderEntry] = {**read_readers(), **read_catalogue()}
         names = [*(name for name in declared.models if name not in catalogue), *catalogue]
         return JudgeList(
             data=[self._describe(name, catalogue.get(name), declared) for name in names],
@@ -196,22 +211,25 @@ class JudgeSetup:
     def _describe(
         self,
         name: str,
-        entry: CatalogueEntry | None,
+        entry: CatalogueEntry | ReaderEntry | None,
         declared: ModelsFile,
     ) -> Judge:
         model = declared.models.get(name)
         file = None if entry is None else self._file(entry)
+        is_reader = isinstance(entry, ReaderEntry) or (model is not None and model.wire == WIRE)
         problem = None
-        if file is not None and model is None:
+        if file is not None and model is None and not is_reader:
             seen, remedy = examine_judge(name, file, CONTEXT_TOKENS, CONCURRENCY)
             problem = None if remedy is None else f"{seen}. {remedy}"
         return Judge(
             name=name,
+            kind="reader" if is_reader else "judge",
             repository=None if entry is None else entry.repository,
             licence=None if entry is None else entry.licence,
             bytes=None if entry is None else entry.bytes or None,
             context_tokens=None if entry is None else entry.context or None,
             measured=None if entry is None else entry.measured or None,
+            recommended=None if entry is None else entry.recommended or None,
             downloaded=file is not None or model is not None,
             connected=model is not None,
             wire=None if model is None else model.wire,
@@ -223,8 +241,15 @@ class JudgeSetup:
             calibration=self._calibrations.get(name),
         )
 
-    def _file(self, entry: CatalogueEntry) -> Path | None:
+    def _declared(self) -> ModelsFile:
+        """Return what the server has: the home's file, the reader that ships, and the route auto."""
+        return completed(read_file(self._home), default_name(self._settings))
+
+    def _file(self, entry: CatalogueEntry | ReaderEntry) -> Path | None:
         """Return the downloaded file of an entry, whose name the catalogue may know in part."""
+        if isinstance(entry, ReaderEntry):
+            folder = folder_of(self._home, entry)
+            return folder if folder.is_dir() else None
         pattern = Path(entry.file).name
         try:
             files = sorted((self._home / _FOLDER).iterdir())
@@ -233,9 +258,14 @@ class JudgeSetup:
         return next((file for file in files if fnmatch.fnmatchcase(file.name, pattern)), None)
 
     def _connect(self, name: str) -> None:
-        file = self._file(_entry(name))
+        entry = _entry(name)
+        file = self._file(entry)
         if file is None:
             raise ModelUnavailableError(f"{name} is not downloaded yet; download it first.")
+        if isinstance(entry, ReaderEntry):
+            with self._tasks.file_lock:
+                declare_reader(self._home, name, file)
+            return
         try:
             header = read_header(file)
         except InvalidSettingError as error:
@@ -262,16 +292,14 @@ class JudgeSetup:
 
     def _use_in_route(self, name: str, route: str) -> None:
         self._connected(name)
-        base = default_name(self._settings)
         try:
             check_name(route)
         except InvalidSettingError as error:
             raise _refused_route(str(error), "invalid") from error
-        steps = (
-            RouteStep(model=base, threshold=AUTO_THRESHOLD, by_kind={"binary": 1.0}),
-            RouteStep(model=name),
+        walked = msgspec.structs.replace(
+            auto_route(default_name(self._settings), None, name),
+            added=dt.datetime.now(dt.UTC).date(),
         )
-        walked = DeclaredRoute(steps=steps, added=dt.datetime.now(dt.UTC).date())
         with self._tasks.file_lock:
             declared = read_file(self._home)
             if route in declared.models or (
@@ -287,7 +315,7 @@ class JudgeSetup:
     ) -> None:
         with self._tasks.file_lock:
             declared = read_file(self._home)
-            model = declared.models.get(name)
+            model = self._declared().models.get(name)
             if model is None:
                 raise NotFoundError(f"The model {name!r} was disconnected meanwhile.")
             calibration = Calibration(
@@ -304,7 +332,7 @@ class JudgeSetup:
             )
 
     def _connected(self, name: str) -> ConnectedModel:
-        model = read_file(self._home).models.get(name)
+        model = self._declared().models.get(name)
         if model is None:
             raise NotFoundError(f"No model {name!r} is connected; connect it first.")
         return model
@@ -324,8 +352,8 @@ def _refused_route(message: str, code: str) -> InvalidRequestError:
     return InvalidRequestError(violations=[Violation((*BODY, "route"), message, code)])
 
 
-def _entry(name: str) -> CatalogueEntry:
-    catalogue = read_catalogue()
+def _entry(name: str) -> CatalogueEntry | ReaderEntry:
+    catalogue: dict[str, CatalogueEntry | ReaderEntry] = {**read_readers(), **read_catalogue()}
     if name not in catalogue:
         raise NotFoundError(
             f"No model of the catalogue is called {name!r}: {', '.join(catalogue)}."

@@ -53,9 +53,13 @@ class JudgeCalibration(Struct, frozen=True, kw_only=True):
 
 
 class Judge(Struct, frozen=True, kw_only=True):
-    """A language model of the catalogue, or a model that is connected already."""
+    """A reader or a language model of the catalogue, or a model that is connected already."""
 
     name: str
+    kind: Annotated[
+        Literal["judge", "reader"],
+        Meta(description="A `reader` is an encoder that runs in the server itself."),
+    ] = "judge"
     repository: Annotated[str | None, Meta(description="On the hub; null outside the catalogue.")]
     licence: str | None
     bytes: Annotated[int | None, Meta(description="Null where the hub says it at the download.")]
@@ -63,12 +67,19 @@ class Judge(Struct, frozen=True, kw_only=True):
     measured: Annotated[
         str | None, Meta(description="How good we found it; null where it was not measured by us.")
     ]
+    recommended: Annotated[
+        str | None,
+        Meta(
+            description="`small`, `good` or `best`: of judges the first to try; of readers `good`."
+        ),
+    ] = None
     downloaded: bool
     connected: bool
     wire: Annotated[
         str | None,
         Meta(
-            description="How a connected model is asked: `gguf` in this server, others elsewhere."
+            description="How a connected model is asked: `gguf`, `hub` and `entailment` in this server, "
+            "others elsewhere."
         ),
     ] = None
     calibrated: bool
@@ -83,7 +94,7 @@ class Judge(Struct, frozen=True, kw_only=True):
 
 
 class JudgeList(Struct, frozen=True, kw_only=True):
-    """The judges of the catalogue, and the models that are connected to this server."""
+    """The readers and judges of the catalogue, and the models that are connected to this server."""
 
     data: list[Judge]
     runs_here: Annotated[

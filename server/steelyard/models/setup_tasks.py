@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from steelyard.errors import QueueFullError, SteelyardError
+from steelyard.errors import ModelUnavailableError, QueueFullError, SteelyardError
 from steelyard.models.judge_wire import SetupTask, TaskKind
 from steelyard.settings import InvalidSettingError
 
@@ -38,6 +38,7 @@ class SetupTasks:
         self.file_lock = threading.Lock()
         self._lock = threading.Lock()
         self._tasks: dict[str, SetupTask] = {}
+        self._stopping: set[str] = set()
 
     def get(self, name: str) -> SetupTask | None:
         """Return the last task of a name."""
@@ -56,6 +57,12 @@ class SetupTasks:
         task = self.get(name)
         return task is not None and task.status == "running"
 
+    def stop(self, name: str) -> None:
+        """End what runs under a name at its next report."""
+        with self._lock:
+            if self.is_running(name):
+                self._stopping.add(name)
+
     def start(self, name: str, kind: TaskKind, work: Callable[[Report], None]) -> None:
         """Begin something in a thread; what runs already under the same name goes on instead."""
         with self._lock:
@@ -66,6 +73,7 @@ class SetupTasks:
                 raise QueueFullError(
                     f"{' and '.join(running)} are worked on already; wait until one has ended."
                 )
+            self._stopping.discard(name)
             self._tasks[name] = SetupTask(kind=kind, status="running")
         thread = threading.Thread(
             target=self._run, args=(name, kind, work), name=f"setup-{kind}", daemon=True
@@ -74,6 +82,8 @@ class SetupTasks:
 
     def _run(self, name: str, kind: TaskKind, work: Callable[[Report], None]) -> None:
         def report(done: int, total: int) -> None:
+            if name in self._stopping:
+                raise ModelUnavailableError("Stopped. What was done so far stays; start it again.")
             self._tasks[name] = SetupTask(kind=kind, status="running", done=done, total=total)
 
         try:

@@ -16,6 +16,8 @@ import msgspec
 
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.decisions.tokens import TokenCounter
+from steelyard.scoring.entailment.folder import fingerprint
+from steelyard.serving.auto import completed
 from steelyard.serving.connected.chat import ChatWire
 from steelyard.serving.connected.decide import DecideWire
 from steelyard.serving.connected.decisions import DecisionsWire
@@ -34,6 +36,7 @@ from steelyard.serving.decide import DecideLimits, DecideService
 from steelyard.serving.judge.engine import JudgeEngine
 from steelyard.serving.judge.pool import JudgePool
 from steelyard.serving.judge.wire import GgufWire
+from steelyard.serving.reader.engine import EntailmentWire, ReaderEngine
 from steelyard.serving.registry import HostedModel, ModelFacts
 from steelyard.settings import InvalidSettingError, Settings, home_of
 
@@ -43,6 +46,12 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 #: Seconds between two looks at the file.
 _LOOK_S = 1.0
+#: The wires of models that run in this process or beside it.
+_WIRES_HERE: dict[str, Callable[[], ModelWire]] = {
+    "hub": HubWire,
+    "gguf": GgufWire,
+    "entailment": EntailmentWire,
+}
 
 
 class ConnectedModels:
@@ -65,6 +74,8 @@ class ConnectedModels:
         self._prices = prices
         self._tokenizer = tokenizer
         self._taken = frozenset(taken)
+        #: The base model that answers where a request names none.
+        self._default = next(iter(taken))
         self._lock = threading.Lock()
         self._loop: Loop | None = None
         self._pool = JudgePool(settings.judge_memory_bytes)
@@ -100,7 +111,7 @@ class ConnectedModels:
             self._loop.close()
 
     def _read(self) -> ModelsFile:
-        file = read_file(home_of(self._settings))
+        file = completed(read_file(home_of(self._settings)), self._default)
         if both := sorted((file.models.keys() | file.routes.keys()) & self._taken):
             raise InvalidSettingError(
                 f"{both[0]!r} names a model of this server and a connected one or a route; rename "
@@ -155,15 +166,9 @@ class ConnectedModels:
         facts = ModelFacts(
             decide=decide,
             engine=f"connected-{model.wire}",
-            description=(
-                f"Exported from {model.model}; it answers on this server."
-                if model.wire == "hub"
-                else f"The language model in {Path(model.file).name}; it answers on this server."
-                if model.wire == "gguf"
-                else f"Connected over the wire {model.wire}; it answers on another server."
-            ),
+            description=_description(model),
             release_date=model.added or dt.datetime.now(dt.UTC).date(),
-            evaluation_key=_identity(name, model),
+            evaluation_key=_identity(name, model, home_of(self._settings)),
             is_connected=True,
             sha256=_source(name, model),
             is_calibrated=calibration is not None,
@@ -191,6 +196,8 @@ def open_queue(
     elif model.wire == "gguf":
         pool = pool or JudgePool()
         remote = JudgeEngine(name, model, home / model.file, pool, threads=threads)
+    elif model.wire == "entailment":
+        remote = ReaderEngine(name, model, home / model.file)
     else:
         remote = _remote(name, model)
     return ConnectedQueue(
@@ -198,7 +205,7 @@ def open_queue(
         wire_of(name, model),
         remote,
         loop,
-        concurrency=1 if model.wire == "hub" else model.concurrency,
+        concurrency=1 if model.wire in {"hub", "entailment"} else model.concurrency,
         timeout_s=model.timeout_s,
         max_queue=max_queue,
     )
@@ -220,11 +227,20 @@ def wire_of(name: str, model: ConnectedModel) -> ModelWire:
         return SystemOneWire(remote_name)
     if model.wire == "decisions":
         return DecisionsWire(remote_name)
-    if model.wire == "hub":
-        return HubWire()
-    if model.wire == "gguf":
-        return GgufWire()
+    if model.wire in _WIRES_HERE:
+        return _WIRES_HERE[model.wire]()
     return DecideWire(model.model)
+
+
+def _description(model: ConnectedModel) -> str:
+    origins = {
+        "hub": f"Exported from {model.model}",
+        "gguf": f"The language model in {Path(model.file).name}",
+        "entailment": f"The entailment encoder in {Path(model.file).name}",
+    }
+    if model.wire in origins:
+        return f"{origins[model.wire]}; it answers on this server."
+    return f"Connected over the wire {model.wire}; it answers on another server."
 
 
 def _source(name: str, model: ConnectedModel) -> str:
@@ -236,10 +252,12 @@ def _source(name: str, model: ConnectedModel) -> str:
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
 
 
-def _identity(name: str, model: ConnectedModel) -> str:
+def _identity(name: str, model: ConnectedModel, home: Path) -> str:
     """Return a hash of what decides a model's answers, as far as it is known here."""
     calibration = model.calibration
     parts: list[Any] = [name, model.wire, model.url]
     parts += [model.folder or model.file or model.model, model.orders]
     parts.append(None if calibration is None else calibration.temperatures)
+    if model.wire == "entailment":
+        parts += [fingerprint(home / model.file), model.labels, model.hypothesis_first]
     return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()

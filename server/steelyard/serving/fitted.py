@@ -141,17 +141,29 @@ def stored(path: Path) -> FittedEngine | None:
 
 def describe_machine() -> str:
     """Return the processor, its instructions and cores, and the versions that passes depend on."""
+    lines = _processor()
+    name = lines.get("model name") or platform.processor() or platform.machine()
+    flags = processor_flags()
+    instructions = " ".join(flag for flag in _INSTRUCTIONS if flag in flags) or "no list of these"
+    versions = f"onnxruntime {version('onnxruntime')}, steelyard {__version__}"
+    return f"{name} ({instructions}), {default_threads()} cores, {versions}"
+
+
+def processor_flags() -> frozenset[str]:
+    """Return the instructions of this processor, as Linux names them; none where it does not say."""
+    lines = _processor()
+    return frozenset(lines.get("flags", lines.get("Features", "")).split())
+
+
+def _processor() -> dict[str, str]:
+    """Return what Linux says of the first processor."""
     lines: dict[str, str] = {}
     with suppress(OSError):
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
         for line in text.partition("\n\n")[0].splitlines():
             name, _, value = line.partition(":")
             lines[name.strip()] = value.strip()
-    name = lines.get("model name") or platform.processor() or platform.machine()
-    flags = lines.get("flags", lines.get("Features", "")).split()
-    instructions = " ".join(flag for flag in _INSTRUCTIONS if flag in flags) or "no list of these"
-    versions = f"onnxruntime {version('onnxruntime')}, steelyard {__version__}"
-    return f"{name} ({instructions}), {default_threads()} cores, {versions}"
+    return lines
 
 
 def measure_apart() -> FittedEngine | None:

@@ -6,17 +6,12 @@ import datetime as dt
 
 import msgspec
 
+from steelyard.serving.auto import JUDGE, ROUTE, auto_route
 from steelyard.serving.base import default_name
 from steelyard.serving.connected.declared import ConnectedModel, ModelsFile, read_file, write_file
-from steelyard.serving.connected.declared_route import DeclaredRoute, RouteStep
 from steelyard.serving.judge.gguf import read_header
 from steelyard.settings import Settings, home_of
 
-#: The names of the judge of the setting ``judge``, and of the route that asks it where it is needed.
-NAME, ROUTE = "judge", "auto"
-#: Top probability from which the shipped model decides a choice on that route: of 600 decisions of
-#: public tasks two fifths reach it, and .76 of those are right (tests/benchmarks/judge.py).
-AUTO_THRESHOLD = 0.6
 #: Requests at once, tokens of a context, and seconds for an answer, where nothing else is declared.
 CONCURRENCY, CONTEXT_TOKENS, TIMEOUT_S = 2, 4_096, 120.0
 
@@ -32,17 +27,11 @@ def declare_judge(settings: Settings) -> None:
     header = read_header(file)
     home = home_of(settings)
     declared = read_file(home)
-    judge = _judge(declared.models.get(NAME), str(file), header.context_tokens)
-    route = declared.routes.get(ROUTE) or DeclaredRoute(
-        steps=(
-            RouteStep(
-                model=default_name(settings), threshold=AUTO_THRESHOLD, by_kind={"binary": 1.0}
-            ),
-            RouteStep(model=NAME),
-        ),
-        added=dt.datetime.now(dt.UTC).date(),
+    judge = _judge(declared.models.get(JUDGE), str(file), header.context_tokens)
+    route = declared.routes.get(ROUTE) or msgspec.structs.replace(
+        auto_route(default_name(settings), None, JUDGE), added=dt.datetime.now(dt.UTC).date()
     )
-    written = ModelsFile({**declared.models, NAME: judge}, {**declared.routes, ROUTE: route})
+    written = ModelsFile({**declared.models, JUDGE: judge}, {**declared.routes, ROUTE: route})
     if written != declared:
         write_file(home, written)
 

@@ -114,3 +114,5 @@ def test_a_file_that_is_here_is_copied_and_checked(tmp_path):
 def test_the_catalogue_can_be_read():
     for name, entry in read_catalogue().items():
         assert bool(entry.sha256) == bool(entry.bytes) == bool(entry.measured), name
+    recommended = [entry.recommended for entry in read_catalogue().values() if entry.recommended]
+    assert sorted(recommended) == ["best", "good", "small"]

@@ -164,13 +164,14 @@ class AsyncDrafts(AsyncResource):
 
 
 class AsyncJudges(AsyncResource):
-    """Download, connect, check and calibrate judges: ``client.judges``.
+    """Download, connect, check and calibrate judges and readers: ``client.judges``.
 
     What takes long is begun; ``list`` says how far it is.
     """
 
     list = _method(judge_calls.list_judges)
     download = _method(judge_calls.download)
+    stop = _method(judge_calls.stop)
     connect = _method(judge_calls.connect)
     check = _method(judge_calls.check)
     calibrate = _method(judge_calls.calibrate)

@@ -43,8 +43,9 @@ class Manifest(Struct, frozen=True):
 
     #: Whether the statement is the first segment of a pair, and the context the second.
     hypothesis_first: bool = False
-    #: Evidence is divided by the temperature of its kind of decision, or else by this one.
-    temperature: float = 1.0
+    #: Evidence is divided by the temperature of its kind of decision, or else by this one. Encoders of
+    #: the hub are surer than they are right.
+    temperature: float = 2.0
     temperatures: dict[str, float] = {}
     #: Added to the evidence for yes.
     bias: float = 0.0

@@ -30,9 +30,10 @@ ROOM_TOKENS = 512
 #: A key's longest file; what is longer is none.
 _MAX_KEY_BYTES = 8 * 1024
 
-Wire = Literal["systemone", "decisions", "decide", "chat", "hub", "gguf"]
+Wire = Literal["systemone", "decisions", "decide", "chat", "hub", "gguf", "entailment"]
 #: The wires that run on this machine and have no address.
-_HERE = {"hub": "folder", "gguf": "file"}
+_HERE = {"hub": "folder", "gguf": "file", "entailment": "file"}
+_Label = Literal["entailment", "contradiction", "neutral", "not_entailment"]
 
 
 class Calibration(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -55,11 +56,13 @@ class ConnectedModel(
     model: str = ""
     #: Of an exported model (``hub``): its folder, seen from the home.
     folder: str = ""
-    #: Of a judge (``gguf``): its file, absolute or seen from the home.
+    #: Of a judge (``gguf``) its file, of a reader (``entailment``) its folder: absolute or seen from the
+    #: home.
     file: str = ""
-    #: Tokens of a context with its question (``gguf``); each request under way has as many.
+    #: Tokens of a context with its question (``gguf``, where each request under way has as many), or
+    #: most tokens of a context's part with a statement (``entailment``).
     context_tokens: Annotated[int, Meta(ge=512, le=131_072)] = 4_096
-    #: 0 for the setting ``threads``, or every core (``gguf``).
+    #: 0 for the setting ``threads``, or every core (``gguf``); for one (``entailment``).
     threads: Annotated[int, Meta(ge=0, le=1_024)] = 0
     #: Layers that run on the GPU; -1 for all that it takes (``gguf``).
     gpu_layers: Annotated[int, Meta(ge=-1, le=10_000)] = -1
@@ -69,6 +72,10 @@ class ConnectedModel(
     own_opposites: bool = False
     #: Whether it is loaded when the server starts, and never for want of requests ended (``gguf``).
     warm: bool = False
+    #: Of a reader: the meaning of its logits in order, where its config.json has another, and whether
+    #: the statement comes first in a pair, where that is otherwise than its folder says.
+    labels: tuple[_Label, ...] = ()
+    hypothesis_first: bool | None = None
     key_env: str = ""
     key_file: str = ""
     #: USD per million input tokens, as text; callers pay it.
@@ -89,12 +96,13 @@ class ConnectedModel(
         """Raise ``InvalidSettingError`` unless it can be asked."""
         check_name(name)
         for wire, field in _HERE.items():
-            if (self.wire == wire) != bool(getattr(self, field)) or (
-                self.wire == wire and self.url
-            ):
+            if self.wire == wire and (self.url or not getattr(self, field)):
                 raise _bad(
                     name, f"a model of wire {wire!r} has a {field} and no url, any other a url"
                 )
+        for field in {*_HERE.values()} - {_HERE.get(self.wire)}:
+            if getattr(self, field):
+                raise _bad(name, f"a model of wire {self.wire!r} has no {field}; remove it")
         if self.wire not in _HERE:
             self._check_url(name)
         if self.writer and self.wire not in {"chat", "gguf"}:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Coroutine
 from concurrent.futures import InvalidStateError
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -145,6 +145,8 @@ class ConnectedQueue:
         others keep from its deadline is refused at once, as far as earlier answers tell.
         """
         size = len(request.context) + sum(len(decision.question) for decision in request.decisions)
+        if share.account and not (share.is_public or request.owner):
+            request = replace(request, owner=share.account)
         entry = _Waiting(request, deadline_s, share, size)
         with self._lock:
             self._check_deadline(entry)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -27,6 +28,8 @@ class CatalogueEntry(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     sha256: str = ""
     #: How good we found it; empty where it was not measured by us.
     measured: str = ""
+    #: For whom it is the first to try; empty for all but three.
+    recommended: Literal["", "small", "good", "best"] = ""
 
 
 @functools.cache

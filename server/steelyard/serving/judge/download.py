@@ -48,7 +48,7 @@ def pull(
     folder: Path,
     hub: str,
     *,
-    on_size: Callable[[RemoteFile], None] = lambda _: None,
+    on_size: Callable[[int], None] = lambda _: None,
     on_bytes: Callable[[int], None] = lambda _: None,
 ) -> Path:
     """Download a judge's file into a folder and return its path; one that is there is checked.
@@ -58,7 +58,7 @@ def pull(
     """
     with connected(hub) as client:
         file = _find_file(client, entry, hub)
-        on_size(file)
+        on_size(file.bytes)
         path = folder / Path(file.path).name
         fetch(client, hub, entry.repository, file, path, on_bytes)
         return path

@@ -1,0 +1,63 @@
+"""The route ``auto``: the shipped model for choices, a reader for yes/no and doubtful ones, then a judge.
+
+Any of the three may be missing. What an operator declared or fitted under that name stays; the plain
+route of a judge gets the reader in its middle.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from steelyard.scoring.assets import BASE
+from steelyard.serving.connected.declared import ModelsFile
+from steelyard.serving.connected.declared_route import DeclaredRoute, RouteStep
+from steelyard.serving.reader.declaring import BUNDLED, WIRE, has_bundled, reader_model
+
+ROUTE = "auto"
+#: The name of the judge of the setting ``judge``.
+JUDGE = "judge"
+#: Top probability from which the shipped model decides a choice: of 600 decisions of public tasks two
+#: fifths reach it, and .76 of those are right (tests/benchmarks/judge.py). It decides no yes/no.
+AUTO_THRESHOLD, _NO_YES_NO = 0.6, {"binary": 1.0}
+#: Top probability from which a reader decides where a judge could: see docs/models/reader.md.
+READER_THRESHOLD, _READER_YES_NO = 0.6, {"binary": 0.75}
+
+
+def auto_route(base: str, reader: str | None, judge: str | None) -> DeclaredRoute:
+    """Return the route over the shipped model and a reader or a judge, or both in this order."""
+    steps = [RouteStep(model=base, threshold=AUTO_THRESHOLD, by_kind=dict(_NO_YES_NO))]
+    if reader is not None and judge is not None:
+        thresholds = {"threshold": READER_THRESHOLD, "by_kind": dict(_READER_YES_NO)}
+        steps.append(RouteStep(model=reader, **thresholds))  # type: ignore[arg-type]
+    last = judge or reader
+    assert last is not None  # noqa: S101  one of them is there
+    return DeclaredRoute(steps=(*steps, RouteStep(model=last)))
+
+
+def completed(file: ModelsFile, base: str) -> ModelsFile:
+    """Return what a home declares, with the reader that ships and the route ``auto`` through a reader.
+
+    The reader that ships stands beside the base model that ships, whose name ``base`` then is. One
+    that was declared goes before it.
+    """
+    models = dict(file.models)
+    if base == BASE.name and has_bundled():
+        declared = models.get(BUNDLED.name)
+        # Calibrated, it is declared with the folder of the installation that was there then.
+        models[BUNDLED.name] = (
+            reader_model(BUNDLED)
+            if declared is None
+            else msgspec.structs.replace(declared, file=str(BUNDLED))
+        )
+    reader = next((name for name, model in models.items() if model.wire == WIRE), None)
+    routes = dict(file.routes)
+    if reader is not None and ROUTE not in models:
+        route, judge = routes.get(ROUTE), JUDGE if JUDGE in models else None
+        if route is not None:
+            last = route.models[-1]
+            is_plain = route.steps == auto_route(base, None, last).steps and not route.dataset
+            is_judge = last in models and models[last].wire != WIRE
+            judge = last if is_plain and is_judge else None
+        if route is None or judge is not None:
+            routes[ROUTE] = auto_route(base, reader, judge)
+    return ModelsFile(models, routes)

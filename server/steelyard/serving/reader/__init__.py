@@ -1,0 +1,1 @@
+"""Readers: entailment encoders that answer decisions in this process, without PyTorch."""

@@ -1,0 +1,40 @@
+"""Readers as ``models.toml`` has them, and the one that ships."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+from steelyard.scoring.assets import BASE
+from steelyard.scoring.entailment.folder import CONFIG
+from steelyard.serving.connected.declared import ConnectedModel, ModelsFile, read_file, write_file
+from steelyard.serving.reader.catalogue import ReaderEntry
+
+WIRE = "entailment"
+#: The reader that ships, where its folder does; and below a home, where downloaded ones are.
+BUNDLED, FOLDER = BASE.parent / "steelyard-reader-1", "models"
+
+
+def has_bundled() -> bool:
+    """Whether a reader ships with this installation."""
+    return (BUNDLED / CONFIG).is_file()
+
+
+def folder_of(home: Path, entry: ReaderEntry) -> Path:
+    """Return where a home has a reader of the catalogue, once that is downloaded."""
+    return home / FOLDER / entry.repository.rpartition("/")[2].lower()
+
+
+def reader_model(folder: Path, **options: Any) -> ConnectedModel:
+    """Return how a reader in a folder is declared."""
+    return ConnectedModel(wire=WIRE, file=str(folder), teacher=True, **options)
+
+
+def declare_reader(home: Path, name: str, folder: Path) -> None:
+    """Connect a downloaded reader under a name; its calibrations stay where the folder is the same."""
+    file = read_file(home)
+    known = file.models.get(name)
+    if known is None or known.file != str(folder):
+        model = reader_model(folder, added=dt.datetime.now(dt.UTC).date())
+        write_file(home, ModelsFile({**file.models, name: model}, file.routes))

@@ -1,0 +1,128 @@
+"""Download a reader's files from the hub, or take those that were brought here."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+from steelyard.errors import EngineUnavailableError, InvalidRequestError
+from steelyard.scoring.entailment.folder import CONFIG, GRAPH, MANIFEST, TOKENIZER, read_folder
+from steelyard.serving.fitted import processor_flags
+from steelyard.serving.judge.download import RemoteFile, connected, fetch, list_files, listed_file
+from steelyard.serving.reader.catalogue import ANY, ReaderEntry
+from steelyard.settings import InvalidSettingError
+
+#: Instructions that a kind of processor must have, the best kind first.
+_PROCESSORS = {"avx512_vnni": "avx512_vnni", "avx512": "avx512f", "avx2": "avx2"}
+_ARM = {"aarch64", "arm64"}
+#: Bytes of an archive's file; a longer one is none of a reader.
+_MAX_FILE = 4 << 30
+
+
+def processor() -> str:
+    """Return the kind of this machine's processor, as the catalogue names it."""
+    if platform.machine().lower() in _ARM:
+        return "arm64"
+    flags = processor_flags()
+    return next((kind for kind, flag in _PROCESSORS.items() if flag in flags), ANY)
+
+
+def pull_reader(
+    entry: ReaderEntry,
+    folder: Path,
+    hub: str,
+    *,
+    on_size: Callable[[int], None] = lambda _: None,
+    on_bytes: Callable[[int], None] = lambda _: None,
+) -> Path:
+    """Download a reader's files into a folder, which is complete when it has its name; return it.
+
+    What an earlier attempt left is gone on with. Raises as ``judge.download.pull`` does.
+    """
+    if folder.exists():
+        _require_reader(folder)
+        return folder
+    with connected(hub) as client:
+        listed = list_files(client, hub, entry.repository, recursive=True)
+        candidates = entry.graphs_for(processor())
+        graph = next((path for path in candidates if path in listed), "")
+        wanted = {TOKENIZER: entry.tokenizer, CONFIG: entry.config, GRAPH: graph}
+        if missing := [path for path in wanted.values() if path not in listed]:
+            raise EngineUnavailableError(
+                f"{entry.repository} has no {missing[0] or ' or '.join(candidates)}; download a folder by "
+                "hand, and give it with --from."
+            )
+        files = {
+            name: listed_file(entry.repository, path, listed[path]) for name, path in wanted.items()
+        }
+        on_size(sum(file.bytes for file in files.values()))
+        part = folder.with_name(f"{folder.name}.part")
+        before = 0
+        for name, file in files.items():
+            _forget_other(part / name, file)
+            fetch(
+                client,
+                hub,
+                entry.repository,
+                file,
+                part / name,
+                lambda done, before=before: on_bytes(before + done),  # type: ignore[misc]
+            )
+            before += file.bytes
+            on_bytes(before)
+    _require_reader(part)
+    part.replace(folder)
+    return folder
+
+
+def take_reader(source: Path, folder: Path) -> Path:
+    """Copy a reader's files, from a folder or a zip archive of them, into a folder; return it."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{folder.name}.") as temporary:
+        files = Path(temporary) / folder.name
+        files.mkdir()
+        try:
+            if source.is_dir():
+                for name in (GRAPH, TOKENIZER, CONFIG, MANIFEST):
+                    if (source / name).is_file():
+                        shutil.copyfile(source / name, files / name)
+            else:
+                _unpack(source, files)
+        except (OSError, zipfile.BadZipFile) as error:
+            raise InvalidRequestError(
+                f"{source} cannot be read ({error}). Give a folder with {GRAPH}, {TOKENIZER} and "
+                f"{CONFIG}, or a zip archive of them."
+            ) from error
+        _require_reader(files, source)
+        if folder.exists():
+            shutil.rmtree(folder)
+        files.replace(folder)
+    return folder
+
+
+def _unpack(source: Path, folder: Path) -> None:
+    """Write the files of an archive that a reader has; their folder in it does not matter."""
+    with zipfile.ZipFile(source) as archive:
+        for entry in archive.infolist():
+            name = Path(entry.filename).name
+            if name in {GRAPH, TOKENIZER, CONFIG, MANIFEST} and entry.file_size <= _MAX_FILE:
+                with archive.open(entry) as content, (folder / name).open("wb") as target:
+                    shutil.copyfileobj(content, target)
+
+
+def _forget_other(path: Path, file: RemoteFile) -> None:
+    """Remove a downloaded file that is of another size: the repository has another version now."""
+    if path.exists() and path.stat().st_size != file.bytes:
+        path.unlink()
+
+
+def _require_reader(folder: Path, source: Path | None = None) -> None:
+    try:
+        read_folder(folder)
+    except InvalidSettingError as error:
+        message = str(error).replace(str(folder), str(source or folder))
+        raise InvalidRequestError(message) from error

@@ -1,0 +1,175 @@
+"""Readers are added from a folder, downloaded, and asked like any connected model."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+
+import pytest
+
+from steelyard.serving.reader import catalogue, download
+from steelyard.serving.reader.catalogue import find_reader, read_readers
+from support.models.entailment_models import THREE, write_encoder
+from support.servers.model_hub import model_hub
+
+REPOSITORY = read_readers()["reader"].repository
+GRAPH = "onnx/model_quint8_avx2.onnx"
+
+
+@pytest.fixture
+def home(tmp_path):
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def ask(run, home):
+    return lambda *words: run("model", *words, "--home", str(home))
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    return write_encoder(tmp_path_factory.mktemp("encoder"))
+
+
+@pytest.fixture
+def hub(encoder, monkeypatch):
+    monkeypatch.setattr(download, "processor", lambda: "avx2")
+    files = {name: (encoder / name).read_bytes() for name in ("tokenizer.json", "config.json")}
+    graph = (encoder / "model.onnx").read_bytes()
+    with model_hub({REPOSITORY: {**files, GRAPH: graph, "onnx/model.onnx": b"float"}}) as hub:
+        yield hub
+
+
+def declared(ask):
+    return json.loads(ask("list", "--json").stdout)
+
+
+def test_a_folder_is_added_and_checked(ask, encoder):
+    added = ask("add", "nli", "--wire", "entailment", "--file", str(encoder), "--warm")
+    assert added.exit_code == 0, added.stderr
+    assert "MB of memory" in added.stderr
+    assert declared(ask)["nli"]["file"] == str(encoder)
+    checked = json.loads(ask("check", "nli", "--json").stdout)
+    assert checked["answered"] == checked["asked"]
+    assert checked["flips_when_reordered"] == 0
+
+
+def test_the_doctor_looks_at_it(ask, run, encoder, home, tmp_path, monkeypatch):
+    monkeypatch.setenv("STEELYARD_HOME", str(home))
+    folder = write_encoder(tmp_path / "nli")
+    ask("add", "nli", "--wire", "entailment", "--file", str(folder))
+
+    def finding():
+        checks = json.loads(run("doctor", "--json").stdout)["checks"]
+        [check] = [check for check in checks if check["check"] == "reader"]
+        return check["status"], check["message"]
+
+    assert finding()[0] == "ok"
+    (folder / "model.onnx").unlink()
+    status, message = finding()
+    assert (status, "has no model.onnx" in message) == ("fail", True)
+
+
+def test_other_labels_and_another_order_are_options(ask, tmp_path):
+    folder = str(write_encoder(tmp_path / "nli", config={"id2label": {}}))
+    given = ["add", "nli", "--wire", "entailment", "--file", folder]
+    refused = ask(*given)
+    assert (refused.exit_code, "--labels" in refused.stderr) == (2, True)
+    added = ask(*given, "--labels", ",".join(THREE), "--pair-order", "statement")
+    assert added.exit_code == 0, added.stderr
+    model = declared(ask)["nli"]
+    assert (model["labels"], model["hypothesis_first"]) == ([*THREE], True)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--wire", "entailment"], "--file FOLDER"),
+        (["--wire", "entailment", "--file", "."], "has no model.onnx"),
+        (["--wire", "entailment", "--file", ".", "--url", "http://host"], ""),
+        (["--wire", "chat", "--url", "http://host", "--labels", "a,b"], "--wire entailment alone"),
+    ],
+)
+def test_what_is_no_reader_is_not_added(ask, tmp_path, monkeypatch, words, message):
+    monkeypatch.chdir(tmp_path)
+    refused = ask("add", "nli", *words)
+    assert refused.exit_code == 2
+    assert message in refused.stderr
+    assert declared(ask) == {}
+
+
+def test_a_reader_is_downloaded_for_this_processor_and_connected(ask, hub, home, encoder):
+    pulled = ask("pull", "reader", "--model-hub", hub.url)
+    assert pulled.exit_code == 0, pulled.stderr
+    folder = home / "models" / "nli-deberta-v3-xsmall"
+    assert (folder / "model.onnx").read_bytes() == (encoder / "model.onnx").read_bytes()
+    assert declared(ask)["reader"]["file"] == str(folder)
+    assert json.loads(ask("check", "reader", "--json").stdout)["answered"] == 32
+    hub.ranges.clear()
+    assert ask("pull", REPOSITORY, "--model-hub", hub.url).exit_code == 0
+    assert hub.ranges == []
+
+
+def test_an_interrupted_reader_is_gone_on_with(ask, hub, home):
+    hub.ends_after = 700
+    failed = ask("pull", "reader", "--model-hub", hub.url)
+    assert (failed.exit_code, "try again" in failed.stderr) == (1, True)
+    hub.ends_after = 0
+    assert declared(ask) == {}
+    assert ask("pull", "reader", "--model-hub", hub.url).exit_code == 0
+    assert "bytes=700-" in hub.ranges
+    assert [path.name for path in (home / "models").iterdir()] == ["nli-deberta-v3-xsmall"]
+
+
+@pytest.mark.parametrize("name", [GRAPH, "config.json", "tokenizer.json"])
+@pytest.mark.parametrize("fault", ["size", "hash", "page", "other"])
+def test_faults_of_a_hub_are_sentences(ask, hub, home, name, fault):
+    if fault == "size":
+        hub.sizes[name] = -1
+    elif fault == "hash":
+        hub.hashes[name] = "f" * (64 if name == GRAPH else 40)
+    elif fault == "page":
+        hub.pages[name] = (b"<html>Sign in", "text/html")
+    else:
+        del hub.files[REPOSITORY][name]
+        hub.files[REPOSITORY].pop("onnx/model.onnx")
+    failed = ask("pull", "reader", "--model-hub", hub.url)
+    assert failed.exit_code == 1
+    assert "Error: " in failed.stderr
+    assert "Traceback" not in failed.output
+    assert declared(ask) == {}
+    assert not (home / "models" / "nli-deberta-v3-xsmall").exists()
+
+
+@pytest.mark.parametrize("form", ["folder", "archive"])
+def test_a_reader_that_is_here_is_taken(ask, encoder, tmp_path, home, form):
+    source = encoder
+    if form == "archive":
+        source = tmp_path / "reader.zip"
+        with zipfile.ZipFile(source, "w") as archive:
+            for path in encoder.iterdir():
+                archive.write(path, f"nli/{path.name}")
+            archive.writestr("../outside.txt", "no")
+    taken = ask("pull", "reader", "--from", str(source))
+    assert taken.exit_code == 0, taken.stderr
+    assert sorted(path.name for path in (home / "models" / "nli-deberta-v3-xsmall").iterdir()) == [
+        *("config.json", "model.onnx", "tokenizer.json")
+    ]
+    assert "reader" in declared(ask)
+
+
+def test_what_is_no_reader_is_not_taken(ask, tmp_path):
+    (tmp_path / "file").write_bytes(b"none")
+    for source in (tmp_path, tmp_path / "file", tmp_path / "missing"):
+        refused = ask("pull", "reader", "--from", str(source))
+        assert refused.exit_code == 1
+        assert str(source) in refused.stderr
+    assert declared(ask) == {}
+
+
+def test_the_catalogue_lists_readers(ask, run):
+    assert "reader" in run("model", "catalogue").stdout
+    assert find_reader("nli-MiniLM2-L6-H768")[0] == "nli-minilm2-l6-h768"
+    assert find_reader("nothing") is None
+    for entry in read_readers().values():
+        assert entry.graphs_for("none")[0] in entry.graphs[catalogue.ANY]

@@ -1,0 +1,142 @@
+"""A reader answers decisions in this process, and what it does not know it says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
+from steelyard.errors import EngineUnavailableError
+from steelyard.scoring.shares import Share
+from steelyard.serving.connected.declared import ConnectedModel
+from steelyard.serving.connected.queue import Loop
+from steelyard.serving.connected_hosting import open_queue
+from steelyard.serving.reader.hypotheses import hypotheses_of
+from support.models.entailment_models import TWO, write_encoder
+
+PATIENCE_S = 30
+HAPPY, ANGRY = "The customer is happy.", "The customer is angry."
+
+
+def yes_no(question="Is the customer happy?", **fields):
+    names = ("yes", "no")
+    return RenderedDecision("binary", question, fields.pop("outcomes", names), names, **fields)
+
+
+MOOD = RenderedDecision(
+    "single",
+    "How does the customer feel?",
+    ("good: The customer is happy.", "bad: The customer is angry."),
+    ("good", "bad"),
+)
+
+
+@pytest.fixture(scope="module")
+def loop():
+    loop = Loop()
+    yield loop
+    loop.close()
+
+
+@pytest.fixture
+def open_reader(loop, tmp_path):
+    """Return what opens the queue of a reader."""
+    queues = []
+
+    def open_reader(*labels, folder="reader", **options):
+        write_encoder(tmp_path / folder, *labels)
+        model = ConnectedModel(wire="entailment", file=folder, **options)
+        queue = open_queue("reader", model, loop, home=tmp_path, max_queue=4)
+        queues.append(queue)
+        return queue
+
+    yield open_reader
+    for queue in queues:
+        queue.close()
+
+
+def ask(queue, context, *decisions, account="acme"):
+    request = RenderedRequest(context, decisions)
+    scored = queue.submit(request, PATIENCE_S, Share(account)).result(PATIENCE_S)
+    for score, decision in zip(scored, decisions, strict=True):
+        assert score.logits.shape == (len(decision.outcomes),)
+        assert np.exp(score.logits).sum() == pytest.approx(1)
+    return scored
+
+
+def test_a_yes_no_and_a_choice_are_read(open_reader):
+    reader = open_reader()
+    for context, yes in ((HAPPY, 0), (ANGRY, 1)):
+        scored = ask(reader, context, yes_no(), MOOD)
+        assert [int(score.logits.argmax()) for score in scored] == [yes, yes]
+        assert scored[0].unstated < 0.3
+        assert scored[1].unstated is None
+    [silent] = ask(reader, "A parcel came.", yes_no())
+    assert silent.unstated > 0.4
+    assert abs(np.exp(silent.logits[0]) - 0.5) < 0.05
+
+
+def test_two_logits_do_not_know_what_is_unstated(open_reader):
+    [score] = ask(open_reader(TWO), HAPPY, yes_no())
+    assert score.unstated is None
+    assert score.logits[0] > score.logits[1]
+
+
+def test_company_order_and_cache_change_no_bit(open_reader):
+    reader = open_reader()
+    decisions = (yes_no(), MOOD, yes_no("Is the customer furious?"))
+    alone = [ask(reader, HAPPY, decision)[0].logits.tobytes() for decision in decisions]
+    passes = reader.remote.n_passes
+    together = ask(reader, HAPPY, *decisions[::-1])
+    assert [score.logits.tobytes() for score in together[::-1]] == alone
+    assert reader.remote.n_passes == passes
+    again = ask(reader, HAPPY, *decisions, account="other")
+    assert [score.logits.tobytes() for score in again] == alone
+    assert reader.remote.n_passes == 2 * passes
+
+
+def test_a_long_context_is_read_in_parts_which_the_answer_says(open_reader):
+    reader = open_reader()
+    [score] = ask(reader, f"{'It was a parcel. ' * 60}{HAPPY}", yes_no())
+    assert score.logits[0] > score.logits[1]
+    assert "parts" in score.doubt
+    assert not ask(reader, HAPPY, yes_no())[0].doubt
+
+
+def test_the_temperature_of_a_kind_is_the_manifests(open_reader, tmp_path):
+    [plain] = ask(open_reader(), HAPPY, yes_no())
+    soft = open_reader()
+    (tmp_path / "reader" / "steelyard.json").write_text('{"temperatures": {"binary": 4}}')
+    [score] = ask(soft, HAPPY, yes_no())
+    assert np.ptp(score.logits) == pytest.approx(np.ptp(plain.logits) / 2)
+
+
+def test_a_folder_that_is_gone_is_a_sentence(open_reader, tmp_path):
+    reader = open_reader()
+    (tmp_path / "reader" / "model.onnx").unlink()
+    with pytest.raises(EngineUnavailableError, match=r"reader: .* has no model\.onnx"):
+        ask(reader, HAPPY, yes_no())
+
+
+def test_a_given_opposite_is_the_negation():
+    opposite = yes_no(opposite="Is the customer angry?")
+    assert hypotheses_of(opposite) == ("The customer is happy.", "The customer is angry.")
+
+
+def test_what_is_declined_goes_as_it_was_typed():
+    typed = hypotheses_of(yes_no("Urgent so?"))
+    assert typed == ('The answer to "Urgent so?" is: yes.', 'The answer to "Urgent so?" is: no.')
+    outcomes = ("yes: The parcel is very late.", "no: The parcel came on Monday.")
+    described = hypotheses_of(yes_no("Urgent so?", outcomes=outcomes))
+    assert described == ("The parcel is very late.", "The parcel came on Monday.")
+
+
+def test_outcomes_are_statements():
+    topics = RenderedDecision(
+        "single", "Which team?", ("billing: charges", "sales"), ("billing", "sales")
+    )
+    assert hypotheses_of(topics) == (
+        'The answer to "Which team?" is: billing (charges).',
+        'The answer to "Which team?" is: sales.',
+    )
+    assert hypotheses_of(MOOD) == ("The customer is happy.", "The customer is angry.")
