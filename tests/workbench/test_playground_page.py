@@ -14,14 +14,18 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 
 import panel_material_ui as pmui
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from steelyard.decisions.several import multi_label
 from steelyard.decisions.wire import Novelty, SentenceEffect
 from steelyard.errors import InvalidRequestError
+from steelyard.models.judge_wire import Judge, SetupTask
 from steelyard_workbench.kit.session import Session
 from steelyard_workbench.kit.states import empty
+from steelyard_workbench.kit.tasks import Scope
 from steelyard_workbench.pages.playground import page as playground
 from steelyard_workbench.pages.playground.page import PlaygroundPage, show_answer
+from steelyard_workbench.pages.playground.reader_offer import ReaderOffer, is_guessed
 from steelyard_workbench.pages.playground.why import marked_context
 from support.browser.shown_parts import buttons, named, texts
 
@@ -41,7 +45,7 @@ class Asked:
 
     def decide(self, context: str, *_: Any, **__: Any) -> Any:
         self._wait(context)
-        return SimpleNamespace(context=context, decisions={})
+        return SimpleNamespace(context=context, model="far", decisions={})
 
     def lint(self, context: str, *_: Any) -> None:
         self._wait(context)
@@ -83,7 +87,7 @@ def test_why_is_asked_where_it_is_switched_on(page: PlaygroundPage, monkeypatch)
 
     def decide(*_: Any, **given: Any) -> Any:
         asked.append(given["explain"])
-        return SimpleNamespace(context="it", decisions={})
+        return SimpleNamespace(context="it", model="far", decisions={})
 
     monkeypatch.setattr(page.client, "decide", decide)
     monkeypatch.setattr(PlaygroundPage, "_offer_row", lambda *_: empty("Kept."))
@@ -113,7 +117,12 @@ def make_result(yes: float) -> Any:
     probabilities = {"yes": yes, "no": 1 - yes}
     top = max(probabilities, key=probabilities.__getitem__)
     return SimpleNamespace(
-        probabilities=probabilities, top=top, p_top=probabilities[top], action="act"
+        probabilities=probabilities,
+        top=top,
+        p_top=probabilities[top],
+        action="act",
+        unstated=UNSET,
+        doubt=UNSET,
     )
 
 
@@ -276,3 +285,97 @@ def test_what_was_asked_before_the_page_was_left_does_not_come_once_it_is_back(
 
     asyncio.run(leave_and_come_back())
     assert "slow" not in texts(getattr(page, place))
+
+
+class Readers:
+    """The judges of a server whose reader is downloaded step by step."""
+
+    def __init__(self) -> None:
+        self.reader = Judge(
+            name="reader",
+            kind="reader",
+            repository="a/b",
+            licence="MIT",
+            bytes=96_000_000,
+            context_tokens=512,
+            measured=None,
+            downloaded=False,
+            connected=False,
+            calibrated=False,
+            routes=[],
+        )
+        self.stopped: list[str] = []
+
+    def list(self) -> Any:
+        return SimpleNamespace(data=[self.reader])
+
+    def download(self, _: str) -> Judge:
+        self.become(
+            task=SetupTask(kind="download", status="running", done=5_000_000, total=96_000_000)
+        )
+        return self.reader
+
+    def stop(self, name: str) -> Judge:
+        self.stopped.append(name)
+        return self.reader
+
+    def become(self, **fields: Any) -> None:
+        self.reader = replace(self.reader, **fields)
+
+
+def offered(*, is_operator: bool = True) -> tuple[ReaderOffer, Readers, list[str]]:
+    readers, both = Readers(), []
+    session = Session(SimpleNamespace(judges=readers), page="playground")
+    session.who = SimpleNamespace(user=SimpleNamespace(is_operator=is_operator))
+
+    async def ask_both(name: str) -> None:
+        both.append(name)
+
+    offer = ReaderOffer(session, Scope(), ask_both)
+    asyncio.run(offer.look())
+    return offer, readers, both
+
+
+def test_a_reader_is_got_stopped_gone_on_with_and_asked_beside_the_shipped_model():
+    offer, readers, both = offered()
+    assert "Do not rely on this yes or no" in texts(offer.__panel__())
+    [get] = named(offer.__panel__(), "Get the reader (96 MB)")
+    get.clicks += 1
+    assert "5 of 96 MB" in texts(offer.__panel__())
+    assert offer.is_waiting
+    [stop] = named(offer.__panel__(), "Stop")
+    stop.clicks += 1
+    assert readers.stopped == ["reader"]
+    readers.become(
+        task=SetupTask(kind="download", status="failed", error="Stopped. Start it again.")
+    )
+    asyncio.run(offer.look())
+    assert "Stopped. Start it again." in texts(offer.__panel__())
+    [again] = named(offer.__panel__(), "Go on with the download")
+    again.clicks += 1
+    assert (offer.is_waiting, both) == (True, [])
+    readers.become(downloaded=True, connected=True, task=None)
+    asyncio.run(offer.look())
+    assert both == ["reader"]
+    asyncio.run(offer.look())
+    [ask] = named(offer.__panel__(), "Ask reader too")
+    ask.clicks += 1
+    assert both == ["reader", "reader"]
+
+
+def test_only_operators_are_offered_a_reader():
+    offer, _, _ = offered(is_operator=False)
+    assert "Do not rely on this yes or no" in texts(offer.__panel__())
+    assert buttons(offer.__panel__()) == {}
+
+
+def test_only_a_yes_no_of_a_base_model_is_doubted():
+    def answer(model: str, kind: str, route: Any = UNSET) -> Any:
+        result = SimpleNamespace(kind=kind, route=route)
+        return SimpleNamespace(model=model, decisions={"d": result})
+
+    base = frozenset({"base"})
+    assert is_guessed(answer("base", "binary"), base)
+    assert not is_guessed(answer("base", "single"), base)
+    assert not is_guessed(answer("reader", "binary"), base)
+    assert not is_guessed(answer("base", "binary", ["a step"]), base)

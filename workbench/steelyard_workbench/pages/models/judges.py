@@ -23,8 +23,9 @@ from steelyard_workbench.kit.personal import Section
 from steelyard_workbench.kit.states import empty, verdict
 
 _ABOUT = (
-    "A judge is a language model that reads a text and answers a question about it. It runs on this "
-    "server, and decides what the shipped model is not sure of. Models of other servers, which an operator "
+    "A reader is a small model that answers a yes/no about a text in tens of milliseconds. A judge is a "
+    "language model that reads a text and answers a question about it. Both run on this "
+    "server, and decide what the shipped model is not sure of. Models of other servers, which an operator "
     "connects with `steelyard model add`, are checked and calibrated here too."
 )
 _NOT_INSTALLED = (
@@ -40,7 +41,11 @@ _DOING = {
 }
 _MOST_DATASETS = 200
 #: Where a connected model that is not of the catalogue is, by how it is asked.
-_ORIGINS = {"gguf": "a file of this server", "hub": "exported into this server"}
+_ORIGINS = {
+    "gguf": "a file of this server",
+    "hub": "exported into this server",
+    "entailment": "a folder of this server",
+}
 
 
 class Judges(Section):
@@ -76,9 +81,9 @@ class Judges(Section):
             [
                 (
                     judge.name,
-                    f"{judge.bytes / 1e9:.1f} GB" if judge.bytes else "—",
+                    _size_of(judge) or "—",
                     judge.licence or "—",
-                    judge.measured or _NOT_MEASURED,
+                    _quality_of(judge),
                     _state_of(judge),
                 )
                 for judge in judges.data
@@ -101,7 +106,7 @@ class Judges(Section):
         values = {
             "From": judge.repository or _ORIGINS.get(judge.wire or "", "another server"),
             "Licence": judge.licence or "—",
-            "Quality": judge.measured or _NOT_MEASURED,
+            "Quality": _quality_of(judge),
             "State": _state_of(judge),
         }
         if judge.context_tokens:
@@ -114,6 +119,8 @@ class Judges(Section):
         shown += _show_results(judge)
         if not _runs(judge):
             shown += self._steps(judge)
+        elif judge.task is not None and judge.task.kind == "download":
+            shown.append(self._step("Stop", lambda: self.client.judges.stop(judge.name)))
         self.opened[:] = [*shown, self.close_button()]
         self.opened.visible = True
 
@@ -125,17 +132,15 @@ class Judges(Section):
     def _steps(self, judge: Judge) -> list[Viewable]:
         judges, name = self.client.judges, judge.name
         if not judge.downloaded:
-            size = f" {judge.bytes / 1e9:.1f} GB" if judge.bytes else ""
-            return [self._step(f"Download{size}", partial(judges.download, name), "contained")]
+            label = f"Download {_size_of(judge)}".strip()
+            return [self._step(label, partial(judges.download, name), "contained")]
         if not judge.connected:
             return [self._step("Connect it", partial(judges.connect, name), "contained")]
         route = self._step("Use it in the route auto", partial(judges.use_in_route, name))
-        steps: list[Viewable] = [
-            pn.FlexBox(
-                self._step("Check it", partial(judges.check, name), "contained"),
-                *([] if judge.routes else [route]),
-            )
-        ]
+        # The route auto goes through a reader by itself.
+        asks = [] if judge.routes or judge.kind == "reader" else [route]
+        check = self._step("Check it", partial(judges.check, name), "contained")
+        steps: list[Viewable] = [pn.FlexBox(check, *asks)]
         self.dataset = pmui.Select(label="Calibrate on", options={}, width=230)
         datasets: Loaded[list[Dataset]] = Loaded(
             "The datasets", self._fetch_datasets, self._show_datasets, n_lines=1
@@ -224,6 +229,18 @@ def _show_results(judge: Judge) -> list[Viewable]:
         word = "In use." if fit.in_use else "Not kept: the loss is not lower."
         shown += [heading("Calibration", 3), verdict("good" if fit.in_use else "off", word, text)]
     return shown
+
+
+def _size_of(judge: Judge) -> str:
+    if not judge.bytes:
+        return ""
+    is_large = judge.bytes >= 1e9
+    return f"{judge.bytes / 1e9:.1f} GB" if is_large else f"{judge.bytes / 1e6:.0f} MB"
+
+
+def _quality_of(judge: Judge) -> str:
+    quality = judge.measured or _NOT_MEASURED
+    return quality if judge.recommended is None else f"recommended ({judge.recommended}); {quality}"
 
 
 def _state_of(judge: Judge) -> str:

@@ -16,8 +16,8 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client.answers import DecideAnswer, expected_of
 from steelyard.client.model_choices import ModelChoice
 from steelyard.decisions.several import LabelSet
-from steelyard.decisions.wire import Novelty
-from steelyard.errors import InvalidRequestError
+from steelyard.decisions.wire import DecisionResult, Novelty
+from steelyard.errors import InvalidRequestError, NotFoundError
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.any_length import ANY_LENGTH
 from steelyard_workbench.kit.components.copy_text import CopyText
@@ -40,6 +40,7 @@ from steelyard_workbench.kit.tasks import Task
 from steelyard_workbench.pages.playground.decision_form import DecisionFields, DecisionForm
 from steelyard_workbench.pages.playground.keeping import WasItRight
 from steelyard_workbench.pages.playground.origin import Origin, fetch_origin, origin_key
+from steelyard_workbench.pages.playground.reader_offer import ReaderOffer, is_guessed
 from steelyard_workbench.pages.playground.saving import SaveRow
 from steelyard_workbench.pages.playground.side_by_side import MOST_MODELS, AnswersTogether
 from steelyard_workbench.pages.playground.typing_memory import Typed, TypingMemory, follow_typing
@@ -62,6 +63,7 @@ class PlaygroundPage(Page):
     slug = "playground"
     title = "Playground"
     summary = "Ask any model that answers here, or several side by side."
+    look_ms = 1_000
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -94,6 +96,8 @@ class PlaygroundPage(Page):
         pn.bind(self._changed, self.context, watch=True)
         pn.bind(self._changed, self.model, watch=True)
         self._able: dict[str, str] = {}
+        self._base_models: frozenset[str] = frozenset()
+        self.offer: ReaderOffer | None = None
         pn.bind(self._offer_beside, self.model, watch=True)
         pn.bind(self._on_model, self.model, watch=True)
         self._forms: list[DecisionForm] = []
@@ -166,6 +170,7 @@ class PlaygroundPage(Page):
         request = self.request()
         label_sets = [labels for form in self._forms if (labels := form.label_set()) is not None]
         models = list(dict.fromkeys([self.model.value, *self.beside.value]))[:MOST_MODELS]
+        self.offer = None
         if len(models) > 1:
             show = partial(show_answer, has_charts=False, label_sets=label_sets)
             together = AnswersTogether(self.client, models, show)
@@ -184,7 +189,8 @@ class PlaygroundPage(Page):
         answer = await asyncio.to_thread(self._decide, request)
         feedback = self._offer_feedback(request, [answer])
         shown = show_answer(answer, context=request["context"], label_sets=label_sets)
-        self.answer[:] = [shown, *feedback, self._offer_row(request, [answer])]
+        row = self._offer_row(request, [answer])
+        self.answer[:] = [shown, *self._offer_reader(request, answer), *feedback, row]
 
     def _decide(self, request: Mapping[str, Any]) -> DecideAnswer:
         name = self._asked_name(request)
@@ -210,6 +216,26 @@ class PlaygroundPage(Page):
             and not self._explains(request)
         )
         return version.name if version is not None and is_same else ""
+
+    def _offer_reader(self, request: Mapping[str, Any], answer: DecideAnswer) -> list[Viewer]:
+        """Return what is said of a yes/no of the shipped model; nothing of other answers."""
+        if not is_guessed(answer, self._base_models):
+            return []
+
+        async def ask_both(reader: str) -> None:
+            show = partial(show_answer, has_charts=False)
+            together = AnswersTogether(self.client, [answer.model, reader], show)
+            self.answer[:] = [together]
+            await together.ask({**request, "store": False})
+
+        self.offer = ReaderOffer(self.session, self.visit, ask_both)
+        self.offer.refresh.start()
+        return [self.offer]
+
+    async def look(self) -> None:
+        """Bring a download of a reader up to date."""
+        if self.offer is not None and self.offer.is_waiting:
+            await self.offer.refresh()
 
     def _explains(self, request: Mapping[str, Any]) -> bool:
         return bool(self.why.value) and isinstance(request["context"], str)
@@ -332,6 +358,7 @@ class PlaygroundPage(Page):
         offer_models(self.model, choices)
         self._choose_model()
         self._able = able_models(choices)
+        self._base_models = frozenset(each.name for each in choices if each.kind == "base")
         self._offer_beside()
         self._changed()
         return pn.Column(
@@ -414,6 +441,7 @@ def show_answer(
             )
             for warning in answer.warnings
         ]
+    parts += _show_doubts(answer)
     if answer.novelty is not UNSET:
         parts.append(_show_novelty(answer.novelty))
     for labels in label_sets:
@@ -422,7 +450,7 @@ def show_answer(
     for name, result in answer.decisions.items():
         if name in grouped:
             continue
-        title = f"{name}: {result.top} {result.p_top:.3f}, action {result.action}"
+        title = _title_of(name, result)
         if not has_charts:
             parts.append(pmui.Typography(escape_markdown(title), variant="body2"))
             continue
@@ -445,6 +473,22 @@ def show_answer(
         facts.append(f"instead of {answer.fallback.from_} ({answer.fallback.reason})")
     parts.append(pmui.Typography(", ".join(facts), variant="body2"))
     return pmui.Column(*parts, sizing_mode="stretch_width")
+
+
+def _show_doubts(answer: DecideAnswer) -> list[Viewable]:
+    """Show why decisions are to be trusted less, each reason once."""
+    doubts = [result.doubt for result in answer.decisions.values() if result.doubt is not UNSET]
+    return [
+        verdict("unsure", "Trust it less.", escape_markdown(doubt))
+        for doubt in dict.fromkeys(doubts)
+    ]
+
+
+def _title_of(name: str, result: DecisionResult) -> str:
+    title = f"{name}: {result.top} {result.p_top:.3f}, action {result.action}"
+    if result.unstated is not UNSET:
+        title += f"; the text does not say: {result.unstated:.3f}"
+    return title
 
 
 def _show_labels(

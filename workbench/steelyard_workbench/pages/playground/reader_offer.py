@@ -1,0 +1,122 @@
+"""Beside a yes/no of the shipped model: how far to rely on it, and the reader that answers better."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import panel as pn
+import panel_material_ui as pmui
+from msgspec import UNSET
+from panel.viewable import Viewable
+
+from steelyard.client.answers import DecideAnswer
+from steelyard.errors import SteelyardError
+from steelyard.models.judge_wire import Judge, SetupTask
+from steelyard_workbench.kit.escaping import escape_markdown
+from steelyard_workbench.kit.personal import Section
+from steelyard_workbench.kit.session import Session
+from steelyard_workbench.kit.states import verdict
+from steelyard_workbench.kit.tasks import OneAtATime, Scope
+
+_UNSURE = "Do not rely on this yes or no before you have measured it on rows of your own."
+_WHY = "The shipped model has not read questions in these words."
+#: The reader of the catalogue that is offered.
+_READER = "reader"
+
+
+def is_guessed(answer: DecideAnswer, base_models: frozenset[str]) -> bool:
+    """Whether the shipped model itself answered a yes/no."""
+    return answer.model in base_models and any(
+        result.kind == "binary" and result.route is UNSET for result in answer.decisions.values()
+    )
+
+
+class ReaderOffer(Section):
+    """The sentence, and for operators the next step to a reader.
+
+    Parameters
+    ----------
+    ask_both : coroutine function
+        Asks the same question again, the reader of this name too, and shows both answers.
+    """
+
+    def __init__(
+        self, session: Session, scope: Scope, ask_both: Callable[[str], Awaitable[None]]
+    ) -> None:
+        self._ask_both = ask_both
+        self._waits = False
+        self.steps = pn.Column(sizing_mode="stretch_width")
+        super().__init__(session, scope)
+        self.refresh = OneAtATime(self.look, on_failure=lambda _: None, scope=scope)
+
+    def build(self) -> list[Viewable]:
+        """Return the sentence and the place of the steps."""
+        return [verdict("unsure", _UNSURE, _WHY), self.steps, self.said]
+
+    async def look(self) -> None:
+        """Bring the steps up to date; ask both once a reader that was waited for is there."""
+        who = self.session.who
+        if who is not None and not who.user.is_operator:
+            return
+        # Keys of another account may not list them.
+        with suppress(SteelyardError):
+            listed = (await asyncio.to_thread(self.client.judges.list)).data
+            readers = [each for each in listed if each.kind == "reader"]
+            connected = next((each for each in readers if each.connected), None)
+            if connected is None:
+                self.steps[:] = self._ways_to(next(r for r in readers if r.name == _READER))
+            elif self._waits:
+                self._waits = False
+                await self._ask_both(connected.name)
+            else:
+                self.steps[:] = [self._ask_button(connected.name)]
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a download is under way."""
+        return self._waits
+
+    def _ways_to(self, reader: Judge) -> list[Viewable]:
+        task = reader.task
+        size = f" ({(reader.bytes or 0) / 1e6:.0f} MB)" if reader.bytes else ""
+        if task is not None and task.status == "running":
+            self._waits = True
+            return [*_show_progress(task), self.button("Stop", self._stop, "It was not stopped.")]
+        self._waits = False
+        if task is not None and task.error is not None:
+            label = "Go on with the download"
+            problem = verdict("unsure", "The reader is not here yet.", escape_markdown(task.error))
+            return [problem, self._get_button(label)]
+        return [self._get_button(f"Get the reader{size}")]
+
+    def _get_button(self, label: str) -> pmui.Button:
+        return self.button(label, self._get, f"{label}: not done.", variant="contained")
+
+    def _ask_button(self, name: str) -> pmui.Button:
+        async def ask() -> None:
+            await self._ask_both(name)
+
+        return self.button(f"Ask {name} too", ask, "It was not asked.", variant="contained")
+
+    async def _get(self) -> None:
+        await asyncio.to_thread(self.client.judges.download, _READER)
+        self._waits = True
+        await self.look()
+
+    async def _stop(self) -> None:
+        await asyncio.to_thread(self.client.judges.stop, _READER)
+
+
+def _show_progress(task: SetupTask) -> list[Viewable]:
+    share = round(100 * task.done / task.total) if task.total else -1
+    text = f"Downloading: {task.done / 1e6:.0f} of {task.total / 1e6:.0f} MB" if task.total else "…"
+    bar = pmui.LinearProgress(
+        label=text,
+        max=100,
+        sizing_mode="stretch_width",
+        value=share,
+        variant="indeterminate" if share < 0 else "determinate",
+    )
+    return [pmui.Typography(text, variant="body2"), bar]
