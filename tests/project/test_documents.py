@@ -333,7 +333,7 @@ class TestDeploy:
     FOLDER = ROOT / "deploy"
     INSTRUCTIONS = frozenset(
         {
-            *("FROM", "WORKDIR", "COPY", "RUN", "USER", "ENV", "VOLUME", "EXPOSE"),
+            *("FROM", "WORKDIR", "COPY", "ARG", "RUN", "USER", "ENV", "VOLUME", "EXPOSE"),
             *("STOPSIGNAL", "HEALTHCHECK", "ENTRYPOINT", "CMD"),
         }
     )

@@ -50,14 +50,14 @@ def pull_reader(
         listed = list_files(client, hub, entry.repository, recursive=True)
         candidates = entry.graphs_for(processor())
         graph = next((path for path in candidates if path in listed), "")
-        wanted = {TOKENIZER: entry.tokenizer, CONFIG: entry.config, GRAPH: graph}
-        if missing := [path for path in wanted.values() if path not in listed]:
+        paths = {TOKENIZER: entry.tokenizer, CONFIG: entry.config, GRAPH: graph}
+        if missing := [path for path in paths.values() if path not in listed]:
             raise EngineUnavailableError(
                 f"{entry.repository} has no {missing[0] or ' or '.join(candidates)}; download a folder by "
                 "hand, and give it with --from."
             )
         files = {
-            name: listed_file(entry.repository, path, listed[path]) for name, path in wanted.items()
+            name: listed_file(entry.repository, path, listed[path]) for name, path in paths.items()
         }
         on_size(sum(file.bytes for file in files.values()))
         part = folder.with_name(f"{folder.name}.part")

@@ -156,7 +156,7 @@ def _read_in_parts(n_parts: int, max_tokens: int) -> str:
 
 
 def _give_way() -> None:
-    """Let the system run this thread after those that the shipped model computes on."""
+    """Lower the priority of this thread below those that the shipped model computes on."""
     if sys.platform == "linux":  # elsewhere it would be the whole process
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
