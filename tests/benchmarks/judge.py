@@ -34,6 +34,7 @@ from steelyard.calibration.metrics import ece
 from steelyard.calibration.temperature import fit_temperature_table, softmax
 from steelyard.decisions.kinds import BINARY_NAMES
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
+from steelyard.serving.auto import AUTO_THRESHOLD
 from steelyard.serving.connected.declared import ConnectedModel
 from steelyard.serving.judge.asking import Asker
 from steelyard.serving.judge.engine import JudgeEngine
@@ -46,7 +47,6 @@ from steelyard.serving.judge.prompts import (
     opposed,
     read_opposite,
 )
-from steelyard.serving.judge_setting import AUTO_THRESHOLD
 
 QUESTIONS = Path(__file__).with_name("judge_questions.jsonl")
 _TIMEOUT_S = 600.0

@@ -1,0 +1,196 @@
+"""A reader beside the shipped model and a judge: everyday yes/no questions as they are typed.
+
+The questions of ``judge_questions.jsonl``, on which nothing is ever tuned, by every model in turns, so
+that a busy machine slows all of them alike::
+
+    python tests/benchmarks/reader.py --folder READER --file judge.gguf
+
+Without ``--file`` there is no judge, and ``auto`` is the shipped model and the reader. ``above`` is how
+often the question that is true of a text is more probable than its opposite, both asked as typed; with
+``noise`` 75 words of other texts stand around the context. CPU time is that of a question about a
+context that was not read before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from judge import Item, read_questions
+from machine import describe_machine
+from quality_tables import text_table
+from sklearn.metrics import roc_auc_score
+from speed import cpu_ms
+
+from models import load_model
+from steelyard.calibration.metrics import ece
+from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
+from steelyard.serving.auto import auto_route
+from steelyard.serving.connected.declared import ConnectedModel
+from steelyard.serving.connected.queue import ConnectedQueue, Loop
+from steelyard.serving.connected_hosting import open_queue
+from steelyard.serving.reader.declaring import BUNDLED
+
+_TIMEOUT_S = 600.0
+_NOISE_WORDS = 75
+_COST_TOKENS, _COST_ROUNDS = (150, 400), 20
+
+#: Gives the probability of yes.
+Model = Callable[[str, RenderedDecision], float]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure every model; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--folder", type=Path, default=BUNDLED, help="the reader [default: shipped]"
+    )
+    parser.add_argument("--file", type=Path, help="GGUF file of a judge [default: none]")
+    parser.add_argument("--questions", type=int, default=100)
+    parser.add_argument("--threads", type=int, default=1, help="of each model")
+    options = parser.parse_args(arguments)
+    print("\n".join(describe_machine()))
+    items = [without_opposite(item) for item in read_questions()[: options.questions]]
+    opposites = [item.decision.opposite for item in read_questions()[: options.questions]]
+    with ExitStack() as closing:
+        models = open_models(options, closing)
+        for title, contexts in (
+            ("as typed", [item.context for item in items]),
+            (f"{_NOISE_WORDS} words of noise", with_noise(items)),
+        ):
+            yes = ask(models, items, contexts, opposites)
+            print(f"\n{title}\n\n{table(items, yes)}")
+        print(f"\nCPU ms a question, median of {_COST_ROUNDS}\n\n{costs(models, items)}")
+    return 0
+
+
+def without_opposite(item: Item) -> Item:
+    """Return an item whose question alone is asked."""
+    return replace(item, decision=replace(item.decision, opposite=""))
+
+
+def open_models(options: argparse.Namespace, closing: ExitStack) -> dict[str, Model]:
+    """Return the models by name."""
+    loop = Loop()
+    closing.callback(loop.close)
+    shipped = load_model("auto", threads=options.threads)
+    closing.callback(shipped.scorer.close)
+
+    def ask_shipped(context: str, decision: RenderedDecision) -> float:
+        [[score]] = shipped.scorer.score([RenderedRequest(context, (decision,))])
+        return float(shipped.temperatures.probabilities(score.logits, decision.kind)[0])
+
+    models: dict[str, Model] = {"shipped": ask_shipped}
+    declared = {
+        "reader": ConnectedModel(
+            wire="entailment",
+            file=str(options.folder.absolute()),
+            threads=options.threads,
+            timeout_s=_TIMEOUT_S,
+        )
+    }
+    if options.file is not None:
+        declared["judge"] = ConnectedModel(
+            wire="gguf",
+            file=str(options.file.absolute()),
+            threads=options.threads,
+            concurrency=1,
+            timeout_s=_TIMEOUT_S,
+        )
+    for name, model in declared.items():
+        queue = open_queue(name, model, loop, max_queue=4)
+        closing.callback(queue.close)
+        models[name] = asker(queue)
+    return models
+
+
+def asker(queue: ConnectedQueue) -> Model:
+    """Return what asks a connected model."""
+
+    def ask(context: str, decision: RenderedDecision) -> float:
+        [score] = queue.submit(RenderedRequest(context, (decision,))).result(_TIMEOUT_S)
+        return float(np.exp(score.logits[0] - np.logaddexp.reduce(score.logits)))
+
+    return ask
+
+
+def with_noise(items: Sequence[Item]) -> list[str]:
+    """Return each context between words of others'."""
+    noisy = []
+    for place, item in enumerate(items):
+        others = " ".join(items[(place + step) % len(items)].context for step in range(7, 60, 7))
+        words = others.split()[:_NOISE_WORDS]
+        half = len(words) // 2
+        noisy.append(f"{' '.join(words[:half])}. {item.context} {' '.join(words[half:])}.")
+    return noisy
+
+
+def ask(
+    models: dict[str, Model], items: Sequence[Item], contexts: Sequence[str], opposites: list[str]
+) -> dict[str, np.ndarray]:
+    """Return each model's probabilities of yes, to the question and to its opposite."""
+    answers: dict[str, list[list[float]]] = {name: [] for name in models}
+    for item, context, opposite in zip(items, contexts, opposites, strict=True):
+        questions = [item.decision, replace(item.decision, question=opposite)]
+        for name, model in models.items():
+            answers[name].append([model(context, question) for question in questions])
+    yes = {name: np.array(rows) for name, rows in answers.items()}
+    return {**yes, "auto": on_auto(yes)}
+
+
+def on_auto(yes: dict[str, np.ndarray]) -> np.ndarray:
+    """Return what the route ``auto`` answers."""
+    judge = "judge" if "judge" in yes else None
+    _, reader, *rest = auto_route("shipped", "reader", judge).steps
+    if not rest:
+        return yes["reader"]
+    p_top = np.maximum(yes["reader"], 1 - yes["reader"])
+    return np.where(p_top >= reader.by_kind["binary"], yes["reader"], yes["judge"])
+
+
+def table(items: Sequence[Item], yes: dict[str, np.ndarray]) -> str:
+    """Return how good every model is."""
+    header = ["model", "right", "log loss", "AUC", "ECE", "above"]
+    is_yes = np.array([item.right == 0 for item in items])
+    lines = []
+    for name, both in yes.items():
+        shares = np.clip(both[:, 0], 1e-6, 1 - 1e-6)
+        right = (shares >= 0.5) == is_yes
+        loss = -np.log(np.where(is_yes, shares, 1 - shares)).mean()
+        above = (both[:, 0] > both[:, 1]) == is_yes
+        pairs = [
+            np.stack([column, 1 - column], axis=1) for column in (shares, is_yes.astype(float))
+        ]
+        figures = [right.mean(), loss, roc_auc_score(is_yes, shares), ece(*pairs)]
+        lines.append([name, *(f"{value:.3f}" for value in figures), f"{above.sum()}/{len(items)}"])
+    return text_table(header, lines)
+
+
+def costs(models: dict[str, Model], items: Sequence[Item]) -> str:
+    """Return the CPU time of a question about contexts of some lengths, models in turns."""
+    text = " ".join(item.context for item in items).split()
+    lines: dict[str, list[str]] = {name: [name] for name in models}
+    for n_tokens in _COST_TOKENS:
+        times: dict[str, list[float]] = {name: [] for name in models}
+        n_words = int(n_tokens / 1.25)
+        for turn in range(_COST_ROUNDS):
+            context = " ".join(text[turn * 7 : turn * 7 + n_words])
+            decision = items[turn].decision
+            for name, model in models.items():
+                times[name].append(cpu_ms(partial(model, context, decision)))
+        for name, values in times.items():
+            lines[name].append(f"{statistics.median(values):.1f}")
+    return text_table(
+        ["model", *(f"{n_tokens} tokens" for n_tokens in _COST_TOKENS)], list(lines.values())
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
