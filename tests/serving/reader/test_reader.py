@@ -125,7 +125,7 @@ def test_a_given_opposite_is_the_negation():
 
 def test_what_is_declined_goes_as_it_was_typed():
     typed = hypotheses_of(yes_no("Urgent so?"))
-    assert typed == ('The answer to "Urgent so?" is: yes.', 'The answer to "Urgent so?" is: no.')
+    assert typed == ('The answer to "Urgent so?" is yes.', 'The answer to "Urgent so?" is no.')
     outcomes = ("yes: The parcel is very late.", "no: The parcel came on Monday.")
     described = hypotheses_of(yes_no("Urgent so?", outcomes=outcomes))
     assert described == ("The parcel is very late.", "The parcel came on Monday.")
@@ -136,7 +136,7 @@ def test_outcomes_are_statements():
         "single", "Which team?", ("billing: charges", "sales"), ("billing", "sales")
     )
     assert hypotheses_of(topics) == (
-        'The answer to "Which team?" is: billing (charges).',
-        'The answer to "Which team?" is: sales.',
+        'The answer to "Which team?" is billing (charges).',
+        'The answer to "Which team?" is sales.',
     )
     assert hypotheses_of(MOOD) == ("The customer is happy.", "The customer is angry.")
