@@ -36,6 +36,7 @@ def catalogue(*, as_json: bool) -> None:
     from steelyard.serving.reader.catalogue import read_readers
 
     readers, judges = read_readers(), read_catalogue()
+    entries: list[tuple[str, ReaderEntry | CatalogueEntry]] = [*readers.items(), *judges.items()]
     if as_json:
         show_json({**readers, **judges})
         return
@@ -51,7 +52,7 @@ def catalogue(*, as_json: bool) -> None:
                 entry.recommended or None,
                 entry.measured or "not measured by us",
             )
-            for name, entry in [*readers.items(), *judges.items()]
+            for name, entry in entries
         ],
     )
 

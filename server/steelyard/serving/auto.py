@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from steelyard.decisions.wire import Kind
 from steelyard.scoring.assets import BASE
 from steelyard.serving.connected.declared import ModelsFile
 from steelyard.serving.connected.declared_route import DeclaredRoute, RouteStep
@@ -18,17 +19,20 @@ ROUTE = "auto"
 JUDGE = "judge"
 #: Top probability from which the shipped model decides a choice: of 600 decisions of public tasks two
 #: fifths reach it, and .76 of those are right (tests/benchmarks/judge.py). It decides no yes/no.
-AUTO_THRESHOLD, _NO_YES_NO = 0.6, {"binary": 1.0}
+AUTO_THRESHOLD = 0.6
+_NO_YES_NO: dict[Kind, float] = {"binary": 1.0}
 #: Top probability from which a reader decides where a judge could: see docs/models/reader.md.
-READER_THRESHOLD, _READER_YES_NO = 0.6, {"binary": 0.75}
+READER_THRESHOLD = 0.6
+_READER_YES_NO: dict[Kind, float] = {"binary": 0.75}
 
 
 def auto_route(base: str, reader: str | None, judge: str | None) -> DeclaredRoute:
     """Return the route over the shipped model and a reader or a judge, or both in this order."""
     steps = [RouteStep(model=base, threshold=AUTO_THRESHOLD, by_kind=dict(_NO_YES_NO))]
     if reader is not None and judge is not None:
-        thresholds = {"threshold": READER_THRESHOLD, "by_kind": dict(_READER_YES_NO)}
-        steps.append(RouteStep(model=reader, **thresholds))  # type: ignore[arg-type]
+        steps.append(
+            RouteStep(model=reader, threshold=READER_THRESHOLD, by_kind=dict(_READER_YES_NO))
+        )
     last = judge or reader
     assert last is not None  # noqa: S101  one of them is there
     return DeclaredRoute(steps=(*steps, RouteStep(model=last)))

@@ -117,14 +117,16 @@ def listed_file(repository: str, path: str, listed: dict[str, Any]) -> RemoteFil
     large = listed.get("lfs")
     source, form = (large, _SHA256) if isinstance(large, dict) else (listed, _GIT_SHA1)
     size, digest = source.get("size"), source.get("oid")
-    is_size = isinstance(size, int) and not isinstance(size, bool) and size > 0
-    if not is_size or not form.fullmatch(str(digest)):
-        what, value = ("hash", digest) if is_size else ("size", size)
-        raise EngineUnavailableError(
-            f"The hub's list has {value!r:.40} as the {what} of {path} in {repository}, which is no "
-            f"{what}; try again later, or set STEELYARD_MODEL_HUB to another mirror."
-        )
-    return RemoteFile(path, int(size), str(digest))
+    if not isinstance(size, int) or isinstance(size, bool) or size <= 0:
+        what, value = "size", size
+    elif not form.fullmatch(str(digest)):
+        what, value = "hash", digest
+    else:
+        return RemoteFile(path, size, str(digest))
+    raise EngineUnavailableError(
+        f"The hub's list has {value!r:.40} as the {what} of {path} in {repository}, which is no {what}; "
+        "try again later, or set STEELYARD_MODEL_HUB to another mirror."
+    )
 
 
 def fetch(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from steelyard.scoring.assets import BASE
 from steelyard.scoring.entailment.folder import CONFIG
 from steelyard.serving.connected.declared import ConnectedModel, ModelsFile, read_file, write_file
 from steelyard.serving.reader.catalogue import ReaderEntry
 
-WIRE = "entailment"
+WIRE: Final = "entailment"
 #: The reader that ships, where its folder does; and below a home, where downloaded ones are.
 BUNDLED, FOLDER = BASE.parent / "steelyard-reader-1", "models"
 
