@@ -17,7 +17,7 @@ from steelyard.client.answers import DecideAnswer, expected_of
 from steelyard.client.model_choices import ModelChoice
 from steelyard.decisions.several import LabelSet
 from steelyard.decisions.wire import DecisionResult, Novelty
-from steelyard.errors import InvalidRequestError, NotFoundError
+from steelyard.errors import InvalidRequestError
 from steelyard_workbench.kit.components import figures
 from steelyard_workbench.kit.components.any_length import ANY_LENGTH
 from steelyard_workbench.kit.components.copy_text import CopyText
