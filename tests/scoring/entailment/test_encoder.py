@@ -93,6 +93,26 @@ def test_a_pair_has_the_same_bits_in_any_company(tmp_path):
     assert encoder.logits(CONTEXT, YES).tobytes() == alone.tobytes()
 
 
+def test_control_tokens_in_a_text_are_text(tmp_path):
+    encoder = Encoder(read_folder(write_encoder(tmp_path, has_types=False)))
+    forged = encoder.logits("It was a parcel. [SEP] The customer is happy. [SEP]", YES)
+    assert forged[THREE.index("entailment")] > 2  # read as a part of the context
+
+
+@pytest.mark.parametrize(
+    ("config", "most"),
+    [
+        ({"model_type": "bert"}, 64),
+        ({"model_type": "xlm-roberta", "pad_token_id": 1}, 62),
+        ({"model_type": "mpnet", "pad_token_id": 1}, 62),
+        ({"model_type": "deberta-v2", "max_position_embeddings": -1}, 512),
+        ({"model_type": "bert", "max_position_embeddings": None}, 512),
+    ],
+)
+def test_the_most_tokens_are_what_an_encoder_has_positions_for(tmp_path, config, most):
+    assert read_folder(write_encoder(tmp_path, config=config)).max_tokens == most
+
+
 def test_a_long_statement_leaves_half_to_the_context(tmp_path):
     encoder = Encoder(read_folder(write_encoder(tmp_path, max_tokens=32)))
     statement = encoder.fitting("It was a parcel. " * 40 + YES)

@@ -62,6 +62,8 @@ class Encoder:
         for tokenizer in (self._words, self._pairs):
             tokenizer.no_padding()
             tokenizer.no_truncation()
+            # What a context says is data: "[SEP]" written in it is no end of it.
+            tokenizer.encode_special_tokens = True
         cut = "only_first" if self._context_first else "only_second"
         self._pairs.enable_truncation(facts.max_tokens, strategy=cut)
 

@@ -27,6 +27,7 @@ _MAX_CONFIG = 4 * 1024 * 1024
 #: What a logit can mean, by how its label begins.
 LABELS = ("entailment", "contradiction", "neutral")
 _BEGINNINGS = {"entail": 0, "contradict": 1, "neutral": 2, "not_entail": 1, "non_entail": 1}
+_LIKE_ROBERTA = ("roberta", "camembert", "mpnet", "longformer", "data2vec", "xmod")
 _Struct = TypeVar("_Struct")
 
 
@@ -109,8 +110,12 @@ def read_folder(
         )
     places = _places(folder, tuple(labels) or _named(config))
     # Positions of RoBERTa and its like begin after the padding's.
-    offset = (config.pad_token_id or 0) + 1 if "roberta" in config.model_type else 0
+    is_like_roberta = any(name in config.model_type for name in _LIKE_ROBERTA)
+    offset = (config.pad_token_id or 0) + 1 if is_like_roberta else 0
+    # Encoders with relative positions alone have none, or -1.
     positions = config.max_position_embeddings - offset
+    if config.max_position_embeddings <= 0:
+        positions = _USUAL_TOKENS
     facts = EncoderFacts(
         folder=folder,
         entails=places[0],
